@@ -1,0 +1,44 @@
+# The commands of this repository; `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo demo-real test check format bench clean
+
+help: ## list these commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## make a working environment in .venv from nothing but Python >= 3.11
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "flowevolve needs Python >= 3.11; name one with: make setup PYTHON=python3.12"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: setup ## evolve a prompt on the simulated server (about half a minute)
+	$(BIN)/flowevolve run examples/quickstart.toml --out runs/quickstart
+
+demo-real: setup ## the same on a real vLLM on the CPU (downloads about 1 GB; half an hour)
+	$(BIN)/python examples/real/run.py
+
+test: setup ## run the tests
+	$(BIN)/python -m pytest -n auto
+
+check: setup ## lint and check types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup ## format the code and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup ## the quick form of the benches
+	$(BIN)/python -m bench.gepa_modes --quick
+
+clean: ## remove the environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

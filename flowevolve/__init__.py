@@ -1,0 +1,1 @@
+"""flowevolve: LLM-driven evolution as a stream."""

@@ -1,0 +1,31 @@
+"""GEPA's settings, under the names gepa's users know where they have one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class GEPAConfig(BaseModel):
+    """Defaults are those of GEPA (arXiv 2507.19457) and gepa 0.1.4."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    minibatch: int = Field(default=3, gt=0)
+    """Training examples per proposal (``reflection_minibatch_size``)."""
+    candidate_selection: Literal["pareto", "current_best", "epsilon_greedy", "top_k_pareto"] = "pareto"
+    epsilon: float = Field(default=0.1, ge=0, le=1)
+    """For ``epsilon_greedy``: the probability of taking any candidate."""
+    top_k: int = Field(default=5, gt=0)
+    """For ``top_k_pareto``: how many of the best are considered."""
+    component_selector: Literal["round_robin", "all"] = "round_robin"
+    acceptance: Literal["strict_improvement", "improvement_or_equal"] = "strict_improvement"
+    skip_perfect: bool = True
+    """End a flow whose minibatch has nothing left to improve (``skip_perfect_score``)."""
+    merge: bool = False
+    """Join two lineages after an accepted proposal (``use_merge``; off in gepa.optimize, on in dspy.GEPA)."""
+    max_merges: int = Field(default=5, ge=0)
+    """Accepted merges at most (``max_merge_invocations``)."""
+    merge_sample: int = Field(default=5, gt=0)
+    """Validation examples a merge is tested on."""

@@ -1,0 +1,128 @@
+"""Budgets: the limits that end a run, and the ledger that keeps to them.
+
+Work is admitted only while what was spent plus what open flows have reserved leaves room for it; once a limit is
+reached only flows already open spend more, so the overshoot is at most the work in flight, and `Ledger.overshoot` says
+how much it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Dimension = Literal["rollouts", "proposals", "tokens", "dollars"]
+DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
+
+
+class Budget(BaseModel):
+    """Limits of a run; a limit left out does not bound it. Times add up: ``Budget(hours=1, minutes=30)``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hours: float | None = Field(default=None, gt=0)
+    minutes: float | None = Field(default=None, gt=0)
+    seconds: float | None = Field(default=None, gt=0)
+    rollouts: int | None = Field(default=None, gt=0)
+    """Examples run, the seed's validation included."""
+    proposals: int | None = Field(default=None, gt=0)
+    """New artifacts written, whether accepted or not."""
+    tokens: int | None = Field(default=None, gt=0)
+    """Prompt and completion tokens over all roles."""
+    dollars: float | None = Field(default=None, gt=0)
+    target_score: float | None = None
+    """Stop as soon as a confirmed candidate's mean validation score reaches this."""
+
+    def time_limit(self) -> float | None:
+        """Seconds, or None without a limit in time."""
+        parts = ((self.hours, 3600.0), (self.minutes, 60.0), (self.seconds, 1.0))
+        given = [amount * unit for amount, unit in parts if amount is not None]
+        return sum(given) if given else None
+
+    def limits(self) -> Mapping[Dimension, float]:
+        """The limits of what the ledger counts."""
+        values: dict[Dimension, float | None] = {
+            "rollouts": self.rollouts,
+            "proposals": self.proposals,
+            "tokens": self.tokens,
+            "dollars": self.dollars,
+        }
+        return {name: limit for name, limit in values.items() if limit is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """An amount of each thing a budget counts."""
+
+    rollouts: int = 0
+    proposals: int = 0
+    tokens: int = 0
+    dollars: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.rollouts + other.rollouts,
+            self.proposals + other.proposals,
+            self.tokens + other.tokens,
+            self.dollars + other.dollars,
+        )
+
+    def less(self, other: Cost) -> Cost:
+        """What is left of this after ``other``; never below nothing."""
+        return Cost(
+            max(0, self.rollouts - other.rollouts),
+            max(0, self.proposals - other.proposals),
+            max(0, self.tokens - other.tokens),
+            max(0.0, self.dollars - other.dollars),
+        )
+
+    def amount(self, dimension: Dimension) -> float:
+        match dimension:
+            case "rollouts":
+                return self.rollouts
+            case "proposals":
+                return self.proposals
+            case "tokens":
+                return self.tokens
+            case "dollars":
+                return self.dollars
+
+
+class Ledger:
+    """What was spent and what open flows may still spend."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._limits = budget.limits()
+        self._reserved: dict[int, Cost] = {}
+        self.spent = Cost()
+
+    def refusal(self, estimate: Cost) -> Dimension | None:
+        """The limit for which work of this cost can't be admitted now, or None if it can."""
+        for dimension, limit in self._limits.items():
+            held = sum(cost.amount(dimension) for cost in self._reserved.values())
+            spent = self.spent.amount(dimension)
+            if spent >= limit or spent + held + estimate.amount(dimension) > limit:
+                return dimension
+        return None
+
+    def reserve(self, flow: int, estimate: Cost) -> None:
+        """Hold this much for a flow until it is charged or closed."""
+        self._reserved[flow] = estimate
+
+    def charge(self, flow: int, cost: Cost) -> None:
+        """Record money spent; it comes out of the flow's reservation as far as that goes."""
+        self.spent += cost
+        held = self._reserved.get(flow)
+        if held is not None:
+            self._reserved[flow] = held.less(cost)
+
+    def close(self, flow: int) -> None:
+        """Release what is left of a flow's reservation."""
+        self._reserved.pop(flow, None)
+
+    def overshoot(self) -> Mapping[Dimension, float]:
+        """By how much each limit that was passed was passed."""
+        over = {name: self.spent.amount(name) - limit for name, limit in self._limits.items()}
+        return {name: amount for name, amount in over.items() if amount > 0}

@@ -1,0 +1,119 @@
+"""From a checked configuration to the objects of a run, and the names a configuration can use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from pydantic import ValidationError
+
+from flowevolve.algorithm import Algorithm
+from flowevolve.algorithms.gepa import GEPA
+from flowevolve.config import Config, RoleSection
+from flowevolve.errors import InputError
+from flowevolve.llm.accounting import Price
+from flowevolve.llm.client import Role
+from flowevolve.llm.openai import OpenAITransport
+from flowevolve.llm.types import Transport
+from flowevolve.policies.staleness import Full, Guarded, Reflective, StalenessPolicy
+from flowevolve.policies.stopping import FileExists, NoImprovement, StoppingPolicy
+from flowevolve.registry import Registry, describe_validation
+from flowevolve.sim.backend import SimBackend
+from flowevolve.sim.profiles import PROFILES
+from flowevolve.sim.rules import RulesWorld
+from flowevolve.sim.rules_params import PRESETS
+from flowevolve.tasks.base import Task
+from flowevolve.tasks.catalog import SHIPPED_TASKS
+
+ROLES = ("task", "reflection")
+"""The roles every run has; a config may add others."""
+
+ALGORITHMS: Registry[Algorithm] = Registry("algorithm", "flowevolve.algorithms", {"gepa": GEPA})
+TASKS: Registry[Task] = Registry("task", "flowevolve.tasks", SHIPPED_TASKS)
+STALENESS: Registry[StalenessPolicy] = Registry(
+    "staleness policy", "flowevolve.policies.staleness", {"full": Full, "guarded": Guarded, "reflective": Reflective}
+)
+WORLDS: Mapping[str, type[RulesWorld]] = {"rules": RulesWorld}
+
+
+def make_task(config: Config) -> Task:
+    return TASKS.make(config.task.name, config.task.settings, "task")
+
+
+def make_staleness(config: Config) -> StalenessPolicy:
+    return STALENESS.make(config.staleness.policy, config.staleness.settings, "staleness")
+
+
+def make_stopping(config: Config) -> list[StoppingPolicy]:
+    policies: list[StoppingPolicy] = []
+    if config.stopping.no_improvement is not None:
+        policies.append(NoImprovement(config.stopping.no_improvement))
+    if config.stopping.file is not None:
+        policies.append(FileExists(config.stopping.file))
+    return policies
+
+
+def make_algorithm(config: Config, task: Task) -> Algorithm:
+    factory = ALGORITHMS.find(config.algorithm.name, "algorithm.name")
+    if not (isinstance(factory, type) and issubclass(factory, Algorithm)):
+        raise InputError(f"algorithm.name: {config.algorithm.name!r} is not a subclass of flowevolve.Algorithm")
+    try:
+        settings = factory.config_type.model_validate(config.algorithm.settings)
+    except ValidationError as error:
+        raise InputError(describe_validation(error, "algorithm", list(factory.config_type.model_fields))) from None
+    workers = {name: stage.workers for name, stage in config.stages.items()}
+    return factory.make(task, settings, workers)
+
+
+def prices(config: Config) -> dict[str, Price]:
+    return {
+        name: Price(price.input, price.input if price.cached_input is None else price.cached_input, price.output)
+        for name, price in config.llm.prices.items()
+    }
+
+
+@asynccontextmanager
+async def open_roles(config: Config) -> AsyncIterator[dict[str, Role]]:
+    """The roles of a run, on one open transport."""
+    transport, model = make_sim(config) if config.llm.backend == "sim" else _openai(config)
+    try:
+        names = dict.fromkeys([*ROLES, *config.llm.roles])
+        yield {name: _role(config, config.llm.roles.get(name, RoleSection()), transport, model) for name in names}
+    finally:
+        await transport.aclose()
+
+
+def make_sim(config: Config) -> tuple[SimBackend, str]:
+    """The simulated server inside this process, and the name of its model."""
+    if config.sim.profile not in PROFILES:
+        raise InputError(f"sim.profile: unknown profile {config.sim.profile!r}; there are {', '.join(PROFILES)}")
+    if config.sim.world not in WORLDS:
+        raise InputError(f"sim.world: unknown world {config.sim.world!r}; there are {', '.join(WORLDS)}")
+    if config.sim.preset not in PRESETS:
+        raise InputError(f"sim.preset: unknown preset {config.sim.preset!r}; there are {', '.join(PRESETS)}")
+    world = WORLDS[config.sim.world](PRESETS[config.sim.preset])
+    model = config.llm.model or "simulated"
+    return SimBackend(world, PROFILES[config.sim.profile], model=model), model
+
+
+def _openai(config: Config) -> tuple[Transport, str]:
+    llm = config.llm
+    if llm.model is None:
+        raise InputError("llm.model: is missing; name the model as the server knows it")
+    key = os.environ.get(llm.api_key_env)
+    return OpenAITransport(llm.base_url or "https://api.openai.com/v1", key, max_connections=llm.concurrency), llm.model
+
+
+def _role(config: Config, role: RoleSection, transport: Transport, model: str) -> Role:
+    llm = config.llm
+    return Role(
+        transport,
+        role.model or model,
+        temperature=llm.temperature if role.temperature is None else role.temperature,
+        max_tokens=llm.max_tokens if role.max_tokens is None else role.max_tokens,
+        timeout_seconds=role.timeout_seconds or llm.timeout_seconds,
+        send_seed=llm.send_seed,
+        send_priority=llm.send_priority,
+        extra=llm.extra if role.extra is None else role.extra,
+    )

@@ -1,0 +1,194 @@
+"""Evolve prompts and programs with LLMs, as a stream.
+
+Exit codes: 0 done, 2 bad config or input, 3 backend unreachable, 4 task broken, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import anyio
+import typer
+from rich.console import Console
+
+from flowevolve import clock
+from flowevolve.build import ALGORITHMS, STALENESS, TASKS, WORLDS, make_algorithm, make_sim, make_task
+from flowevolve.config import Config, load_config, parse_config
+from flowevolve.engine import Engine
+from flowevolve.errors import FlowevolveError, InputError
+from flowevolve.result import Result
+from flowevolve.run import Watchers, check, run
+from flowevolve.sim.profiles import PROFILES
+from flowevolve.sim.rules_params import PRESETS
+from flowevolve.sim.server import serve
+from flowevolve.store.rundir import read_result
+from flowevolve.telemetry.logs import configure_logs, log_event
+from flowevolve.telemetry.progress import Lines, LiveTable, Progress
+from flowevolve.telemetry.summary import summarize
+
+INTERRUPTED = 130
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+console = Console()
+
+ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="a TOML file; see docs/reference/config.md")]
+Overrides = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a setting; may be repeated")
+]
+
+
+@app.command("run")
+def run_command(
+    config: ConfigPath,
+    overrides: Overrides = None,
+    out: Annotated[Path | None, typer.Option(help="the run directory; by default a new one under runs/")] = None,
+    events: Annotated[bool, typer.Option("--events", help="also write events.jsonl")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="log more than warnings")] = False,
+) -> None:
+    """Run a configuration; Ctrl-C once finishes what is open and stops, twice stops at once."""
+    configure_logs(logging.INFO if verbose else logging.WARNING)
+    settings = load_config(config, overrides or ())
+    directory = out or _fresh_directory(config)
+    title = f"{settings.algorithm.name} ({settings.algorithm.mode}) on {settings.task.name}, {_backend(settings)}"
+    console.print(title, highlight=False)
+    progress: Progress = LiveTable(console, "") if console.is_terminal else Lines(_plain)
+
+    async def go() -> Result:
+        watchers = Watchers(events=(progress.event, log_event))
+        return await run(settings, out=directory, events=events, watchers=watchers, follow=_listen)
+
+    with progress:
+        result = clock.run(go, clock=settings.clock)
+    console.print(summarize(result.to_json()))
+    console.print(f"written to {directory}", highlight=False, soft_wrap=True)
+    if result.report.stop_reason == "interrupted":
+        raise typer.Exit(INTERRUPTED)
+
+
+@app.command("check")
+def check_command(config: ConfigPath, overrides: Overrides = None) -> None:
+    """Validate a configuration and reach its backends, spending nothing."""
+    settings = load_config(config, overrides or ())
+
+    async def go() -> None:
+        task = await check(settings)
+        data = task.data
+        console.print(f"{task.name}: {len(data.train)} train, {len(data.val)} val, {len(data.test)} test examples")
+
+    clock.run(go, clock=settings.clock)
+    console.print(f"{config}: fine; {_backend(settings)}", highlight=False)
+
+
+@app.command("report")
+def report_command(directory: Annotated[Path, typer.Argument(metavar="DIR", help="a run directory")]) -> None:
+    """Print the summary of a finished run."""
+    console.print(summarize(read_result(directory)))
+
+
+@app.command("sim")
+def sim_command(
+    profile: Annotated[str, typer.Option(help="how fast the server is")] = "qwen3-8b-h100",
+    world: Annotated[str, typer.Option(help="what its model knows")] = "rules",
+    preset: Annotated[str, typer.Option(help="how hard the world is")] = "normal",
+    model: Annotated[str, typer.Option(help="the name it serves the model under")] = "simulated",
+    host: Annotated[str, typer.Option()] = "127.0.0.1",
+    port: Annotated[int, typer.Option()] = 8000,
+) -> None:
+    """Serve a simulated LLM over an OpenAI-compatible API, until Ctrl-C."""
+    sections = {"profile": profile, "world": world, "preset": preset}
+    settings = parse_config({"sim": sections, "llm": {"model": model}, "budget": {"seconds": 1}}, "sim")
+
+    async def go() -> None:
+        backend, _ = make_sim(settings)
+        async with serve(backend, host=host, port=port) as url:
+            console.print(f"simulated {model!r} (profile {profile}, world {world}) at {url}", highlight=False)
+            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+                async for _ in signals:
+                    return
+
+    try:
+        clock.run(go, clock="real")
+    except OSError as error:
+        raise InputError(f"sim: can't listen on {host}:{port}: {error.strerror}; choose another --port") from None
+
+
+class Listing(StrEnum):
+    algorithms = "algorithms"
+    tasks = "tasks"
+    policies = "policies"
+    profiles = "profiles"
+    worlds = "worlds"
+
+
+@app.command("list")
+def list_command(
+    what: Annotated[Listing, typer.Argument(help="what can be named in a config")],
+    graph: Annotated[str | None, typer.Option(metavar="NAME", help="print an algorithm's stage graph")] = None,
+) -> None:
+    """List what can be named in a config."""
+    if graph is not None:
+        _print_graph(graph)
+        return
+    names: dict[Listing, list[str]] = {
+        Listing.algorithms: ALGORITHMS.names(),
+        Listing.tasks: TASKS.names(),
+        Listing.policies: [f"staleness: {name}" for name in STALENESS.names()],
+        Listing.profiles: list(PROFILES),
+        Listing.worlds: [f"{world} (presets: {', '.join(PRESETS)})" for world in WORLDS],
+    }
+    for name in names[what]:
+        console.print(name, highlight=False)
+
+
+def _print_graph(name: str) -> None:
+    settings = parse_config({"algorithm": {"name": name}, "budget": {"seconds": 1}}, "list")
+    graph = make_algorithm(settings, make_task(settings)).graph()
+    for stage in graph.stages:
+        marks = [f"{stage.workers} worker{'s' if stage.workers > 1 else ''}", f"queue {stage.capacity}"]
+        marks += ["entry"] if stage.name == graph.entry else []
+        marks += ["commits"] if stage.commits else []
+        marks += [f"stale items via {graph.repair} to {stage.repair_to}"] if stage.repair_to else []
+        arrow = f" -> {', '.join(stage.to)}" if stage.to else ""
+        console.print(f"{stage.name}{arrow}  ({'; '.join(marks)})", highlight=False, soft_wrap=True)
+
+
+async def _listen(engine: Engine) -> None:
+    """First signal: stop and drain. Second: stop at once."""
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            if engine.stopping:
+                engine.cancel("interrupted")
+            else:
+                engine.stop("interrupted")
+
+
+def _fresh_directory(config: Path) -> Path:
+    stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+    return Path("runs") / f"{config.stem}-{stamp}"
+
+
+def _backend(config: Config) -> str:
+    if config.llm.backend == "sim":
+        sim = config.sim
+        return f"simulated LLM (profile {sim.profile}, world {sim.world}, {config.clock} clock)"
+    return f"{config.llm.model} at {config.llm.base_url or 'api.openai.com'}"
+
+
+def _plain(line: str) -> None:
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def main() -> NoReturn:
+    """Entry point: errors a user can meet become one line and an exit code."""
+    try:
+        app()
+    except FlowevolveError as error:
+        Console(stderr=True).print(f"error: {error}", highlight=False, markup=False, soft_wrap=True)
+        sys.exit(error.exit_code)
+    sys.exit(0)

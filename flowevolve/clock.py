@@ -1,0 +1,93 @@
+"""The event loop's clock, real or virtual.
+
+On a `VirtualClockLoop` time stands still while anything can run and then jumps to the next timer, so everything built
+on the loop's clock (sleeps, deadlines, time-outs) takes no time and happens in an order that never varies. Work handed
+to threads through `in_thread` holds the clock until it returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Literal, TypeVar, TypeVarTuple
+
+import anyio
+import anyio.to_thread
+
+from flowevolve.errors import EngineError
+
+if TYPE_CHECKING:
+    from _typeshed import FileDescriptorLike
+
+T = TypeVar("T")
+Args = TypeVarTuple("Args")
+Clock = Literal["real", "virtual"]
+
+
+class VirtualClockLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time starts at 0 and jumps from timer to timer."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.holds = 0
+        super().__init__(_JumpingSelector(self))
+
+    def time(self) -> float:
+        return self.now
+
+
+class _JumpingSelector(selectors.BaseSelector):
+    """Where the loop would wait for a timer, moves the loop's time there instead."""
+
+    def __init__(self, loop: VirtualClockLoop) -> None:
+        self._loop = loop
+        self._real = selectors.DefaultSelector()
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = self._real.select(0)
+        if ready or (timeout is not None and timeout <= 0):
+            return ready
+        if self._loop.holds:
+            return self._real.select(None)
+        if timeout is None:
+            raise EngineError(
+                "the virtual clock has nothing to wait for: every task waits for another (a deadlock), or for "
+                "something outside the loop that was not handed to flowevolve.clock.in_thread"
+            )
+        self._loop.now += timeout
+        return []
+
+    def register(self, fileobj: FileDescriptorLike, events: int, data: object = None) -> selectors.SelectorKey:
+        return self._real.register(fileobj, events, data)
+
+    def unregister(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
+        return self._real.unregister(fileobj)
+
+    def modify(self, fileobj: FileDescriptorLike, events: int, data: object = None) -> selectors.SelectorKey:
+        return self._real.modify(fileobj, events, data)
+
+    def get_map(self) -> Mapping[FileDescriptorLike, selectors.SelectorKey]:
+        return self._real.get_map()
+
+    def close(self) -> None:
+        self._real.close()
+
+
+async def in_thread(function: Callable[[*Args], T], *args: *Args, limiter: anyio.CapacityLimiter | None = None) -> T:
+    """Run blocking work in a worker thread; a virtual clock stands still until it returns."""
+    loop = asyncio.get_running_loop()
+    if not isinstance(loop, VirtualClockLoop):
+        return await anyio.to_thread.run_sync(partial(function, *args), limiter=limiter)
+    loop.holds += 1
+    try:
+        return await anyio.to_thread.run_sync(partial(function, *args), limiter=limiter)
+    finally:
+        loop.holds -= 1
+
+
+def run(function: Callable[[*Args], Awaitable[T]], *args: *Args, clock: Clock = "real") -> T:
+    """Run an async function to its end on a loop with this clock."""
+    options = {"loop_factory": VirtualClockLoop} if clock == "virtual" else {}
+    return anyio.run(function, *args, backend="asyncio", backend_options=options)

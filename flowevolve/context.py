@@ -1,0 +1,192 @@
+"""What a stage may do: read the pool, call LLMs, make proposals, spend budget, log. Only the update stage commits.
+
+Everything random is derived from (seed, stage, item), so what a stage decides does not depend on which worker runs it
+or on what else is running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from hashlib import sha256
+from random import Random
+from typing import Protocol
+
+from flowevolve.artifact import Artifact
+from flowevolve.budget import Cost
+from flowevolve.llm.client import CallScope
+from flowevolve.llm.types import JSON, ChatReply, Message
+from flowevolve.pool import Candidate, Change, Pool, Snapshot, Status, Update
+
+
+class PoolReader(Protocol):
+    """The part of the pool that is open to everybody."""
+
+    @property
+    def version(self) -> int: ...
+    def __getitem__(self, candidate_id: str) -> Candidate: ...
+    def __contains__(self, candidate_id: str) -> bool: ...
+    def status(self, candidate_id: str) -> Status: ...
+    def snapshot(self, version: int | None = None) -> Snapshot: ...
+    def updates_between(self, after: int, upto: int | None = None) -> Sequence[Update]: ...
+    def descends_from_revoked(self, candidate_ids: Sequence[str]) -> bool: ...
+
+
+class Services(Protocol):
+    """What the runtime offers to contexts."""
+
+    seed: int
+    pool: Pool
+    stop_reason: str | None
+
+    async def chat(
+        self,
+        role: str,
+        messages: Sequence[Message],
+        scope: CallScope,
+        *,
+        max_tokens: int | None,
+        temperature: float | None,
+    ) -> ChatReply: ...
+    def charge(self, item_id: str, cost: Cost) -> None: ...
+    def propose(self, candidate: Candidate, item_id: str) -> None: ...
+    def reject(self, candidate: Candidate, item_id: str, reason: str) -> None: ...
+    def commit(self, changes: Sequence[Change], item_id: str) -> Update: ...
+    def log(self, kind: str, data: Mapping[str, JSON]) -> None: ...
+    def candidate_id(self, item_id: str) -> str: ...
+
+
+def derived_random(*key: object) -> Random:
+    """A generator that depends on nothing but the key."""
+    digest = sha256("\x1f".join(map(str, key)).encode()).digest()
+    return Random(int.from_bytes(digest[:8], "big"))
+
+
+class StageContext:
+    """One stage at work on one item."""
+
+    def __init__(self, services: Services, stage: str, item_id: str, worker: int, priority: int) -> None:
+        self._services = services
+        self._priority = priority
+        self._calls = 0
+        self.stage = stage
+        self.item_id = item_id
+        self.worker = worker
+
+    @cached_property
+    def random(self) -> Random:
+        """This item's generator at this stage."""
+        return derived_random(self._services.seed, self.stage, self.item_id)
+
+    def derive_random(self, *key: object) -> Random:
+        """A generator shared by all stages and items that name the same key (an epoch's shuffle, say)."""
+        return derived_random(self._services.seed, "shared", *key)
+
+    @property
+    def pool(self) -> PoolReader:
+        return self._services.pool
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the run was asked to stop: what is open goes on, nothing new should be begun."""
+        return self._services.stop_reason is not None
+
+    async def chat(
+        self,
+        role: str,
+        messages: Sequence[Message],
+        *,
+        candidate: str | None = None,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+    ) -> ChatReply:
+        """One LLM call of this stage. Calls made side by side belong in `chat_model`, one key each.
+
+        Raises:
+            LLMError: if this request failed for good; an unreachable backend ends the run instead.
+        """
+        scope = CallScope(self.stage, self.item_id, candidate, self._priority, self._calls)
+        self._calls += 1
+        return await self._services.chat(role, messages, scope, max_tokens=max_tokens, temperature=temperature)
+
+    def chat_model(self, key: str, candidate: str | None, role: str = "task") -> ScopedModel:
+        """An LLM for one of several pieces of work done side by side, such as one example of a minibatch."""
+        return ScopedModel(
+            self._services.chat, role, CallScope(self.stage, f"{self.item_id}/{key}", candidate, self._priority, 0)
+        )
+
+    def spend(self, cost: Cost) -> None:
+        """Charge the budget for something other than LLM calls, which are charged by themselves."""
+        self._services.charge(self.item_id, cost)
+
+    def propose(
+        self,
+        artifact: Artifact,
+        *,
+        parents: Sequence[Candidate],
+        operator: str,
+        attributes: Mapping[str, JSON] | None = None,
+        born: int | None = None,
+    ) -> Candidate:
+        """Register a new candidate, ``proposed``. ``born`` is the version it was made from, now by default."""
+        candidate = Candidate(
+            self._services.candidate_id(self.item_id),
+            artifact,
+            tuple(parent.id for parent in parents),
+            operator,
+            self.pool.version if born is None else born,
+            attributes=attributes or {},
+        )
+        self._services.propose(candidate, self.item_id)
+        return candidate
+
+    def reject(self, candidate: Candidate, reason: str) -> None:
+        """Reject a proposal that will not reach the pool."""
+        self._services.reject(candidate, self.item_id, reason)
+
+    def log(self, kind: str, **data: JSON) -> None:
+        """Write an event."""
+        self._services.log(kind, {"stage": self.stage, "item": self.item_id, **data})
+
+
+class UpdateContext(StageContext):
+    """The context of the committing stage."""
+
+    def commit(self, changes: Sequence[Change]) -> Update:
+        """Apply all changes as one pool update, or none.
+
+        Raises:
+            EngineError: if a change is not allowed.
+        """
+        return self._services.commit(changes, self.item_id)
+
+
+class ChatFunction(Protocol):
+    """Makes a call that belongs to some work."""
+
+    async def __call__(
+        self,
+        role: str,
+        messages: Sequence[Message],
+        scope: CallScope,
+        *,
+        max_tokens: int | None,
+        temperature: float | None,
+    ) -> ChatReply: ...
+
+
+class ScopedModel:
+    """A `flowevolve.tasks.base.ChatModel` that knows which work it is for."""
+
+    def __init__(self, chat: ChatFunction, role: str, scope: CallScope) -> None:
+        self._chat = chat
+        self._role = role
+        self._scope = scope
+        self._calls = 0
+
+    async def __call__(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
+        scope = replace(self._scope, index=self._calls)
+        self._calls += 1
+        reply = await self._chat(self._role, messages, scope, max_tokens=max_tokens, temperature=None)
+        return reply.text

@@ -1,0 +1,307 @@
+"""The engine: one run of an algorithm from start to result.
+
+A run goes through init, fit, admission, drain and finish. Asked to stop, it admits nothing more and gives open flows
+``drain_seconds`` to end; cancelled, or failed, it ends at once. Either way every item is accounted for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Literal, Self
+
+import anyio
+
+from flowevolve.algorithm import Algorithm
+from flowevolve.budget import Budget, Cost, Ledger
+from flowevolve.context import StageContext, UpdateContext
+from flowevolve.errors import EngineError, FlowevolveError
+from flowevolve.events import Event, EventLog, Sink
+from flowevolve.executor import Executor, Lockstep, Stream
+from flowevolve.item import Item
+from flowevolve.llm.client import LLMClient
+from flowevolve.policies.staleness import Full, StalenessPolicy
+from flowevolve.policies.stopping import StoppingPolicy
+from flowevolve.pool import Pool
+from flowevolve.queue import QueueStats
+from flowevolve.runtime import Runtime, StageCounts, StalenessCounts
+from flowevolve.stage import Emit, Stage, Trigger
+
+Mode = Literal["stream", "sync"]
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """One stage's part in a run."""
+
+    counts: StageCounts
+    queue: QueueStats | None
+    workers: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What a run did, apart from its LLM calls. ``error`` is what ended it, if it failed."""
+
+    stop_reason: str
+    wall_seconds: float
+    pool: Pool
+    spent: Cost
+    overshoot: dict[str, float]
+    accepted: int
+    staleness: StalenessCounts
+    stages: dict[str, StageReport]
+    held: int
+    error: FlowevolveError | None
+
+
+class Engine:
+    """Runs one algorithm once."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        *,
+        llm: LLMClient,
+        budget: Budget,
+        mode: Mode = "stream",
+        max_in_flight: int = 16,
+        staleness: StalenessPolicy | None = None,
+        stopping: Sequence[StoppingPolicy] = (),
+        seed: int = 0,
+        drain_seconds: float = 30.0,
+        sinks: Sequence[Sink] = (),
+    ) -> None:
+        self._algorithm = algorithm
+        self._budget = budget
+        self._drain_seconds = drain_seconds
+        self._events = EventLog(anyio.current_time)
+        for sink in sinks:
+            self._events.subscribe(sink)
+        self._ledger = Ledger(budget)
+        self._runtime = Runtime(
+            algorithm,
+            llm=llm,
+            ledger=self._ledger,
+            events=self._events,
+            staleness=Full() if staleness is None else staleness,
+            stopping=stopping,
+            target_score=budget.target_score,
+            seed=seed,
+        )
+        self._executor: Executor = (
+            Stream(self._runtime, max_in_flight) if mode == "stream" else Lockstep(self._runtime, max_in_flight)
+        )
+        self._scope = anyio.CancelScope()
+        self._runtime.abort = self._scope.cancel
+        self._background: anyio.abc.TaskGroup | None = None
+        self._report: RunReport | None = None
+
+    @property
+    def pool(self) -> Pool:
+        return self._runtime.pool
+
+    @property
+    def stopping(self) -> bool:
+        return self._runtime.stop_reason is not None
+
+    def stop(self, reason: str = "stopped") -> None:
+        """Admit nothing more; open flows have ``drain_seconds`` to end."""
+        self._runtime.stop(reason)
+
+    def cancel(self, reason: str = "cancelled") -> None:
+        """End at once. Open items stay accounted for as held."""
+        self._runtime.stop(reason)
+        self._scope.cancel()
+
+    async def run(self) -> RunReport:
+        """Run to the end. A failure of the backend or the task is in the report; other errors are raised.
+
+        Raises:
+            EngineError: if the algorithm broke the engine's contract.
+        """
+        try:
+            with self._scope:
+                async with anyio.create_task_group() as tasks:
+                    await self._run(tasks)
+                    tasks.cancel_scope.cancel()
+        except BaseExceptionGroup as group:
+            raise _first_leaf(group) from group
+        held = [*self._runtime.held(), *self._executor.close()]
+        for stage, item in held:
+            self._runtime.log("item.held", {"item": item.id, "stage": stage})
+        self._report = self._make_report(len(held))
+        self._runtime.log("run.stop", {"reason": self._report.stop_reason, "held": len(held)})
+        return self._report
+
+    async def _run(self, tasks: anyio.abc.TaskGroup) -> None:
+        runtime = self._runtime
+        runtime.log("run.start", {"algorithm": self._algorithm.name, "stages": [s.name for s in runtime.graph.stages]})
+        self._executor.start(tasks)
+        tasks.start_soon(self._watch_time)
+        for trigger in runtime.graph.triggers:
+            if trigger.every_seconds is not None:
+                tasks.start_soon(self._watch_trigger, trigger, trigger.every_seconds)
+        drain_guard = anyio.CancelScope()
+        tasks.start_soon(self._guard_drain, drain_guard)
+        await self._phase("init", self._algorithm.init)
+        await self._admit()
+        await self._drain()
+        drain_guard.cancel()
+        await self._phase("finish", self._algorithm.finish)
+
+    async def _phase(self, name: str, emit: Callable[[UpdateContext], AsyncGenerator[Emit]]) -> None:
+        """Run a phase's emissions through the graph as one flow; after init, let the algorithm fit."""
+        runtime = self._runtime
+
+        async def run(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+            if not isinstance(context, UpdateContext):
+                raise EngineError(f"phase {name} needs a context that can commit")
+            async with aclosing(emit(context)) as emissions:
+                async for emission in emissions:
+                    yield emission
+
+        stage = Stage(name, run, commits=True)
+        ticket = runtime.open_flow(name, Cost())
+        async for target, item in runtime.work(stage, [ticket], 0):
+            await self._executor.put(target, item)
+        await self._drain()
+        if name == "init":
+            context = runtime.context(Stage("fit", run, commits=True), ticket.id, 0)
+            if isinstance(context, UpdateContext):
+                self._algorithm.fit(context)
+
+    async def _admit(self) -> None:
+        """Open flows while the budget, the bound on open flows and the algorithm allow it."""
+        runtime, executor = self._runtime, self._executor
+        while runtime.stop_reason is None:
+            if runtime.open_flows >= executor.width:
+                await executor.advance()
+                continue
+            estimate = self._algorithm.estimate()
+            refusal = self._ledger.refusal(estimate)
+            if refusal is not None:
+                if not runtime.open_flows:
+                    runtime.stop(refusal)
+                else:
+                    await executor.advance()
+                continue
+            trigger = runtime.take_fired()
+            stage = runtime.graph.entry if trigger is None else trigger.stage
+            ticket = runtime.open_flow(stage, estimate, None if trigger is None else trigger.name)
+            await executor.put(stage, ticket)
+
+    async def _drain(self) -> None:
+        while self._runtime.open_flows:
+            await self._executor.advance()
+
+    async def _watch_time(self) -> None:
+        limit = self._budget.time_limit()
+        if limit is not None:
+            await anyio.sleep(limit)
+            self._runtime.stop("seconds")
+
+    async def _watch_trigger(self, trigger: Trigger, period: float) -> None:
+        while True:
+            await anyio.sleep(period)
+            self._runtime.fire(trigger)
+
+    async def _guard_drain(self, scope: anyio.CancelScope) -> None:
+        """Once a stop was asked for, bound the time that open flows take to end."""
+        with scope:
+            while self._runtime.stop_reason is None:
+                await self._runtime.changed.wait()
+            await anyio.sleep(self._drain_seconds)
+            self._runtime.log("run.drain_ended", {"open_flows": self._runtime.open_flows})
+            self._scope.cancel()
+
+    def _make_report(self, held: int) -> RunReport:
+        runtime = self._runtime
+        return RunReport(
+            stop_reason=runtime.stop_reason or "cancelled",
+            wall_seconds=self._events.elapsed(),
+            pool=runtime.pool,
+            spent=self._ledger.spent,
+            overshoot={str(name): amount for name, amount in self._ledger.overshoot().items()},
+            accepted=runtime.accepted,
+            staleness=runtime.staleness_counts,
+            stages={
+                stage.name: StageReport(
+                    runtime.counts[stage.name], self._executor.queue_stats(stage.name), stage.workers
+                )
+                for stage in runtime.graph.stages
+            },
+            held=held,
+            error=runtime.failure,
+        )
+
+    # The open form
+
+    async def __aenter__(self) -> Self:
+        """Start the run in the background; follow it with `events`, end it with `stop`."""
+        self._background = anyio.create_task_group()
+        await self._background.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        if self._background is None:
+            raise EngineError("the engine was not entered")
+        if error is not None:
+            self.cancel()
+        return await self._background.__aexit__(kind, error, traceback)
+
+    async def events(self, buffer: int = 65536) -> AsyncGenerator[Event]:
+        """Start the run and yield its events as they happen, until it ends. Use inside ``async with engine``.
+
+        Raises:
+            EngineError: if the caller fell more than ``buffer`` events behind; the run itself never waits for a caller.
+        """
+        if self._background is None:
+            raise EngineError("use events() inside 'async with engine:'")
+        send, receive = anyio.create_memory_object_stream[Event](buffer)
+        lagging = False
+
+        def forward(event: Event) -> None:
+            nonlocal lagging
+            try:
+                send.send_nowait(event)
+            except anyio.WouldBlock:
+                lagging = True
+
+        unsubscribe = self._events.subscribe(forward)
+
+        async def run() -> None:
+            with send:
+                await self.run()
+
+        self._background.start_soon(run)
+        try:
+            async with receive:
+                async for event in receive:
+                    yield event
+                    if lagging:
+                        raise EngineError(f"the caller of events() fell more than {buffer} events behind")
+        finally:
+            unsubscribe()
+
+    @property
+    def report(self) -> RunReport:
+        """The finished run's report.
+
+        Raises:
+            EngineError: if the run has not ended.
+        """
+        if self._report is None:
+            raise EngineError("the run has not ended yet")
+        return self._report
+
+
+def _first_leaf(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,59 @@
+"""The event log: one ordered stream of facts about a run.
+
+Events are numbered from 0 without gaps and carry the loop's time since the run began. Everything that watches a run
+(journal, progress, metrics, a caller's ``async for``) reads this stream and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from flowevolve.llm.types import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One fact. ``time`` is seconds since the run began; ``kind`` is ``subject.verb``; see docs/reference/events.md."""
+
+    seq: int
+    time: float
+    kind: str
+    data: Mapping[str, JSON]
+
+    def to_json(self) -> str:
+        """One line of ``events.jsonl``. Times are rounded to the microsecond, the loop's own resolution."""
+        head = {"seq": self.seq, "t": round(self.time, 6), "kind": self.kind}
+        return json.dumps({**head, **self.data}, ensure_ascii=False, separators=(",", ":"))
+
+
+Sink = Callable[[Event], None]
+
+
+class EventLog:
+    """Numbers events and hands each to every sink, in order, before ``emit`` returns.
+
+    Sinks must not block and must not raise: a slow consumer buffers on its own side.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._origin = now()
+        self._next = 0
+        self._sinks: list[Sink] = []
+
+    def subscribe(self, sink: Sink) -> Callable[[], None]:
+        """Hand all later events to ``sink``; the returned function ends that."""
+        self._sinks.append(sink)
+        return lambda: self._sinks.remove(sink)
+
+    def emit(self, kind: str, data: Mapping[str, JSON]) -> None:
+        event = Event(self._next, self.elapsed(), kind, data)
+        self._next += 1
+        for sink in self._sinks:
+            sink(event)
+
+    def elapsed(self) -> float:
+        """Seconds since the log was made."""
+        return self._now() - self._origin

@@ -1,0 +1,174 @@
+"""The two ways to run a graph: as a stream, and in lockstep.
+
+Both run the same stage functions through the same runtime and differ only in when: the stream gives every stage a queue
+and workers that never wait for each other; lockstep, the published synchronous form, runs all that waits at one stage
+side by side, waits for the slowest, and goes on to the next stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+
+from flowevolve.item import Item
+from flowevolve.queue import ItemQueue, QueueClosedError, QueueStats
+from flowevolve.runtime import Runtime
+from flowevolve.stage import Stage
+
+QueuedItem = tuple[str, Item[object]]
+
+
+class Executor(Protocol):
+    """Runs items through the graph. ``width`` bounds the open flows."""
+
+    width: int
+
+    def start(self, tasks: TaskGroup) -> None:
+        """Begin; long-lived tasks go into this group."""
+        ...
+
+    async def put(self, stage: str, item: Item[object]) -> None:
+        """Accept an item for a stage."""
+        ...
+
+    async def advance(self) -> None:
+        """Make progress: return when a flow may have closed or the run was asked to stop."""
+        ...
+
+    def close(self) -> list[QueuedItem]:
+        """End the tasks once they are idle, and give back what is still queued."""
+        ...
+
+    def queue_stats(self, stage: str) -> QueueStats | None:
+        """Statistics of a stage's queue, if it has one."""
+        ...
+
+
+class Stream:
+    """Every stage a pool of workers over a bounded queue."""
+
+    def __init__(self, runtime: Runtime, width: int) -> None:
+        self.width = width
+        self._runtime = runtime
+        self._queues = {
+            stage.name: ItemQueue[Item[object]](stage.capacity, anyio.current_time, stage.gather)
+            for stage in runtime.graph.stages
+        }
+
+    def start(self, tasks: TaskGroup) -> None:
+        for stage in self._runtime.graph.stages:
+            for worker in range(stage.workers):
+                tasks.start_soon(self._work, stage, worker, name=f"{stage.name}-{worker}")
+
+    async def put(self, stage: str, item: Item[object]) -> None:
+        await self._queues[stage].put(item)
+
+    async def advance(self) -> None:
+        if self._only_gathering():
+            for stage in self._runtime.graph.stages:
+                if stage.gather > 1:
+                    self._queues[stage.name].flush()
+        await self._runtime.changed.wait()
+
+    def close(self) -> list[QueuedItem]:
+        left = [(name, item) for name, queue in self._queues.items() for item in queue.drain()]
+        for queue in self._queues.values():
+            queue.close()
+        return left
+
+    def queue_stats(self, stage: str) -> QueueStats | None:
+        return self._queues[stage].stats()
+
+    def _only_gathering(self) -> bool:
+        """Whether all that is left to do waits for more items to be gathered with, which can't come."""
+        graph = self._runtime.graph
+        return not self._runtime.items_in_work and all(
+            not self._queues[stage.name] for stage in graph.stages if stage.gather == 1
+        )
+
+    async def _work(self, stage: Stage, worker: int) -> None:
+        runtime, queue = self._runtime, self._queues[stage.name]
+        while True:
+            try:
+                taken = await queue.take()
+            except QueueClosedError:
+                return
+            ready = await self._look(stage, taken)
+            if not ready:
+                continue
+            async with aclosing(runtime.work(stage, ready, worker)) as emissions:
+                async for target, item in emissions:
+                    await self._send(stage.name, target, item)
+
+    async def _look(self, stage: Stage, taken: Sequence[Item[object]]) -> list[Item[object]]:
+        """The items still worth working on here; those that need repair are sent there."""
+        ready: list[Item[object]] = []
+        for item in taken:
+            looked_at = self._runtime.take(stage, item)
+            if looked_at is item:
+                ready.append(item)
+            elif looked_at is not None and self._runtime.graph.repair is not None:
+                await self._send(stage.name, self._runtime.graph.repair, looked_at)
+        return ready
+
+    async def _send(self, source: str, target: str, item: Item[object]) -> None:
+        if self._runtime.graph.is_back_edge(source, target):
+            self._queues[target].put_back(item)
+        else:
+            await self._queues[target].put(item)
+
+
+class Lockstep:
+    """One stage after the other, with a barrier after each. With ``width`` 1: the published synchronous loop."""
+
+    def __init__(self, runtime: Runtime, width: int = 1) -> None:
+        self.width = width
+        self._runtime = runtime
+        self._waiting: dict[str, list[Item[object]]] = {stage.name: [] for stage in runtime.graph.stages}
+
+    def start(self, tasks: TaskGroup) -> None:
+        pass
+
+    async def put(self, stage: str, item: Item[object]) -> None:
+        self._waiting[stage].append(item)
+
+    async def advance(self) -> None:
+        """Run everything that waits, stage by stage in the order of the graph, until nothing does."""
+        while True:
+            stage = next((stage for stage in self._runtime.graph.stages if self._waiting[stage.name]), None)
+            if stage is None:
+                return
+            items = self._waiting[stage.name]
+            self._waiting[stage.name] = []
+            await self._run_stage(stage, items)
+
+    def close(self) -> list[QueuedItem]:
+        return [(name, item) for name, items in self._waiting.items() for item in items]
+
+    def queue_stats(self, stage: str) -> QueueStats | None:
+        return None
+
+    async def _run_stage(self, stage: Stage, items: Sequence[Item[object]]) -> None:
+        for item in items:
+            self._runtime.mark_taken(stage, item)
+        batches = [items[start : start + stage.gather] for start in range(0, len(items), stage.gather)]
+        emitted: list[list[QueuedItem]] = [[] for _ in batches]
+
+        async def run(index: int) -> None:
+            async with aclosing(self._runtime.work(stage, batches[index], index)) as emissions:
+                async for sent in emissions:
+                    emitted[index].append(sent)
+
+        if stage.commits:
+            for index in range(len(batches)):
+                await run(index)
+        else:
+            async with anyio.create_task_group() as tasks:
+                for index in range(len(batches)):
+                    tasks.start_soon(run, index)
+        for target, item in (sent for batch in emitted for sent in batch):
+            self._waiting[target].append(item)

@@ -1,0 +1,73 @@
+"""What travels between stages. Everything here is frozen: an item that changes is a new item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar, runtime_checkable
+
+from flowevolve.errors import EngineError
+from flowevolve.pool import Candidate
+
+P_co = TypeVar("P_co", covariant=True)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Generic[P_co]):
+    """A payload on its way.
+
+    ``id`` is the item's path in its flow (``17``, ``17.0``, …); ``version`` the pool version it was made from;
+    ``derives`` the ids of the candidates it came from; ``created`` the loop's time in seconds; ``repairs`` how often it
+    was repaired.
+    """
+
+    id: str
+    flow: int
+    payload: P_co
+    version: int
+    derives: tuple[str, ...]
+    created: float
+    repairs: int = 0
+
+    def expect(self, payload_type: type[T]) -> T:
+        """The payload, which must be of this type.
+
+        Raises:
+            EngineError: if it is not: a stage was joined to one that emits something else.
+        """
+        if not isinstance(self.payload, payload_type):
+            raise EngineError(
+                f"item {self.id}: expected a {payload_type.__name__}, got a {type(self.payload).__name__}; "
+                "check which stages the graph joins"
+            )
+        return self.payload
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """The payload that starts a flow. ``trigger`` names the trigger that fired, if one did."""
+
+    trigger: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stale(Generic[P_co]):
+    """The payload of an item sent to repair: the item as it was taken, and the stage it goes back to."""
+
+    item: Item[P_co]
+    back_to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered(Generic[P_co]):
+    """The payload a gathering stage gets: the items it was handed together, oldest first."""
+
+    items: tuple[Item[P_co], ...]
+
+
+@runtime_checkable
+class CarriesCandidate(Protocol):
+    """A payload about one candidate: when its item is discarded, the candidate is rejected with it."""
+
+    @property
+    def candidate(self) -> Candidate: ...

@@ -1,0 +1,114 @@
+"""What LLM calls cost: requests, failures, tokens, latency and dollars, by role, model and stage and by candidate.
+
+Only sums are kept: memory grows with the number of candidates and of role, model and stage combinations, never with
+the number of calls, and every breakdown adds up to the totals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from flowevolve.llm.types import Usage
+
+Dimension = Literal["role", "model", "stage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Dollars per million tokens. ``cached_input`` is for the part of the prompt served from a cache."""
+
+    input: float
+    cached_input: float
+    output: float
+
+    def cost(self, usage: Usage) -> float:
+        """Dollars for this usage."""
+        fresh = usage.prompt_tokens - usage.cached_tokens
+        return (
+            fresh * self.input + usage.cached_tokens * self.cached_input + usage.completion_tokens * self.output
+        ) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over finished calls.
+
+    ``retries`` counts attempts after the first; tokens of attempts that failed are unknown and not in ``usage``.
+    ``latency_seconds`` is the time in flight of each call's last attempt. ``dollars`` is None as soon as one of the
+    models has no price.
+    """
+
+    requests: int = 0
+    failed: int = 0
+    retries: int = 0
+    usage: Usage = field(default_factory=Usage)
+    latency_seconds: float = 0.0
+    dollars: float | None = 0.0
+
+    def __add__(self, other: Totals) -> Totals:
+        dollars = None if self.dollars is None or other.dollars is None else self.dollars + other.dollars
+        return Totals(
+            self.requests + other.requests,
+            self.failed + other.failed,
+            self.retries + other.retries,
+            self.usage + other.usage,
+            self.latency_seconds + other.latency_seconds,
+            dollars,
+        )
+
+
+class Account:
+    """Sums up finished calls. ``prices`` maps model names, as requested, to what they cost."""
+
+    def __init__(self, prices: Mapping[str, Price]) -> None:
+        self._prices = prices
+        self._by_work: dict[_Work, Totals] = {}
+        self._by_candidate: dict[str, Totals] = {}
+
+    def cost(self, model: str, usage: Usage) -> float | None:
+        """Dollars for this usage of a model, or None if its price is unknown."""
+        price = self._prices.get(model)
+        return None if price is None else price.cost(usage)
+
+    def add(self, *, role: str, model: str, stage: str, candidate: str | None, call: Totals) -> None:
+        """Add one finished call, or the sum of several."""
+        work = _Work(role, model, stage)
+        self._by_work[work] = self._by_work.get(work, _NOTHING) + call
+        if candidate is not None:
+            self._by_candidate[candidate] = self._by_candidate.get(candidate, _NOTHING) + call
+
+    def totals(self) -> Totals:
+        """Everything."""
+        return sum(self._by_work.values(), _NOTHING)
+
+    def breakdown(self, *dimensions: Dimension) -> dict[tuple[str, ...], Totals]:
+        """Sums by one or more dimensions, keyed by their values in the order asked for."""
+        sums: dict[tuple[str, ...], Totals] = {}
+        for work, part in self._by_work.items():
+            key = tuple(work.value(dimension) for dimension in dimensions)
+            sums[key] = sums.get(key, _NOTHING) + part
+        return sums
+
+    def by_candidate(self) -> dict[str, Totals]:
+        """Sums of the calls made with or for a candidate, by its id."""
+        return dict(self._by_candidate)
+
+
+class _Work(NamedTuple):
+    role: str
+    model: str
+    stage: str
+
+    def value(self, dimension: Dimension) -> str:
+        match dimension:
+            case "role":
+                return self.role
+            case "model":
+                return self.model
+            case "stage":
+                return self.stage
+
+
+_NOTHING = Totals()

@@ -1,0 +1,147 @@
+"""Bounded first-in-first-out queues between stages.
+
+Nothing is lost on cancellation: a cancelled ``put`` has not put, a cancelled ``take`` has not taken. A full queue holds
+its producers back, in order of arrival. Statistics are exact and cost a few additions.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import anyio
+
+T = TypeVar("T")
+
+
+class QueueClosedError(Exception):
+    """The queue takes nothing more and everything in it has been taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStats:
+    """``wait_seconds`` is the time all items taken so far spent in the queue, ``mean_depth`` is over time."""
+
+    put: int
+    taken: int
+    depth: int
+    max_depth: int
+    mean_depth: float
+    wait_seconds: float
+
+
+class ItemQueue(Generic[T]):
+    """A queue of at most ``capacity`` entries, taken ``gather`` at a time.
+
+    ``put_back`` may exceed the capacity, for edges that must not block.
+    """
+
+    def __init__(self, capacity: int, now: Callable[[], float], gather: int = 1) -> None:
+        self.capacity = capacity
+        self.gather = gather
+        self._now = now
+        self._entries: deque[tuple[T, float]] = deque()
+        self._takers: deque[anyio.Event] = deque()
+        self._putters: deque[anyio.Event] = deque()
+        self._closed = self._flushing = False
+        self._put = self._taken = self._max_depth = 0
+        self._wait_seconds = self._depth_seconds = 0.0
+        self._made = self._changed = now()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    async def put(self, entry: T) -> None:
+        """Append an entry, waiting while the queue is full.
+
+        Raises:
+            QueueClosedError: if the queue was closed.
+        """
+        while len(self._entries) >= self.capacity and not self._closed:
+            await self._line_up(self._putters)
+        self.put_back(entry)
+
+    def put_back(self, entry: T) -> None:
+        """Append an entry at once, whatever the depth.
+
+        Raises:
+            QueueClosedError: if the queue was closed.
+        """
+        if self._closed:
+            raise QueueClosedError
+        self._account()
+        self._entries.append((entry, self._now()))
+        self._put += 1
+        self._max_depth = max(self._max_depth, len(self._entries))
+        self._pass_on()
+
+    async def take(self) -> list[T]:
+        """Take the ``gather`` oldest entries together; fewer only after ``flush`` or ``close``.
+
+        Raises:
+            QueueClosedError: if the queue was closed and is empty.
+        """
+        while not self._ready():
+            if self._closed:
+                raise QueueClosedError
+            await self._line_up(self._takers)
+        self._flushing = False
+        return self.drain(self.gather)
+
+    def flush(self) -> None:
+        """Let the next taker have what is there, though it is fewer than ``gather``."""
+        self._flushing = bool(self._entries)
+        self._pass_on()
+
+    def drain(self, most: int | None = None) -> list[T]:
+        """Take up to ``most`` entries (by default all) without waiting."""
+        self._account()
+        count = len(self._entries) if most is None else min(most, len(self._entries))
+        now = self._now()
+        taken = [self._entries.popleft() for _ in range(count)]
+        self._taken += count
+        self._wait_seconds += sum(now - since for _, since in taken)
+        self._pass_on()
+        return [entry for entry, _ in taken]
+
+    def close(self) -> None:
+        """Refuse further entries; those inside can still be taken. Wakes everybody who waits."""
+        self._closed = True
+        for line in (self._takers, self._putters):
+            while line:
+                line.popleft().set()
+
+    def stats(self) -> QueueStats:
+        self._account()
+        lifetime = self._changed - self._made
+        mean_depth = self._depth_seconds / lifetime if lifetime > 0 else float(len(self._entries))
+        return QueueStats(self._put, self._taken, len(self._entries), self._max_depth, mean_depth, self._wait_seconds)
+
+    def _ready(self) -> bool:
+        return len(self._entries) >= (1 if self._flushing or self._closed else self.gather)
+
+    async def _line_up(self, line: deque[anyio.Event]) -> None:
+        turn = anyio.Event()
+        line.append(turn)
+        try:
+            await turn.wait()
+        except BaseException:
+            if turn.is_set():
+                self._pass_on()  # cancelled with the turn in hand: the next one gets it
+            else:
+                line.remove(turn)
+            raise
+
+    def _pass_on(self) -> None:
+        """Give the turn to whoever can go on now; who takes it passes on again, so one each is enough."""
+        if self._takers and self._ready():
+            self._takers.popleft().set()
+        if self._putters and len(self._entries) < self.capacity:
+            self._putters.popleft().set()
+
+    def _account(self) -> None:
+        now = self._now()
+        self._depth_seconds += len(self._entries) * (now - self._changed)
+        self._changed = now

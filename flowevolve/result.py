@@ -1,0 +1,100 @@
+"""The result of a run: what Python callers get and ``result.json`` holds (contract: docs/reference/result.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from flowevolve.artifact import Artifact
+from flowevolve.engine import RunReport
+from flowevolve.llm.accounting import Totals
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The best confirmed candidate. ``score`` is its mean over the validation set."""
+
+    id: str
+    score: float
+    components: Mapping[str, str]
+    artifact: Artifact
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Mean scores on the test split, which evolution never saw."""
+
+    examples: int
+    seed_score: float
+    best_score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One finished run."""
+
+    algorithm: str
+    mode: str
+    task: str
+    backend: str
+    simulated: bool
+    seed_score: float | None
+    best: Best | None
+    report: RunReport
+    llm: Totals
+    mean_in_flight: float
+    held_out: HeldOut | None = None
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, object]:
+        """The contents of ``result.json``."""
+        report, stages = self.report, self.report.stages
+        speculation = {"released": 0, "confirmed": 0, "revoked": 0}
+        return {
+            "schema": SCHEMA,
+            "algorithm": self.algorithm,
+            "mode": self.mode,
+            "task": self.task,
+            "backend": self.backend,
+            "simulated": self.simulated,
+            "stop_reason": report.stop_reason,
+            "error": None if report.error is None else str(report.error),
+            "wall_seconds": round(report.wall_seconds, 3),
+            "seed_score": self.seed_score,
+            "best": None
+            if self.best is None
+            else {"id": self.best.id, "score": self.best.score, "components": dict(self.best.components)},
+            "held_out": None if self.held_out is None else asdict(self.held_out),
+            "pool_version": report.pool.version,
+            "proposals": report.spent.proposals,
+            "accepted": report.accepted,
+            "rollouts": report.spent.rollouts,
+            "overshoot": report.overshoot,
+            "held_items": report.held,
+            "llm": {
+                "requests": self.llm.requests,
+                "failed": self.llm.failed,
+                "retries": self.llm.retries,
+                "prompt_tokens": self.llm.usage.prompt_tokens,
+                "completion_tokens": self.llm.usage.completion_tokens,
+                "cached_tokens": self.llm.usage.cached_tokens,
+                "cost_usd": self.llm.dollars,
+                "mean_in_flight": round(self.mean_in_flight, 3),
+            },
+            "staleness": asdict(report.staleness),
+            "speculation": speculation,
+            "stages": {
+                name: {
+                    "items_in": stage.counts.items_in,
+                    "items_out": stage.counts.items_out,
+                    "discarded": stage.counts.discarded,
+                    "discard_reasons": dict(stage.counts.reasons),
+                    "busy_seconds": round(stage.counts.busy_seconds, 3),
+                    "wait_seconds": round(stage.queue.wait_seconds, 3) if stage.queue is not None else 0.0,
+                    "workers": stage.workers,
+                }
+                for name, stage in stages.items()
+            },
+        }

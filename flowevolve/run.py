@@ -1,0 +1,171 @@
+"""Running a configuration: from a checked config to a result on disk and in hand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from flowevolve.build import make_algorithm, make_staleness, make_stopping, make_task, open_roles, prices
+from flowevolve.config import Config
+from flowevolve.context import ChatFunction
+from flowevolve.engine import Engine, RunReport
+from flowevolve.errors import InputError
+from flowevolve.events import Sink
+from flowevolve.held_out import score_held_out
+from flowevolve.llm.accounting import Account
+from flowevolve.llm.client import CallRecord, CallScope, LLMClient, Observer
+from flowevolve.llm.gate import Gate
+from flowevolve.llm.retry import RetryPolicy
+from flowevolve.llm.types import ChatReply, Message
+from flowevolve.policies.staleness import StalenessPolicy
+from flowevolve.pool import Candidate
+from flowevolve.result import Best, HeldOut, Result
+from flowevolve.store.rundir import RunDirectory
+from flowevolve.tasks.base import Task
+
+Follow = Callable[[Engine], Coroutine[object, object, None]]
+"""Something to do beside a run, such as listening for Ctrl-C; cancelled when the run ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watchers:
+    """Who is told of a run's events and LLM calls."""
+
+    events: Sequence[Sink] = ()
+    calls: Sequence[Observer] = ()
+
+
+async def run(
+    config: Config,
+    *,
+    task: Task | None = None,
+    staleness: StalenessPolicy | None = None,
+    out: Path | None = None,
+    events: bool = False,
+    watchers: Watchers | None = None,
+    follow: Follow | None = None,
+) -> Result:
+    """Run a configuration to its end. ``task`` and ``staleness``, given as objects, stand in for what the config names.
+
+    Raises:
+        InputError: if the configuration can't be run.
+        BackendUnreachableError, BackendRefusedError, TaskFailedError: if the run failed; what was done so far is in
+            ``out``.
+    """
+    task = make_task(config) if task is None else task
+    algorithm = make_algorithm(config, task)
+    policy = make_staleness(config) if staleness is None else staleness
+    if config.held_out and not task.data.test:
+        raise InputError(f"held_out: task {task.name!r} has no test split")
+    watchers = watchers or Watchers()
+    async with _clients(config, watchers, out, events) as (client, gate, directory):
+        await client.check()
+        sections = config.algorithm
+        engine = Engine(
+            algorithm,
+            llm=client,
+            budget=config.budget,
+            mode=sections.mode,
+            max_in_flight=sections.max_in_flight if sections.mode == "stream" else sections.width,
+            staleness=policy,
+            stopping=make_stopping(config),
+            seed=config.seed,
+            drain_seconds=config.drain_seconds,
+            sinks=[*([directory.event] if directory is not None else []), *watchers.events],
+        )
+        report = await _run_and_follow(engine, follow)
+        mean_in_flight = gate.stats().mean_in_flight
+        llm = client.account.totals()
+        seed = next((each for each in report.pool.snapshot().candidates() if each.operator == "seed"), None)
+        best = algorithm.best()
+        held_out = None
+        if config.held_out and seed is not None and best is not None and report.error is None:
+            held_out = await _hold_out(task, seed, best, _plain_chat(client))
+        result = Result(
+            algorithm=algorithm.name,
+            mode=sections.mode,
+            task=task.name,
+            backend=config.llm.backend,
+            simulated=config.llm.backend == "sim",
+            seed_score=None if seed is None else seed.mean_score,
+            best=None if best is None else Best(best.id, best.mean_score, best.artifact.components, best.artifact),
+            report=report,
+            llm=llm,
+            mean_in_flight=mean_in_flight,
+            held_out=held_out,
+        )
+        if directory is not None:
+            directory.write_result(result.to_json())
+    if report.error is not None:
+        raise report.error
+    return result
+
+
+async def check(config: Config, task: Task | None = None) -> Task:
+    """Build everything a run needs and reach its backends, without spending a token; returns the task.
+
+    Raises:
+        InputError, BackendUnreachableError, BackendRefusedError: as `run` would.
+    """
+    task = make_task(config) if task is None else task
+    make_algorithm(config, task).graph()
+    make_staleness(config)
+    async with _clients(config, Watchers(), None, False) as (client, _, _):
+        await client.check()
+    return task
+
+
+@asynccontextmanager
+async def _clients(
+    config: Config, watchers: Watchers, out: Path | None, events: bool
+) -> AsyncIterator[tuple[LLMClient, Gate, RunDirectory | None]]:
+    """The LLM client of a run and its directory, closed in the right order: all calls end before the journal does."""
+    directory = RunDirectory(out, config.model_dump(mode="json"), events=events) if out is not None else None
+    observers = [*([directory.journal.call] if directory is not None else []), *watchers.calls]
+
+    def observe(record: CallRecord) -> None:
+        for observer in observers:
+            observer(record)
+
+    try:
+        async with open_roles(config) as roles:
+            gate = Gate(config.llm.concurrency)
+            retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
+            yield LLMClient(roles, gate, retry, config.seed, observe, Account(prices(config))), gate, directory
+    finally:
+        if directory is not None:
+            directory.close()
+
+
+async def _run_and_follow(engine: Engine, follow: Follow | None) -> RunReport:
+    if follow is None:
+        return await engine.run()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(follow, engine)
+        report = await engine.run()
+        tasks.cancel_scope.cancel()
+    return report
+
+
+async def _hold_out(task: Task, seed: Candidate, best: Candidate, chat: ChatFunction) -> HeldOut:
+    candidates = [seed] if best.id == seed.id else [seed, best]
+    scores = await score_held_out(task, candidates, chat)
+    return HeldOut(len(task.data.test), scores[0], scores[-1])
+
+
+def _plain_chat(client: LLMClient) -> ChatFunction:
+    async def chat(
+        role: str,
+        messages: Sequence[Message],
+        scope: CallScope,
+        *,
+        max_tokens: int | None,
+        temperature: float | None,
+    ) -> ChatReply:
+        return await client.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature)
+
+    return chat

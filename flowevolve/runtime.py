@@ -1,0 +1,422 @@
+"""What both executors share: flows, the work of one item, contexts, commits and triggers.
+
+This is the only place that creates and settles items, so the counts add up: every item that enters a queue ends
+consumed, discarded with a reason, or is still held when the run stops.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import anyio
+
+from flowevolve.algorithm import Algorithm
+from flowevolve.budget import Cost, Ledger
+from flowevolve.context import StageContext, UpdateContext
+from flowevolve.errors import EngineError, FlowevolveError
+from flowevolve.events import EventLog
+from flowevolve.item import CarriesCandidate, Gathered, Item, Stale, Ticket
+from flowevolve.llm.client import CallScope, LLMClient
+from flowevolve.llm.types import JSON, ChatReply, LLMError, Message
+from flowevolve.policies.staleness import Staleness, StalenessPolicy
+from flowevolve.policies.stopping import Progress, StoppingPolicy
+from flowevolve.pool import Add, Annotate, Candidate, Change, Move, Note, Pool, Update
+from flowevolve.stage import Discard, Emit, Exhausted, Graph, Stage, Trigger
+
+Outcome = Literal["consumed", "discarded"]
+
+
+class Pulse:
+    """Wakes everybody who waits for something to have changed; what changed, they look up themselves."""
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+
+    def fire(self) -> None:
+        self._event.set()
+        self._event = anyio.Event()
+
+    async def wait(self) -> None:
+        await self._event.wait()
+
+
+@dataclass(slots=True)
+class StageCounts:
+    """What went through one stage. ``busy_seconds`` sums over its workers."""
+
+    items_in: int = 0
+    items_out: int = 0
+    consumed: int = 0
+    discarded: int = 0
+    busy_seconds: float = 0.0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class StalenessCounts:
+    """``seen`` counts items taken with a version gap or derived from a revoked candidate."""
+
+    seen: int = 0
+    discarded: int = 0
+    repaired: int = 0
+    max_gap: int = 0
+
+
+class Runtime:
+    """The state of one run that stages act on through their contexts."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        *,
+        llm: LLMClient,
+        ledger: Ledger,
+        events: EventLog,
+        staleness: StalenessPolicy,
+        stopping: Sequence[StoppingPolicy] = (),
+        target_score: float | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.algorithm = algorithm
+        self.graph: Graph = algorithm.graph()
+        self.pool = Pool(algorithm.pools)
+        self.ledger = ledger
+        self.seed = seed
+        self.changed = Pulse()
+        self.stop_reason: str | None = None
+        self.failure: FlowevolveError | None = None
+        self.counts = {stage.name: StageCounts() for stage in self.graph.stages}
+        self.staleness_counts = StalenessCounts()
+        self.accepted = 0
+        self.best_score: float | None = None
+        self.abort: Callable[[], None] = lambda: None
+        """Ends all work at once; set by the engine."""
+        self._llm = llm
+        self._events = events
+        self._staleness = staleness
+        self._stopping = stopping
+        self._target_score = target_score
+        self._flows: dict[int, int] = {}
+        self._next_flow = 0
+        self._in_work: dict[str, tuple[str, Item[object]]] = {}
+        self._fired: list[Trigger] = []
+        self._proposals_at_gain = 0
+
+    # Flows and items
+
+    @property
+    def open_flows(self) -> int:
+        return len(self._flows)
+
+    @property
+    def items_in_work(self) -> int:
+        return len(self._in_work)
+
+    def held(self) -> list[tuple[str, Item[object]]]:
+        """Items being worked on, with their stage's name, in the order they were taken."""
+        return list(self._in_work.values())
+
+    def open_flow(self, stage: str, estimate: Cost, trigger: str | None = None) -> Item[Ticket]:
+        """Start a flow with a ticket for ``stage``; the caller hands it to an executor."""
+        flow = self._next_flow
+        self._next_flow += 1
+        self._flows[flow] = 1
+        self.ledger.reserve(flow, estimate)
+        self.log("flow.open", {"flow": flow, "stage": stage, "version": self.pool.version, "trigger": trigger})
+        return Item(str(flow), flow, Ticket(trigger), self.pool.version, (), self._events.elapsed())
+
+    def take_fired(self) -> Trigger | None:
+        """The trigger that fired longest ago and has no flow yet."""
+        return self._fired.pop(0) if self._fired else None
+
+    def fire(self, trigger: Trigger) -> None:
+        self._fired.append(trigger)
+        self.log("trigger.fired", {"trigger": trigger.name, "version": self.pool.version})
+        self.changed.fire()
+
+    async def work(
+        self, stage: Stage, items: Sequence[Item[object]], worker: int
+    ) -> AsyncGenerator[tuple[str, Item[object]]]:
+        """Run a stage on items taken together; yields (stage name, item) for everything it emits.
+
+        Closing the generator early leaves the items unsettled: they are among `held`.
+        """
+        item = items[0] if stage.gather == 1 else _gathered(items)
+        for taken in items:
+            self._in_work[taken.id] = (stage.name, taken)
+        outcome: Outcome = "consumed"
+        reason = ""
+        began = self._events.elapsed()
+        emitted = 0
+        try:
+            async with aclosing(stage.run(item, self.context(stage, item.id, worker))) as emissions:
+                async for emit in emissions:
+                    yield self._emission(stage, item, emit, emitted)
+                    emitted += 1
+        except Discard as discard:
+            outcome, reason = "discarded", discard.reason
+        except Exhausted:
+            self.stop("exhausted")
+        except LLMError as error:
+            outcome, reason = "discarded", f"llm: {error}"
+        except EngineError:
+            raise
+        except FlowevolveError as error:
+            outcome, reason = "discarded", f"failed: {error}"
+            self.fail(error)
+        if stage.name in self.counts:
+            self.counts[stage.name].busy_seconds += self._events.elapsed() - began
+        for taken in items:
+            del self._in_work[taken.id]
+            self.settle(stage.name, taken, outcome, reason)
+
+    def context(self, stage: Stage, item_id: str, worker: int) -> StageContext:
+        priority = len(self.graph.stages) - self.graph.positions.get(stage.name, 0)
+        kind = UpdateContext if stage.commits else StageContext
+        return kind(self, stage.name, item_id, worker, priority)
+
+    def _emission(self, stage: Stage, item: Item[object], emit: Emit, index: int) -> tuple[str, Item[object]]:
+        target = emit.to if emit.to is not None else next(iter(stage.to), "")
+        if target not in self.graph.positions:
+            raise EngineError(f"stage {stage.name!r} emitted to {target!r}, which the graph does not have")
+        repaired = stage.name == self.graph.repair
+        stale = item.expect(Stale).item if repaired else item
+        child: Item[object] = Item(
+            f"{item.id}.{index}",
+            item.flow,
+            emit.payload,
+            stale.version if emit.version is None else emit.version,
+            stale.derives if emit.derives is None else emit.derives,
+            self._events.elapsed(),
+            stale.repairs + repaired,
+        )
+        self._flows[item.flow] += 1
+        self.staleness_counts.repaired += repaired
+        if stage.name in self.counts:
+            self.counts[stage.name].items_out += 1
+        self.log("item.sent", {"item": child.id, "stage": target, "version": child.version})
+        return target, child
+
+    def mark_taken(self, stage: Stage, item: Item[object]) -> int:
+        """Note that an item was taken at a stage; returns its version gap."""
+        self.counts[stage.name].items_in += 1
+        gap = self.pool.version - item.version
+        self.log("item.taken", {"item": item.id, "stage": stage.name, "gap": gap})
+        return gap
+
+    def take(self, stage: Stage, item: Item[object]) -> Item[object] | None:
+        """Look at an item as it is taken: the item itself to work on, or None if it went no further.
+
+        An item that needs repair comes back with a `Stale` payload: send it to the graph's repair stage.
+        """
+        gap = self.mark_taken(stage, item)
+        revoked = self.pool.descends_from_revoked(item.derives)
+        if (gap == 0 and not revoked) or stage.name == self.graph.repair or isinstance(item.payload, Ticket):
+            return item
+        seen = self.staleness_counts
+        seen.seen += 1
+        seen.max_gap = max(seen.max_gap, gap)
+        repairable = stage.repair_to is not None and self.graph.repair is not None
+        decision = self._staleness.decide(Staleness(stage.name, gap, revoked, repairable, item, self.pool))
+        if decision == "continue":
+            return item
+        if decision == "discard":
+            seen.discarded += 1
+            self.settle(stage.name, item, "discarded", "stale")
+            return None
+        if stage.repair_to is None:
+            raise EngineError(
+                f"staleness policy {type(self._staleness).__name__} wants to repair at {stage.name!r}, which can't"
+            )
+        self._flows[item.flow] += 1
+        self.settle(stage.name, item, "consumed", "sent to repair")
+        return replace(item, id=f"{item.id}.r", payload=Stale(item, stage.repair_to), created=self._events.elapsed())
+
+    def settle(self, stage: str, item: Item[object], outcome: Outcome, reason: str) -> None:
+        """An item's end. The flow ends with its last item."""
+        counts = self.counts.get(stage)
+        if counts is not None:
+            if outcome == "consumed":
+                counts.consumed += 1
+            else:
+                counts.discarded += 1
+                counts.reasons[reason] += 1
+        if outcome == "discarded":
+            self._reject_carried(item, reason)
+        self.log("item.done", {"item": item.id, "stage": stage, "outcome": outcome, "reason": reason})
+        self._flows[item.flow] -= 1
+        if not self._flows[item.flow]:
+            del self._flows[item.flow]
+            self.ledger.close(item.flow)
+            self.log("flow.close", {"flow": item.flow})
+            self._check_stopping()
+        self.changed.fire()
+
+    def _reject_carried(self, item: Item[object], reason: str) -> None:
+        carried = item.payload.item.payload if isinstance(item.payload, Stale) else item.payload
+        if isinstance(carried, CarriesCandidate) and self.pool.status(carried.candidate.id) == "proposed":
+            self.reject(carried.candidate, item.id, reason)
+
+    # Stopping
+
+    def stop(self, reason: str) -> None:
+        """Admit nothing more; what is open goes on."""
+        if self.stop_reason is None:
+            self.stop_reason = reason
+            self.log("run.stopping", {"reason": reason})
+        self.changed.fire()
+
+    def fail(self, error: FlowevolveError) -> None:
+        """Stop because of an error no item can get past."""
+        if self.failure is None:
+            self.failure = error
+            self.log("run.failed", {"error": str(error)})
+        self.stop("failed")
+        self.abort()
+
+    def _check_stopping(self) -> None:
+        if self.stop_reason is not None:
+            return
+        if self._target_score is not None and self.best_score is not None and self.best_score >= self._target_score:
+            self.stop("target_score")
+            return
+        spent = self.ledger.spent
+        progress = Progress(
+            self._events.elapsed(),
+            spent,
+            self.pool.version,
+            spent.proposals - self._proposals_at_gain,
+            self.best_score,
+        )
+        for policy in self._stopping:
+            reason = policy.reason(progress)
+            if reason is not None:
+                self.stop(reason)
+                return
+
+    # What contexts ask for
+
+    async def chat(
+        self,
+        role: str,
+        messages: Sequence[Message],
+        scope: CallScope,
+        *,
+        max_tokens: int | None,
+        temperature: float | None,
+    ) -> ChatReply:
+        reply = await self._llm.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature)
+        dollars = self._llm.cost(role, reply.usage)
+        self.charge(scope.item, Cost(tokens=reply.usage.total_tokens, dollars=dollars or 0.0))
+        return reply
+
+    def charge(self, item_id: str, cost: Cost) -> None:
+        self.ledger.charge(_flow_of(item_id), cost)
+
+    def candidate_id(self, item_id: str) -> str:
+        """Short and unique: the item's path without the trailing first branches, numbered when it is taken."""
+        base = item_id.replace(".r", "")
+        while base.endswith(".0"):
+            base = base[:-2]
+        name, number = f"c{base}", 2
+        while name in self.pool:
+            name, number = f"c{base}-{number}", number + 1
+        return name
+
+    def propose(self, candidate: Candidate, item_id: str) -> None:
+        self.pool.register(candidate)
+        self.log(
+            "candidate.proposed",
+            {
+                "candidate": candidate.id,
+                "item": item_id,
+                "operator": candidate.operator,
+                "parents": list(candidate.parents),
+                "born": candidate.born,
+                "artifact": candidate.artifact.id,
+                "kind_of_artifact": candidate.artifact.kind,
+                "components": dict(candidate.artifact),
+                "attributes": dict(candidate.attributes),
+            },
+        )
+
+    def reject(self, candidate: Candidate, item_id: str, reason: str) -> None:
+        self.pool.reject(candidate.id)
+        self.log("candidate.rejected", {"candidate": candidate.id, "item": item_id, "reason": reason})
+
+    def commit(self, changes: Sequence[Change], item_id: str) -> Update:
+        update = self.pool.commit(changes, cause=item_id, time=self._events.elapsed())
+        for archive in self.algorithm.archives:
+            archive.apply(update)
+        before = self.best_score
+        best = self.algorithm.best()
+        self.best_score = best.mean_score if best is not None else None
+        improved = self.best_score is not None and (before is None or self.best_score > before)
+        self.accepted += sum(_is_accepted(change) for change in changes)
+        if improved:
+            self._proposals_at_gain = self.ledger.spent.proposals
+        self.log(
+            "pool.commit",
+            {
+                "version": update.version,
+                "item": item_id,
+                "changes": [describe_change(change) for change in changes],
+                "best": best.id if best is not None else None,
+                "best_score": self.best_score,
+            },
+        )
+        for trigger in self.graph.triggers:
+            if trigger.fires(update, improved):
+                self.fire(trigger)
+        self._check_stopping()
+        return update
+
+    def log(self, kind: str, data: Mapping[str, JSON]) -> None:
+        self._events.emit(kind, data)
+
+
+def describe_change(change: Change) -> JSON:
+    """A change as the event log has it: enough, with ``candidate.proposed``, to apply it again."""
+    match change:
+        case Add(candidate=candidate, status=status, pool=pool):
+            return {
+                "add": candidate.id,
+                "pool": pool,
+                "status": status,
+                "scores": dict(candidate.scores),
+                "attributes": dict(candidate.attributes),
+            }
+        case Move(candidate_id=candidate_id, status=moved, scores=scores, pool=pool):
+            return {"move": candidate_id, "pool": pool, "status": moved, "scores": _plain(scores)}
+        case Annotate(candidate_id=candidate_id, attributes=attributes, scores=scores, pool=pool):
+            return {"annotate": candidate_id, "pool": pool, "attributes": dict(attributes), "scores": _plain(scores)}
+        case Note(kind=kind, data=data, pool=pool):
+            return {"note": kind, "pool": pool, "data": dict(data)}
+
+
+def _plain(scores: Mapping[str, float] | None) -> JSON:
+    return None if scores is None else dict(scores)
+
+
+def _is_accepted(change: Change) -> bool:
+    match change:
+        case Add(candidate=candidate, status="confirmed"):
+            return candidate.operator != "seed"
+        case Move(status="confirmed"):
+            return True
+        case _:
+            return False
+
+
+def _flow_of(item_id: str) -> int:
+    return int(item_id.partition("/")[0].partition(".")[0])
+
+
+def _gathered(items: Sequence[Item[object]]) -> Item[object]:
+    derives = tuple(dict.fromkeys(candidate for item in items for candidate in item.derives))
+    oldest = min(item.version for item in items)
+    return replace(items[0], payload=Gathered(tuple(items)), derives=derives, version=oldest)

@@ -1,0 +1,101 @@
+"""How fast a simulated server is. Every parameter has its source or the reason for it beside it.
+
+Qwen3-8B on one H100, by the roofline: 8.2e9 bf16 parameters are 16.4 GB, read once per step at 3.35 TB/s: 4.9 ms;
+schedulers, kernels and sampling bring a step at batch 1 to about 7.5 ms. Its KV cache is 36 layers x 2 x 8 heads x 128
+x 2 bytes = 147,456 bytes a token, so a sequence of 1,400 tokens adds 0.06 ms to a step. Prefill costs 16.4 GFLOP a
+token; at half of 990 dense bf16 TFLOP/s: 0.033 ms.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLength:
+    """Output tokens beyond the visible text (a reasoning model's thinking): lognormal, so a few are very long."""
+
+    median: float
+    sigma: float
+    most: int
+
+    def draw(self, rng: random.Random, visible: int) -> int:
+        """Billed output tokens of an answer whose visible text has ``visible`` tokens; at least one."""
+        hidden = self.median * math.exp(self.sigma * rng.gauss(0.0, 1.0)) if self.median else 0.0
+        return max(1, min(self.most, visible + round(hidden)))
+
+
+@dataclass(frozen=True, slots=True)
+class BatchingProfile:
+    """A server that batches continuously: all running requests advance one token per step.
+
+    A step takes ``step_seconds + per_sequence_seconds * running``; each uncached prompt token adds
+    ``prefill_seconds_per_token`` to everybody's next step.
+    """
+
+    output: OutputLength
+    step_seconds: float
+    per_sequence_seconds: float
+    prefill_seconds_per_token: float
+    max_num_seqs: int
+    cache_blocks: int
+    """Prefix cache capacity in blocks of 16 tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class APIProfile:
+    """A remote API: latency does not depend on load, up to rate limits that are answered with 429 and Retry-After."""
+
+    output: OutputLength
+    first_token_seconds: float
+    """Median time to the first token; lognormal with ``first_token_sigma``."""
+    first_token_sigma: float
+    per_token_seconds: float
+    requests_per_minute: float
+    tokens_per_minute: float
+
+
+Profile = BatchingProfile | APIProfile
+
+PROFILES: Mapping[str, Profile] = {
+    "qwen3-8b-h100": BatchingProfile(
+        # FlashEvolve, table 1: 963 output tokens/s at 1.9 proposals/min on IFBench is 30,000 tokens a proposal, which
+        # at 7 calls a proposal and a validation of the accepted ones is 600 to 1,000 a call; figure 2b has the tail.
+        output=OutputLength(median=450.0, sigma=0.8, most=8192),
+        step_seconds=0.0075,
+        per_sequence_seconds=0.00006,
+        prefill_seconds_per_token=0.000033,
+        max_num_seqs=256,  # vLLM's own default on this class of GPU
+        cache_blocks=22_000,  # (80 GB x 0.9 - 16.4 GB - activations) / 147,456 bytes / 16 tokens
+    ),
+    "gpt-4o-mini-api": APIProfile(
+        # No thinking; table 1's 361 tokens/s at 1.7 proposals/min is about 250 tokens a call.
+        output=OutputLength(median=110.0, sigma=0.6, most=4096),
+        first_token_seconds=0.45,  # published measurements of this model: 0.4 to 0.5 s
+        first_token_sigma=0.35,
+        per_token_seconds=0.0125,  # 80 tokens/s, likewise
+        requests_per_minute=5000.0,  # the provider's usage tier 2
+        tokens_per_minute=2_000_000.0,
+    ),
+    "fast-demo": BatchingProfile(
+        # The H100 profile at 20 times its speed, for demonstrations in real time.
+        output=OutputLength(median=450.0, sigma=0.8, most=8192),
+        step_seconds=0.0075 / 20,
+        per_sequence_seconds=0.00006 / 20,
+        prefill_seconds_per_token=0.000033 / 20,
+        max_num_seqs=256,
+        cache_blocks=22_000,
+    ),
+    "instant": APIProfile(
+        # No latency and no limits: what is left is the client's own cost.
+        output=OutputLength(median=0.0, sigma=0.0, most=8192),
+        first_token_seconds=0.0,
+        first_token_sigma=0.0,
+        per_token_seconds=0.0,
+        requests_per_minute=math.inf,
+        tokens_per_minute=math.inf,
+    ),
+}

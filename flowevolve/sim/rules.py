@@ -1,0 +1,68 @@
+"""The world `rules`: chat models among which a system prompt matters because it states, or not, a hidden house style.
+
+`RulesWorld.reply` is a pure function of the request and the random generator. It plays a task model, a reflection
+model or a judge, whichever the request's own text asks for, and like a real model it sees nothing but that text:
+neither rows nor scores. `flowevolve.tasks.house_style` has the rows.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from flowevolve.llm.types import JSON, ChatRequest
+from flowevolve.prompts import JUDGE_TITLE, REFLECT_TITLE
+from flowevolve.sim.rules_editor import judge, reflect, topic_of
+from flowevolve.sim.rules_params import PRESETS, RulesParams
+from flowevolve.sim.rules_text import read_instruction
+from flowevolve.sim.rules_writer import write_answer
+from flowevolve.tasks.house_style import HOUSE_STYLE, SEED_PROMPT, rules_of
+
+__all__ = ["PRESETS", "RulesParams", "RulesWorld"]
+
+_LOWEST_OBEDIENCE = 0.5
+
+
+class RulesWorld:
+    """A world in which stating the rules of a hidden house style is what makes a system prompt good."""
+
+    name = "rules"
+
+    def __init__(self, params: RulesParams = PRESETS["normal"]) -> None:
+        self.params = params
+
+    def reply(self, request: ChatRequest, rng: random.Random) -> str:
+        """The reply's text. Equal requests and equally seeded generators give equal texts."""
+        asked = request.messages[-1].content
+        if asked.startswith(REFLECT_TITLE):
+            return reflect(asked, self.params, rng)
+        if asked.startswith(JUDGE_TITLE):
+            return judge(asked, self.params, rng)
+        instruction = "\n".join(message.content for message in request.messages if message.role == "system")
+        return self._answer(instruction, asked, rng)
+
+    def _answer(self, instruction: str, asked: str, rng: random.Random) -> str:
+        reading = read_instruction(instruction)
+        obedience = self._obedience(reading.lines)
+        kept = [rng.choice(said) for said in reading.slots if rng.random() < obedience]
+        return write_answer(topic_of(asked), kept, rng)
+
+    def _obedience(self, lines: int) -> float:
+        excess = max(0, lines - self.params.comfortable_lines)
+        return self.params.obedience * max(_LOWEST_OBEDIENCE, 1 - self.params.fatigue * excess)
+
+    def perfect_prompt(self) -> str:
+        """An instruction that states each rule of the style once: no other does better in this world."""
+        return "\n".join((SEED_PROMPT, *(f"- {rule.describe()}" for rule in HOUSE_STYLE[: self.params.rules])))
+
+    def optimum(self, rows: Sequence[Mapping[str, JSON]], samples: int = 4) -> float:
+        """The perfect prompt's mean score on ``rows``, where a row's score is the share of its rules that are met.
+
+        The mean is over ``samples`` replies per row, the same at every call.
+        """
+        return fmean(self._score(row, sample) for row in rows for sample in range(samples))
+
+    def _score(self, row: Mapping[str, JSON], sample: int) -> float:
+        text = self._answer(self.perfect_prompt(), str(row["prompt"]), random.Random(f"{row['key']}/{sample}"))
+        return fmean(rule.met_by(text) for rule in rules_of(row))

@@ -1,0 +1,261 @@
+"""When a simulated server answers: discrete-event models of a batching server and of a rate-limited API.
+
+Time is the event loop's. The batching model keeps one count of decode steps for the whole batch: all running requests
+advance together, so a request that enters at step s ends at step s + its length, and only arrivals, ends and
+cancellations cost anything, never the steps between. Prefill of a prompt stalls the batch by its cost, as its tokens
+share the next steps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Protocol
+
+import anyio
+
+from flowevolve.llm.types import OverloadedError
+from flowevolve.sim.profiles import APIProfile, BatchingProfile, Profile
+
+BLOCK_TOKENS = 16
+CHARS_PER_TOKEN = 4
+"""English text in common tokenizers; the same everywhere in the simulator."""
+
+
+def count_tokens(text: str) -> int:
+    """Tokens of a text, at `CHARS_PER_TOKEN` characters each; at least one."""
+    return max(1, -(-len(text) // CHARS_PER_TOKEN))
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """How one request went. Times in seconds."""
+
+    queue_seconds: float
+    latency_seconds: float
+    cached_tokens: int
+
+
+@dataclass(slots=True)
+class ServiceStats:
+    """What a server knows of itself now (running, waiting) and has counted so far."""
+
+    running: int = 0
+    waiting: int = 0
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    finished: int = 0
+    refused: int = 0
+
+
+class Service(Protocol):
+    """Serves requests in the loop's time."""
+
+    stats: ServiceStats
+
+    async def serve(self, prompt: str, output_tokens: int, priority: int, rng: random.Random) -> Served:
+        """Return when the answer would be complete. Cancelling frees the place at once.
+
+        Raises:
+            OverloadedError: if a rate limit is reached.
+        """
+        ...
+
+
+def make_service(profile: Profile) -> Service:
+    return BatchingService(profile) if isinstance(profile, BatchingProfile) else APIService(profile)
+
+
+class PrefixCache:
+    """Which prompt prefixes were seen lately, in blocks, least recently used out first."""
+
+    def __init__(self, blocks: int) -> None:
+        self._capacity = blocks
+        self._blocks: dict[int, None] = {}
+
+    def take(self, prompt: str) -> int:
+        """Tokens of the prompt that are cached; the whole prompt is cached from now on."""
+        chars = BLOCK_TOKENS * CHARS_PER_TOKEN
+        chain = hits = 0
+        hitting = True
+        for start in range(0, len(prompt) - chars + 1, chars):
+            chain = hash((chain, prompt[start : start + chars]))
+            hitting = hitting and chain in self._blocks
+            hits += hitting
+            self._blocks.pop(chain, None)
+            self._blocks[chain] = None
+        while len(self._blocks) > self._capacity:
+            del self._blocks[next(iter(self._blocks))]
+        return hits * BLOCK_TOKENS
+
+
+class _Request:
+    """A request in the line or in the batch, ordered by what it is waiting for."""
+
+    __slots__ = ("admitted", "cached", "done", "finish_step", "gone", "key", "output_tokens", "prompt")
+
+    def __init__(self, prompt: str, output_tokens: int, key: tuple[int, int]) -> None:
+        self.prompt = prompt
+        self.output_tokens = output_tokens
+        self.key = key
+        self.finish_step = math.inf
+        self.admitted = math.nan
+        self.cached = 0
+        self.done = anyio.Event()
+        self.gone = False
+
+
+class BatchingService:
+    """A continuously batching server."""
+
+    def __init__(self, profile: BatchingProfile) -> None:
+        self.stats = ServiceStats()
+        self._profile = profile
+        self._cache = PrefixCache(profile.cache_blocks)
+        self._line: list[tuple[tuple[int, int], _Request]] = []
+        self._batch: list[tuple[float, tuple[int, int], _Request]] = []
+        self._steps = 0.0
+        self._stall_seconds = 0.0
+        self._updated = 0.0
+        self._arrivals = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def serve(self, prompt: str, output_tokens: int, priority: int, rng: random.Random) -> Served:
+        arrived = anyio.current_time()
+        self._advance(arrived)
+        self._arrivals += 1
+        request = _Request(prompt, output_tokens, (priority, self._arrivals))
+        heappush(self._line, (request.key, request))
+        self.stats.waiting += 1
+        self._schedule()
+        try:
+            await request.done.wait()
+        except BaseException:
+            if not request.done.is_set():
+                self._leave(request)
+            raise
+        return Served(request.admitted - arrived, anyio.current_time() - arrived, request.cached)
+
+    def _step_seconds(self) -> float:
+        return self._profile.step_seconds + self._profile.per_sequence_seconds * self.stats.running
+
+    def _advance(self, now: float) -> None:
+        """Bring the batch up to now; nothing ended since the last time, or the timer would have come first."""
+        elapsed = now - self._updated
+        stalled = min(elapsed, self._stall_seconds)
+        self._stall_seconds -= stalled
+        if self.stats.running:
+            self._steps += (elapsed - stalled) / self._step_seconds()
+        self._updated = now
+
+    def _schedule(self) -> None:
+        """Admit from the line, then set the timer to the next end."""
+        while self._line and self.stats.running < self._profile.max_num_seqs:
+            _, request = heappop(self._line)
+            if not request.gone:
+                self._admit(request)
+        while self._batch and self._batch[0][2].gone:
+            heappop(self._batch)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._batch:
+            # A bare timer, not a task: it only touches this object, and can't fail or outlive its use.
+            left = max(0.0, self._batch[0][0] - self._steps) * self._step_seconds()
+            when = self._updated + self._stall_seconds + left
+            self._timer = asyncio.get_running_loop().call_at(when, self._on_timer)
+
+    def _admit(self, request: _Request) -> None:
+        self.stats.waiting -= 1
+        self.stats.running += 1
+        request.admitted = self._updated
+        tokens = count_tokens(request.prompt)
+        request.cached = min(self._cache.take(request.prompt), tokens - 1)
+        self._stall_seconds += (tokens - request.cached) * self._profile.prefill_seconds_per_token
+        request.finish_step = self._steps + request.output_tokens
+        heappush(self._batch, (request.finish_step, request.key, request))
+        self.stats.prompt_tokens += tokens
+        self.stats.cached_tokens += request.cached
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._advance(anyio.current_time())
+        while self._batch and (self._batch[0][2].gone or self._batch[0][0] <= self._steps + 1e-6):
+            _, _, request = heappop(self._batch)
+            if not request.gone:
+                self.stats.running -= 1
+                self.stats.finished += 1
+                self.stats.output_tokens += request.output_tokens
+                request.done.set()
+        self._schedule()
+
+    def _leave(self, request: _Request) -> None:
+        self._advance(anyio.current_time())
+        request.gone = True
+        if math.isnan(request.admitted):
+            self.stats.waiting -= 1
+        else:
+            self.stats.running -= 1
+        self._schedule()
+
+
+class _Bucket:
+    """A token bucket that holds one minute's worth."""
+
+    def __init__(self, per_minute: float) -> None:
+        self._per_minute = per_minute
+        self._level = per_minute
+        self._updated: float | None = None
+
+    def wait_for(self, amount: float, now: float) -> float:
+        """Seconds until so much is there; 0 if it is."""
+        if math.isinf(self._per_minute):
+            return 0.0
+        elapsed = 0.0 if self._updated is None else now - self._updated
+        self._level = min(self._per_minute, self._level + elapsed * self._per_minute / 60)
+        self._updated = now
+        return max(0.0, (min(amount, self._per_minute) - self._level) * 60 / self._per_minute)
+
+    def take(self, amount: float) -> None:
+        if not math.isinf(self._per_minute):
+            self._level -= amount
+
+
+class APIService:
+    """A remote API with rate limits."""
+
+    def __init__(self, profile: APIProfile) -> None:
+        self.stats = ServiceStats()
+        self._profile = profile
+        self._requests = _Bucket(profile.requests_per_minute)
+        self._tokens = _Bucket(profile.tokens_per_minute)
+
+    async def serve(self, prompt: str, output_tokens: int, priority: int, rng: random.Random) -> Served:
+        profile, now = self._profile, anyio.current_time()
+        tokens = count_tokens(prompt)
+        wait = max(self._requests.wait_for(1, now), self._tokens.wait_for(tokens + output_tokens, now))
+        if wait > 0:
+            self.stats.refused += 1
+            raise OverloadedError("rate limit reached", status=429, retry_after=wait)
+        self._requests.take(1)
+        self._tokens.take(tokens + output_tokens)
+        first = profile.first_token_seconds * math.exp(profile.first_token_sigma * rng.gauss(0.0, 1.0))
+        self.stats.running += 1
+        try:
+            await anyio.sleep(first + output_tokens * profile.per_token_seconds)
+        finally:
+            self.stats.running -= 1
+        self.stats.prompt_tokens += tokens
+        self.stats.output_tokens += output_tokens
+        self.stats.finished += 1
+        return Served(0.0, anyio.current_time() - now, 0)
+
+
+def total_text(texts: Sequence[str]) -> str:
+    """The prompt as the cache and the token count see it."""
+    return "\n".join(texts)

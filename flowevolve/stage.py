@@ -1,0 +1,124 @@
+"""Stages and graphs: what an algorithm is made of.
+
+A stage is an async generator from one item to any number of emissions, yielded as they become ready. It never blocks
+the event loop, keeps no state between items, and changes the pool only if it is the graph's one committing stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from flowevolve.errors import EngineError
+from flowevolve.item import Item
+from flowevolve.pool import Update
+
+if TYPE_CHECKING:
+    from flowevolve.context import StageContext
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """A payload for the next stage.
+
+    ``to`` names the stage, needed only where a stage has several successors. ``version`` is the pool version the
+    payload was made from and ``derives`` the candidates it came from; both are the item's own unless given.
+    """
+
+    payload: object
+    to: str | None = None
+    version: int | None = None
+    derives: tuple[str, ...] | None = None
+
+
+NO_EMISSIONS: tuple[Emit, ...] = ()
+"""What a stage yields that ends the stream: an async generator has to have a ``yield``."""
+
+
+class Discard(Exception):  # noqa: N818 - an outcome, not an error
+    """Raised in a stage: this item ends here, and why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Exhausted(Exception):  # noqa: N818 - an outcome, not an error
+    """Raised in the entry stage: the algorithm has no more work to start."""
+
+
+class StageFunction(Protocol):
+    """What a stage runs. The payload of a gathering stage's item is `flowevolve.item.Gathered`."""
+
+    def __call__(self, item: Item[object], context: StageContext, /) -> AsyncGenerator[Emit]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A named step and how it is run."""
+
+    name: str
+    run: StageFunction
+    to: tuple[str, ...] = ()
+    """Successors; the first is the default."""
+    workers: int = 1
+    capacity: int = 64
+    """How many items may wait in its queue before producers are held back."""
+    gather: int = 1
+    """How many items are handed over at once, as one; fewer only when no more can come."""
+    commits: bool = False
+    """Whether it is the update stage: one worker, and its context can commit."""
+    repair_to: str | None = None
+    """Where an item that was stale here goes on after repair; None where there is nothing to repair."""
+
+
+class Trigger(Protocol):
+    """Decides when an extra flow is started. Pure: told of commits and time, answers yes or no."""
+
+    name: str
+    stage: str
+    every_seconds: float | None
+    """The period of a trigger that goes by time; None for one that goes by commits."""
+
+    def fires(self, update: Update, improved: bool) -> bool:
+        """Whether this commit sets it off. ``improved`` says whether the best score rose."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Stages in the order of the stream. Edges to a later stage block while its queue is full, edges back never do.
+
+    Raises:
+        EngineError: if a name is unknown or used twice, or not exactly one stage commits.
+    """
+
+    stages: tuple[Stage, ...]
+    entry: str
+    repair: str | None = None
+    triggers: tuple[Trigger, ...] = ()
+    positions: Mapping[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        positions = {stage.name: position for position, stage in enumerate(self.stages)}
+        object.__setattr__(self, "positions", positions)
+        if len(positions) < len(self.stages):
+            raise EngineError("two stages of the graph have the same name")
+        named = [self.entry, *(trigger.stage for trigger in self.triggers)]
+        named += [
+            name for stage in self.stages for name in (*stage.to, *([stage.repair_to] if stage.repair_to else []))
+        ]
+        named += [self.repair] if self.repair else []
+        for name in named:
+            if name not in positions:
+                raise EngineError(f"the graph names a stage {name!r} that it does not have; it has {list(positions)}")
+        committing = [stage for stage in self.stages if stage.commits]
+        if len(committing) != 1 or committing[0].workers != 1:
+            raise EngineError("exactly one stage of a graph commits, with one worker")
+
+    def stage(self, name: str) -> Stage:
+        return self.stages[self.positions[name]]
+
+    def is_back_edge(self, source: str, target: str) -> bool:
+        return self.positions[target] <= self.positions[source]

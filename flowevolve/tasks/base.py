@@ -1,0 +1,89 @@
+"""The task protocol: data, how one example is run, how it is scored, and what feedback comes back.
+
+A task knows nothing of algorithms or of the engine. It gets an artifact, an example and something to call an LLM
+with, and returns a rollout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+from flowevolve.artifact import Artifact
+from flowevolve.llm.types import JSON, Message
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One row of a data set. ``id`` is unique within the task; ``data`` is the row as loaded."""
+
+    id: str
+    data: Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What one output is worth, in [0, 1] for the shipped tasks, and why, in words a reflection model can use."""
+
+    value: float
+    feedback: str
+    passed: bool
+    """Whether the output leaves nothing to improve (GEPA skips a minibatch in which all passed)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One LLM call of a rollout: which component's text it used, what went in and what came out."""
+
+    component: str
+    inputs: Mapping[str, str]
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """One example run with one artifact."""
+
+    example_id: str
+    output: str
+    score: Score
+    calls: tuple[Call, ...] = ()
+    """The trace, in order; reflection on a component reads the calls that used it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """The splits of a task. ``train`` feeds minibatches, ``val`` scores candidates, ``test`` is never evolved on."""
+
+    train: Sequence[Example]
+    val: Sequence[Example]
+    test: Sequence[Example] = field(default=())
+
+
+class ChatModel(Protocol):
+    """What a task calls: an LLM of the ``task`` role, already accounted and scheduled."""
+
+    async def __call__(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
+        """The reply's text.
+
+        Raises:
+            flowevolve.llm.types.LLMError: if the call failed for good.
+        """
+        ...
+
+
+class Task(Protocol):
+    """What evolution is for. Implementations hold no state that changes between rollouts."""
+
+    name: str
+    data: Dataset
+    description: ClassVar[str]
+
+    def seed(self) -> Artifact:
+        """The artifact evolution starts from."""
+        ...
+
+    async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
+        """Run one example with one artifact and score it. Blocking work belongs in `flowevolve.clock.in_thread`."""
+        ...

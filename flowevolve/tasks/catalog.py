@@ -1,0 +1,102 @@
+"""The shipped tasks by name, as a config's ``[task]`` section makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from flowevolve.errors import InputError
+from flowevolve.tasks.base import Dataset, Example, Task
+from flowevolve.tasks.classification import Classification
+from flowevolve.tasks.house_style import house_style_task
+from flowevolve.tasks.instructions import SEED_PROMPT, InstructionFollowing
+from flowevolve.tasks.loaders import Size, examples, load_hf, load_rows, split_rows
+from flowevolve.tasks.math import SEED_PROMPT as MATH_SEED
+from flowevolve.tasks.math import MathAnswer
+from flowevolve.tasks.multihop import MultiHopQA
+
+
+class DataSource(BaseModel):
+    """Where rows come from (``[task.data]``): one file or hub data set to be split, or a file per split."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: Path | None = None
+    hf: str | None = None
+    hf_split: str = "train"
+    train: Path | None = None
+    val: Path | None = None
+    test: Path | None = None
+    sizes: dict[str, Size] = Field(default_factory=lambda: {"train": 0.4, "val": 0.3, "test": 0.3})
+    """Of the splits of ``path`` or ``hf``: counts, or fractions below 1."""
+    seed: int = 0
+    """Of the shuffle before splitting: of its own, so that runs with other seeds see the same splits."""
+    id_field: str | None = None
+
+    def load(self) -> Dataset:
+        """Read and split.
+
+        Raises:
+            InputError: if there is not exactly one source, or it can't be read or split.
+        """
+        files = {"train": self.train, "val": self.val, "test": self.test}
+        given = {split: file for split, file in files.items() if file is not None}
+        if (self.path is not None) + bool(given) + (self.hf is not None) != 1:
+            raise InputError("task.data: give one source: path, or train and val (and test), or hf")
+        if given:
+            return self._separate(given)
+        rows = load_rows(self.path) if self.path is not None else load_hf(self.hf or "", self.hf_split)
+        return split_rows(rows, self.sizes, self.seed, id_field=self.id_field, source=str(self.path or self.hf))
+
+    def _separate(self, files: Mapping[str, Path]) -> Dataset:
+        if "train" not in files or "val" not in files:
+            raise InputError("task.data: separate files need both train and val")
+        rows = {split: examples(load_rows(file), self.id_field, str(file)) for split, file in files.items()}
+        # Ids are unique over all splits: two files may number their rows alike.
+        named = {split: [Example(f"{split}-{row.id}", row.data) for row in part] for split, part in rows.items()}
+        return Dataset(named["train"], named["val"], named.get("test", ()))
+
+
+def house_style() -> Task:
+    """The small instruction-following set that ships with the package."""
+    return house_style_task()
+
+
+def instructions(data: DataSource, seed_prompt: str = SEED_PROMPT, strict: bool = False) -> Task:
+    """IFEval or IFBench rows."""
+    return InstructionFollowing(data.load(), seed_prompt=seed_prompt, strict=strict)
+
+
+def multihop(data: DataSource, metric: Literal["f1", "em"] = "f1") -> Task:
+    """HotpotQA rows."""
+    return MultiHopQA(data.load(), metric=metric)
+
+
+def math(data: DataSource, seed_prompt: str = MATH_SEED) -> Task:
+    """AIME rows."""
+    return MathAnswer(data.load(), seed_prompt=seed_prompt)
+
+
+def classification(
+    data: DataSource,
+    text_fields: tuple[str, ...] = ("question",),
+    label_field: str = "answer",
+    labels: tuple[str, ...] | None = None,
+    seed_prompt: str | None = None,
+) -> Task:
+    """Rows with texts and a label."""
+    return Classification(
+        data.load(), text_fields=text_fields, label_field=label_field, labels=labels, seed_prompt=seed_prompt
+    )
+
+
+SHIPPED_TASKS: Mapping[str, Callable[..., Task]] = {
+    "house_style": house_style,
+    "instructions": instructions,
+    "multihop": multihop,
+    "math": math,
+    "classification": classification,
+}

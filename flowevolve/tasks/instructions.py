@@ -1,0 +1,81 @@
+"""Instruction following: answers are checked by verifiers, as in IFEval and IFBench."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from flowevolve.artifact import Artifact
+from flowevolve.errors import InputError
+from flowevolve.llm.types import Message
+from flowevolve.tasks.base import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve.tasks.verifiers import Constraint, check_all
+
+COMPONENT = "system_prompt"
+SEED_PROMPT = "You are a helpful assistant. Answer the request."
+
+
+class InstructionFollowing:
+    """Rows have ``prompt``, ``instruction_id_list`` and ``kwargs`` (a list of parameters, parallel to it).
+
+    A response scores the share of its constraints that it meets, or with ``strict`` 1 if it meets all and else 0.
+
+    Raises:
+        InputError: if a row lacks a field or names an unknown constraint.
+    """
+
+    description: ClassVar[str] = "follow verifiable instructions (IFEval and IFBench rows)"
+
+    def __init__(
+        self, data: Dataset, *, name: str = "instructions", seed_prompt: str = SEED_PROMPT, strict: bool = False
+    ) -> None:
+        self.name = name
+        self.data = data
+        self._seed_prompt = seed_prompt
+        self._strict = strict
+        self._rows = {
+            example.id: (_prompt(example), _constraints(example))
+            for split in (data.train, data.val, data.test)
+            for example in split
+        }
+
+    def seed(self) -> Artifact:
+        return Artifact({COMPONENT: self._seed_prompt})
+
+    async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
+        prompt, constraints = self._rows[example.id]
+        output = await llm([Message("system", artifact[COMPONENT]), Message("user", prompt)])
+        call = Call(COMPONENT, {"request": prompt}, output)
+        return Rollout(example.id, output, self.score(output, constraints), (call,))
+
+    def score(self, output: str, constraints: list[Constraint]) -> Score:
+        """The score of an output, with one line of feedback per constraint."""
+        met = check_all(output, constraints)
+        share = sum(met) / len(met) if met else 1.0
+        lines = [
+            f"{'Met' if ok else 'Not met'}: {constraint.describe()}"
+            for ok, constraint in zip(met, constraints, strict=True)
+        ]
+        return Score(float(all(met)) if self._strict else share, "\n".join(lines), passed=all(met))
+
+
+def _prompt(example: Example) -> str:
+    prompt = example.data.get("prompt")
+    if not isinstance(prompt, str) or not prompt:
+        raise InputError(f"row {example.id}: 'prompt' is missing or not a text")
+    return prompt
+
+
+def _constraints(example: Example) -> list[Constraint]:
+    ids, kwargs = example.data.get("instruction_id_list"), example.data.get("kwargs")
+    if not isinstance(ids, list) or not isinstance(kwargs, list) or len(ids) != len(kwargs):
+        raise InputError(f"row {example.id}: 'instruction_id_list' and 'kwargs' must be lists of one length")
+    try:
+        constraints = [
+            Constraint(str(name), given if isinstance(given, dict) else {})
+            for name, given in zip(ids, kwargs, strict=True)
+        ]
+        for constraint in constraints:
+            constraint.describe()
+    except InputError as error:
+        raise InputError(f"row {example.id}: {error}") from None
+    return constraints

@@ -1,0 +1,153 @@
+"""Reading data sets: JSON lines, JSON, CSV, TSV, any of them gzipped, and Hugging Face data sets as an extra."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+
+from flowevolve.errors import InputError
+from flowevolve.llm.types import JSON
+from flowevolve.tasks.base import Dataset, Example
+
+Row = Mapping[str, JSON]
+Size = int | float
+"""Of a split: a count, or below 1.0 a fraction of all rows."""
+
+_FORMATS = (".jsonl", ".json", ".csv", ".tsv")
+SPLITS = ("train", "val", "test")
+
+
+def load_rows(path: Path) -> list[Row]:
+    """All rows of a file, by its extension (``.gz`` may follow).
+
+    Raises:
+        InputError: naming the file, the line and what is wrong with it.
+    """
+    suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
+    form = suffixes[-1].lower() if suffixes else ""
+    if form not in _FORMATS:
+        raise InputError(f"{path}: unknown kind of file; use one of {', '.join(_FORMATS)}, gzipped or not")
+    text = _read(path)
+    rows = _delimited(text, "," if form == ".csv" else "\t") if form in (".csv", ".tsv") else _json(text, form, path)
+    if not rows:
+        raise InputError(f"{path}: holds no rows")
+    return rows
+
+
+def load_hf(name: str, split: str, config: str | None = None) -> list[Row]:
+    """One split of a data set on the Hugging Face hub.
+
+    Raises:
+        InputError: if the package ``datasets`` is not installed.
+    """
+    try:
+        datasets = import_module("datasets")
+    except ImportError:
+        raise InputError("Hugging Face data sets need an extra: pip install 'flowevolve[hf]'") from None
+    return [dict(row) for row in datasets.load_dataset(name, config, split=split)]
+
+
+def require_fields(rows: Iterable[Row], fields: Sequence[str], source: str) -> None:
+    """Check that every row has these fields.
+
+    Raises:
+        InputError: naming the first row that lacks one.
+    """
+    for number, row in enumerate(rows, 1):
+        for field in fields:
+            if field not in row:
+                raise InputError(f"{source}: row {number} has no field {field!r}; it has {', '.join(row) or 'none'}")
+
+
+def examples(rows: Sequence[Row], id_field: str | None, source: str) -> list[Example]:
+    """Rows as examples, named by a field or else by their number (from 0).
+
+    Raises:
+        InputError: if the field is missing or two rows have the same id.
+    """
+    if id_field is None:
+        return [Example(str(number), row) for number, row in enumerate(rows)]
+    require_fields(rows, [id_field], source)
+    seen: dict[str, int] = {}
+    for number, row in enumerate(rows, 1):
+        name = str(row[id_field])
+        if name in seen:
+            raise InputError(f"{source}: rows {seen[name]} and {number} have the same {id_field!r}, {name!r}")
+        seen[name] = number
+    return [Example(str(row[id_field]), row) for row in rows]
+
+
+def split_rows(
+    rows: Sequence[Row], sizes: Mapping[str, Size], seed: int, *, id_field: str | None = None, source: str = "data"
+) -> Dataset:
+    """Shuffle rows with this seed and cut them into train, val and test.
+
+    Raises:
+        InputError: if sizes ask for more rows than there are, or train or val would be empty.
+    """
+    unknown = set(sizes) - set(SPLITS)
+    if unknown:
+        raise InputError(f"{source}: unknown split {sorted(unknown)}; there are {', '.join(SPLITS)}")
+    counts = {split: _count(sizes.get(split, 0), len(rows), f"{source}: {split}") for split in SPLITS}
+    if sum(counts.values()) > len(rows):
+        raise InputError(f"{source}: the splits ask for {sum(counts.values())} rows, but there are {len(rows)}")
+    for split in ("train", "val"):
+        if not counts[split]:
+            raise InputError(f"{source}: the split {split!r} would be empty; give it a size")
+    shuffled = examples(rows, id_field, source)
+    random.Random(seed).shuffle(shuffled)
+    ends = {"train": counts["train"], "val": counts["train"] + counts["val"]}
+    return Dataset(
+        shuffled[: ends["train"]], shuffled[ends["train"] : ends["val"]], shuffled[ends["val"] :][: counts["test"]]
+    )
+
+
+def _count(size: Size, total: int, where: str) -> int:
+    if size < 0:
+        raise InputError(f"{where}: a size can't be negative, got {size}")
+    return round(size * total) if isinstance(size, float) and size < 1 else int(size)
+
+
+def _read(path: Path) -> str:
+    try:
+        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        return raw.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such data file") from None
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: can't be read: {error}") from None
+
+
+def _delimited(text: str, delimiter: str) -> list[Row]:
+    return [dict(row) for row in csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)]
+
+
+def _json(text: str, form: str, path: Path) -> list[Row]:
+    numbered: list[tuple[int, object]] = []
+    if form == ".json":
+        whole = _parse(text, path, None)
+        if not isinstance(whole, list):
+            raise InputError(f"{path}: must be a list of objects")
+        numbered = list(enumerate(whole, 1))
+    else:
+        numbered = [(n, _parse(line, path, n)) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
+    rows: list[Row] = []
+    for number, row in numbered:
+        if not isinstance(row, dict):
+            raise InputError(f"{path}: row {number} is not an object but a {type(row).__name__}")
+        rows.append(row)
+    return rows
+
+
+def _parse(text: str, path: Path, line: int | None) -> object:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        where = f"{path}: line {line}" if line is not None else str(path)
+        raise InputError(f"{where}: not valid JSON: {error}") from None

@@ -1,0 +1,112 @@
+"""Comparing answers with what was expected: question answering, mathematics, classification."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_FINAL = re.compile(r"(?:final\s+)?answer\s*(?:is|:|=)\s*(.+)", re.IGNORECASE)
+_NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:\s*/\s*\d+)?")
+
+
+def normalized(text: str) -> str:
+    """Lower case without punctuation, articles and extra spaces, as the SQuAD and HotpotQA scorers compare."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def exact_match(answer: str, gold: str) -> bool:
+    """Whether two answers are the same once normalized."""
+    return normalized(answer) == normalized(gold)
+
+
+def token_f1(answer: str, gold: str) -> float:
+    """Harmonic mean of precision and recall over normalized tokens; yes, no and 'noanswer' only match themselves."""
+    said, expected = normalized(answer), normalized(gold)
+    closed = {"yes", "no", "noanswer"}
+    if said != expected and (said in closed or expected in closed):
+        return 0.0
+    tokens, wanted = said.split(), expected.split()
+    if not tokens or not wanted:
+        return float(tokens == wanted)
+    common = sum((Counter(tokens) & Counter(wanted)).values())
+    return 2 * common / (len(tokens) + len(wanted))
+
+
+def stated_answer(text: str) -> str:
+    r"""What a text gives as its final answer: the last ``\boxed{…}``, else what follows the last 'answer:', else the
+    last number, else the last line.
+    """
+    boxed = _last_boxed(text)
+    if boxed is not None:
+        return boxed
+    finals = _FINAL.findall(text)
+    if finals:
+        return str(finals[-1]).strip().strip("*_`$ ").rstrip(".")
+    numbers = _NUMBER.findall(text)
+    if numbers:
+        return str(numbers[-1])
+    lines = text.strip().splitlines()
+    return lines[-1].strip() if lines else ""
+
+
+def same_number(answer: str, gold: str) -> bool:
+    """Whether two answers are the same number (integers, decimals, simple fractions), or else the same text."""
+    first, second = _number(answer), _number(gold)
+    if first is None or second is None:
+        return normalized(answer) == normalized(gold) != ""
+    return first == second
+
+
+def stated_label(text: str, labels: Sequence[str]) -> str | None:
+    """The one label a text settles on: the only one it names, else the one on its last 'answer:' line; None if neither.
+
+    A label inside a longer label does not count ('Sci' in 'Sci/Tech').
+    """
+    named = _labels_in(text, labels)
+    if len(named) == 1:
+        return named[0]
+    for final in reversed(_FINAL.findall(text)):
+        named = _labels_in(final, labels)
+        if len(named) == 1:
+            return named[0]
+    return None
+
+
+def _labels_in(text: str, labels: Sequence[str]) -> list[str]:
+    left = text
+    found: list[str] = []
+    for label in sorted(labels, key=len, reverse=True):
+        pattern = re.compile(rf"(?<!\w){re.escape(label)}(?!\w)", re.IGNORECASE)
+        if pattern.search(left):
+            found.append(label)
+            left = pattern.sub(" ", left)
+    return found
+
+
+def _last_boxed(text: str) -> str | None:
+    start = text.rfind(r"\boxed{")
+    if start < 0:
+        return None
+    depth = 0
+    begin = start + len(r"\boxed{")
+    for place in range(begin - 1, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[place], 0)
+        if depth == 0:
+            return text[begin:place].strip()
+    return None
+
+
+def _number(text: str) -> Fraction | None:
+    cleaned = re.sub(r"\\[dt]?frac\{(-?\d+)\}\{(\d+)\}", r"\1/\2", text.strip().strip("$ "))
+    cleaned = cleaned.replace(",", "").replace(" ", "").rstrip(".")
+    if not re.fullmatch(r"-?\d+(?:\.\d+)?(?:/\d+)?", cleaned):
+        return None
+    top, _, bottom = cleaned.partition("/")
+    if bottom and int(bottom) == 0:
+        return None
+    return Fraction(top) / (Fraction(bottom) if bottom else 1)

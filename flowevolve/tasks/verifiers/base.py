@@ -1,0 +1,24 @@
+"""What a verifier is: a check of a response against one constraint, and the constraint said as an instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from flowevolve.llm.types import JSON
+
+Kwargs = Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """One kind of constraint, named as in IFEval or IFBench (``group:name``).
+
+    ``check(response, kwargs)`` says whether the response meets it. ``describe(kwargs)`` is an imperative sentence that
+    tells a model what to do ("Do not use commas."); it names every parameter, so the sentence alone lets a reader
+    meet the constraint.
+    """
+
+    id: str
+    check: Callable[[str, Kwargs], bool]
+    describe: Callable[[Kwargs], str]

@@ -1,0 +1,155 @@
+"""IFEval's constraints on words, letters, lengths, case and language (arXiv 2311.07911, appendix A)."""
+
+from __future__ import annotations
+
+import re
+
+from flowevolve.tasks.verifiers.base import Kwargs, Verifier
+from flowevolve.tasks.verifiers.language import LANGUAGES, looks_like
+from flowevolve.tasks.verifiers.text import (
+    contains_word,
+    count_word,
+    holds,
+    integer,
+    paragraphs,
+    quoted_list,
+    sentences,
+    string,
+    strings,
+    words,
+)
+
+
+def _relation(kwargs: Kwargs, relation: str, number: str) -> str:
+    return f"{string(kwargs, relation)} {integer(kwargs, number)}"
+
+
+def _all_keywords(response: str, kwargs: Kwargs) -> bool:
+    return all(contains_word(response, word) for word in strings(kwargs, "keywords"))
+
+
+def _no_forbidden(response: str, kwargs: Kwargs) -> bool:
+    return not any(contains_word(response, word) for word in strings(kwargs, "forbidden_words"))
+
+
+def _keyword_frequency(response: str, kwargs: Kwargs) -> bool:
+    count = count_word(response, string(kwargs, "keyword"))
+    return holds(count, string(kwargs, "relation"), integer(kwargs, "frequency"))
+
+
+def _letter_frequency(response: str, kwargs: Kwargs) -> bool:
+    count = response.lower().count(string(kwargs, "letter").lower())
+    return holds(count, string(kwargs, "let_relation"), integer(kwargs, "let_frequency"))
+
+
+def _number_words(response: str, kwargs: Kwargs) -> bool:
+    return holds(len(words(response)), string(kwargs, "relation"), integer(kwargs, "num_words"))
+
+
+def _number_sentences(response: str, kwargs: Kwargs) -> bool:
+    return holds(len(sentences(response)), string(kwargs, "relation"), integer(kwargs, "num_sentences"))
+
+
+def _number_paragraphs(response: str, kwargs: Kwargs) -> bool:
+    parts = [part.strip() for part in re.split(r"\s?\*\*\*\s?", response.strip())]
+    outer = [part for part in (parts[:1] + parts[-1:]) if not part] if len(parts) > 1 else []
+    if any(not part for part in parts[1:-1]):
+        return False
+    return len(parts) - len(outer) == integer(kwargs, "num_paragraphs")
+
+
+def _nth_paragraph_first_word(response: str, kwargs: Kwargs) -> bool:
+    parts = paragraphs(response)
+    nth = integer(kwargs, "nth_paragraph")
+    if len(parts) != integer(kwargs, "num_paragraphs") or not 1 <= nth <= len(parts):
+        return False
+    first = words(parts[nth - 1])[:1]
+    return bool(first) and first[0].lower() == string(kwargs, "first_word").lower()
+
+
+def _all_capital(response: str, kwargs: Kwargs) -> bool:
+    return response.isupper()
+
+
+def _all_lowercase(response: str, kwargs: Kwargs) -> bool:
+    return response.islower()
+
+
+def _capital_words(response: str, kwargs: Kwargs) -> bool:
+    count = sum(word.isupper() for word in words(response))
+    return holds(count, string(kwargs, "capital_relation"), integer(kwargs, "capital_frequency"))
+
+
+def _in_language(response: str, kwargs: Kwargs) -> bool:
+    return looks_like(response, string(kwargs, "language"))
+
+
+def _language_name(kwargs: Kwargs) -> str:
+    code = string(kwargs, "language")
+    return LANGUAGES.get(code, code)
+
+
+TEXT: tuple[Verifier, ...] = (
+    Verifier(
+        "keywords:existence",
+        _all_keywords,
+        lambda kwargs: f"Include these keywords in the answer: {quoted_list(strings(kwargs, 'keywords'))}.",
+    ),
+    Verifier(
+        "keywords:forbidden_words",
+        _no_forbidden,
+        lambda kwargs: f"Do not use any of these words: {quoted_list(strings(kwargs, 'forbidden_words'))}.",
+    ),
+    Verifier(
+        "keywords:frequency",
+        _keyword_frequency,
+        lambda kwargs: (
+            f'Use the word "{string(kwargs, "keyword")}" {_relation(kwargs, "relation", "frequency")} times.'
+        ),
+    ),
+    Verifier(
+        "keywords:letter_frequency",
+        _letter_frequency,
+        lambda kwargs: (
+            f'Let the character "{string(kwargs, "letter")}" appear '
+            f"{_relation(kwargs, 'let_relation', 'let_frequency')} times, small or large."
+        ),
+    ),
+    Verifier(
+        "length_constraints:number_words",
+        _number_words,
+        lambda kwargs: f"Write {_relation(kwargs, 'relation', 'num_words')} words.",
+    ),
+    Verifier(
+        "length_constraints:number_sentences",
+        _number_sentences,
+        lambda kwargs: f"Write {_relation(kwargs, 'relation', 'num_sentences')} sentences.",
+    ),
+    Verifier(
+        "length_constraints:number_paragraphs",
+        _number_paragraphs,
+        lambda kwargs: f"Write exactly {integer(kwargs, 'num_paragraphs')} paragraphs, divided by the line ***.",
+    ),
+    Verifier(
+        "length_constraints:nth_paragraph_first_word",
+        _nth_paragraph_first_word,
+        lambda kwargs: (
+            f"Write exactly {integer(kwargs, 'num_paragraphs')} paragraphs with blank lines between them, and begin "
+            f'paragraph {integer(kwargs, "nth_paragraph")} with the word "{string(kwargs, "first_word")}".'
+        ),
+    ),
+    Verifier("change_case:english_capital", _all_capital, lambda kwargs: "Write everything in capital letters only."),
+    Verifier("change_case:english_lowercase", _all_lowercase, lambda kwargs: "Write everything in lowercase only."),
+    Verifier(
+        "change_case:capital_word_frequency",
+        _capital_words,
+        lambda kwargs: (
+            f"Write {_relation(kwargs, 'capital_relation', 'capital_frequency')} words in all capital letters."
+        ),
+    ),
+    Verifier(
+        "language:response_language",
+        _in_language,
+        lambda kwargs: f"Write the whole answer in {_language_name(kwargs)} and in no other language.",
+    ),
+)

@@ -1,0 +1,98 @@
+"""Splitting answers into words, sentences and paragraphs, and reading constraint parameters strictly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from flowevolve.errors import InputError
+from flowevolve.tasks.verifiers.base import Kwargs
+
+_WORD = re.compile(r"\w+(?:['’-]\w+)*")
+_ABBREVIATION = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|e\.g|i\.e|[A-Z])\.$")
+_SENTENCE_END = re.compile(r"[.!?]+[\"'”’)\]]*(?=\s|$)|[。！？]")
+
+
+def words(text: str) -> list[str]:
+    """Runs of letters and digits, apostrophes and hyphens inside included."""
+    return _WORD.findall(text)
+
+
+def sentences(text: str) -> list[str]:
+    """Sentences by their end marks; common abbreviations don't end one, and a line break always does."""
+    found: list[str] = []
+    for line in text.splitlines():
+        start = 0
+        for mark in _SENTENCE_END.finditer(line):
+            if not _ABBREVIATION.search(line[start : mark.end()]):
+                found.append(line[start : mark.end()].strip())
+                start = mark.end()
+        found.append(line[start:].strip())
+    return [sentence for sentence in found if _WORD.search(sentence)]
+
+
+def paragraphs(text: str) -> list[str]:
+    """Parts between blank lines."""
+    return [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()]
+
+
+def contains_word(text: str, word: str) -> bool:
+    """Whether the word or phrase stands in the text on its own, in any case."""
+    return count_word(text, word) > 0
+
+
+def count_word(text: str, word: str) -> int:
+    """How often the word or phrase stands in the text on its own, in any case."""
+    return len(re.findall(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE))
+
+
+def integer(kwargs: Kwargs, name: str) -> int:
+    """A whole-number parameter.
+
+    Raises:
+        InputError: if it is missing or not a number.
+    """
+    value = kwargs.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"constraint parameter {name!r} must be a number, got {value!r}")
+    return int(value)
+
+
+def string(kwargs: Kwargs, name: str) -> str:
+    """A text parameter.
+
+    Raises:
+        InputError: if it is missing or not a text.
+    """
+    value = kwargs.get(name)
+    if not isinstance(value, str):
+        raise InputError(f"constraint parameter {name!r} must be a text, got {value!r}")
+    return value
+
+
+def strings(kwargs: Kwargs, name: str) -> list[str]:
+    """A list-of-texts parameter.
+
+    Raises:
+        InputError: if it is missing or not a list of texts.
+    """
+    value = kwargs.get(name)
+    if not isinstance(value, list):
+        raise InputError(f"constraint parameter {name!r} must be a list of texts, got {value!r}")
+    return [str(each) for each in value]
+
+
+def holds(count: int, relation: str, limit: int) -> bool:
+    """``count`` against a limit, for the relations the data uses: 'at least' and 'less than'.
+
+    Raises:
+        InputError: for any other relation.
+    """
+    if relation not in ("at least", "less than"):
+        raise InputError(f"constraint relation must be 'at least' or 'less than', got {relation!r}")
+    return count >= limit if relation == "at least" else count < limit
+
+
+def quoted_list(items: Sequence[str]) -> str:
+    """``"a", "b"``."""
+    return ", ".join(f'"{item}"' for item in items)

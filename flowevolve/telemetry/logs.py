@@ -1,0 +1,40 @@
+"""Logs: what a person running this should notice, as structured records on standard error."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+
+import structlog
+
+from flowevolve.events import Event
+
+_LEVELS: Mapping[str, int] = {
+    "run.failed": logging.ERROR,
+    "run.drain_ended": logging.WARNING,
+    "rollout.failed": logging.WARNING,
+    "reply.unparsable": logging.INFO,
+    "repair.unparsable": logging.INFO,
+    "run.start": logging.INFO,
+    "run.stopping": logging.INFO,
+    "run.stop": logging.INFO,
+}
+"""Events that are worth a record; all others are in the journal only."""
+
+
+def configure_logs(level: int = logging.WARNING, *, as_json: bool = False) -> None:
+    """Send records of at least this level to standard error, for people or as JSON lines."""
+    renderer = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(colors=False)
+    structlog.configure(
+        processors=[structlog.processors.add_log_level, structlog.processors.TimeStamper(fmt="iso"), renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+def log_event(event: Event) -> None:
+    """An event sink: writes a record for the events that deserve one."""
+    level = _LEVELS.get(event.kind)
+    if level is not None:
+        structlog.get_logger("flowevolve").log(level, event.kind, run_seconds=round(event.time, 3), **event.data)

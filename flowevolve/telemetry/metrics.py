@@ -1,0 +1,69 @@
+"""Metrics of a run for Prometheus: counters fed by the event stream and by finished LLM calls."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from flowevolve.events import Event
+from flowevolve.llm.client import CallRecord
+
+LATENCY_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250)
+"""Seconds: from a short answer of a small model to a long one in a full batch."""
+
+
+class Metrics:
+    """One run's metrics in a registry of their own, so that two runs in one process don't mix."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._items = Counter(
+            "flowevolve_items", "Items that ended, by stage and outcome", ["stage", "outcome"], registry=self.registry
+        )
+        self._version = Gauge("flowevolve_pool_version", "Current pool version", registry=self.registry)
+        self._best = Gauge("flowevolve_best_score", "Best mean validation score", registry=self.registry)
+        self._flows = Gauge("flowevolve_open_flows", "Flows open", registry=self.registry)
+        self._gap = Histogram(
+            "flowevolve_version_gap", "Gap of items as they are taken", ["stage"], buckets=(0, 1, 2, 4, 8, 16, 32),
+            registry=self.registry,
+        )  # fmt: skip
+        self._calls = Counter(
+            "flowevolve_llm_calls", "Finished LLM calls", ["role", "stage", "result"], registry=self.registry
+        )
+        self._tokens = Counter("flowevolve_llm_tokens", "Tokens", ["role", "kind"], registry=self.registry)
+        self._latency = Histogram(
+            "flowevolve_llm_latency_seconds", "Last attempt of each call", ["role"], buckets=LATENCY_BUCKETS,
+            registry=self.registry,
+        )  # fmt: skip
+
+    def event(self, event: Event) -> None:
+        """An event sink."""
+        data = event.data
+        match event.kind:
+            case "item.done":
+                self._items.labels(str(data["stage"]), str(data["outcome"])).inc()
+            case "item.taken":
+                self._gap.labels(str(data["stage"])).observe(_number(data["gap"]))
+            case "flow.open":
+                self._flows.inc()
+            case "flow.close":
+                self._flows.dec()
+            case "pool.commit":
+                self._version.set(_number(data["version"]))
+                if data["best_score"] is not None:
+                    self._best.set(_number(data["best_score"]))
+
+    def call(self, record: CallRecord) -> None:
+        """An LLM client observer."""
+        self._calls.labels(record.role, record.scope.stage, "ok" if record.error is None else "error").inc()
+        self._latency.labels(record.role).observe(record.finished - record.started)
+        if record.reply is not None:
+            usage = record.reply.usage
+            self._tokens.labels(record.role, "prompt").inc(usage.prompt_tokens)
+            self._tokens.labels(record.role, "cached").inc(usage.cached_tokens)
+            self._tokens.labels(record.role, "completion").inc(usage.completion_tokens)
+
+
+def _number(value: object) -> float:
+    if not isinstance(value, int | float):
+        raise TypeError(f"expected a number in an event, got {value!r}")
+    return float(value)

@@ -1,0 +1,136 @@
+"""Progress of a run: a live table on a terminal, plain lines elsewhere. Reads nothing but the event stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from flowevolve.events import Event
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the events so far add up to."""
+
+    seconds: float = 0.0
+    version: int = 0
+    proposals: int = 0
+    accepted: int = 0
+    open_flows: int = 0
+    repaired: int = 0
+    stale: int = 0
+    best: str | None = None
+    best_score: float | None = None
+    seed_score: float | None = None
+    stopping: str | None = None
+
+    def take(self, event: Event) -> None:
+        self.seconds = event.time
+        match event.kind:
+            case "flow.open":
+                self.open_flows += 1
+            case "flow.close":
+                self.open_flows -= 1
+            case "candidate.proposed":
+                self.proposals += event.data["operator"] not in ("seed", "repair")
+            case "item.done":
+                self.stale += event.data["reason"] == "stale"
+            case "repair.judged":
+                self.repaired += event.data["verdict"] == "orthogonal"
+            case "pool.commit":
+                self._commit(event)
+            case "run.stopping":
+                self.stopping = str(event.data["reason"])
+
+    def _commit(self, event: Event) -> None:
+        version, best, score = event.data["version"], event.data["best"], event.data["best_score"]
+        self.version = version if isinstance(version, int) else self.version
+        self.best = str(best) if best is not None else None
+        self.best_score = float(score) if isinstance(score, int | float) else None
+        if self.seed_score is None:
+            self.seed_score = self.best_score
+        else:
+            self.accepted += 1
+
+
+class Progress(Protocol):
+    """Shows events while a run lasts."""
+
+    def event(self, event: Event) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+
+class Lines:
+    """One line per pool update that found something better, and one when the run is asked to stop."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._tally = Tally()
+
+    def event(self, event: Event) -> None:
+        before = self._tally.best
+        self._tally.take(event)
+        tally = self._tally
+        if event.kind == "pool.commit" and tally.best != before:
+            self._write(
+                f"{tally.seconds:9.1f} s  best {_score(tally.best_score)} ({tally.best})  version {tally.version}"
+                f"  proposals {tally.proposals}  accepted {tally.accepted}"
+            )
+        elif event.kind == "run.stopping":
+            self._write(f"{tally.seconds:9.1f} s  stopping: {tally.stopping}; {tally.open_flows} flows to finish")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        pass
+
+
+class LiveTable:
+    """A table that is redrawn a few times a second."""
+
+    def __init__(self, console: Console, title: str) -> None:
+        self._tally = Tally()
+        self._title = title
+        self._live = Live(get_renderable=self._table, console=console, refresh_per_second=4)
+
+    def event(self, event: Event) -> None:
+        self._tally.take(event)
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._live.__exit__(kind, error, traceback)
+
+    def _table(self) -> Table:
+        tally = self._tally
+        minutes = tally.seconds / 60
+        rate = f"{tally.proposals / minutes:.1f}/min" if minutes > 0 else "-"
+        state = f"stopping: {tally.stopping}" if tally.stopping else "running"
+        table = Table(title=self._title, show_header=False, title_justify="left")
+        table.add_row("state", f"{state}, {tally.seconds:.0f} s, {tally.open_flows} flows open")
+        table.add_row("best", f"{_score(tally.best_score)} ({tally.best}); seed {_score(tally.seed_score)}")
+        table.add_row(
+            "proposals", f"{tally.proposals} ({rate}), accepted {tally.accepted}, pool version {tally.version}"
+        )
+        table.add_row("stale", f"discarded {tally.stale}, repaired {tally.repaired}")
+        return table
+
+
+def _score(score: float | None) -> str:
+    return "-" if score is None else f"{score:.4f}"

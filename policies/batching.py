@@ -1,0 +1,41 @@
+"""Which training examples each proposal is made from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from random import Random
+
+
+class EpochBatches:
+    """Minibatches from epoch-wise shuffles (GEPA's default sampler).
+
+    Each epoch is a shuffle of all ids, padded with those used least so far to a multiple of ``size``. Batch ``n`` is a
+    function of ``n`` and the generators alone, so proposals made side by side never draw the same one twice.
+    """
+
+    def __init__(self, ids: Sequence[str], size: int, generator: Callable[[int], Random]) -> None:
+        self._ids = list(ids)
+        self._size = size
+        self._generator = generator
+        self._epochs: list[list[str]] = []
+        self._used: Counter[str] = Counter()
+
+    def batch(self, ordinal: int) -> tuple[str, ...]:
+        """The ids of the ``ordinal``-th batch, counted from 0."""
+        per_epoch = -(-len(self._ids) // self._size)
+        epoch, place = divmod(ordinal, per_epoch)
+        while len(self._epochs) <= epoch:
+            self._epochs.append(self._shuffled(len(self._epochs)))
+        ids = self._epochs[epoch]
+        return tuple(ids[place * self._size : (place + 1) * self._size])
+
+    def _shuffled(self, epoch: int) -> list[str]:
+        ids = list(self._ids)
+        self._generator(epoch).shuffle(ids)
+        self._used.update(ids)
+        while len(ids) % self._size:
+            least = min(self._ids, key=lambda name: self._used[name])
+            ids.append(least)
+            self._used[least] += 1
+        return ids

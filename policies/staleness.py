@@ -1,0 +1,69 @@
+"""Staleness policies: what becomes of an item made from an older pool version (FlashEvolve §3.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from flowevolve.context import PoolReader
+from flowevolve.item import Item
+
+Decision = Literal["continue", "discard", "repair"]
+
+
+@dataclass(frozen=True, slots=True)
+class Staleness:
+    """The facts about an item as it is taken from a stage's queue."""
+
+    stage: str
+    gap: int
+    """Current pool version minus the item's."""
+    revoked: bool
+    """Whether it derives from a candidate that was revoked."""
+    repairable: bool
+    """Whether there is anything to repair at this stage."""
+    item: Item[object]
+    pool: PoolReader
+
+
+class StalenessPolicy(Protocol):
+    """Asked once each time an item is taken, before any call is spent on it."""
+
+    def decide(self, facts: Staleness) -> Decision: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """Let everything through (*Full Async*)."""
+
+    def decide(self, facts: Staleness) -> Decision:
+        return "continue"
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """Discard an item when its gap exceeds ``max_gap``, or what it derives from was revoked (*Guarded Async*)."""
+
+    max_gap: int = 3
+
+    def decide(self, facts: Staleness) -> Decision:
+        return "discard" if facts.gap > self.max_gap or facts.revoked else "continue"
+
+
+@dataclass(frozen=True, slots=True)
+class Reflective:
+    """Have a stale item judged and repaired (*Reflective Async*).
+
+    Items that can't be repaired where they are (nothing proposed yet) continue: what comes of them is looked at later.
+    An item is repaired at most ``max_repairs`` times and then continues, so that a fast pool can't keep it from being
+    evaluated for ever.
+    """
+
+    min_gap: int = 1
+    max_repairs: int = 1
+
+    def decide(self, facts: Staleness) -> Decision:
+        stale = facts.gap >= self.min_gap or facts.revoked
+        if not stale or not facts.repairable or facts.item.repairs >= self.max_repairs:
+            return "continue"
+        return "repair"

@@ -1,0 +1,46 @@
+"""Stopping policies: reasons to end a run besides its budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from flowevolve.budget import Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is. Asked about whenever a flow ends or the pool changes."""
+
+    seconds: float
+    spent: Cost
+    pool_version: int
+    proposals_without_gain: int
+    best_score: float | None
+
+
+class StoppingPolicy(Protocol):
+    """Says why the run should stop now, or None."""
+
+    def reason(self, progress: Progress) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoImprovement:
+    """Stop when this many proposals in a row did not raise the best score."""
+
+    proposals: int
+
+    def reason(self, progress: Progress) -> str | None:
+        return "no_improvement" if progress.proposals_without_gain >= self.proposals else None
+
+
+@dataclass(frozen=True, slots=True)
+class FileExists:
+    """Stop as soon as this file exists: a way to stop a run from outside (one ``stat`` per finished flow)."""
+
+    path: Path
+
+    def reason(self, progress: Progress) -> str | None:
+        return "stop_file" if self.path.exists() else None

@@ -1,0 +1,50 @@
+"""Triggers: when an algorithm starts an extra flow, besides the ordinary ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowevolve.pool import Update
+
+
+@dataclass(slots=True)
+class EveryCommits:
+    """Fires at every ``count``-th pool update."""
+
+    name: str
+    stage: str
+    count: int
+    every_seconds: float | None = None
+
+    def fires(self, update: Update, improved: bool) -> bool:
+        return update.version % self.count == 0
+
+
+@dataclass(slots=True)
+class Stagnation:
+    """Fires when ``count`` updates in a row did not raise the best score, and again after as many more."""
+
+    name: str
+    stage: str
+    count: int
+    every_seconds: float | None = None
+    _without: int = 0
+
+    def fires(self, update: Update, improved: bool) -> bool:
+        self._without = 0 if improved else self._without + 1
+        if self._without < self.count:
+            return False
+        self._without = 0
+        return True
+
+
+@dataclass(slots=True)
+class EverySeconds:
+    """Fires every ``every_seconds`` seconds of the run."""
+
+    name: str
+    stage: str
+    every_seconds: float | None
+
+    def fires(self, update: Update, improved: bool) -> bool:
+        return False

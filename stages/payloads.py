@@ -1,0 +1,44 @@
+"""What flows between the shipped stages: frozen, plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from flowevolve.pool import Candidate
+from flowevolve.tasks.base import Rollout
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """A parent, which of its components to rewrite, and the training examples to run it on (ids)."""
+
+    parent: Candidate
+    components: tuple[str, ...]
+    batch: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rolled:
+    """A selection with its parent's rollouts, one per example of the batch, in order."""
+
+    selected: Selected
+    rollouts: tuple[Rollout, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A new candidate and what it has to beat: ``baseline`` holds scores on the examples of ``batch``."""
+
+    candidate: Candidate
+    batch: tuple[str, ...]
+    baseline: tuple[float, ...]
+    split: Literal["train", "val"] = "train"
+    """Where the batch comes from; a merged candidate is screened on validation examples."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """A candidate with its score on every validation example."""
+
+    candidate: Candidate

@@ -1,0 +1,55 @@
+"""propose: have an LLM reflect on rollouts and write a better text (GEPA, arXiv 2507.19457, algorithm 1)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from functools import partial
+
+from flowevolve.budget import Cost
+from flowevolve.concurrency import run_all
+from flowevolve.context import StageContext
+from flowevolve.item import Item
+from flowevolve.llm.types import Message
+from flowevolve.pool import Candidate
+from flowevolve.prompts import ReflectionExample, UnparsableReplyError, parse_instruction, reflection_prompt
+from flowevolve.stage import Discard, Emit
+from flowevolve.stages.payloads import Proposed, Rolled
+from flowevolve.tasks.base import Rollout
+
+
+class Propose:
+    """One reflection call per selected component; the candidate carries all the new texts."""
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        rolled = item.expect(Rolled)
+        selected = rolled.selected
+        jobs = [
+            partial(_rewrite, selected.parent, component, rolled.rollouts, context) for component in selected.components
+        ]
+        texts = await run_all(jobs)
+        context.spend(Cost(proposals=1))
+        artifact = selected.parent.artifact.replace(**dict(zip(selected.components, texts, strict=True)))
+        if artifact == selected.parent.artifact:
+            raise Discard("unchanged")
+        candidate = context.propose(artifact, parents=[selected.parent], operator="reflect", born=item.version)
+        baseline = tuple(rollout.score.value for rollout in rolled.rollouts)
+        yield Emit(Proposed(candidate, selected.batch, baseline), derives=(selected.parent.id,))
+
+
+async def _rewrite(parent: Candidate, component: str, rollouts: Sequence[Rollout], context: StageContext) -> str:
+    examples = [
+        ReflectionExample(call.inputs, call.output, rollout.score.feedback)
+        for rollout in rollouts
+        for call in rollout.calls
+        if call.component == component
+    ]
+    if not examples:
+        raise Discard(f"no trace of component {component!r}")
+    prompt = reflection_prompt(component, parent.artifact[component], examples)
+    model = context.chat_model(component, parent.id, role="reflection")
+    reply = await model([Message("user", prompt)])
+    try:
+        return parse_instruction(reply)
+    except UnparsableReplyError as error:
+        context.log("reply.unparsable", component=component, error=str(error))
+        raise Discard("unparsable reply") from error

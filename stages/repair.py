@@ -1,0 +1,98 @@
+"""repair: judge a stale proposal against what happened since, and work what is still useful into the current version.
+
+FlashEvolve §3.2, *Reflective Async*: the judge sees the stale artifact, the parent it was made from, every update since
+its version and the current version. Its verdict, reason and patch are logged for every item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass, replace
+
+from flowevolve.artifact import Artifact
+from flowevolve.context import StageContext
+from flowevolve.errors import EngineError
+from flowevolve.item import Item, Stale
+from flowevolve.llm.types import Message
+from flowevolve.pool import Candidate
+from flowevolve.prompts import UnparsableReplyError, judge_prompt, parse_verdict
+from flowevolve.stage import Discard, Emit
+from flowevolve.stages.payloads import Proposed
+
+
+@dataclass(frozen=True)
+class Repair:
+    """``head`` gives the current version to patch onto (usually the archive's best)."""
+
+    head: Callable[[], Candidate | None]
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        stale = item.expect(Stale)
+        proposed = stale.item.expect(Proposed)
+        head = self.head()
+        if head is None:
+            raise EngineError("an item went stale, so the pool must have a best candidate; the archive names none")
+        version = context.pool.version
+        artifact = await _judge(proposed.candidate, head, stale.item.version, context)
+        if artifact is None:
+            yield Emit(proposed, to=stale.back_to, version=version)
+            return
+        context.reject(proposed.candidate, "replaced by its repair")
+        parents = (
+            [head] if head.id in proposed.candidate.parents else [head, context.pool[proposed.candidate.parents[0]]]
+        )
+        patched = context.propose(artifact, parents=parents, operator="repair", born=version)
+        yield Emit(
+            replace(proposed, candidate=patched),
+            to=stale.back_to,
+            version=version,
+            derives=tuple(parent.id for parent in parents),
+        )
+
+
+async def _judge(candidate: Candidate, head: Candidate, since: int, context: StageContext) -> Artifact | None:
+    """The patched artifact, or None where the judge's reply can't be read and the item goes on as it is.
+
+    Raises:
+        Discard: if nothing of the edit is left to add.
+    """
+    parent = context.pool[candidate.parents[0]]
+    updates = [added.artifact for update in context.pool.updates_between(since) for added in update.added()]
+    changed = _changed_components(parent.artifact, candidate.artifact)
+    prompt = judge_prompt(
+        _only(parent.artifact, changed),
+        _only(candidate.artifact, changed),
+        [_only(update, changed) for update in updates],
+        _only(head.artifact, changed),
+    )
+    gap = context.pool.version - since
+    reply = await context.chat("reflection", [Message("user", prompt)], candidate=candidate.id)
+    try:
+        verdict = parse_verdict(reply.text, changed)
+    except UnparsableReplyError as error:
+        context.log("repair.unparsable", candidate=candidate.id, gap=gap, error=str(error))
+        return None
+    context.log(
+        "repair.judged",
+        candidate=candidate.id,
+        parent=parent.id,
+        head=head.id,
+        gap=gap,
+        verdict=verdict.verdict,
+        reason=verdict.reason,
+        patch=dict(verdict.patch),
+    )
+    if verdict.verdict != "orthogonal":
+        raise Discard(verdict.verdict)
+    artifact = head.artifact.replace(**verdict.patch)
+    if artifact == head.artifact:
+        raise Discard("subsumed")
+    return artifact
+
+
+def _changed_components(parent: Artifact, edited: Artifact) -> tuple[str, ...]:
+    return tuple(name for name in edited if edited[name] != parent.get(name))
+
+
+def _only(artifact: Artifact, names: tuple[str, ...]) -> Mapping[str, str]:
+    return {name: artifact[name] for name in names}

@@ -1,0 +1,365 @@
+from contextlib import suppress
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
+from flowevolve.llm.accounting import Account, Price
+from flowevolve.llm.client import CallScope, LLMClient, Role, call_seed
+from flowevolve.llm.gate import Gate
+from flowevolve.llm.retry import RetryPolicy
+from flowevolve.llm.types import (
+    ChatReply,
+    LLMError,
+    Message,
+    OverloadedError,
+    RefusedError,
+    RejectedError,
+    ServerError,
+    Transport,
+    UnreachableError,
+    Usage,
+)
+
+pytestmark = pytest.mark.anyio
+
+ASK = [Message("user", "hello")]
+STEADY = RetryPolicy(base_seconds=1, max_seconds=8, jitter=0, server_error_attempts=3, patience_seconds=60)
+
+
+@pytest.fixture
+def anyio_backend(jumping_clock):
+    return ("asyncio", jumping_clock)
+
+
+class Scripted:
+    """Answers with what the script says next (an error is raised), and for ever with the last entry."""
+
+    base_url = "http://fake/v1"
+
+    def __init__(self, *script, takes=0.0, models=("m",)) -> None:
+        self.script = list(script) or ["fine"]
+        self.takes = takes
+        self.served = models
+        self.requests = []
+        self.sent_at = []
+
+    async def chat(self, request, *, timeout):
+        self.requests.append(request)
+        self.sent_at.append(anyio.current_time())
+        next_up = self.script[0] if len(self.script) == 1 else self.script.pop(0)
+        try:
+            with anyio.fail_after(timeout):
+                await anyio.sleep(self.takes)
+        except TimeoutError:
+            raise UnreachableError("too slow") from None
+        if isinstance(next_up, Exception):
+            raise next_up
+        return ChatReply(next_up, Usage(100, 10, 40), model=request.model)
+
+    async def models(self):
+        if isinstance(self.served, Exception):
+            raise self.served
+        return self.served
+
+    async def aclose(self) -> None:
+        pass
+
+
+class Rig:
+    """A client over scripted transports, one role each, and what its observer saw."""
+
+    def __init__(self, *transports, limit=10, retry=STEADY, seed=7, prices=None, **role) -> None:
+        self.records = []
+        self.gate = Gate(limit)
+        self.roles = {f"r{n}": Role(transport, "m", **role) for n, transport in enumerate(transports)}
+        self.client = LLMClient(self.roles, self.gate, retry, seed, self.records.append, Account(prices or {}))
+
+    async def ask(self, role="r0", index=0, priority=0, candidate=None, item="1", **options):
+        scope = CallScope("generate", item, candidate, priority, index)
+        return await self.client.chat(role, ASK, scope=scope, **options)
+
+
+def test_the_fake_is_a_transport() -> None:
+    assert isinstance(Scripted(), Transport)
+
+
+async def test_a_call_is_built_from_role_and_scope_accounted_and_reported() -> None:
+    transport = Scripted("fine", takes=2)
+    rig = Rig(
+        transport,
+        temperature=0.5,
+        max_tokens=99,
+        extra={"top_k": 3},
+        send_priority=True,
+        prices={"m": Price(1, 0.5, 10)},
+    )
+    await anyio.sleep(1)
+    reply = await rig.ask(priority=4, candidate="c1")
+    assert reply.text == "fine"
+    [request] = transport.requests
+    assert (request.model, request.messages, request.temperature, request.max_tokens) == ("m", tuple(ASK), 0.5, 99)
+    assert (request.priority, request.extra) == (4, {"top_k": 3})
+    [record] = rig.records
+    assert (record.role, record.scope.candidate, record.request, record.reply) == ("r0", "c1", request, reply)
+    assert (record.error, record.attempts, record.queued, record.started, record.finished) == (None, 1, 1, 1, 3)
+    totals = rig.client.account.totals()
+    assert (totals.requests, totals.failed, totals.retries, totals.latency_seconds) == (1, 0, 0, 2)
+    assert totals.dollars == pytest.approx(rig.client.cost("r0", reply.usage)) == pytest.approx(180e-6)
+    assert rig.client.account.by_candidate() == {"c1": totals}
+    assert list(rig.client.account.breakdown("role", "model", "stage")) == [("r0", "m", "generate")]
+
+
+async def test_a_call_may_override_the_roles_sampling() -> None:
+    transport = Scripted()
+    rig = Rig(transport, temperature=0.5, max_tokens=99)
+    await rig.ask(temperature=0.0, max_tokens=1)
+    assert (transport.requests[0].temperature, transport.requests[0].max_tokens) == (0.0, 1)
+
+
+async def test_what_a_server_may_not_understand_is_left_out() -> None:
+    transport = Scripted()
+    await Rig(transport, send_seed=False).ask(priority=5)
+    assert (transport.requests[0].seed, transport.requests[0].priority) == (None, None)
+
+
+async def test_seeds_follow_the_work_and_not_the_order() -> None:
+    async def seeds(indexes, seed=7):
+        transport = Scripted()
+        rig = Rig(transport, seed=seed)
+        for index in indexes:
+            await rig.ask(index=index)
+        return dict(zip(indexes, [request.seed for request in transport.requests], strict=True))
+
+    forwards, backwards = await seeds(range(5)), await seeds(range(4, -1, -1))
+    assert forwards == backwards
+    assert len(set(forwards.values())) == 5
+    assert forwards != await seeds(range(5), seed=8)
+
+
+def test_seeds_are_the_same_in_every_process() -> None:
+    assert call_seed(7, CallScope("generate", "1/a", "ignored", 3, 0)) == 257834693
+
+
+@given(st.integers(), st.text(), st.text(), st.integers(0, 9))
+def test_seeds_fit_31_bits(seed, stage, item, index) -> None:
+    assert 0 <= call_seed(seed, CallScope(stage, item, None, 0, index)) < 2**31
+
+
+async def test_an_unknown_role_is_the_users_mistake() -> None:
+    with pytest.raises(InputError, match=r"no LLM role 'judge'.*\['r0'\]"):
+        await Rig(Scripted()).ask("judge")
+
+
+# Retries
+
+
+async def test_backs_off_between_attempts_and_repeats_the_same_request() -> None:
+    transport = Scripted(ServerError("500"), OverloadedError("429", retry_after=20), UnreachableError("reset"), "fine")
+    rig = Rig(transport)
+    assert (await rig.ask()).text == "fine"
+    assert transport.sent_at == [0, 1, 21, 22]
+    assert len(set(map(id, transport.requests))) == 1
+    [record] = rig.records
+    assert (record.attempts, record.queued, record.started, record.finished) == (4, 0, 22, 22)
+    assert rig.client.account.totals().retries == 3
+
+
+async def test_the_slot_is_free_while_backing_off() -> None:
+    slow = Scripted(ServerError("500"), "late")
+    rig = Rig(slow, Scripted("early"), limit=1, retry=RetryPolicy(base_seconds=30, max_seconds=30))
+    finished = []
+
+    async def ask(role) -> None:
+        finished.append((await rig.ask(role)).text)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask, "r0")
+        await anyio.sleep(1)
+        tasks.start_soon(ask, "r1")
+    assert finished == ["early", "late"]
+
+
+@pytest.mark.parametrize("error", [RejectedError("prompt too long", status=400), ServerError("broken", status=500)])
+async def test_a_requests_own_trouble_reaches_the_caller_as_it_is(error) -> None:
+    rig = Rig(Scripted(error))
+    with pytest.raises(type(error)) as caught:
+        await rig.ask(candidate="c1")
+    assert caught.value is error
+    [record] = rig.records
+    assert (record.reply, record.error) == (None, f"{type(error).__name__}: {error}")
+    assert record.attempts == (3 if isinstance(error, ServerError) else 1)
+    totals = rig.client.account.totals()
+    assert (totals.requests, totals.failed, totals.usage) == (1, 1, Usage())
+
+
+async def test_kinds_of_trouble_are_counted_apart() -> None:
+    errors = [OverloadedError("429")] * 5 + [ServerError("500")] * 2
+    assert (await Rig(Scripted(*errors, "fine")).ask()).text == "fine"
+
+
+async def test_a_refusal_ends_the_run_and_names_model_and_backend() -> None:
+    transport = Scripted(RefusedError("HTTP 401: bad key"))
+    rig = Rig(transport)
+    with pytest.raises(BackendRefusedError, match=r"http://fake/v1.*'m'.*'r0'.*bad key"):
+        await rig.ask()
+    assert (len(transport.requests), len(rig.records)) == (1, 1)
+
+
+@pytest.mark.parametrize("error", [UnreachableError("connection refused"), OverloadedError("429: slow down")])
+async def test_a_backend_silent_for_longer_than_patience_ends_the_run(error) -> None:
+    rig = Rig(Scripted(error))
+    with pytest.raises(BackendUnreachableError, match=rf"http://fake/v1.* 63 s .*{error}.*patience_seconds"):
+        await rig.ask()
+    assert len(rig.records) == 1
+    assert anyio.current_time() == 1 + 2 + 4 + 7 * 8  # the first moment past 60 s at which an attempt failed
+
+
+async def test_patience_starts_anew_with_every_success_of_the_backend() -> None:
+    shared = Scripted(OverloadedError("429"))
+    rig = Rig(shared)
+
+    async def one_success() -> None:
+        await anyio.sleep(50.5)
+        shared.script[:] = ["fine", OverloadedError("429")]
+        await rig.ask(index=1)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(one_success)
+        with pytest.raises(BackendUnreachableError):
+            await rig.ask()
+    assert 50.5 + 60 <= anyio.current_time() < 50.5 + 60 + 8
+
+
+async def test_another_backends_success_says_nothing() -> None:
+    rig = Rig(Scripted(UnreachableError("refused")), Scripted())
+
+    async def other() -> None:
+        for index in range(100):
+            await rig.ask("r1", index)
+            await anyio.sleep(1)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(other)
+        with pytest.raises(BackendUnreachableError):
+            await rig.ask()
+        assert anyio.current_time() < 70
+
+
+async def test_a_request_too_long_for_its_timeout_fails_alone() -> None:
+    """Others are answered all the time, so the backend is never silent; without a bound this would go on for ever."""
+    quick, endless = Scripted(takes=5), Scripted(takes=1000)
+
+    class OneServer(Scripted):
+        async def chat(self, request, *, timeout):
+            return await (endless if request.max_tokens == 1000 else quick).chat(request, timeout=timeout)
+
+    rig = Rig(OneServer(), timeout_seconds=50)
+
+    async def others() -> None:
+        for index in range(60):
+            await rig.ask(index=index)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(others)
+        with pytest.raises(UnreachableError, match="too slow"):
+            await rig.ask(max_tokens=1000)
+        tasks.cancel_scope.cancel()
+    assert len(endless.requests) == 3
+
+
+# Cancellation
+
+
+@pytest.mark.parametrize("after", [1, 6, 12], ids=["waiting for a slot", "in flight", "backing off"])
+async def test_a_cancelled_call_leaves_no_trace_and_no_slot(after) -> None:
+    busy, transport = Scripted(takes=5), Scripted(ServerError("500"), takes=5)
+    rig = Rig(busy, transport, limit=1, retry=RetryPolicy(base_seconds=30, max_seconds=30))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(rig.ask, "r0")
+        await anyio.sleep(0.1)
+        with anyio.move_on_after(after) as scope:
+            await rig.ask("r1")
+    assert scope.cancelled_caught
+    assert [record.role for record in rig.records] == ["r0"]
+    stats = rig.gate.stats()
+    assert (stats.in_flight, stats.waiting) == (0, 0)
+    assert rig.client.account.totals().requests == 1
+
+
+outcomes = st.sampled_from(
+    ["fine", ServerError("500"), OverloadedError("429", retry_after=3), UnreachableError("reset"), RejectedError("400")]
+)
+
+
+@given(st.lists(st.tuples(st.lists(outcomes, min_size=1, max_size=4), st.none() | st.integers(0, 12)), max_size=8))
+def test_every_call_that_finishes_is_reported_and_accounted_exactly_once(jumping_clock, calls) -> None:
+    finished = []
+
+    async def main() -> None:
+        # Ending every script well keeps patience out of it.
+        rig = Rig(*[Scripted(*script, "fine", takes=1) for script, _ in calls], limit=2)
+
+        async def one(role, cancelled_after) -> None:
+            with anyio.move_on_after(cancelled_after):
+                with suppress(LLMError):
+                    await rig.ask(role)
+                finished.append(role)
+
+        async with anyio.create_task_group() as tasks:
+            for number, (_, cancelled_after) in enumerate(calls):
+                tasks.start_soon(one, f"r{number}", cancelled_after)
+        assert [record.role for record in rig.records] == finished
+        totals = rig.client.account.totals()
+        assert totals.requests == len(rig.records)
+        assert totals.failed == sum(record.reply is None for record in rig.records)
+        assert totals.retries == sum(record.attempts - 1 for record in rig.records)
+        assert all((record.reply is None) != (record.error is None) for record in rig.records)
+        assert rig.gate.stats().in_flight == 0
+
+    anyio.run(main, backend_options=jumping_clock)
+
+
+# Checking before a run
+
+
+async def test_check_passes_when_every_model_is_served() -> None:
+    await Rig(Scripted(models=("m", "n")), Scripted()).client.check()
+
+
+async def test_check_lists_what_is_served_instead() -> None:
+    with pytest.raises(BackendRefusedError, match=r"http://fake/v1.*'m'.*'r1'.*qwen, llama"):
+        await Rig(Scripted(), Scripted(models=("qwen", "llama"))).client.check()
+
+
+@pytest.mark.parametrize(
+    ("trouble", "raised", "said"),
+    [
+        (UnreachableError("connection refused"), BackendUnreachableError, "connection refused"),
+        (ServerError("not JSON"), BackendUnreachableError, "not JSON"),
+        (RefusedError("HTTP 401"), BackendRefusedError, "API key"),
+    ],
+)
+async def test_check_says_what_is_wrong_with_a_backend(trouble, raised, said) -> None:
+    with pytest.raises(raised, match=f"http://fake/v1.*{said}"):
+        await Rig(Scripted(models=trouble)).client.check()
+
+
+async def test_check_does_not_wait_for_ever() -> None:
+    class Hanging(Scripted):
+        async def models(self) -> None:
+            await anyio.sleep_forever()
+
+    with pytest.raises(BackendUnreachableError, match="nothing came back in 30 s"):
+        await Rig(Hanging()).client.check()
+
+
+async def test_a_backend_without_an_address_is_named_by_its_class() -> None:
+    class InMemory:
+        async def models(self):
+            return ()
+
+    with pytest.raises(BackendRefusedError, match=r"^InMemory does not serve 'm'.*it serves nothing"):
+        await Rig(InMemory()).client.check()

@@ -1,0 +1,59 @@
+"""Invariant 4: nothing is admitted once a limit is reached or spoken for."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from flowevolve.budget import Budget, Cost, Ledger
+
+
+def test_times_add_up() -> None:
+    assert Budget(hours=1, minutes=1, seconds=1).time_limit() == 3661
+    assert Budget(tokens=5).time_limit() is None
+
+
+@pytest.mark.parametrize("limits", [{"minutes": 0}, {"tokens": -1}, {"rollouts": 0}, {"furlongs": 3}])
+def test_bad_limits_are_refused(limits: dict[str, float]) -> None:
+    with pytest.raises(ValidationError):
+        Budget.model_validate(limits)
+
+
+def test_reservations_hold_room_until_they_are_released() -> None:
+    ledger = Ledger(Budget(rollouts=10))
+    ledger.reserve(1, Cost(rollouts=6))
+    assert ledger.refusal(Cost(rollouts=6)) == "rollouts"
+    ledger.charge(1, Cost(rollouts=2))
+    ledger.close(1)
+    assert ledger.refusal(Cost(rollouts=6)) is None
+
+
+@given(
+    limit=st.integers(1, 40),
+    flows=st.lists(st.lists(st.integers(0, 5), max_size=4), max_size=12),
+    estimate=st.integers(0, 6),
+)
+def test_overshoot_is_at_most_what_open_flows_spend_after_the_limit(
+    limit: int, flows: list[list[int]], estimate: int
+) -> None:
+    ledger = Ledger(Budget(rollouts=limit))
+    spent_by_open = 0
+    admitted = [n for n, _ in enumerate(flows) if _admit(ledger, n, estimate)]
+    for flow in admitted:
+        for amount in flows[flow]:
+            room = max(0, limit - ledger.spent.rollouts)
+            ledger.charge(flow, Cost(rollouts=amount))
+            spent_by_open += max(0, amount - room)
+        ledger.close(flow)
+    assert ledger.overshoot().get("rollouts", 0) == spent_by_open
+    assert ledger.spent.rollouts == sum(sum(flows[flow]) for flow in admitted)
+    if ledger.spent.rollouts >= limit:
+        assert ledger.refusal(Cost()) == "rollouts"
+
+
+def _admit(ledger: Ledger, flow: int, estimate: int) -> bool:
+    cost = Cost(rollouts=estimate)
+    if ledger.refusal(cost) is not None:
+        return False
+    ledger.reserve(flow, cost)
+    return True
