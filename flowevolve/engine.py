@@ -1,7 +1,8 @@
 """The engine: one run of an algorithm from start to result.
 
-A run goes through init, fit, admission, drain and finish. Asked to stop, it admits nothing more and gives open flows
-``drain_seconds`` to end; cancelled, or failed, it ends at once. Either way every item is accounted for.
+A run goes through init, fit, admission, drain and finish. When a budget is spent or the algorithm has no more work, open
+flows run to their end: they were paid for. When time is up or somebody asks to stop, they have ``drain_seconds``;
+cancelled, or failed, the run ends at once. Either way every item is accounted for.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ class Engine:
 
     def stop(self, reason: str = "stopped") -> None:
         """Admit nothing more; open flows have ``drain_seconds`` to end."""
-        self._runtime.stop(reason)
+        self._runtime.stop(reason, hurry=True)
 
     def cancel(self, reason: str = "cancelled") -> None:
         """End at once. Open items stay accounted for as held."""
@@ -129,7 +130,8 @@ class Engine:
                     tasks.cancel_scope.cancel()
         except BaseExceptionGroup as group:
             raise _first_leaf(group) from group
-        held = [*self._runtime.held(), *self._executor.close()]
+        self._executor.close()
+        held = self._runtime.live()
         for stage, item in held:
             self._runtime.log("item.held", {"item": item.id, "stage": stage})
         self._report = self._make_report(len(held))
@@ -201,7 +203,7 @@ class Engine:
         limit = self._budget.time_limit()
         if limit is not None:
             await anyio.sleep(limit)
-            self._runtime.stop("seconds")
+            self._runtime.stop("seconds", hurry=True)
 
     async def _watch_trigger(self, trigger: Trigger, period: float) -> None:
         while True:
@@ -209,9 +211,9 @@ class Engine:
             self._runtime.fire(trigger)
 
     async def _guard_drain(self, scope: anyio.CancelScope) -> None:
-        """Once a stop was asked for, bound the time that open flows take to end."""
+        """Once time is up or somebody asked to stop, bound the time that open flows take to end."""
         with scope:
-            while self._runtime.stop_reason is None:
+            while not self._runtime.hurry:
                 await self._runtime.changed.wait()
             await anyio.sleep(self._drain_seconds)
             self._runtime.log("run.drain_ended", {"open_flows": self._runtime.open_flows})

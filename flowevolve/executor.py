@@ -39,8 +39,8 @@ class Executor(Protocol):
         """Make progress: return when a flow may have closed or the run was asked to stop."""
         ...
 
-    def close(self) -> list[QueuedItem]:
-        """End the tasks once they are idle, and give back what is still queued."""
+    def close(self) -> None:
+        """End the tasks once they are idle."""
         ...
 
     def queue_stats(self, stage: str) -> QueueStats | None:
@@ -74,11 +74,9 @@ class Stream:
                     self._queues[stage.name].flush()
         await self._runtime.changed.wait()
 
-    def close(self) -> list[QueuedItem]:
-        left = [(name, item) for name, queue in self._queues.items() for item in queue.drain()]
+    def close(self) -> None:
         for queue in self._queues.values():
             queue.close()
-        return left
 
     def queue_stats(self, stage: str) -> QueueStats | None:
         return self._queues[stage].stats()
@@ -146,8 +144,8 @@ class Lockstep:
             self._waiting[stage.name] = []
             await self._run_stage(stage, items)
 
-    def close(self) -> list[QueuedItem]:
-        return [(name, item) for name, items in self._waiting.items() for item in items]
+    def close(self) -> None:
+        pass
 
     def queue_stats(self, stage: str) -> QueueStats | None:
         return None

@@ -33,13 +33,13 @@ class QueueStats:
 
 
 class ItemQueue(Generic[T]):
-    """A queue of at most ``capacity`` entries, taken ``gather`` at a time.
+    """A queue of at most ``capacity`` entries (at least ``gather``), taken ``gather`` at a time.
 
     ``put_back`` may exceed the capacity, for edges that must not block.
     """
 
     def __init__(self, capacity: int, now: Callable[[], float], gather: int = 1) -> None:
-        self.capacity = capacity
+        self.capacity = max(capacity, gather)
         self.gather = gather
         self._now = now
         self._entries: deque[tuple[T, float]] = deque()

@@ -88,6 +88,7 @@ class Runtime:
         self.seed = seed
         self.changed = Pulse()
         self.stop_reason: str | None = None
+        self.hurry = False
         self.failure: FlowevolveError | None = None
         self.counts = {stage.name: StageCounts() for stage in self.graph.stages}
         self.staleness_counts = StalenessCounts()
@@ -102,7 +103,8 @@ class Runtime:
         self._target_score = target_score
         self._flows: dict[int, int] = {}
         self._next_flow = 0
-        self._in_work: dict[str, tuple[str, Item[object]]] = {}
+        self._live: dict[str, tuple[str, Item[object]]] = {}
+        self.items_in_work = 0
         self._fired: list[Trigger] = []
         self._proposals_at_gain = 0
 
@@ -112,13 +114,9 @@ class Runtime:
     def open_flows(self) -> int:
         return len(self._flows)
 
-    @property
-    def items_in_work(self) -> int:
-        return len(self._in_work)
-
-    def held(self) -> list[tuple[str, Item[object]]]:
-        """Items being worked on, with their stage's name, in the order they were taken."""
-        return list(self._in_work.values())
+    def live(self) -> list[tuple[str, Item[object]]]:
+        """Items that have not ended, queued, on their way or being worked on, with their stage's name, oldest first."""
+        return list(self._live.values())
 
     def open_flow(self, stage: str, estimate: Cost, trigger: str | None = None) -> Item[Ticket]:
         """Start a flow with a ticket for ``stage``; the caller hands it to an executor."""
@@ -127,7 +125,9 @@ class Runtime:
         self._flows[flow] = 1
         self.ledger.reserve(flow, estimate)
         self.log("flow.open", {"flow": flow, "stage": stage, "version": self.pool.version, "trigger": trigger})
-        return Item(str(flow), flow, Ticket(trigger), self.pool.version, (), self._events.elapsed())
+        ticket = Item(str(flow), flow, Ticket(trigger), self.pool.version, (), self._events.elapsed())
+        self._live[ticket.id] = (stage, ticket)
+        return ticket
 
     def take_fired(self) -> Trigger | None:
         """The trigger that fired longest ago and has no flow yet."""
@@ -143,11 +143,10 @@ class Runtime:
     ) -> AsyncGenerator[tuple[str, Item[object]]]:
         """Run a stage on items taken together; yields (stage name, item) for everything it emits.
 
-        Closing the generator early leaves the items unsettled: they are among `held`.
+        Closing the generator early leaves the items unsettled: they stay `live`.
         """
         item = items[0] if stage.gather == 1 else _gathered(items)
-        for taken in items:
-            self._in_work[taken.id] = (stage.name, taken)
+        self.items_in_work += len(items)
         outcome: Outcome = "consumed"
         reason = ""
         began = self._events.elapsed()
@@ -170,8 +169,8 @@ class Runtime:
             self.fail(error)
         if stage.name in self.counts:
             self.counts[stage.name].busy_seconds += self._events.elapsed() - began
+        self.items_in_work -= len(items)
         for taken in items:
-            del self._in_work[taken.id]
             self.settle(stage.name, taken, outcome, reason)
 
     def context(self, stage: Stage, item_id: str, worker: int) -> StageContext:
@@ -194,7 +193,7 @@ class Runtime:
             self._events.elapsed(),
             stale.repairs + repaired,
         )
-        self._flows[item.flow] += 1
+        self._enter(target, child)
         self.staleness_counts.repaired += repaired
         if stage.name in self.counts:
             self.counts[stage.name].items_out += 1
@@ -232,9 +231,17 @@ class Runtime:
             raise EngineError(
                 f"staleness policy {type(self._staleness).__name__} wants to repair at {stage.name!r}, which can't"
             )
-        self._flows[item.flow] += 1
+        stale = Stale(item, stage.repair_to)
+        sent = replace(item, id=f"{item.id}.r", payload=stale, created=self._events.elapsed())
+        self._enter(self.graph.repair or "", sent)
+        self.log("item.sent", {"item": sent.id, "stage": self.graph.repair, "version": sent.version})
         self.settle(stage.name, item, "consumed", "sent to repair")
-        return replace(item, id=f"{item.id}.r", payload=Stale(item, stage.repair_to), created=self._events.elapsed())
+        return sent
+
+    def _enter(self, stage: str, item: Item[object]) -> None:
+        """An item of an open flow comes to be."""
+        self._flows[item.flow] += 1
+        self._live[item.id] = (stage, item)
 
     def settle(self, stage: str, item: Item[object], outcome: Outcome, reason: str) -> None:
         """An item's end. The flow ends with its last item."""
@@ -248,6 +255,7 @@ class Runtime:
         if outcome == "discarded":
             self._reject_carried(item, reason)
         self.log("item.done", {"item": item.id, "stage": stage, "outcome": outcome, "reason": reason})
+        del self._live[item.id]
         self._flows[item.flow] -= 1
         if not self._flows[item.flow]:
             del self._flows[item.flow]
@@ -263,8 +271,9 @@ class Runtime:
 
     # Stopping
 
-    def stop(self, reason: str) -> None:
-        """Admit nothing more; what is open goes on."""
+    def stop(self, reason: str, *, hurry: bool = False) -> None:
+        """Admit nothing more; what is open goes on, to its end or with ``hurry`` for the engine's drain time."""
+        self.hurry = self.hurry or hurry
         if self.stop_reason is None:
             self.stop_reason = reason
             self.log("run.stopping", {"reason": reason})
