@@ -1,7 +1,7 @@
 """The engine: one run of an algorithm from start to result.
 
-A run goes through init, fit, admission, drain and finish. When a budget is spent or the algorithm has no more work, open
-flows run to their end: they were paid for. When time is up or somebody asks to stop, they have ``drain_seconds``;
+A run goes through init, fit, admission, drain and finish. When a budget is spent or the algorithm has no more work,
+open flows run to their end: they were paid for. When time is up or somebody asks to stop, they have ``drain_seconds``;
 cancelled, or failed, the run ends at once. Either way every item is accounted for.
 """
 

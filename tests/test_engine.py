@@ -27,7 +27,7 @@ from flowevolve.policies.staleness import Full, Guarded, StalenessPolicy
 from flowevolve.policies.stopping import NoImprovement, StoppingPolicy
 from flowevolve.policies.triggers import EveryCommits, EverySeconds, Stagnation
 from flowevolve.pool import Add, Candidate, Note, Update
-from flowevolve.stage import Discard, Emit, Exhausted, Graph, Stage, Trigger
+from flowevolve.stage import NO_EMISSIONS, Discard, Emit, Exhausted, Graph, Stage, Trigger
 
 
 @dataclass(frozen=True)
@@ -109,12 +109,12 @@ class Toy(Algorithm):
         assert isinstance(context, UpdateContext)
         candidate = context.propose(Artifact({"text": item.id}), parents=[], operator="toy")
         context.commit([Add(candidate.scored({"x": context.random.random()}))])
-        for emission in ():
+        for emission in NO_EMISSIONS:
             yield emission
 
     async def _extra(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         self.triggered.append(item.id)
-        for emission in ():
+        for emission in NO_EMISSIONS:
             yield emission
 
 
@@ -253,7 +253,7 @@ def test_a_gathering_stage_gets_full_batches_and_the_rest_at_the_end() -> None:
         async def _update(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
             assert isinstance(context, UpdateContext)
             context.commit([Note("n", {})])
-            for emission in ():
+            for emission in NO_EMISSIONS:
                 yield emission
 
     def step(plan: Plan):  # type: ignore[no-untyped-def]  # a stage function, checked where it is used

@@ -82,7 +82,10 @@ def convert(weights: Path, out: Path) -> None:
         tensors[renamed(tensor.name)] = torch.from_numpy(np.ascontiguousarray(values)).to(torch.bfloat16)
     out.mkdir(parents=True, exist_ok=True)
     save_file(tensors, out / "model.safetensors", metadata={"format": "pt"})
-    special = {name: field(f"tokenizer.ggml.{key}_token_id") for name, key in (("bos", "bos"), ("eos", "eos"), ("pad", "padding"))}
+    special = {
+        name: field(f"tokenizer.ggml.{key}_token_id")
+        for name, key in (("bos", "bos"), ("eos", "eos"), ("pad", "padding"))
+    }
     ids = {f"{name}_token_id": token for name, token in special.items()}
     config = {
         "architectures": ["LlamaForCausalLM"],

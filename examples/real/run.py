@@ -62,7 +62,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=DATA, help="IFEval rows as JSONL")
     parser.add_argument("--out", type=Path, default=ROOT / "runs" / "real")
     parser.add_argument("--port", type=int, default=8011)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a setting of ifeval.toml")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="override a setting of ifeval.toml"
+    )
     return parser.parse_args()
 
 

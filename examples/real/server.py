@@ -9,7 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 START_SECONDS = 300.0
@@ -69,10 +69,8 @@ def _wait_until_healthy(server: subprocess.Popen[bytes], url: str, log: Path) ->
 def _stop(server: subprocess.Popen[bytes]) -> None:
     if server.poll() is None:
         os.killpg(server.pid, signal.SIGTERM)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             server.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            pass
     try:
         os.killpg(server.pid, signal.SIGKILL)
     except ProcessLookupError:

@@ -94,24 +94,28 @@ def split_rows(
     unknown = set(sizes) - set(SPLITS)
     if unknown:
         raise InputError(f"{source}: unknown split {sorted(unknown)}; there are {', '.join(SPLITS)}")
-    counts = {split: _count(sizes.get(split, 0), len(rows), f"{source}: {split}") for split in SPLITS}
-    if sum(counts.values()) > len(rows):
-        raise InputError(f"{source}: the splits ask for {sum(counts.values())} rows, but there are {len(rows)}")
-    for split in ("train", "val"):
-        if not counts[split]:
+    train, val, test = _ends(sizes, len(rows), source)
+    for split, begin, end in (("train", 0, train), ("val", train, val)):
+        if begin == end:
             raise InputError(f"{source}: the split {split!r} would be empty; give it a size")
     shuffled = examples(rows, id_field, source)
     random.Random(seed).shuffle(shuffled)
-    ends = {"train": counts["train"], "val": counts["train"] + counts["val"]}
-    return Dataset(
-        shuffled[: ends["train"]], shuffled[ends["train"] : ends["val"]], shuffled[ends["val"] :][: counts["test"]]
-    )
+    return Dataset(shuffled[:train], shuffled[train:val], shuffled[val:test])
 
 
-def _count(size: Size, total: int, where: str) -> int:
-    if size < 0:
-        raise InputError(f"{where}: a size can't be negative, got {size}")
-    return round(size * total) if isinstance(size, float) and size < 1 else int(size)
+def _ends(sizes: Mapping[str, Size], total: int, source: str) -> list[int]:
+    """Where each split ends. Fractions are added up before rounding, so that fractions of 1 use every row once."""
+    ends: list[int] = []
+    exact = 0.0
+    for split in SPLITS:
+        size = sizes.get(split, 0)
+        if size < 0:
+            raise InputError(f"{source}: {split}: a size can't be negative, got {size}")
+        exact += size * total if isinstance(size, float) and size < 1 else size
+        ends.append(round(exact))
+    if ends[-1] > total:
+        raise InputError(f"{source}: the splits ask for {ends[-1]} rows, but there are {total}")
+    return ends
 
 
 def _read(path: Path) -> str:

@@ -1,0 +1,179 @@
+"""The command line as a user meets it: exit codes, one helpful line for every mistake, files left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+GOOD = """
+clock = "virtual"
+[budget]
+proposals = 3
+"""
+ROWS = '{"key": 1, "prompt": "p", "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}\n'
+
+
+def flowevolve(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from flowevolve.cli import main; main()", *arguments]
+    return subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, timeout=120, env={**os.environ, **environment}, check=False
+    )
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "run.toml"
+    path.write_text(GOOD)
+    return path
+
+
+INSTRUCTIONS = ("task.name=instructions", "task.data.path=rows.jsonl")
+OPENAI = ("clock=real", "llm.backend=openai")
+
+MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
+    "unknown section": (("budjet.minutes=1",), 2, "did you mean 'budget'"),
+    "unknown key": (("budget.minuts=1",), 2, "did you mean 'minutes'"),
+    "unknown llm key": (("llm.modle=x",), 2, "did you mean 'model'"),
+    "wrong type": (("seed=abc",), 2, "seed"),
+    "negative seed": (("seed=-1",), 2, "seed"),
+    "zero budget": (("budget.minutes=0",), 2, "budget.minutes"),
+    "negative tokens": (("budget.tokens=-5",), 2, "budget.tokens"),
+    "bad clock": (("clock=wall",), 2, "clock"),
+    "bad mode": (("algorithm.mode=async",), 2, "algorithm.mode"),
+    "zero in flight": (("algorithm.max_in_flight=0",), 2, "max_in_flight"),
+    "unknown algorithm": (("algorithm.name=gepaa",), 2, "did you mean 'gepa'"),
+    "unknown algorithm setting": (("algorithm.minibach=3",), 2, "did you mean 'minibatch'"),
+    "bad algorithm setting": (("algorithm.minibatch=0",), 2, "algorithm.minibatch"),
+    "bad selection": (("algorithm.candidate_selection=best",), 2, "candidate_selection"),
+    "unknown task": (("task.name=housestyle",), 2, "did you mean 'house_style'"),
+    "unknown task setting": (("task.data=1",), 2, "task.data"),
+    "task not importable": (("task.name=no_such_module:Task",), 2, "no_such_module"),
+    "missing task data": (("task.name=math",), 2, "task.data: is missing"),
+    "missing data file": (("task.name=math", "task.data.path=nowhere.jsonl"), 2, "nowhere.jsonl: no such data file"),
+    "unknown data format": (("task.name=math", "task.data.path=run.toml"), 2, "unknown kind of file"),
+    "empty data": (("task.name=math", "task.data.path=empty.jsonl"), 2, "holds no rows"),
+    "bad json line": (("task.name=math", "task.data.path=broken.jsonl"), 2, "broken.jsonl: line 2"),
+    "row without a field": (("task.name=math", "task.data.path=rows.jsonl"), 2, "'problem' is missing"),
+    "unknown constraint": (("task.name=instructions", "task.data.path=unknown.jsonl"), 2, "made:up"),
+    "too few rows": ((*INSTRUCTIONS, "task.data.sizes={train=50,val=50}"), 2, "ask for 100 rows"),
+    "empty split": ((*INSTRUCTIONS, "task.data.sizes={train=2}"), 2, "'val' would be empty"),
+    "duplicate ids": ((*INSTRUCTIONS, "task.data.id_field=key"), 2, "have the same 'key'"),
+    "missing id field": ((*INSTRUCTIONS, "task.data.id_field=nr"), 2, "no field 'nr'"),
+    "unknown policy": (("staleness.policy=guard",), 2, "did you mean 'guarded'"),
+    "unknown policy setting": (("staleness.policy=guarded", "staleness.max_gaps=3"), 2, "did you mean 'max_gap'"),
+    "unknown stage": (("stages.evaluat.workers=3",), 2, "evaluat"),
+    "zero workers": (("stages.evaluate.workers=0",), 2, "stages.evaluate.workers"),
+    "unknown profile": (("sim.profile=h100",), 2, "unknown profile"),
+    "unknown world": (("sim.world=rule",), 2, "unknown world"),
+    "unknown preset": (("sim.preset=hard",), 2, "unknown preset"),
+    "virtual clock on a real server": (("llm.backend=openai", "llm.model=m"), 2, "virtual"),
+    "no model": (OPENAI, 2, "llm.model"),
+    "dollars without a price": ((*OPENAI, "llm.model=m", "budget.dollars=1"), 2, "price of 'm'"),
+    "unreachable server": ((*OPENAI, "llm.model=m", "llm.base_url=http://127.0.0.1:9/v1"), 3, "127.0.0.1:9"),
+    "override without a value": (("seed",), 2, "key.of.setting=value"),
+    "override inside a value": (("seed.x=1", "clock.y.z=2"), 2, "clock"),
+    "held out without a test split": (
+        ("held_out=true", *INSTRUCTIONS, "task.data.sizes={train=2,val=2}"),
+        2,
+        "test split",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_gets_one_helpful_line(mistake: str, config: Path) -> None:
+    overrides, code, says = MISTAKES[mistake]
+    folder = config.parent
+    (folder / "rows.jsonl").write_text(ROWS * 5)
+    (folder / "empty.jsonl").write_text("")
+    (folder / "broken.jsonl").write_text(ROWS + "{\n")
+    (folder / "unknown.jsonl").write_text(ROWS.replace("punctuation:no_comma", "made:up") * 5)
+    settings = [part for override in overrides for part in ("--set", override)]
+    done = flowevolve("run", str(config), *settings, "--out", "out", cwd=folder)
+    assert done.returncode == code, done.stderr
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [("[budget\n", "not valid TOML"), ("", "budget: is missing"), ("[budget]\n", "at least one limit")],
+)
+def test_bad_files_are_named(content: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text(content)
+    done = flowevolve("check", "bad.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "bad.toml" in done.stderr
+    missing = flowevolve("check", "none.toml", cwd=tmp_path)
+    assert missing.returncode == 2
+    assert "none.toml: no such config file" in missing.stderr
+
+
+def test_run_writes_a_result_and_report_reads_it(config: Path) -> None:
+    folder = config.parent
+    done = flowevolve("run", "run.toml", "--out", "out", "--events", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "simulated" in done.stdout
+    result = json.loads((folder / "out" / "result.json").read_text())
+    assert result["stop_reason"] == "proposals"
+    assert (folder / "out" / "events.jsonl").stat().st_size > 0
+    again = flowevolve("run", "run.toml", "--out", "out", cwd=folder)
+    assert again.returncode == 2
+    assert "holds a run already" in again.stderr
+    report = flowevolve("report", "out", cwd=folder)
+    assert report.returncode == 0
+    assert "best" in report.stdout
+    assert flowevolve("report", "elsewhere", cwd=folder).returncode == 2
+
+
+def test_same_seed_same_events_in_another_process(config: Path) -> None:
+    """Invariant 6, with other hash seeds."""
+    logs = {}
+    for name, seed, hash_seed in (("a", 1, "1"), ("b", 1, "2"), ("c", 2, "1")):
+        settings = ["--set", f"seed={seed}", "--set", "staleness.policy=reflective", "--set", "budget.proposals=25"]
+        done = flowevolve(
+            "run", "run.toml", "--events", *settings, "--out", name, cwd=config.parent, PYTHONHASHSEED=hash_seed
+        )
+        assert done.returncode == 0, done.stderr
+        logs[name] = (config.parent / name / "events.jsonl").read_bytes()
+    assert logs["a"] == logs["b"]
+    assert logs["a"] != logs["c"]
+
+
+def test_check_and_list(config: Path) -> None:
+    folder = config.parent
+    assert "fine" in flowevolve("check", "run.toml", cwd=folder).stdout
+    graph = flowevolve("list", "algorithms", "--graph", "gepa", cwd=folder).stdout
+    assert all(stage in graph for stage in ("select", "generate", "propose", "repair", "screen", "evaluate", "update"))
+    for what, name in (
+        ("tasks", "house_style"),
+        ("policies", "reflective"),
+        ("profiles", "qwen3"),
+        ("worlds", "rules"),
+    ):
+        assert name in flowevolve("list", what, cwd=folder).stdout
+
+
+def test_interrupted_once_it_drains_and_leaves_a_result(config: Path) -> None:
+    command = [sys.executable, "-c", "from flowevolve.cli import main; main()", "run", "run.toml", "--out", "out"]
+    settings = ["--set", "clock=real", "--set", "budget.proposals=100000", "--set", "sim.profile=fast-demo"]
+    with subprocess.Popen([*command, *settings], cwd=config.parent, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "best" in line:
+                process.send_signal(signal.SIGINT)
+                break
+        process.communicate(timeout=60)
+    assert process.returncode == 130
+    result = json.loads((config.parent / "out" / "result.json").read_text())
+    assert result["stop_reason"] == "interrupted"
+    assert result["pool_version"] >= 1
