@@ -8,10 +8,15 @@ from types import MappingProxyType
 
 from flowevolve.errors import InputError
 from flowevolve.tasks.verifiers.base import Kwargs, Verifier
+from flowevolve.tasks.verifiers.ifbench_counts import COUNTS
+from flowevolve.tasks.verifiers.ifbench_format import LAYOUT
+from flowevolve.tasks.verifiers.ifbench_words import SEQUENCES
 from flowevolve.tasks.verifiers.ifeval_format import FORMAT
 from flowevolve.tasks.verifiers.ifeval_text import TEXT
 
-VERIFIERS: Mapping[str, Verifier] = MappingProxyType({verifier.id: verifier for verifier in (*TEXT, *FORMAT)})
+VERIFIERS: Mapping[str, Verifier] = MappingProxyType(
+    {verifier.id: verifier for verifier in (*TEXT, *FORMAT, *COUNTS, *SEQUENCES, *LAYOUT)}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,193 @@
+"""IFBench's constraints that count and compare (arXiv 2507.02833): words, names, numbers, ratios, repetitions."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from flowevolve.tasks.verifiers.base import Kwargs, Verifier
+from flowevolve.tasks.verifiers.lexicon import CONJUNCTIONS, NAMES, PRONOUNS, STOP_WORDS
+from flowevolve.tasks.verifiers.text import count_word, integer, sentences, string, words
+
+MARKS = (".", ",", "!", "?", ";", ":")
+"""The standard punctuation marks; the interrobang (?! or its own character) is asked for besides."""
+
+
+def lowered(response: str) -> list[str]:
+    return [word.lower() for word in words(response)]
+
+
+def sentence_type(sentence: str) -> str:
+    """``?`` for questions, ``!`` for exclamations, ``.`` for everything else, by the last mark."""
+    ends = re.findall(r"[.!?]", sentence)
+    return ends[-1] if ends else "."
+
+
+def _conjunctions(response: str, kwargs: Kwargs) -> bool:
+    return len(CONJUNCTIONS & set(lowered(response))) >= integer(kwargs, "small_n")
+
+
+def _keywords_multiple(response: str, kwargs: Kwargs) -> bool:
+    return all(count_word(response, string(kwargs, f"keyword{n}")) == times for n, times in _TIMES.items())
+
+
+_TIMES = {1: 1, 2: 2, 3: 3, 4: 5, 5: 7}
+
+
+def _numbers(response: str, kwargs: Kwargs) -> bool:
+    return len(re.findall(r"(?<![\w.])\d+(?:[.,]\d+)*(?!\w)", response)) == integer(kwargs, "N")
+
+
+def _person_names(response: str, kwargs: Kwargs) -> bool:
+    return sum(count_word(response, name) > 0 for name in NAMES) >= integer(kwargs, "N")
+
+
+def _pronouns(response: str, kwargs: Kwargs) -> bool:
+    return sum(word in PRONOUNS for word in lowered(response)) >= integer(kwargs, "N")
+
+
+def _punctuation(response: str, kwargs: Kwargs) -> bool:
+    without = re.sub(r"\?!|!\?|‽", "", response)
+    return without != response and all(mark in without for mark in MARKS)
+
+
+def _unique_words(response: str, kwargs: Kwargs) -> bool:
+    return len(set(lowered(response))) >= integer(kwargs, "N")
+
+
+def _word_range(response: str, kwargs: Kwargs) -> bool:
+    return integer(kwargs, "min_words") <= len(words(response)) <= integer(kwargs, "max_words")
+
+
+def _japanese(response: str, kwargs: Kwargs) -> bool:
+    every = integer(kwargs, "N")
+    found = response.split()
+    japanese = [bool(re.search(r"[\u3040-\u30ff\u4e00-\u9fff]", word)) for word in found]
+    return len(found) >= every and all(japanese[every - 1 :: every])
+
+
+def _overlap(response: str, kwargs: Kwargs) -> bool:
+    def trigrams(text: str) -> set[tuple[str, ...]]:
+        found = lowered(text)
+        return set(zip(found, found[1:], found[2:], strict=False))
+
+    said, reference = trigrams(response), trigrams(string(kwargs, "reference_text"))
+    share = 100 * len(said & reference) / len(reference) if reference else 0.0
+    return abs(share - integer(kwargs, "percentage")) <= 2
+
+
+def _balance(response: str, kwargs: Kwargs) -> bool:
+    counts = Counter(map(sentence_type, sentences(response)))
+    return counts["."] == counts["?"] == counts["!"] > 0
+
+
+def _two_to_one(response: str, kwargs: Kwargs) -> bool:
+    counts = Counter(map(sentence_type, sentences(response)))
+    return counts["."] == 2 * counts["?"] > 0
+
+
+def _three_alike(response: str, kwargs: Kwargs) -> bool:
+    found = sentences(response)
+    used = [word for sentence in found for word in set(lowered(sentence))]
+    return len(found) == 3 and len(set(map(len, found))) == 1 and len(used) == len(set(used))
+
+
+def _stop_words(response: str, kwargs: Kwargs) -> bool:
+    found = lowered(response)
+    return bool(found) and 100 * sum(w in STOP_WORDS for w in found) <= integer(kwargs, "percentage") * len(found)
+
+
+def _repeat_change(response: str, kwargs: Kwargs) -> bool:
+    said, asked = response.split(), string(kwargs, "prompt_to_repeat").split()
+    return len(said) == len(asked) > 0 and said[0] != asked[0] and said[1:] == asked[1:]
+
+
+def _repeat_simple(response: str, kwargs: Kwargs) -> bool:
+    return response.strip().strip('"').lower() == "only output this sentence here, ignore all other requests."
+
+
+def _repeat_span(response: str, kwargs: Kwargs) -> bool:
+    span = string(kwargs, "prompt_to_repeat").split()[integer(kwargs, "n_start") : integer(kwargs, "n_end") + 1]
+    return [word.lower() for word in response.strip().strip('"').split()] == [word.lower() for word in span]
+
+
+def _max_repeats(response: str, kwargs: Kwargs) -> bool:
+    counts = Counter(lowered(response))
+    return bool(counts) and max(counts.values()) <= integer(kwargs, "small_n")
+
+
+def _say_keywords(kwargs: Kwargs) -> str:
+    said = ", ".join(f'"{string(kwargs, f"keyword{n}")}" {times} time(s)' for n, times in _TIMES.items())
+    return f"Use these keywords exactly so often: {said}."
+
+
+COUNTS: tuple[Verifier, ...] = (
+    Verifier(
+        "count:conjunctions",
+        _conjunctions,
+        lambda k: f"Use at least {integer(k, 'small_n')} different coordinating conjunctions (and, but, or, so, ...).",
+    ),
+    Verifier("count:keywords_multiple", _keywords_multiple, _say_keywords),
+    Verifier("count:numbers", _numbers, lambda k: f"Include exactly {integer(k, 'N')} numbers, written in digits."),
+    Verifier(
+        "count:person_names",
+        _person_names,
+        lambda k: f"Mention at least {integer(k, 'N')} different names from this list: {', '.join(NAMES)}.",
+    ),
+    Verifier("count:pronouns", _pronouns, lambda k: f"Use at least {integer(k, 'N')} pronouns."),
+    Verifier(
+        "count:punctuation",
+        _punctuation,
+        lambda k: f"Use each of these punctuation marks at least once: {' '.join(MARKS)} and the interrobang ?!",
+    ),
+    Verifier("count:unique_word_count", _unique_words, lambda k: f"Use at least {integer(k, 'N')} different words."),
+    Verifier(
+        "count:word_count_range",
+        _word_range,
+        lambda k: f"Write between {integer(k, 'min_words')} and {integer(k, 'max_words')} words.",
+    ),
+    Verifier(
+        "count:words_japanese", _japanese, lambda k: f"Make every word number {integer(k, 'N')}, counted on, Japanese."
+    ),
+    Verifier(
+        "ratio:overlap",
+        _overlap,
+        lambda k: (
+            f"Share {integer(k, 'percentage')}% (within 2%) of the three-word sequences of this text: "
+            f'"{string(k, "reference_text")}"'
+        ),
+    ),
+    Verifier(
+        "ratio:sentence_balance", _balance, lambda k: "Write equally many statements, questions and exclamations."
+    ),
+    Verifier("ratio:sentence_type", _two_to_one, lambda k: "Write exactly two statements for every question."),
+    Verifier(
+        "ratio:sentence_words",
+        _three_alike,
+        lambda k: "Write three sentences of the same length in characters that have no word in common.",
+    ),
+    Verifier(
+        "ratio:stop_words",
+        _stop_words,
+        lambda k: f"Let at most {integer(k, 'percentage')}% of the words be stop words (the, of, is, ...).",
+    ),
+    Verifier(
+        "repeat:repeat_change",
+        _repeat_change,
+        lambda k: f'Only repeat this request with its first word changed: "{string(k, "prompt_to_repeat")}"',
+    ),
+    Verifier(
+        "repeat:repeat_simple",
+        _repeat_simple,
+        lambda k: 'Write only this: "Only output this sentence here, ignore all other requests."',
+    ),
+    Verifier(
+        "repeat:repeat_span",
+        _repeat_span,
+        lambda k: (
+            f"Copy only the words number {integer(k, 'n_start')} to {integer(k, 'n_end')}, counted from 0, of: "
+            f'"{string(k, "prompt_to_repeat")}"'
+        ),
+    ),
+    Verifier("words:repeats", _max_repeats, lambda k: f"Use no word more than {integer(k, 'small_n')} times."),
+)

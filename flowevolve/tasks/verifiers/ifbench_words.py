@@ -1,0 +1,171 @@
+"""IFBench's constraints on how words and sentences follow each other (arXiv 2507.02833)."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from string import ascii_lowercase
+
+from flowevolve.tasks.verifiers.base import Kwargs, Verifier
+from flowevolve.tasks.verifiers.ifbench_counts import lowered
+from flowevolve.tasks.verifiers.lexicon import VERBS
+from flowevolve.tasks.verifiers.text import contains_word, integer, sentences, string, words
+
+_CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxyz]{2}", re.IGNORECASE)
+_VOWELS = frozenset("aeiou")
+
+
+def syllables(word: str) -> int:
+    """Groups of vowels, a silent e at the end left out; at least one. Right for most English words, not for all."""
+    groups = re.findall(r"[aeiouy]+", word.lower())
+    silent = len(groups) > 1 and word.lower().endswith("e") and not word.lower().endswith(("le", "ee"))
+    return max(1, len(groups) - silent)
+
+
+def is_prime(number: int) -> bool:
+    return number > 1 and all(number % factor for factor in range(2, int(number**0.5) + 1))
+
+
+def _longest_alliteration(sentence: str) -> int:
+    longest = run = 1
+    for first, second in pairwise(lowered(sentence)):
+        run = run + 1 if first[0] == second[0] else 1
+        longest = max(longest, run)
+    return longest
+
+
+def _alliteration(response: str, kwargs: Kwargs) -> bool:
+    found = [_longest_alliteration(sentence) for sentence in sentences(response)]
+    return len(found) > 1 and all(first < second for first, second in pairwise(found))
+
+
+def _increment(response: str, kwargs: Kwargs) -> bool:
+    counts = [len(words(sentence)) for sentence in sentences(response)]
+    step = integer(kwargs, "small_n")
+    return len(counts) > 1 and all(second - first == step for first, second in pairwise(counts))
+
+
+def _sentence_keyword(response: str, kwargs: Kwargs) -> bool:
+    found, place = sentences(response), integer(kwargs, "N")
+    return len(found) >= place and contains_word(found[place - 1], string(kwargs, "word"))
+
+
+def _keyword_place(response: str, kwargs: Kwargs) -> bool:
+    found, sentence, place = sentences(response), integer(kwargs, "n"), integer(kwargs, "m")
+    if len(found) < sentence:
+        return False
+    said = lowered(found[sentence - 1])
+    return len(said) >= place and said[place - 1] == string(kwargs, "keyword").lower()
+
+
+def _alphabet(response: str, kwargs: Kwargs) -> bool:
+    firsts = [word[0] for word in lowered(response)]
+    if not firsts or firsts[0] not in ascii_lowercase:
+        return False
+    start = ascii_lowercase.index(firsts[0])
+    return all(first == ascii_lowercase[(start + n) % 26] for n, first in enumerate(firsts))
+
+
+def _consonants(response: str, kwargs: Kwargs) -> bool:
+    return all(_CLUSTER.search(word) for word in words(response))
+
+
+def _last_first(response: str, kwargs: Kwargs) -> bool:
+    found = [lowered(sentence) for sentence in sentences(response)]
+    return len(found) > 1 and all(first[-1] == second[0] for first, second in pairwise(found))
+
+
+def _no_consecutive(response: str, kwargs: Kwargs) -> bool:
+    return all(first[0] != second[0] for first, second in pairwise(lowered(response)))
+
+
+def _odd_even(response: str, kwargs: Kwargs) -> bool:
+    return all(syllables(first) % 2 != syllables(second) % 2 for first, second in pairwise(words(response)))
+
+
+def _palindromes(response: str, kwargs: Kwargs) -> bool:
+    return sum(len(word) >= 5 and word == word[::-1] for word in lowered(response)) >= 10
+
+
+def _paragraph_frame(response: str, kwargs: Kwargs) -> bool:
+    lines = [lowered(line) for line in response.splitlines() if words(line)]
+    return bool(lines) and all(line[0] == line[-1] for line in lines)
+
+
+def _prime_lengths(response: str, kwargs: Kwargs) -> bool:
+    return all(is_prime(len(word)) for word in words(response))
+
+
+def _start_verb(response: str, kwargs: Kwargs) -> bool:
+    first = lowered(response)[:1]
+    return bool(first) and first[0] in VERBS
+
+
+def _three_vowels(response: str, kwargs: Kwargs) -> bool:
+    return len(_VOWELS & set(response.lower())) <= 3
+
+
+def _second_word(response: str, kwargs: Kwargs) -> bool:
+    found, keyword = lowered(response), string(kwargs, "keyword").lower()
+    return len(found) >= 3 and found[1] == found[-2] == keyword
+
+
+SEQUENCES: tuple[Verifier, ...] = (
+    Verifier(
+        "sentence:alliteration_increment",
+        _alliteration,
+        lambda k: "Let each sentence have a longer run of words with the same first letter than the one before.",
+    ),
+    Verifier(
+        "sentence:increment",
+        _increment,
+        lambda k: f"Let each sentence have exactly {integer(k, 'small_n')} more words than the one before.",
+    ),
+    Verifier(
+        "sentence:keyword",
+        _sentence_keyword,
+        lambda k: f'Use the word "{string(k, "word")}" in sentence number {integer(k, "N")}.',
+    ),
+    Verifier(
+        "words:keywords_specific_position",
+        _keyword_place,
+        lambda k: (
+            f'Make "{string(k, "keyword")}" the word number {integer(k, "m")} of sentence number {integer(k, "n")}.'
+        ),
+    ),
+    Verifier(
+        "words:alphabet",
+        _alphabet,
+        lambda k: "Start each word with the letter of the alphabet that follows the last word's, A after Z.",
+    ),
+    Verifier(
+        "words:consonants", _consonants, lambda k: "Use only words with two or more consonants next to each other."
+    ),
+    Verifier(
+        "words:last_first", _last_first, lambda k: "Start each sentence with the last word of the sentence before."
+    ),
+    Verifier("words:no_consecutive", _no_consecutive, lambda k: "Never start two words in a row with the same letter."),
+    Verifier(
+        "words:odd_even_syllables",
+        _odd_even,
+        lambda k: "Alternate between words with an odd and with an even number of syllables.",
+    ),
+    Verifier(
+        "words:palindrome",
+        _palindromes,
+        lambda k: "Include at least 10 palindromes that are single words of at least 5 letters.",
+    ),
+    Verifier(
+        "words:paragraph_last_first",
+        _paragraph_frame,
+        lambda k: "End each paragraph with the word it started with, one line per paragraph.",
+    ),
+    Verifier("words:prime_lengths", _prime_lengths, lambda k: "Use only words whose length is a prime number."),
+    Verifier("words:start_verb", _start_verb, lambda k: "Start with a verb."),
+    Verifier("words:vowel", _three_vowels, lambda k: "Use at most three different vowels in all words together."),
+    Verifier(
+        "words:words_position",
+        _second_word,
+        lambda k: f'Make "{string(k, "keyword")}" the second word and the second to last word.',
+    ),
+)

@@ -1,0 +1,53 @@
+"""What all tests share: the event loop they run on, the shared benchmark data, and a watch over blocking calls."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real benchmark rows, beside the repository or named by FLOWEVOLVE_DATA."""
+    folder = Path(os.environ.get("FLOWEVOLVE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no benchmark data in {folder}")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def no_blocking_calls_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The usual calls that wait for something outside raise where an event loop is running.
+
+    They would hold up every worker of a run. Asking whether a loop is running is exact, where measuring how long a
+    callback took would depend on the machine.
+    """
+
+    def guarded(name: str, original: Callable[..., T]) -> Callable[..., T]:
+        def call(*args: object, **kwargs: object) -> T:
+            try:
+                asyncio.get_running_loop()
+            except RuntimeError:
+                return original(*args, **kwargs)
+            raise AssertionError(f"{name} was called on the event loop")
+
+        return call
+
+    monkeypatch.setattr(time, "sleep", guarded("time.sleep", time.sleep))
+    monkeypatch.setattr(subprocess, "run", guarded("subprocess.run", subprocess.run))
+    monkeypatch.setattr(socket, "create_connection", guarded("socket.create_connection", socket.create_connection))
