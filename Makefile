@@ -20,6 +20,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 demo: setup ## evolve a prompt on the simulated server (about half a minute)
+	@rm -rf runs/quickstart
 	$(BIN)/flowevolve run examples/quickstart.toml --out runs/quickstart
 
 demo-real: setup ## the same on a real vLLM on the CPU (downloads about 1 GB; half an hour)

@@ -26,7 +26,7 @@ from flowevolve.tasks.house_style import house_style_task, make_rows
 PROFILE, WORLD = "qwen3-8b-h100", "rules"
 OVERLAPS = (0.0, 0.25, 0.5, 0.8)
 """How concentrated the rules that rows need are: the more, the more edits made side by side say the same."""
-OVERLAP = 0.25
+OVERLAP = 0.5
 """The overlap that ``repaired_share`` is reported for; the others stand in ``repaired_share_by_overlap``."""
 GUARD = 3
 """The gap past which ``guarded`` discards."""

@@ -12,7 +12,7 @@ from flowevolve.tasks.verifiers.text import sentences, string, words
 
 _EMOJI = r"[\u2600-\u27bf\u2b00-\u2bff\U0001f1e6-\U0001faff]\ufe0f?"
 _SMALL_WORDS = frozenset(
-    ("a", "an", "and", "as", "at", "but", "by", "for", "from", "in", "nor", "of", "on", "or", "so", "the")  # fmt: skip
+    ("a", "an", "and", "as", "at", "but", "by", "for", "from", "in", "nor", "of", "on", "or", "so", "the")
 ) | {"to", "up", "with", "yet"}
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 
