@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import platform
-import statistics
 import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
+
+import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Spread:
 
 def spread(values: Sequence[float]) -> Spread:
     """Median and range."""
-    return Spread(statistics.median(values), min(values), max(values), len(values))
+    return Spread(float(np.median(values)), min(values), max(values), len(values))
 
 
 def environment() -> dict[str, object]:
@@ -34,7 +35,7 @@ def environment() -> dict[str, object]:
     )
     return {
         "machine": {"system": platform.system(), "processor": platform.machine(), "python": platform.python_version()},
-        "versions": {name: version(name) for name in ("flowevolve", "anyio", "pydantic")},
+        "versions": {name: version(name) for name in ("flowevolve", "anyio", "pydantic", "numpy")},
         "commit": commit.stdout.strip() or None,
     }
 

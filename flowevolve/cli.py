@@ -15,6 +15,7 @@ from typing import Annotated, NoReturn
 
 import anyio
 import typer
+from prometheus_client import start_http_server
 from rich.console import Console
 
 from flowevolve import clock
@@ -29,6 +30,7 @@ from flowevolve.sim.rules_params import PRESETS
 from flowevolve.sim.server import serve
 from flowevolve.store.rundir import read_result
 from flowevolve.telemetry.logs import configure_logs, log_event
+from flowevolve.telemetry.metrics import Metrics
 from flowevolve.telemetry.progress import Lines, LiveTable, Progress
 from flowevolve.telemetry.summary import summarize
 
@@ -49,6 +51,7 @@ def run_command(
     overrides: Overrides = None,
     out: Annotated[Path | None, typer.Option(help="the run directory; by default a new one under runs/")] = None,
     events: Annotated[bool, typer.Option("--events", help="also write events.jsonl")] = False,
+    metrics_port: Annotated[int | None, typer.Option(help="serve Prometheus metrics on this loopback port")] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="log more than warnings")] = False,
 ) -> None:
     """Run a configuration; Ctrl-C once finishes what is open and stops, twice stops at once."""
@@ -59,8 +62,12 @@ def run_command(
     console.print(title, highlight=False)
     progress: Progress = LiveTable(console, "") if console.is_terminal else Lines(_plain)
 
+    metrics = Metrics()
+    if metrics_port is not None:
+        _serve_metrics(metrics, metrics_port)
+
     async def go() -> Result:
-        watchers = Watchers(events=(progress.event, log_event))
+        watchers = Watchers(events=(progress.event, log_event, metrics.event), calls=(metrics.call,))
         return await run(settings, out=directory, events=events, watchers=watchers, follow=_listen)
 
     with progress:
@@ -166,6 +173,13 @@ async def _listen(engine: Engine) -> None:
                 engine.cancel("interrupted")
             else:
                 engine.stop("interrupted")
+
+
+def _serve_metrics(metrics: Metrics, port: int) -> None:
+    try:
+        start_http_server(port, addr="127.0.0.1", registry=metrics.registry)
+    except OSError as error:
+        raise InputError(f"--metrics-port {port}: can't listen there: {error.strerror}; choose another") from None
 
 
 def _fresh_directory(config: Path) -> Path:

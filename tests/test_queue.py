@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from flowevolve.queue import ItemQueue, QueueClosedError
 
-pytestmark = pytest.mark.anyio
 
-
+@pytest.mark.asyncio
 async def test_first_in_first_out() -> None:
     queue = ItemQueue[int](10, anyio.current_time)
     for number in range(3):
@@ -21,6 +20,7 @@ async def test_first_in_first_out() -> None:
     assert [await queue.take() for _ in range(3)] == [[0], [1], [2]]
 
 
+@pytest.mark.asyncio
 async def test_a_full_queue_holds_producers_back_in_order() -> None:
     queue = ItemQueue[int](1, anyio.current_time)
     async with anyio.create_task_group() as tasks:
@@ -32,6 +32,7 @@ async def test_a_full_queue_holds_producers_back_in_order() -> None:
     assert queue.stats().max_depth == 1
 
 
+@pytest.mark.asyncio
 async def test_put_back_never_blocks() -> None:
     queue = ItemQueue[int](1, anyio.current_time)
     queue.put_back(1)
@@ -39,6 +40,7 @@ async def test_put_back_never_blocks() -> None:
     assert len(queue) == 2
 
 
+@pytest.mark.asyncio
 async def test_gathering_waits_for_enough_and_flush_gives_what_there_is() -> None:
     queue = ItemQueue[int](10, anyio.current_time, gather=3)
     taken: list[list[int]] = []
@@ -57,6 +59,7 @@ async def test_gathering_waits_for_enough_and_flush_gives_what_there_is() -> Non
     assert taken == [[0, 1, 2], [3]]
 
 
+@pytest.mark.asyncio
 async def test_closing_wakes_everybody_and_gives_out_what_is_inside() -> None:
     queue = ItemQueue[int](1, anyio.current_time)
     await queue.put(1)

@@ -46,7 +46,7 @@ def stated_answer(text: str) -> str:
         return boxed
     finals = _FINAL.findall(text)
     if finals:
-        return str(finals[-1]).strip().strip("*_`$ ").rstrip(".")
+        return str(finals[-1]).strip().lstrip("*_`$ ").rstrip("*_`$. ")
     numbers = _NUMBER.findall(text)
     if numbers:
         return str(numbers[-1])

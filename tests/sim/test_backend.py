@@ -32,8 +32,6 @@ from flowevolve.sim.world import World
 from flowevolve.tasks.base import Dataset
 from flowevolve.tasks.house_style import house_style_task
 
-pytestmark = pytest.mark.anyio
-
 
 class Echo:
     """A world that repeats what it was told."""
@@ -69,11 +67,13 @@ def test_a_reply_depends_on_the_request_alone() -> None:
     assert len({reply.text for reply in forwards.values()}) == 3
 
 
+@pytest.mark.asyncio
 async def test_another_seed_gives_another_reply() -> None:
     first, second = [await backend().chat(ask(seed=seed), timeout=10) for seed in (1, 2)]
     assert first.text != second.text
 
 
+@pytest.mark.asyncio
 async def test_max_tokens_cuts_the_text() -> None:
     reply = await backend().chat(ask("word " * 50, max_tokens=5), timeout=10)
     assert reply.finish_reason == "length"
@@ -81,6 +81,7 @@ async def test_max_tokens_cuts_the_text() -> None:
     assert len(reply.text) <= 20
 
 
+@pytest.mark.asyncio
 async def test_what_goes_wrong_is_an_error_of_its_kind() -> None:
     server = backend()
     with pytest.raises(RefusedError):
@@ -103,6 +104,7 @@ def test_a_time_out_is_unreachable() -> None:
     assert clock.run(go, clock="virtual") == pytest.approx(0.5)
 
 
+@pytest.mark.asyncio
 async def test_over_http_the_answer_is_the_same() -> None:
     async with serve(backend()) as url:
         transport = OpenAITransport(url, None, max_connections=4)
@@ -117,6 +119,7 @@ async def test_over_http_the_answer_is_the_same() -> None:
     assert (reply.text, reply.usage) == (direct.text, direct.usage)
 
 
+@pytest.mark.asyncio
 async def test_bad_bodies_and_plain_endpoints() -> None:
     async with serve(backend()) as url, aiohttp.ClientSession() as session:
         for body in (
@@ -138,6 +141,7 @@ async def test_bad_bodies_and_plain_endpoints() -> None:
         assert "vllm:num_requests_waiting{" in text
 
 
+@pytest.mark.asyncio
 async def test_a_rate_limit_reaches_the_client() -> None:
     profile = APIProfile(OutputLength(0, 0, 100), 0.0, 0.0, 0.0, 1.0, float("inf"))
     async with serve(backend(profile)) as url:

@@ -1,0 +1,268 @@
+"""Loaders, scorers and the shipped tasks, on small rows and on the real ones."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowevolve.artifact import Artifact
+from flowevolve.errors import InputError
+from flowevolve.llm.types import JSON, Message
+from flowevolve.tasks.base import Dataset, Example, Rollout, Task
+from flowevolve.tasks.catalog import DataSource
+from flowevolve.tasks.classification import Classification
+from flowevolve.tasks.instructions import InstructionFollowing
+from flowevolve.tasks.loaders import load_hf, load_rows, split_rows
+from flowevolve.tasks.math import MathAnswer
+from flowevolve.tasks.multihop import MultiHopQA
+from flowevolve.tasks.scoring import exact_match, same_number, stated_answer, stated_label, token_f1
+
+texts = st.text(alphabet="abc the,. ", max_size=30)
+
+
+class Says:
+    """A chat model that gives these answers in turn and remembers what it was asked."""
+
+    def __init__(self, *answers: str) -> None:
+        self._answers = list(answers)
+        self.asked: list[Sequence[Message]] = []
+
+    async def __call__(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
+        self.asked.append(messages)
+        return self._answers[(len(self.asked) - 1) % len(self._answers)]
+
+
+def roll(task: Task, *answers: str, artifact: Artifact | None = None) -> Rollout:
+    async def go() -> Rollout:
+        return await task.rollout(artifact or task.seed(), task.data.train[0], Says(*answers))
+
+    return anyio.run(go)
+
+
+def data(*rows: Mapping[str, JSON]) -> Dataset:
+    examples = [Example(str(number), row) for number, row in enumerate(rows)]
+    return Dataset(examples, examples)
+
+
+# Loaders
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".json", ".csv", ".tsv"])
+def test_all_kinds_of_files_give_the_same_rows(suffix: str, tmp_path: Path) -> None:
+    rows = [{"a": "1", "b": "é,x"}, {"a": "2", "b": "y"}]
+    path = tmp_path / f"rows{suffix}"
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    contents = {
+        ".jsonl": lines,
+        ".jsonl.gz": lines,
+        ".json": json.dumps(rows),
+        ".csv": 'a,b\n1,"é,x"\n2,y\n',
+        ".tsv": "a\tb\n1\té,x\n2\ty\n",
+    }
+    raw = contents[suffix].encode()
+    path.write_bytes(gzip.compress(raw) if suffix.endswith(".gz") else raw)
+    assert load_rows(path) == rows
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.jsonl", b'{"x": 1}\n{\n', "a.jsonl: line 2: not valid JSON"),
+        ("a.jsonl", b"[1]\n", "row 1 is not an object but a list"),
+        ("a.json", b"{}", "must be a list"),
+        ("a.jsonl", b"\n", "holds no rows"),
+        ("a.csv", b"x,y\n", "holds no rows"),
+        ("a.txt", b"", "unknown kind of file"),
+        ("a.jsonl", b"\xff\xfe", "can't be read"),
+        ("a.jsonl.gz", b"not gzip", "can't be read"),
+    ],
+)
+def test_bad_files_are_named(name: str, content: bytes, says: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=says):
+        load_rows(tmp_path / name)
+
+
+@given(st.integers(2, 60), st.integers(0, 5))
+def test_fractions_of_one_use_every_row_once(count: int, seed: int) -> None:
+    rows: list[Mapping[str, JSON]] = [{"n": number} for number in range(count)]
+    split = split_rows(rows, {"train": 0.5, "val": 0.5}, seed)
+    ids = [example.id for part in (split.train, split.val, split.test) for example in part]
+    assert sorted(ids, key=int) == [str(number) for number in range(count)]
+    assert split_rows(rows, {"train": 0.5, "val": 0.5}, seed) == split
+
+
+def test_sizes_that_can_not_be_are_refused() -> None:
+    rows: list[Mapping[str, JSON]] = [{"n": number} for number in range(4)]
+    for sizes, says in (
+        ({"train": 3, "val": 3}, "ask for 6 rows"),
+        ({"train": 2}, "'val' would be empty"),
+        ({"train": -1, "val": 2}, "negative"),
+        ({"train": 1, "dev": 1}, "unknown split"),
+    ):
+        with pytest.raises(InputError, match=says):
+            split_rows(rows, sizes, 0)
+
+
+def test_a_source_is_one_of_path_files_or_hub(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"k": 1}\n')
+    separate = DataSource(train=file, val=file).load()
+    assert [example.id for example in (*separate.train, *separate.val)] == ["train-0", "val-0"]
+    for source in (DataSource(), DataSource(path=file, hf="x"), DataSource(train=file)):
+        with pytest.raises(InputError, match=r"task\.data"):
+            source.load()
+
+
+def test_the_hub_needs_an_extra() -> None:
+    with pytest.raises(InputError, match=r"flowevolve\[hf\]"):
+        load_hf("some/set", "train")
+
+
+# Scorers
+
+
+@given(texts, texts)
+def test_f1_is_a_similarity(first: str, second: str) -> None:
+    assert 0 <= token_f1(first, second) <= 1
+    assert token_f1(first, second) == pytest.approx(token_f1(second, first))
+    assert token_f1(first, first) == 1
+    assert not exact_match(first, second) or token_f1(first, second) == 1
+
+
+def test_f1_by_hand() -> None:
+    assert token_f1("the cat sat", "cat") == pytest.approx(2 / 3)
+    assert token_f1("yes it is", "yes") == 0
+    assert exact_match("The Beatles!", "beatles")
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (r"so \boxed{\frac{1}{2}}.", r"\frac{1}{2}"),
+        ("first 3, Answer: 042", "042"),
+        ("the answer is **7**.", "7"),
+        ("1 and 2 make 3", "3"),
+        ("Paris", "Paris"),
+        ("", ""),
+    ],
+)
+def test_the_stated_answer_is_found(text: str, answer: str) -> None:
+    assert stated_answer(text) == answer
+
+
+def test_numbers_are_compared_as_numbers() -> None:
+    assert same_number("042", "42")
+    assert same_number(r"\frac{1}{2}", "0.5")
+    assert same_number("1,000", "1000")
+    assert not same_number("41", "42")
+    assert not same_number("1/0", "0")
+    assert same_number("x + 1", "X+1") is False
+    assert not same_number("", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("This is Sci/Tech.", "Sci/Tech"),
+        ("sports", "Sports"),
+        ("World or Sports? Answer: World", "World"),
+        ("World or Sports", None),
+        ("none of them", None),
+    ],
+)
+def test_the_stated_label_is_found(text: str, label: str | None) -> None:
+    assert stated_label(text, ["World", "Sports", "Sci", "Sci/Tech"]) == label
+
+
+# Tasks
+
+
+def test_instructions_say_what_was_met_and_what_not() -> None:
+    row: dict[str, JSON] = {
+        "prompt": "Write.",
+        "instruction_id_list": ["punctuation:no_comma", "detectable_format:title"],
+        "kwargs": [{}, {}],
+    }
+    rollout = roll(InstructionFollowing(data(row)), "no title here")
+    assert rollout.score.value == 0.5
+    assert rollout.score.feedback.startswith("Met: Do not use any commas.\nNot met: ")
+    assert roll(InstructionFollowing(data(row), strict=True), "no title").score.value == 0
+    assert roll(InstructionFollowing(data(row)), "<<Title>> yes").score.passed
+
+
+def test_multihop_makes_two_calls_and_names_what_was_missed() -> None:
+    row: dict[str, JSON] = {
+        "question": "Who?",
+        "answers": ["Ada Lovelace"],
+        "context": [["Ada", "Ada wrote."], ["Bob", ["Bob ", "read."]]],
+        "supporting_titles": ["Ada", "Bob"],
+    }
+    rollout = roll(MultiHopQA(data(row)), "Ada wrote it.", "Lovelace")
+    assert [call.component for call in rollout.calls] == ["find_evidence", "answer"]
+    assert rollout.score.value == pytest.approx(2 / 3)
+    assert "Bob" in rollout.score.feedback
+    assert "Bob: Bob read." in rollout.calls[0].inputs["paragraphs"]
+    assert roll(MultiHopQA(data(row), metric="em"), "Ada, Bob", "ada lovelace").score.passed
+
+
+def test_math_shows_the_solution_to_who_was_wrong() -> None:
+    row: dict[str, JSON] = {"problem": "1+1?", "answer": "2", "solution": "Add."}
+    assert roll(MathAnswer(data(row)), "Answer: 2").score.passed
+    wrong = roll(MathAnswer(data(row)), "Answer: 3")
+    assert wrong.score.value == 0
+    assert "Add." in wrong.score.feedback
+
+
+def test_classification_names_the_right_label() -> None:
+    row: dict[str, JSON] = {"question": "goal!", "answer": "Sports"}
+    task = Classification(data(row), labels=["Sports", "World"])
+    assert roll(task, "It is sports.").score.passed
+    assert "'Sports'" in roll(task, "World").score.feedback
+
+
+@pytest.mark.parametrize(
+    ("make", "row", "says"),
+    [
+        (InstructionFollowing, {"prompt": ""}, "'prompt'"),
+        (InstructionFollowing, {"prompt": "p", "instruction_id_list": ["x"], "kwargs": []}, "of one length"),
+        (MultiHopQA, {"question": "q", "context": [["a", "b"]]}, "'answer'"),
+        (MultiHopQA, {"question": "q", "answer": "a", "context": [["a"]]}, "pairs"),
+        (MathAnswer, {"problem": "p"}, "'answer'"),
+        (Classification, {"question": 1, "answer": "x"}, "'question'"),
+    ],
+)
+def test_rows_that_do_not_fit_are_named(make: type, row: dict[str, JSON], says: str) -> None:
+    with pytest.raises(InputError, match=f"row 0.*{says}"):
+        make(data(row))
+
+
+def test_real_rows_run(data_dir: Path) -> None:
+    hotpot = split_rows(load_rows(data_dir / "hotpotqa/hotpotqa_dev500_context.jsonl.gz"), {"train": 5, "val": 5}, 0)
+    original = split_rows(
+        load_rows(data_dir / "hotpotqa/hotpotqa_train100_context.jsonl.gz"), {"train": 5, "val": 5}, 0
+    )
+    aime = split_rows(load_rows(data_dir / "aime/aime_2022_2024_gepa_trainval.jsonl"), {"train": 45, "val": 45}, 0)
+    news = split_rows(load_rows(data_dir / "ag_news/ag_news_1200.jsonl.gz"), {"train": 9, "val": 9}, 0)
+    disease = split_rows(load_rows(data_dir / "symptom2disease/symptom2disease_train.jsonl"), {"train": 9, "val": 9}, 0)
+    ifeval = split_rows(load_rows(data_dir / "ifeval/ifeval_541.jsonl"), {"train": 0.5, "val": 0.5}, 0, id_field="key")
+    tasks: list[Task] = [
+        MultiHopQA(hotpot),
+        MultiHopQA(original),
+        MathAnswer(aime),
+        Classification(news, text_fields=["title", "description"], label_field="label"),
+        Classification(disease),
+        InstructionFollowing(ifeval),
+    ]
+    for task in tasks:
+        rollout = roll(task, "an answer")
+        assert 0 <= rollout.score.value <= 1
+        assert rollout.score.feedback
+        assert rollout.calls

@@ -1,0 +1,86 @@
+"""What a person or a scraper sees of a run adds up to its events."""
+
+from __future__ import annotations
+
+import io
+import logging
+
+import pytest
+from prometheus_client import generate_latest
+from rich.console import Console
+
+from flowevolve.events import Event
+from flowevolve.llm.client import CallRecord, CallScope
+from flowevolve.llm.types import JSON, ChatReply, ChatRequest, Message, Usage
+from flowevolve.telemetry.logs import configure_logs, log_event
+from flowevolve.telemetry.metrics import Metrics
+from flowevolve.telemetry.progress import Lines, LiveTable, Tally
+
+
+def commit(seq: int, version: int, best: str, score: float) -> Event:
+    return Event(seq, float(seq), "pool.commit", {"version": version, "best": best, "best_score": score, "changes": []})
+
+
+def proposed(seq: int, operator: str) -> Event:
+    return Event(seq, float(seq), "candidate.proposed", {"operator": operator})
+
+
+EVENTS = [
+    Event(0, 0.0, "flow.open", {"flow": 0}),
+    commit(1, 1, "c0", 0.2),
+    Event(2, 2.0, "flow.close", {"flow": 0}),
+    proposed(3, "reflect"),
+    proposed(4, "repair"),
+    commit(5, 2, "c0", 0.2),
+    commit(6, 3, "c2", 0.5),
+    Event(7, 7.0, "item.taken", {"gap": 2, "stage": "screen"}),
+    Event(8, 8.0, "item.done", {"stage": "screen", "outcome": "discarded", "reason": "stale"}),
+    Event(9, 9.0, "run.stopping", {"reason": "seconds"}),
+]
+
+
+def test_the_tally_adds_up() -> None:
+    tally = Tally()
+    for event in EVENTS:
+        tally.take(event)
+    assert (tally.proposals, tally.accepted, tally.version, tally.stale, tally.open_flows) == (1, 2, 3, 1, 0)
+    assert (tally.seed_score, tally.best_score, tally.best, tally.stopping) == (0.2, 0.5, "c2", "seconds")
+
+
+def test_plain_lines_tell_what_is_new() -> None:
+    lines: list[str] = []
+    with Lines(lines.append) as progress:
+        for event in EVENTS:
+            progress.event(event)
+    assert [line.split("s  ")[1].split()[0] for line in lines] == ["best", "best", "stopping:"]
+
+
+def test_the_live_table_draws() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=100)
+    with LiveTable(console, "run") as progress:
+        for event in EVENTS:
+            progress.event(event)
+    output = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
+    assert "0.5000 (c2)" in output
+
+
+def test_metrics_count_items_and_calls() -> None:
+    metrics = Metrics()
+    for event in EVENTS:
+        metrics.event(event)
+    request = ChatRequest("m", (Message("user", "x"),))
+    scope = CallScope("screen", "1", None, 0, 0)
+    metrics.call(CallRecord("task", scope, request, ChatReply("y", Usage(5, 7, 1)), None, 1, 0.0, 1.0, 3.0))
+    text = generate_latest(metrics.registry).decode()
+    assert 'flowevolve_items_total{outcome="discarded",stage="screen"} 1.0' in text
+    assert "flowevolve_pool_version 3.0" in text
+    assert 'flowevolve_llm_tokens_total{kind="completion",role="task"} 7.0' in text
+    assert 'flowevolve_llm_calls_total{result="ok",role="task",stage="screen"} 1.0' in text
+
+
+@pytest.mark.parametrize(("kind", "shown"), [("run.failed", True), ("run.start", False), ("item.sent", False)])
+def test_only_what_a_person_should_notice_is_logged(kind: str, shown: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    data: dict[str, JSON] = {"error": "broken"}
+    configure_logs(logging.WARNING)
+    log_event(Event(0, 1.0, kind, data))
+    assert (kind in capsys.readouterr().err) == shown
