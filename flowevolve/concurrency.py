@@ -1,4 +1,4 @@
-"""Running several things side by side inside one stage."""
+"""Small helpers around tasks: running several things side by side, and waking who waits for a change."""
 
 from __future__ import annotations
 
@@ -32,3 +32,17 @@ async def run_all(jobs: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
     if failure:
         raise failure[0]
     return [results[index] for index in range(len(jobs))]
+
+
+class Pulse:
+    """Wakes everybody who waits for something to have changed; what changed, they look up themselves."""
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+
+    def fire(self) -> None:
+        self._event.set()
+        self._event = anyio.Event()
+
+    async def wait(self) -> None:
+        await self._event.wait()

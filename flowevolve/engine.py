@@ -18,6 +18,7 @@ import anyio
 from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Budget, Cost, Ledger
 from flowevolve.context import StageContext, UpdateContext
+from flowevolve.counts import StageCounts, StalenessCounts
 from flowevolve.errors import EngineError, FlowevolveError
 from flowevolve.events import Event, EventLog, Sink
 from flowevolve.executor import Executor, Lockstep, Stream
@@ -27,7 +28,7 @@ from flowevolve.policies.staleness import Full, StalenessPolicy
 from flowevolve.policies.stopping import StoppingPolicy
 from flowevolve.pool import Pool
 from flowevolve.queue import QueueStats
-from flowevolve.runtime import Runtime, StageCounts, StalenessCounts
+from flowevolve.runtime import Runtime
 from flowevolve.stage import Emit, Stage, Trigger
 
 Mode = Literal["stream", "sync"]

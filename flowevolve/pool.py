@@ -94,6 +94,29 @@ class Note:
 Change = Add | Move | Annotate | Note
 
 
+def describe_change(change: Change) -> JSON:
+    """A change as the event log has it: enough, with ``candidate.proposed``, to apply it again."""
+    match change:
+        case Add(candidate=candidate, status=status, pool=pool):
+            return {
+                "add": candidate.id,
+                "pool": pool,
+                "status": status,
+                "scores": dict(candidate.scores),
+                "attributes": dict(candidate.attributes),
+            }
+        case Move(candidate_id=candidate_id, status=moved, scores=scores, pool=pool):
+            return {"move": candidate_id, "pool": pool, "status": moved, "scores": _plain(scores)}
+        case Annotate(candidate_id=candidate_id, attributes=attributes, scores=scores, pool=pool):
+            return {"annotate": candidate_id, "pool": pool, "attributes": dict(attributes), "scores": _plain(scores)}
+        case Note(kind=kind, data=data, pool=pool):
+            return {"note": kind, "pool": pool, "data": dict(data)}
+
+
+def _plain(scores: Mapping[str, float] | None) -> JSON:
+    return None if scores is None else dict(scores)
+
+
 @dataclass(frozen=True, slots=True)
 class Update:
     """One commit: the version it made, its changes, the item that caused it, seconds since the run began."""

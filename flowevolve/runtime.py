@@ -6,17 +6,16 @@ consumed, discarded with a reason, or is still held when the run stops.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Literal
-
-import anyio
 
 from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Cost, Ledger
+from flowevolve.concurrency import Pulse
 from flowevolve.context import StageContext, UpdateContext
+from flowevolve.counts import StageCounts, StalenessCounts
 from flowevolve.errors import EngineError, FlowevolveError
 from flowevolve.events import EventLog
 from flowevolve.item import CarriesCandidate, Gathered, Item, Stale, Ticket
@@ -24,46 +23,10 @@ from flowevolve.llm.client import CallScope, LLMClient
 from flowevolve.llm.types import JSON, ChatReply, LLMError, Message
 from flowevolve.policies.staleness import Staleness, StalenessPolicy
 from flowevolve.policies.stopping import Progress, StoppingPolicy
-from flowevolve.pool import Add, Annotate, Candidate, Change, Move, Note, Pool, Update
+from flowevolve.pool import Add, Candidate, Change, Move, Pool, Update, describe_change
 from flowevolve.stage import Discard, Emit, Exhausted, Graph, Stage, Trigger
 
 Outcome = Literal["consumed", "discarded"]
-
-
-class Pulse:
-    """Wakes everybody who waits for something to have changed; what changed, they look up themselves."""
-
-    def __init__(self) -> None:
-        self._event = anyio.Event()
-
-    def fire(self) -> None:
-        self._event.set()
-        self._event = anyio.Event()
-
-    async def wait(self) -> None:
-        await self._event.wait()
-
-
-@dataclass(slots=True)
-class StageCounts:
-    """What went through one stage. ``busy_seconds`` sums over its workers."""
-
-    items_in: int = 0
-    items_out: int = 0
-    consumed: int = 0
-    discarded: int = 0
-    busy_seconds: float = 0.0
-    reasons: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass(slots=True)
-class StalenessCounts:
-    """``seen`` counts items taken with a version gap or derived from a revoked candidate."""
-
-    seen: int = 0
-    discarded: int = 0
-    repaired: int = 0
-    max_gap: int = 0
 
 
 class Runtime:
@@ -386,29 +349,6 @@ class Runtime:
 
     def log(self, kind: str, data: Mapping[str, JSON]) -> None:
         self._events.emit(kind, data)
-
-
-def describe_change(change: Change) -> JSON:
-    """A change as the event log has it: enough, with ``candidate.proposed``, to apply it again."""
-    match change:
-        case Add(candidate=candidate, status=status, pool=pool):
-            return {
-                "add": candidate.id,
-                "pool": pool,
-                "status": status,
-                "scores": dict(candidate.scores),
-                "attributes": dict(candidate.attributes),
-            }
-        case Move(candidate_id=candidate_id, status=moved, scores=scores, pool=pool):
-            return {"move": candidate_id, "pool": pool, "status": moved, "scores": _plain(scores)}
-        case Annotate(candidate_id=candidate_id, attributes=attributes, scores=scores, pool=pool):
-            return {"annotate": candidate_id, "pool": pool, "attributes": dict(attributes), "scores": _plain(scores)}
-        case Note(kind=kind, data=data, pool=pool):
-            return {"note": kind, "pool": pool, "data": dict(data)}
-
-
-def _plain(scores: Mapping[str, float] | None) -> JSON:
-    return None if scores is None else dict(scores)
 
 
 def _is_accepted(change: Change) -> bool:

@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parents[1] / "flowevolve"
 
 LAYERS: list[set[str]] = [
     {"errors"},
-    {"artifact", "concurrency", "registry", "llm.types"},
+    {"artifact", "concurrency", "registry", "counts", "llm.types"},
     {"clock", "prompts", "events", "budget", "llm", "pool"},
     {"item"},
     {"queue", "tasks"},

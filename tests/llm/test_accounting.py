@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowevolve.llm.accounting import Account, Price, Totals
+from flowevolve.llm.accounting import Account, Dimension, Price, Totals
 from flowevolve.llm.types import Usage
 
 PRICES = {"big": Price(input=2.0, cached_input=0.5, output=8.0), "free": Price(0, 0, 0)}
@@ -47,7 +47,8 @@ def test_every_breakdown_adds_up(made) -> None:
         account.add(**entry)
     total = reduce(add, [entry["call"] for entry in made], Totals())
     assert account.totals() == total
-    for dimensions in [("role",), ("model",), ("stage",), ("role", "stage"), ("stage", "model", "role")]:
+    combinations: list[tuple[Dimension, ...]] = [("role",), ("model",), ("stage",), ("role", "stage")]
+    for dimensions in [*combinations, ("stage", "model", "role")]:
         parts = account.breakdown(*dimensions)
         assert reduce(add, parts.values(), Totals()) == total
         for key, part in parts.items():

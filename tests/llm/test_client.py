@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.llm.accounting import Account, Price
-from flowevolve.llm.client import CallScope, LLMClient, Role, call_seed
+from flowevolve.llm.client import CallRecord, CallScope, LLMClient, Role, call_seed
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.types import (
     ChatReply,
+    ChatRequest,
     LLMError,
     Message,
     OverloadedError,
@@ -43,8 +44,8 @@ class Scripted:
         self.script = list(script) or ["fine"]
         self.takes = takes
         self.served = models
-        self.requests = []
-        self.sent_at = []
+        self.requests: list[ChatRequest] = []
+        self.sent_at: list[float] = []
 
     async def chat(self, request, *, timeout):
         self.requests.append(request)
@@ -72,7 +73,7 @@ class Rig:
     """A client over scripted transports, one role each, and what its observer saw."""
 
     def __init__(self, *transports, limit=10, retry=STEADY, seed=7, prices=None, **role) -> None:
-        self.records = []
+        self.records: list[CallRecord] = []
         self.gate = Gate(limit)
         self.roles = {f"r{n}": Role(transport, "m", **role) for n, transport in enumerate(transports)}
         self.client = LLMClient(self.roles, self.gate, retry, seed, self.records.append, Account(prices or {}))

@@ -1,5 +1,3 @@
-from typing import Never
-
 import anyio
 import pytest
 from hypothesis import given
@@ -24,7 +22,8 @@ async def hold(gate, priority, seconds, log=None, name=None) -> None:
 
 
 async def test_orders_by_priority_and_then_by_arrival() -> None:
-    gate, order = Gate(1), []
+    gate = Gate(1)
+    order: list[str] = []
     async with anyio.create_task_group() as tasks:
         for name, priority in [("first", 9), ("c", 2), ("a", 1), ("d", 2), ("b", 1)]:
             tasks.start_soon(hold, gate, priority, 1, order, name)
@@ -49,7 +48,8 @@ async def test_statistics_are_exact() -> None:
 
 
 async def test_a_raised_limit_lets_waiters_through_at_once_and_a_lowered_one_takes_none_back() -> None:
-    gate, entered = Gate(1), []
+    gate = Gate(1)
+    entered: list[int] = []
     async with anyio.create_task_group() as tasks:
         for name in range(6):
             tasks.start_soon(hold, gate, 0, 10, entered, name)
@@ -66,7 +66,7 @@ async def test_a_raised_limit_lets_waiters_through_at_once_and_a_lowered_one_tak
     assert gate.stats().peak == 4
 
 
-async def test_a_slot_survives_an_error_inside() -> Never:
+async def test_a_slot_survives_an_error_inside() -> None:
     gate = Gate(1)
     with pytest.raises(KeyError):
         async with gate.slot(0):
@@ -96,7 +96,7 @@ async def test_a_limit_below_one_is_refused(limit) -> None:
 
 @given(st.lists(st.tuples(st.integers(-2, 2), st.booleans()), max_size=30), st.integers(1, 4))
 def test_those_who_wait_enter_in_order_whoever_leaves_the_line(jumping_clock, line, limit) -> None:
-    order = []
+    order: list[int] = []
 
     async def main() -> None:
         gate = Gate(limit)

@@ -113,7 +113,7 @@ async def test_an_answer_that_ended_before_its_text_began_is_empty(reason) -> No
 
 
 async def sent(request, api_key=None):
-    seen = {}
+    seen: dict[str, object] = {}
 
     async def handle(http_request):
         seen.update(path=http_request.path, headers=http_request.headers, body=await http_request.json())
