@@ -35,5 +35,9 @@ class TaskFailedError(FlowevolveError):
     exit_code = 4
 
 
+class StorageError(FlowevolveError):
+    """What a run did could not be written: a full disk, a file system that went away."""
+
+
 class EngineError(FlowevolveError):
     """The engine was used in a way its contract forbids. A bug in an algorithm or a plug-in."""

@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Self
 
-from flowevolve.errors import InputError
+from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
 from flowevolve.llm.client import CallRecord
 
@@ -93,14 +93,16 @@ class Journal:
         """Write what is left and close the file. May be called twice.
 
         Raises:
-            OSError: if something could not be written, on a full disk for example.
+            StorageError: if something could not be written, on a full disk for example.
         """
         if self._thread.is_alive():
             self._rows.put(None)
             self._thread.join()
         self._database.close()
         if self._failure is not None:
-            raise OSError(f"{self._path}: the journal is not complete: {self._failure}") from self._failure
+            raise StorageError(
+                f"{self._path}: the journal is not complete: {self._failure}; free some space and run again"
+            ) from self._failure
 
     def __enter__(self) -> Self:
         return self

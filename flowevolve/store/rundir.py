@@ -55,7 +55,7 @@ class RunDirectory:
         """Write what is left.
 
         Raises:
-            OSError: if something could not be written.
+            StorageError: if something could not be written.
         """
         if self._events is not None:
             self._events.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flowevolve.errors import InputError
+from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event, EventLog
 from flowevolve.llm.client import CallRecord, CallScope
 from flowevolve.llm.types import ChatReply, ChatRequest, Message, Usage
@@ -51,7 +51,7 @@ def test_what_could_not_be_written_is_not_kept_quiet(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j.sqlite")
     journal.event(Event(0, 0.0, "a", {}))
     journal.event(Event(0, 0.0, "the same number again", {}))
-    with pytest.raises(OSError, match="not complete"):
+    with pytest.raises(StorageError, match="not complete"):
         journal.close()
 
 
