@@ -283,13 +283,13 @@ class Engine:
 
         self._background.start_soon(run)
         try:
-            async with receive:
-                async for event in receive:
-                    yield event
-                    if lagging:
-                        raise EngineError(f"the caller of events() fell more than {buffer} events behind")
+            async for event in receive:
+                yield event
+                if lagging:
+                    raise EngineError(f"the caller of events() fell more than {buffer} events behind")
         finally:
-            unsubscribe()
+            unsubscribe()  # first: an event must not meet a closed stream when the caller leaves early
+            receive.close()
 
     @property
     def report(self) -> RunReport:

@@ -2,7 +2,8 @@
 
 Both run the same stage functions through the same runtime and differ only in when: the stream gives every stage a queue
 and workers that never wait for each other; lockstep, the published synchronous form, runs all that waits at one stage
-side by side, waits for the slowest, and goes on to the next stage.
+side by side, waits for the slowest, and goes on to the next stage. Only the stream asks the staleness policy: in
+lockstep nothing overtakes a flow of width one, and the published batch forms don't look.
 """
 
 from __future__ import annotations

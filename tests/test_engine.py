@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 import anyio
@@ -366,6 +367,32 @@ def test_the_open_form_yields_events_and_can_stop() -> None:
     assert kinds[0] == "run.start"
     assert kinds[-1] == "run.stop"
     assert report.stop_reason == "enough"
+
+
+def test_a_caller_may_leave_the_events_early() -> None:
+    async def go() -> RunReport:
+        engine = Engine(Toy([Plan()], most=20), llm=no_llm(), budget=Budget(seconds=1e6), max_in_flight=2)
+        async with engine, aclosing(engine.events()) as events:
+            async for event in events:
+                if event.kind == "pool.commit":
+                    break
+        return engine.report
+
+    report = clock.run(go, clock="virtual")
+    assert report.stop_reason == "exhausted"
+    assert report.pool.version == 20
+
+
+def test_a_caller_that_falls_behind_is_told() -> None:
+    async def go() -> None:
+        engine = Engine(Toy([Plan()], most=20), llm=no_llm(), budget=Budget(seconds=1e6), max_in_flight=2)
+        async with engine:
+            async for _ in engine.events(buffer=3):
+                await anyio.sleep(5)
+
+    with pytest.raises(ExceptionGroup) as failed:
+        clock.run(go, clock="virtual")
+    assert failed.group_contains(EngineError, match="behind")
 
 
 def test_graphs_that_make_no_sense_are_refused() -> None:
