@@ -114,7 +114,9 @@ def sim_command(
     async def go() -> None:
         backend, _ = make_sim(settings)
         async with serve(backend, host=host, port=port) as url:
-            console.print(f"simulated {model!r} (profile {profile}, world {world}) at {url}", highlight=False)
+            console.print(
+                f"simulated {model!r} (profile {profile}, world {world}) at {url}", highlight=False, soft_wrap=True
+            )
             with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
                 async for _ in signals:
                     return
