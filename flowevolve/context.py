@@ -6,18 +6,23 @@ or on what else is running.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
 from random import Random
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+from anyio.abc import TaskGroup
 
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost
+from flowevolve.concurrency import as_completed
 from flowevolve.llm.client import CallScope
 from flowevolve.llm.types import JSON, ChatReply, Message
 from flowevolve.pool import Candidate, Change, Pool, Snapshot, Status, Update
+
+T = TypeVar("T")
 
 
 class PoolReader(Protocol):
@@ -64,10 +69,13 @@ def derived_random(*key: object) -> Random:
 
 
 class StageContext:
-    """One stage at work on one item."""
+    """One stage at work on one item. ``tasks`` lasts as long as that work."""
 
-    def __init__(self, services: Services, stage: str, item_id: str, worker: int, priority: int) -> None:
+    def __init__(
+        self, services: Services, tasks: TaskGroup, stage: str, item_id: str, worker: int, priority: int
+    ) -> None:
         self._services = services
+        self._tasks = tasks
         self._priority = priority
         self._calls = 0
         self.stage = stage
@@ -115,6 +123,13 @@ class StageContext:
         return ScopedModel(
             self._services.chat, role, CallScope(self.stage, f"{self.item_id}/{key}", candidate, self._priority, 0)
         )
+
+    def side_by_side(self, jobs: Sequence[Callable[[], Awaitable[T]]]) -> AsyncGenerator[tuple[int, T]]:
+        """Run jobs side by side; yields (index, result) as they end, so that a stage can emit before the last one.
+
+        Use it under ``contextlib.aclosing``: leaving early cancels what is open, requests on the wire included.
+        """
+        return as_completed(self._tasks, jobs)
 
     def spend(self, cost: Cost) -> None:
         """Charge the budget for something other than LLM calls, which are charged by themselves."""

@@ -149,13 +149,15 @@ class Engine:
                 tasks.start_soon(self._watch_trigger, trigger, trigger.every_seconds)
         drain_guard = anyio.CancelScope()
         tasks.start_soon(self._guard_drain, drain_guard)
-        await self._phase("init", self._algorithm.init)
+        await self._phase("init", self._algorithm.init, tasks)
         await self._admit()
         await self._drain()
         drain_guard.cancel()
-        await self._phase("finish", self._algorithm.finish)
+        await self._phase("finish", self._algorithm.finish, tasks)
 
-    async def _phase(self, name: str, emit: Callable[[UpdateContext], AsyncGenerator[Emit]]) -> None:
+    async def _phase(
+        self, name: str, emit: Callable[[UpdateContext], AsyncGenerator[Emit]], tasks: anyio.abc.TaskGroup
+    ) -> None:
         """Run a phase's emissions through the graph as one flow; after init, let the algorithm fit."""
         runtime = self._runtime
 
@@ -168,11 +170,10 @@ class Engine:
 
         stage = Stage(name, run, commits=True)
         ticket = runtime.open_flow(name, Cost())
-        async for target, item in runtime.work(stage, [ticket], 0):
-            await self._executor.put(target, item)
+        await runtime.work(stage, [ticket], 0, self._executor.put)
         await self._drain()
         if name == "init":
-            context = runtime.context(Stage("fit", run, commits=True), ticket.id, 0)
+            context = runtime.context(Stage("fit", run, commits=True), ticket.id, 0, tasks)
             if isinstance(context, UpdateContext):
                 self._algorithm.fit(context)
 

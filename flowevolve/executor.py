@@ -9,7 +9,7 @@ lockstep nothing overtakes a flow of width one, and the published batch forms do
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import aclosing
+from functools import partial
 from typing import Protocol
 
 import anyio
@@ -99,9 +99,7 @@ class Stream:
             ready = await self._look(stage, taken)
             if not ready:
                 continue
-            async with aclosing(runtime.work(stage, ready, worker)) as emissions:
-                async for target, item in emissions:
-                    await self._send(stage.name, target, item)
+            await runtime.work(stage, ready, worker, partial(self._send, stage.name))
 
     async def _look(self, stage: Stage, taken: Sequence[Item[object]]) -> list[Item[object]]:
         """The items still worth working on here; those that need repair are sent there."""
@@ -158,9 +156,10 @@ class Lockstep:
         emitted: list[list[QueuedItem]] = [[] for _ in batches]
 
         async def run(index: int) -> None:
-            async with aclosing(self._runtime.work(stage, batches[index], index)) as emissions:
-                async for sent in emissions:
-                    emitted[index].append(sent)
+            async def keep(target: str, item: Item[object]) -> None:
+                emitted[index].append((target, item))
+
+            await self._runtime.work(stage, batches[index], index, keep)
 
         if stage.commits:
             for index in range(len(batches)):

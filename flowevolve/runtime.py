@@ -6,10 +6,13 @@ consumed, discarded with a reason, or is still held when the run stops.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Literal
+
+import anyio
+from anyio.abc import TaskGroup
 
 from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Cost, Ledger
@@ -27,6 +30,8 @@ from flowevolve.pool import Add, Candidate, Change, Move, Pool, Update, describe
 from flowevolve.stage import Discard, Emit, Exhausted, Graph, Stage, Trigger
 
 Outcome = Literal["consumed", "discarded"]
+Send = Callable[[str, Item[object]], Awaitable[None]]
+"""Hands an item to the stage of this name, waiting where its queue is full."""
 
 
 class Runtime:
@@ -101,45 +106,49 @@ class Runtime:
         self.log("trigger.fired", {"trigger": trigger.name, "version": self.pool.version})
         self.changed.fire()
 
-    async def work(
-        self, stage: Stage, items: Sequence[Item[object]], worker: int
-    ) -> AsyncGenerator[tuple[str, Item[object]]]:
-        """Run a stage on items taken together; yields (stage name, item) for everything it emits.
+    async def work(self, stage: Stage, items: Sequence[Item[object]], worker: int, send: Send) -> None:
+        """Run a stage on items taken together and hand everything it emits to ``send``.
 
-        Closing the generator early leaves the items unsettled: they stay `live`.
+        Cancelled, it leaves the items unsettled: they stay `live`.
         """
         item = items[0] if stage.gather == 1 else _gathered(items)
         self.items_in_work += len(items)
-        outcome: Outcome = "consumed"
-        reason = ""
         began = self._events.elapsed()
-        emitted = 0
-        try:
-            async with aclosing(stage.run(item, self.context(stage, item.id, worker))) as emissions:
-                async for emit in emissions:
-                    yield self._emission(stage, item, emit, emitted)
-                    emitted += 1
-        except Discard as discard:
-            outcome, reason = "discarded", discard.reason
-        except Exhausted:
-            self.stop("exhausted")
-        except LLMError as error:
-            outcome, reason = "discarded", f"llm: {error}"
-        except EngineError:
-            raise
-        except FlowevolveError as error:
-            outcome, reason = "discarded", f"failed: {error}"
-            self.fail(error)
+        async with anyio.create_task_group() as tasks:
+            outcome, reason = await self._run_stage(stage, item, self.context(stage, item.id, worker, tasks), send)
+            tasks.cancel_scope.cancel()
         if stage.name in self.counts:
             self.counts[stage.name].busy_seconds += self._events.elapsed() - began
         self.items_in_work -= len(items)
         for taken in items:
             self.settle(stage.name, taken, outcome, reason)
 
-    def context(self, stage: Stage, item_id: str, worker: int) -> StageContext:
+    async def _run_stage(
+        self, stage: Stage, item: Item[object], context: StageContext, send: Send
+    ) -> tuple[Outcome, str]:
+        emitted = 0
+        try:
+            async with aclosing(stage.run(item, context)) as emissions:
+                async for emit in emissions:
+                    await send(*self._emission(stage, item, emit, emitted))
+                    emitted += 1
+        except Discard as discard:
+            return "discarded", discard.reason
+        except Exhausted:
+            self.stop("exhausted")
+        except LLMError as error:
+            return "discarded", f"llm: {error}"
+        except EngineError:
+            raise
+        except FlowevolveError as error:
+            self.fail(error)
+            return "discarded", f"failed: {error}"
+        return "consumed", ""
+
+    def context(self, stage: Stage, item_id: str, worker: int, tasks: TaskGroup) -> StageContext:
         priority = len(self.graph.stages) - self.graph.positions.get(stage.name, 0)
         kind = UpdateContext if stage.commits else StageContext
-        return kind(self, stage.name, item_id, worker, priority)
+        return kind(self, tasks, stage.name, item_id, worker, priority)
 
     def _emission(self, stage: Stage, item: Item[object], emit: Emit, index: int) -> tuple[str, Item[object]]:
         target = emit.to if emit.to is not None else next(iter(stage.to), "")
