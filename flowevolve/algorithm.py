@@ -3,15 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 from pydantic import BaseModel
 
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext, UpdateContext
+from flowevolve.errors import InputError
+from flowevolve.policies.racing import Off as RacingOff
+from flowevolve.policies.racing import Racing
+from flowevolve.policies.speculation import Speculation
 from flowevolve.pool import DEFAULT_POOL, Candidate, Update
 from flowevolve.stage import NO_EMISSIONS, Emit, Graph
 from flowevolve.tasks.base import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """A stage's workers at the start, and the bounds an allocation policy keeps to."""
+
+    start: int
+    least: int = 1
+    most: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class WorkersWanted:
+    """What a user said of a stage's workers; None where nothing."""
+
+    start: int | None = None
+    least: int | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """How a run is to go about an algorithm, as far as the user said, by the names of its stages."""
+
+    workers: Mapping[str, WorkersWanted] = field(default_factory=dict)
+    speculation: Speculation = field(default_factory=Speculation)
+    racing: Racing = field(default_factory=RacingOff)
+
+    def workers_of(self, defaults: Mapping[str, Workers]) -> dict[str, Workers]:
+        """The workers of every stage that can be given some, bounds widened to hold a start the user chose.
+
+        Raises:
+            InputError: if the user named another stage, or a start outside bounds of their own.
+        """
+        unknown = sorted(set(self.workers) - set(defaults))
+        if unknown:
+            raise InputError(f"stages {unknown} can't be given workers; there are {sorted(defaults)}")
+        return {
+            name: _merged(name, self.workers.get(name, WorkersWanted()), default) for name, default in defaults.items()
+        }
+
+
+def _merged(stage: str, wanted: WorkersWanted, default: Workers) -> Workers:
+    start = wanted.start
+    if start is None:
+        start = max(wanted.least or 1, min(wanted.most or default.start, default.start))
+    least = min(default.least, start) if wanted.least is None else wanted.least
+    most = max(default.most, start) if wanted.most is None else wanted.most
+    if not 1 <= least <= start <= most:
+        raise InputError(f"stages.{stage}: {start} workers, but at least {least} and at most {most}: widen the bounds")
+    return Workers(start, least, most)
 
 
 class Archive(Protocol):
@@ -36,11 +92,11 @@ class Algorithm:
     archives: Sequence[Archive] = ()
 
     @classmethod
-    def make(cls, task: Task, config: BaseModel, workers: Mapping[str, int]) -> Algorithm:
-        """Construct it from a run's configuration: its own settings, checked, and workers by stage name.
+    def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> Algorithm:
+        """Construct it from a run's configuration: its own settings, checked, and how to run it.
 
         Raises:
-            InputError: if the task does not suit it, or ``workers`` names a stage it does not have.
+            InputError: if the task does not suit it, or ``tuning`` asks for what it does not have.
         """
         raise NotImplementedError(f"{cls.__name__} needs a make()")
 

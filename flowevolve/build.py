@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from pydantic import ValidationError
 
-from flowevolve.algorithm import Algorithm
+from flowevolve.algorithm import Algorithm, Tuning, WorkersWanted
 from flowevolve.algorithms.gepa import GEPA
 from flowevolve.config import Config, RoleSection
 from flowevolve.errors import InputError
@@ -16,6 +16,8 @@ from flowevolve.llm.accounting import Price
 from flowevolve.llm.client import Role
 from flowevolve.llm.openai import OpenAITransport
 from flowevolve.llm.types import Transport
+from flowevolve.policies.racing import Bound, Confidence, Off, Prefix, Racing
+from flowevolve.policies.speculation import Speculation
 from flowevolve.policies.staleness import Full, Guarded, Reflective, StalenessPolicy
 from flowevolve.policies.stopping import FileExists, NoImprovement, StoppingPolicy
 from flowevolve.registry import Registry, describe_validation
@@ -33,6 +35,11 @@ ALGORITHMS: Registry[Algorithm] = Registry("algorithm", "flowevolve.algorithms",
 TASKS: Registry[Task] = Registry("task", "flowevolve.tasks", SHIPPED_TASKS)
 STALENESS: Registry[StalenessPolicy] = Registry(
     "staleness policy", "flowevolve.policies.staleness", {"full": Full, "guarded": Guarded, "reflective": Reflective}
+)
+RACING: Registry[Racing] = Registry(
+    "racing policy",
+    "flowevolve.policies.racing",
+    {"off": Off, "bound": Bound, "confidence": Confidence, "prefix": Prefix},
 )
 WORLDS: Mapping[str, type[RulesWorld]] = {"rules": RulesWorld}
 
@@ -62,8 +69,18 @@ def make_algorithm(config: Config, task: Task) -> Algorithm:
         settings = factory.config_type.model_validate(config.algorithm.settings)
     except ValidationError as error:
         raise InputError(describe_validation(error, "algorithm", list(factory.config_type.model_fields))) from None
-    workers = {name: stage.workers for name, stage in config.stages.items()}
-    return factory.make(task, settings, workers)
+    return factory.make(task, settings, make_tuning(config))
+
+
+def make_tuning(config: Config) -> Tuning:
+    return Tuning(
+        {
+            name: WorkersWanted(stage.workers, stage.min_workers, stage.max_workers)
+            for name, stage in config.stages.items()
+        },
+        Speculation(**dict(config.speculation)),
+        RACING.make(config.racing.policy, config.racing.settings, "racing"),
+    )
 
 
 def prices(config: Config) -> dict[str, Price]:

@@ -53,8 +53,30 @@ class StalenessSection(OpenSection):
     policy: str = "guarded"
 
 
+class SpeculationSection(Section):
+    alpha: dict[str, float] = Field(default_factory=dict)
+    """By stage: after which fraction of its requests it releases what it has; 1, or not named: after all."""
+    hold: bool = False
+    """Start the rest of an evaluation only when its prefix has ended and did not stop it."""
+    reorder: bool = False
+    """Move validation examples that were passed ``window`` times in a row out of the speculative prefix."""
+    window: int = Field(default=3, gt=0)
+
+
+class RacingSection(OpenSection):
+    policy: str = "off"
+
+
+class AllocationSection(OpenSection):
+    policy: str = "fixed"
+    interval_seconds: float = Field(default=10.0, gt=0)
+    """How often worker counts are looked at."""
+
+
 class StageSection(Section):
-    workers: int = Field(gt=0)
+    workers: int | None = Field(default=None, gt=0)
+    min_workers: int | None = Field(default=None, gt=0)
+    max_workers: int | None = Field(default=None, gt=0)
 
 
 class StoppingSection(Section):
@@ -131,6 +153,9 @@ class Config(Section):
     llm: LLMSection = LLMSection()
     sim: SimSection = SimSection()
     staleness: StalenessSection = StalenessSection()
+    speculation: SpeculationSection = SpeculationSection()
+    racing: RacingSection = RacingSection()
+    allocation: AllocationSection = AllocationSection()
     stages: dict[str, StageSection] = Field(default_factory=dict)
     stopping: StoppingSection = StoppingSection()
     budget: Budget

@@ -54,7 +54,8 @@ class Services(Protocol):
         max_tokens: int | None,
         temperature: float | None,
     ) -> ChatReply: ...
-    def charge(self, item_id: str, cost: Cost) -> None: ...
+    def charge(self, stage: str, item_id: str, cost: Cost) -> None: ...
+    def save(self, stage: str, rollouts: int) -> None: ...
     def propose(self, candidate: Candidate, item_id: str) -> None: ...
     def reject(self, candidate: Candidate, item_id: str, reason: str) -> None: ...
     def commit(self, changes: Sequence[Change], item_id: str) -> Update: ...
@@ -118,10 +119,16 @@ class StageContext:
         self._calls += 1
         return await self._services.chat(role, messages, scope, max_tokens=max_tokens, temperature=temperature)
 
-    def chat_model(self, key: str, candidate: str | None, role: str = "task") -> ScopedModel:
-        """An LLM for one of several pieces of work done side by side, such as one example of a minibatch."""
+    def chat_model(
+        self, key: str, candidate: str | None, role: str = "task", *, less_urgent: bool = False
+    ) -> ScopedModel:
+        """An LLM for one of several pieces of work done side by side, such as one example of a minibatch.
+
+        ``less_urgent`` puts its calls behind the stage's other ones.
+        """
+        priority = self._priority + less_urgent
         return ScopedModel(
-            self._services.chat, role, CallScope(self.stage, f"{self.item_id}/{key}", candidate, self._priority, 0)
+            self._services.chat, role, CallScope(self.stage, f"{self.item_id}/{key}", candidate, priority, 0)
         )
 
     def side_by_side(self, jobs: Sequence[Callable[[], Awaitable[T]]]) -> AsyncGenerator[tuple[int, T]]:
@@ -133,7 +140,11 @@ class StageContext:
 
     def spend(self, cost: Cost) -> None:
         """Charge the budget for something other than LLM calls, which are charged by themselves."""
-        self._services.charge(self.item_id, cost)
+        self._services.charge(self.stage, self.item_id, cost)
+
+    def save(self, rollouts: int) -> None:
+        """Count an evaluation that was stopped with so many rollouts not finished."""
+        self._services.save(self.stage, rollouts)
 
     def propose(
         self,

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class StageCounts:
-    """What went through one stage. ``busy_seconds`` sums over its workers."""
+    """What went through one stage, and what was spent there. ``busy_seconds`` sums over its workers."""
 
     items_in: int = 0
     items_out: int = 0
     consumed: int = 0
     discarded: int = 0
     busy_seconds: float = 0.0
+    rollouts: int = 0
+    tokens: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
 
 
@@ -26,3 +28,23 @@ class StalenessCounts:
     discarded: int = 0
     repaired: int = 0
     max_gap: int = 0
+
+
+@dataclass(slots=True)
+class SpeculationCounts:
+    """Candidates that entered the pool on a part of their scores, and what became of them."""
+
+    released: int = 0
+    confirmed: int = 0
+    revoked: int = 0
+
+
+@dataclass(slots=True)
+class RacingCounts:
+    """Evaluations stopped before their end. ``tokens_saved`` is an estimate: the rollouts that were not finished times
+    the mean tokens of those of the same stage that were.
+    """
+
+    stopped: int = 0
+    rollouts_saved: int = 0
+    tokens_saved: int = 0

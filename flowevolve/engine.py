@@ -18,7 +18,7 @@ import anyio
 from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Budget, Cost, Ledger
 from flowevolve.context import StageContext, UpdateContext
-from flowevolve.counts import StageCounts, StalenessCounts
+from flowevolve.counts import RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
 from flowevolve.errors import EngineError, FlowevolveError
 from flowevolve.events import Event, EventLog, Sink
 from flowevolve.executor import Executor, Lockstep, Stream
@@ -54,6 +54,8 @@ class RunReport:
     overshoot: dict[str, float]
     accepted: int
     staleness: StalenessCounts
+    speculation: SpeculationCounts
+    racing: RacingCounts
     stages: dict[str, StageReport]
     held: int
     error: FlowevolveError | None
@@ -231,6 +233,8 @@ class Engine:
             overshoot={str(name): amount for name, amount in self._ledger.overshoot().items()},
             accepted=runtime.accepted,
             staleness=runtime.staleness_counts,
+            speculation=runtime.speculation_counts,
+            racing=runtime.racing_counts,
             stages={
                 stage.name: StageReport(
                     runtime.counts[stage.name], self._executor.queue_stats(stage.name), stage.workers

@@ -141,10 +141,10 @@ class _Record:
     """
 
     candidate: Candidate | None
+    parents: tuple[str, ...]
     pool: str | None
     versions: list[int]
     statuses: list[Status]
-    children: list[str] = field(default_factory=list)
 
 
 class Pool:
@@ -154,7 +154,6 @@ class Pool:
         self._names = frozenset(names)
         self._records: dict[str, _Record] = {}
         self._log: list[Update] = []
-        self._revoked_lineage: set[str] = set()
 
     @property
     def version(self) -> int:
@@ -186,8 +185,19 @@ class Pool:
         return self._log[after : self.version if upto is None else upto]
 
     def descends_from_revoked(self, candidate_ids: Sequence[str]) -> bool:
-        """Whether one of the candidates was revoked, or was made from one that was, through any number of parents."""
-        return any(candidate_id in self._revoked_lineage for candidate_id in candidate_ids)
+        """Whether one of the candidates was revoked, or was made from one that was, through any number of parents.
+
+        A confirmed candidate stands on its own full validation, so nothing is asked of what it was made from.
+        """
+        unseen, seen = list(candidate_ids), set(candidate_ids)
+        while unseen:
+            record = self._records[unseen.pop()]
+            if record.statuses[-1] == "revoked":
+                return True
+            if record.statuses[-1] != "confirmed":
+                unseen.extend(parent for parent in record.parents if parent not in seen)
+                seen.update(record.parents)
+        return False
 
     def register(self, candidate: Candidate) -> None:
         """Enter a new proposal (status ``proposed``). The version stays: nothing that can be selected has changed.
@@ -200,11 +210,7 @@ class Pool:
         for parent in candidate.parents:
             if parent not in self._records:
                 raise EngineError(f"candidate {candidate.id} names an unknown parent {parent}")
-        self._records[candidate.id] = _Record(candidate, None, [self.version], ["proposed"])
-        for parent in candidate.parents:
-            self._records[parent].children.append(candidate.id)
-        if self.descends_from_revoked(candidate.parents):
-            self._revoked_lineage.add(candidate.id)
+        self._records[candidate.id] = _Record(candidate, candidate.parents, None, [self.version], ["proposed"])
 
     def reject(self, candidate_id: str) -> None:
         """Reject a proposal before it entered any pool. The version stays.
@@ -278,8 +284,6 @@ class Pool:
                 if scores is not None:
                     record.candidate = self[candidate_id].scored(scores)
                 self._set_status(record, moved, version)
-                if moved == "revoked":
-                    self._mark_lineage(candidate_id)
             case Annotate(candidate_id=candidate_id, attributes=attributes, scores=scores):
                 candidate = self[candidate_id]
                 candidate = replace(candidate, attributes={**candidate.attributes, **attributes})
@@ -291,15 +295,6 @@ class Pool:
     def _set_status(record: _Record, status: Status, version: int) -> None:
         record.versions.append(version)
         record.statuses.append(status)
-
-    def _mark_lineage(self, revoked: str) -> None:
-        """Mark a revoked candidate and everything made from it."""
-        unmarked = [revoked]
-        while unmarked:
-            candidate_id = unmarked.pop()
-            if candidate_id not in self._revoked_lineage:
-                self._revoked_lineage.add(candidate_id)
-                unmarked.extend(self._records[candidate_id].children)
 
     def status_at(self, candidate_id: str, version: int) -> Status | None:
         """The status as of ``version``; None if the candidate did not exist yet."""

@@ -51,7 +51,6 @@ class Result:
     def to_json(self) -> dict[str, object]:
         """The contents of ``result.json``."""
         report, stages = self.report, self.report.stages
-        speculation = {"released": 0, "confirmed": 0, "revoked": 0}
         return {
             "schema": SCHEMA,
             "algorithm": self.algorithm,
@@ -84,13 +83,16 @@ class Result:
                 "mean_in_flight": round(self.mean_in_flight, 3),
             },
             "staleness": asdict(report.staleness),
-            "speculation": speculation,
+            "speculation": asdict(report.speculation),
+            "racing": asdict(report.racing),
             "stages": {
                 name: {
                     "items_in": stage.counts.items_in,
                     "items_out": stage.counts.items_out,
                     "discarded": stage.counts.discarded,
                     "discard_reasons": dict(stage.counts.reasons),
+                    "rollouts": stage.counts.rollouts,
+                    "tokens": stage.counts.tokens,
                     "busy_seconds": round(stage.counts.busy_seconds, 3),
                     "wait_seconds": round(stage.queue.wait_seconds, 3) if stage.queue is not None else 0.0,
                     "workers": stage.workers,

@@ -18,7 +18,7 @@ from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Cost, Ledger
 from flowevolve.concurrency import Pulse
 from flowevolve.context import StageContext, UpdateContext
-from flowevolve.counts import StageCounts, StalenessCounts
+from flowevolve.counts import RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
 from flowevolve.errors import EngineError, FlowevolveError
 from flowevolve.events import EventLog
 from flowevolve.item import CarriesCandidate, Gathered, Item, Stale, Ticket
@@ -26,7 +26,7 @@ from flowevolve.llm.client import CallScope, LLMClient
 from flowevolve.llm.types import JSON, ChatReply, LLMError, Message
 from flowevolve.policies.staleness import Staleness, StalenessPolicy
 from flowevolve.policies.stopping import Progress, StoppingPolicy
-from flowevolve.pool import Add, Candidate, Change, Move, Pool, Update, describe_change
+from flowevolve.pool import Add, Candidate, Change, Move, Pool, Status, Update, describe_change
 from flowevolve.stage import Discard, Emit, Exhausted, Graph, Stage, Trigger
 
 Outcome = Literal["consumed", "discarded"]
@@ -60,6 +60,8 @@ class Runtime:
         self.failure: FlowevolveError | None = None
         self.counts = {stage.name: StageCounts() for stage in self.graph.stages}
         self.staleness_counts = StalenessCounts()
+        self.speculation_counts = SpeculationCounts()
+        self.racing_counts = RacingCounts()
         self.accepted = 0
         self.best_score: float | None = None
         self.abort: Callable[[], None] = lambda: None
@@ -146,7 +148,8 @@ class Runtime:
         return "consumed", ""
 
     def context(self, stage: Stage, item_id: str, worker: int, tasks: TaskGroup) -> StageContext:
-        priority = len(self.graph.stages) - self.graph.positions.get(stage.name, 0)
+        # In steps of two, so that a stage's less urgent calls have a place between it and the stage before.
+        priority = 2 * (len(self.graph.stages) - self.graph.positions.get(stage.name, 0))
         kind = UpdateContext if stage.commits else StageContext
         return kind(self, tasks, stage.name, item_id, worker, priority)
 
@@ -188,6 +191,8 @@ class Runtime:
         revoked = self.pool.descends_from_revoked(item.derives)
         if (gap == 0 and not revoked) or stage.name == self.graph.repair or isinstance(item.payload, Ticket):
             return item
+        if stage.commits and self._carried_status(item) == "speculative":
+            return item  # brings the verdict on a candidate that is in the pool already: never too late
         seen = self.staleness_counts
         seen.seen += 1
         seen.max_gap = max(seen.max_gap, gap)
@@ -225,7 +230,7 @@ class Runtime:
                 counts.discarded += 1
                 counts.reasons[reason] += 1
         if outcome == "discarded":
-            self._reject_carried(item, reason)
+            self._end_carried(item, reason)
         self.log("item.done", {"item": item.id, "stage": stage, "outcome": outcome, "reason": reason})
         del self._live[item.id]
         self._flows[item.flow] -= 1
@@ -236,10 +241,18 @@ class Runtime:
             self._check_stopping()
         self.changed.fire()
 
-    def _reject_carried(self, item: Item[object], reason: str) -> None:
-        carried = item.payload.item.payload if isinstance(item.payload, Stale) else item.payload
-        if isinstance(carried, CarriesCandidate) and self.pool.status(carried.candidate.id) == "proposed":
-            self.reject(carried.candidate, item.id, reason)
+    def _end_carried(self, item: Item[object], reason: str) -> None:
+        """A candidate ends with the item that carried it: rejected, or revoked where it was released already."""
+        candidate = _carried(item)
+        status = self._carried_status(item)
+        if candidate is not None and status == "proposed":
+            self.reject(candidate, item.id, reason)
+        elif candidate is not None and status == "speculative":
+            self.commit([Move(candidate.id, "revoked")], item.id)
+
+    def _carried_status(self, item: Item[object]) -> Status | None:
+        candidate = _carried(item)
+        return None if candidate is None else self.pool.status(candidate.id)
 
     # Stopping
 
@@ -292,11 +305,21 @@ class Runtime:
     ) -> ChatReply:
         reply = await self._llm.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature)
         dollars = self._llm.cost(role, reply.usage)
-        self.charge(scope.item, Cost(tokens=reply.usage.total_tokens, dollars=dollars or 0.0))
+        self.charge(scope.stage, scope.item, Cost(tokens=reply.usage.total_tokens, dollars=dollars or 0.0))
         return reply
 
-    def charge(self, item_id: str, cost: Cost) -> None:
+    def charge(self, stage: str, item_id: str, cost: Cost) -> None:
         self.ledger.charge(_flow_of(item_id), cost)
+        counts = self.counts.get(stage)
+        if counts is not None:
+            counts.rollouts += cost.rollouts
+            counts.tokens += cost.tokens
+
+    def save(self, stage: str, rollouts: int) -> None:
+        counts = self.counts[stage]
+        self.racing_counts.stopped += 1
+        self.racing_counts.rollouts_saved += rollouts
+        self.racing_counts.tokens_saved += round(rollouts * counts.tokens / counts.rollouts) if counts.rollouts else 0
 
     def candidate_id(self, item_id: str) -> str:
         """Short and unique: the item's path without the trailing first branches, numbered when it is taken."""
@@ -338,6 +361,7 @@ class Runtime:
         self.best_score = best.mean_score if best is not None else None
         improved = self.best_score is not None and (before is None or self.best_score > before)
         self.accepted += sum(_is_accepted(change) for change in changes)
+        self._count_speculation(changes)
         if improved:
             self._proposals_at_gain = self.ledger.spent.proposals
         self.log(
@@ -356,6 +380,19 @@ class Runtime:
         self._check_stopping()
         return update
 
+    def _count_speculation(self, changes: Sequence[Change]) -> None:
+        counts = self.speculation_counts
+        for change in changes:
+            match change:
+                case Add(status="speculative"):
+                    counts.released += 1
+                case Move(status="confirmed"):
+                    counts.confirmed += 1
+                case Move(status="revoked"):
+                    counts.revoked += 1
+                case _:
+                    pass
+
     def log(self, kind: str, data: Mapping[str, JSON]) -> None:
         self._events.emit(kind, data)
 
@@ -372,6 +409,11 @@ def _is_accepted(change: Change) -> bool:
 
 def _flow_of(item_id: str) -> int:
     return int(item_id.partition("/")[0].partition(".")[0])
+
+
+def _carried(item: Item[object]) -> Candidate | None:
+    payload = item.payload.item.payload if isinstance(item.payload, Stale) else item.payload
+    return payload.candidate if isinstance(payload, CarriesCandidate) else None
 
 
 def _gathered(items: Sequence[Item[object]]) -> Item[object]:

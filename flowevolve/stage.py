@@ -71,6 +71,12 @@ class Stage:
     """Whether it is the update stage: one worker, and its context can commit."""
     repair_to: str | None = None
     """Where an item that was stale here goes on after repair; None where there is nothing to repair."""
+    bounds: tuple[int, int] | None = None
+    """Fewest and most workers an allocation policy may give it; None: always ``workers``."""
+
+    def __post_init__(self) -> None:
+        if self.bounds is not None and not 1 <= self.bounds[0] <= self.workers <= self.bounds[1]:
+            raise EngineError(f"stage {self.name!r}: {self.workers} workers, but the bounds are {self.bounds}")
 
 
 class Trigger(Protocol):

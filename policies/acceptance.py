@@ -1,8 +1,10 @@
-"""Acceptance policies: whether a child beats its parent on the minibatch both were run on."""
+"""Acceptance policies: whether a child beats its parent on the minibatch both were run on, and whether a validated
+candidate enters the pool.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,3 +29,45 @@ class ImprovementOrEqual:
 
     def accepts(self, child: Sequence[float], baseline: Sequence[float]) -> bool:
         return sum(child) >= sum(baseline)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a validated candidate is measured against: scores by validation id."""
+
+    incumbent: Mapping[str, float]
+    """Of the best confirmed candidate."""
+    front: Mapping[str, float]
+    """The highest of any confirmed candidate."""
+
+
+class ValidationAcceptance(Protocol):
+    """Whether a candidate with a full score vector enters the pool. Never says no for a higher score."""
+
+    def admits(self, scores: Mapping[str, float], standing: Standing) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """What was worth validating enters; selection sorts it out (GEPA as published)."""
+
+    def admits(self, scores: Mapping[str, float], standing: Standing) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Improvement:
+    """The mean must be higher than the best one so far (FlashEvolve's condition for speculative candidates)."""
+
+    def admits(self, scores: Mapping[str, float], standing: Standing) -> bool:
+        return sum(scores.values()) > sum(standing.incumbent[name] for name in scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """It must have the highest mean so far, or the highest score on some example: what Pareto selection can use."""
+
+    def admits(self, scores: Mapping[str, float], standing: Standing) -> bool:
+        if Improvement().admits(scores, standing):
+            return True
+        return any(score > standing.front[name] for name, score in scores.items())

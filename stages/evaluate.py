@@ -1,26 +1,80 @@
-"""evaluate: score a candidate on the whole validation set."""
+"""evaluate: score a candidate on the whole validation set, or on as much of it as is worth it.
+
+With speculation, a candidate that beats the pool on the first part of the validation order is released while the rest
+is being run (FlashEvolve §3.3); with racing, an evaluation that is not worth finishing is stopped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
 
 from flowevolve.context import StageContext
 from flowevolve.item import Item
-from flowevolve.stage import Emit
-from flowevolve.stages.payloads import Evaluated, Proposed
+from flowevolve.policies.acceptance import Everything, Standing, ValidationAcceptance
+from flowevolve.policies.racing import Off, Race, Racing
+from flowevolve.policies.speculation import Speculation, beats
+from flowevolve.pool import Candidate
+from flowevolve.stage import Discard, Emit
+from flowevolve.stages.payloads import Evaluated, Proposed, Released
 from flowevolve.stages.rollouts import Rollouts
+from flowevolve.tasks.base import Rollout
 
 
 @dataclass(frozen=True)
 class Evaluate:
-    """``example_ids`` in the order the score vector has them."""
+    """``example_ids`` in the order the score vector has them; ``order`` gives the one they are run in.
+
+    ``standing`` is what candidates are measured against, None while nothing is confirmed: then the evaluation is
+    finished and nothing is released early.
+    """
 
     rollouts: Rollouts
     example_ids: Sequence[str]
+    order: Callable[[], Sequence[str]]
+    standing: Callable[[], Standing | None]
+    speculation: Speculation = field(default_factory=Speculation)
+    racing: Racing = field(default_factory=Off)
+    acceptance: ValidationAcceptance = field(default_factory=Everything)
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         candidate = item.expect(Proposed).candidate
-        rollouts = await self.rollouts.run(candidate, self.example_ids, "val", context)
-        scores = {rollout.example_id: rollout.score.value for rollout in rollouts}
-        yield Emit(Evaluated(candidate.scored(scores)))
+        order = self.order()
+        prefix = order[: self.speculation.quorum(context.stage, len(order))]
+        scores: dict[str, float] = {}
+        released = False
+        async with aclosing(self._run(candidate, order, len(prefix), context)) as rollouts:
+            async for rollout in rollouts:
+                scores[rollout.example_id] = rollout.score.value
+                standing = self.standing()
+                if standing is None or len(scores) == len(order):
+                    continue
+                if not released and all(name in scores for name in prefix):
+                    released = True
+                    if beats(scores, standing.incumbent, prefix):
+                        yield Emit(Released(candidate.scored({name: scores[name] for name in prefix})))
+                race = Race(order, len(prefix), scores, standing, self.acceptance)
+                self._stop_if_hopeless(candidate, race, context)
+        yield Emit(Evaluated(candidate.scored({name: scores[name] for name in self.example_ids})))
+
+    async def _run(
+        self, candidate: Candidate, order: Sequence[str], prefix: int, context: StageContext
+    ) -> AsyncGenerator[Rollout]:
+        """Rollouts as they end: all at once with the prefix ahead, or, held back, the rest only after the prefix."""
+        parts = [order[:prefix], order[prefix:]] if self.speculation.hold else [order]
+        for part in parts:
+            async with aclosing(
+                self.rollouts.as_completed(candidate, part, "val", context, prefix if part is order else None)
+            ) as rollouts:
+                async for _, rollout in rollouts:
+                    yield rollout
+
+    def _stop_if_hopeless(self, candidate: Candidate, race: Race, context: StageContext) -> None:
+        reason = self.racing.hopeless(race)
+        if reason is None:
+            return
+        saved = len(race.order) - len(race.scores)
+        context.save(saved)
+        context.log("evaluation.stopped", candidate=candidate.id, reason=reason, finished=len(race.scores), saved=saved)
+        raise Discard(f"stopped: {reason}")

@@ -2,26 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
 
 from flowevolve.context import StageContext
 from flowevolve.item import Item
+from flowevolve.policies.speculation import Speculation
 from flowevolve.stage import Discard, Emit
 from flowevolve.stages.payloads import Rolled, Selected
 from flowevolve.stages.rollouts import Rollouts
+from flowevolve.tasks.base import Rollout
 
 
 @dataclass(frozen=True)
 class Generate:
-    """``skip_perfect``: a minibatch on which everything passed has nothing to teach and ends here."""
+    """``skip_perfect``: a minibatch on which everything passed has nothing to teach and ends here.
+
+    With speculation samples go on as soon as enough are in; those still running follow as an item of their own, so that
+    one selection makes several proposals, each from a part of the minibatch (FlashEvolve §3.3).
+    """
 
     rollouts: Rollouts
     skip_perfect: bool = True
+    speculation: Speculation = field(default_factory=Speculation)
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         selected = item.expect(Selected)
-        rollouts = await self.rollouts.run(selected.parent, selected.batch, "train", context)
-        if self.skip_perfect and all(rollout.score.passed for rollout in rollouts):
+        quorum = self.speculation.quorum(context.stage, len(selected.batch))
+        waiting: dict[int, Rollout] = {}
+        taught = 0
+        async with aclosing(self.rollouts.as_completed(selected.parent, selected.batch, "train", context)) as rollouts:
+            async for index, rollout in rollouts:
+                waiting[index] = rollout
+                if len(waiting) == quorum and (part := self._part(selected, waiting)) is not None:
+                    taught += 1
+                    waiting = {}
+                    yield Emit(part)
+        rest = self._part(selected, waiting)
+        if rest is not None:
+            yield Emit(rest)
+        elif not taught:
             raise Discard("perfect minibatch")
-        yield Emit(Rolled(selected, rollouts))
+
+    def _part(self, selected: Selected, rollouts: Mapping[int, Rollout]) -> Rolled | None:
+        """These samples of the minibatch, in its order; None if they have nothing to teach."""
+        if not rollouts or (self.skip_perfect and all(rollout.score.passed for rollout in rollouts.values())):
+            return None
+        indices = sorted(rollouts)
+        batch = tuple(selected.batch[index] for index in indices)
+        return Rolled(replace(selected, batch=batch), tuple(rollouts[index] for index in indices))

@@ -38,6 +38,16 @@ class Proposed:
 
 
 @dataclass(frozen=True, slots=True)
+class Released:
+    """A candidate with its scores on the speculative prefix, while the rest is being run.
+
+    Not a ``candidate``: what becomes of the candidate does not hang on this item.
+    """
+
+    partial: Candidate
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluated:
     """A candidate with its score on every validation example."""
 

@@ -57,7 +57,12 @@ async def _judge(candidate: Candidate, head: Candidate, since: int, context: Sta
         Discard: if nothing of the edit is left to add.
     """
     parent = context.pool[candidate.parents[0]]
-    updates = [added.artifact for update in context.pool.updates_between(since) for added in update.added()]
+    updates = [
+        added.artifact
+        for update in context.pool.updates_between(since)
+        for added in update.added()
+        if context.pool.status(added.id) != "revoked"
+    ]
     changed = _changed_components(parent.artifact, candidate.artifact)
     prompt = judge_prompt(
         _only(parent.artifact, changed),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from functools import partial
 
 from flowevolve.budget import Cost
-from flowevolve.concurrency import run_all
 from flowevolve.context import StageContext
 from flowevolve.errors import FlowevolveError, TaskFailedError
 from flowevolve.llm.types import LLMError
@@ -37,13 +37,37 @@ class Rollouts:
         Raises:
             TaskFailedError: if the task's own code has failed every time.
         """
-        examples = [self._examples[split][example_id] for example_id in example_ids]
-        jobs = [partial(self._one, candidate, example, context) for example in examples]
-        rollouts = await run_all(jobs)
-        return tuple(rollouts)
+        async with aclosing(self.as_completed(candidate, example_ids, split, context)) as rollouts:
+            done = {index: rollout async for index, rollout in rollouts}
+        return tuple(done[index] for index in range(len(example_ids)))
 
-    async def _one(self, candidate: Candidate, example: Example, context: StageContext) -> Rollout:
-        model = context.chat_model(example.id, candidate.id)
+    def as_completed(
+        self,
+        candidate: Candidate,
+        example_ids: Sequence[str],
+        split: str,
+        context: StageContext,
+        urgent: int | None = None,
+    ) -> AsyncGenerator[tuple[int, Rollout]]:
+        """Rollouts as they end, each with its example's index. All but the first ``urgent`` are less urgent.
+
+        Use under ``contextlib.aclosing``: leaving early cancels the rest.
+
+        Raises:
+            TaskFailedError: as `run`.
+        """
+        examples = [self._examples[split][example_id] for example_id in example_ids]
+        first = len(examples) if urgent is None else urgent
+        jobs = [
+            partial(self._one, candidate, example, context, less_urgent=index >= first)
+            for index, example in enumerate(examples)
+        ]
+        return context.side_by_side(jobs)
+
+    async def _one(
+        self, candidate: Candidate, example: Example, context: StageContext, *, less_urgent: bool
+    ) -> Rollout:
+        model = context.chat_model(example.id, candidate.id, less_urgent=less_urgent)
         try:
             rollout = await self._task.rollout(candidate.artifact, example, model)
         except (FlowevolveError, LLMError) as error:

@@ -2,22 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field
 
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.errors import EngineError
 from flowevolve.item import Item
-from flowevolve.pool import Add
-from flowevolve.stage import NO_EMISSIONS, Emit
-from flowevolve.stages.payloads import Evaluated
+from flowevolve.policies.acceptance import Everything, Standing, ValidationAcceptance
+from flowevolve.pool import Add, Candidate, Move
+from flowevolve.stage import NO_EMISSIONS, Discard, Emit
+from flowevolve.stages.payloads import Evaluated, Released
 
 
+@dataclass(frozen=True)
 class Update:
-    """Adds every evaluated candidate: whether it matters is the archive's judgement."""
+    """Enters released candidates as speculative, and settles evaluated ones by the acceptance policy.
+
+    ``standing`` is None while nothing is confirmed: the first candidate always enters.
+    """
+
+    standing: Callable[[], Standing | None]
+    acceptance: ValidationAcceptance = field(default_factory=Everything)
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         if not isinstance(context, UpdateContext):
             raise EngineError("the update stage must be the committing stage of its graph")
-        context.commit([Add(item.expect(Evaluated).candidate)])
+        if isinstance(item.payload, Released):
+            _release(item.payload.partial, context)
+        else:
+            self._settle(item.expect(Evaluated).candidate, context)
         for emission in NO_EMISSIONS:
             yield emission
+
+    def _settle(self, candidate: Candidate, context: UpdateContext) -> None:
+        standing = self.standing()
+        accepted = standing is None or self.acceptance.admits(candidate.scores, standing)
+        if context.pool.status(candidate.id) == "speculative":
+            context.commit([Move(candidate.id, "confirmed" if accepted else "revoked", candidate.scores)])
+        elif accepted:
+            context.commit([Add(candidate)])
+        else:
+            raise Discard("not better on the validation set")
+
+
+def _release(partial: Candidate, context: UpdateContext) -> None:
+    """Unless its evaluation was stopped while the release was on its way."""
+    if context.pool.status(partial.id) != "proposed":
+        raise Discard("no longer open")
+    context.commit([Add(partial, "speculative")])

@@ -99,7 +99,9 @@ class PoolMachine(RuleBasedStateMachine):
             assert self.pool.descends_from_revoked([name]) == self._tainted(name)
 
     def _tainted(self, name: str) -> bool:
-        return self.statuses[name] == "revoked" or any(self._tainted(parent) for parent in self.parents[name])
+        if self.statuses[name] in ("revoked", "confirmed"):
+            return self.statuses[name] == "revoked"
+        return any(self._tainted(parent) for parent in self.parents[name])
 
     def teardown(self) -> None:
         for version, statuses in enumerate(self.history):

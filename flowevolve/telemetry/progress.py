@@ -55,8 +55,10 @@ class Tally:
         self.best_score = float(score) if isinstance(score, int | float) else None
         if self.seed_score is None:
             self.seed_score = self.best_score
-        else:
-            self.accepted += 1
+            return
+        changes = event.data["changes"]
+        for change in changes if isinstance(changes, list) else []:
+            self.accepted += isinstance(change, dict) and change.get("status") == "confirmed"
 
 
 class Progress(Protocol):

@@ -18,7 +18,12 @@ from flowevolve.telemetry.progress import Lines, LiveTable, Tally
 
 
 def commit(seq: int, version: int, best: str, score: float) -> Event:
-    return Event(seq, float(seq), "pool.commit", {"version": version, "best": best, "best_score": score, "changes": []})
+    return Event(
+        seq,
+        float(seq),
+        "pool.commit",
+        {"version": version, "best": best, "best_score": score, "changes": [{"add": best, "status": "confirmed"}]},
+    )
 
 
 def proposed(seq: int, operator: str) -> Event:

@@ -13,14 +13,23 @@ from collections.abc import AsyncGenerator, Mapping
 
 from pydantic import BaseModel
 
-from flowevolve.algorithm import Algorithm
+from flowevolve.algorithm import Algorithm, Tuning, Workers
 from flowevolve.algorithms.gepa.config import GEPAConfig
 from flowevolve.algorithms.gepa.select import MergeSchedule, Select
 from flowevolve.archives.pareto import ParetoArchive
+from flowevolve.archives.validation_order import ValidationOrder
 from flowevolve.budget import Cost
 from flowevolve.context import UpdateContext
 from flowevolve.errors import InputError
-from flowevolve.policies.acceptance import Acceptance, ImprovementOrEqual, StrictImprovement
+from flowevolve.policies.acceptance import (
+    Acceptance,
+    Everything,
+    Front,
+    Improvement,
+    ImprovementOrEqual,
+    StrictImprovement,
+    ValidationAcceptance,
+)
 from flowevolve.policies.selection import (
     AllComponents,
     ComponentSelection,
@@ -32,7 +41,7 @@ from flowevolve.policies.selection import (
     TopKPareto,
 )
 from flowevolve.pool import Candidate
-from flowevolve.stage import Emit, Graph, Stage
+from flowevolve.stage import Emit, Graph, Stage, StageFunction
 from flowevolve.stages.evaluate import Evaluate
 from flowevolve.stages.generate import Generate
 from flowevolve.stages.payloads import Proposed
@@ -43,36 +52,43 @@ from flowevolve.stages.screen import Screen
 from flowevolve.stages.update import Update
 from flowevolve.tasks.base import Task
 
-DEFAULT_WORKERS: Mapping[str, int] = {"generate": 8, "propose": 8, "screen": 8, "evaluate": 8, "repair": 4}
+DEFAULT_WORKERS: Mapping[str, Workers] = {
+    "generate": Workers(8),
+    "propose": Workers(8),
+    "screen": Workers(8),
+    "evaluate": Workers(8),
+    "repair": Workers(4),
+}
 """Workers of the streaming mode; one each for select and update. Wide enough that the bound on open flows decides."""
+SPECULATING = ("generate", "evaluate")
+"""Stages that can release a part of their results early."""
 
 
 class GEPA(Algorithm):
-    """``workers`` sets the number of workers of some stages by name.
-
-    Raises:
-        InputError: if the task has no training or validation examples, or ``workers`` names no stage of GEPA.
+    """Raises:
+    InputError: if the task has no training or validation examples, or the tuning does not suit GEPA.
     """
 
     name = "gepa"
     config_type = GEPAConfig
 
-    def __init__(self, task: Task, config: GEPAConfig | None = None, workers: Mapping[str, int] | None = None) -> None:
+    def __init__(self, task: Task, config: GEPAConfig | None = None, tuning: Tuning | None = None) -> None:
         self.config = config or GEPAConfig()
+        self.tuning = tuning or Tuning()
         if not task.data.train or not task.data.val:
             raise InputError(f"task {task.name!r}: GEPA needs training and validation examples")
-        unknown = set(workers or {}) - set(DEFAULT_WORKERS)
-        if unknown:
-            raise InputError(f"stages {sorted(unknown)} can't be given workers; GEPA has {sorted(DEFAULT_WORKERS)}")
         self._task = task
-        self._workers = {**DEFAULT_WORKERS, **(workers or {})}
+        self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
+        self._acceptance = _validation(self.config, self.tuning)
         self._archive = ParetoArchive()
         self._schedule = MergeSchedule(self.config.max_merges if self.config.merge else 0)
-        self.archives = (self._archive, self._schedule)
+        val_ids = tuple(example.id for example in task.data.val)
+        self._order = ValidationOrder(val_ids, self.tuning.speculation.window)
+        self.archives = (self._archive, self._schedule, self._order)
 
     @classmethod
-    def make(cls, task: Task, config: BaseModel, workers: Mapping[str, int]) -> GEPA:
-        return cls(task, GEPAConfig.model_validate(config), workers)
+    def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> GEPA:
+        return cls(task, GEPAConfig.model_validate(config), tuning)
 
     @property
     def archive(self) -> ParetoArchive:
@@ -82,31 +98,41 @@ class GEPA(Algorithm):
         return self._archive.best()
 
     def estimate(self) -> Cost:
-        return Cost(proposals=1, rollouts=2 * self.config.minibatch)
+        parts = -(-self.config.minibatch // self.tuning.speculation.quorum("generate", self.config.minibatch))
+        return Cost(proposals=parts, rollouts=2 * self.config.minibatch)
 
     def graph(self) -> Graph:
-        config, workers, rollouts = self.config, self._workers, Rollouts(self._task)
+        config, rollouts, speculation = self.config, Rollouts(self._task), self.tuning.speculation
         train_ids = tuple(example.id for example in self._task.data.train)
-        val_ids = tuple(example.id for example in self._task.data.val)
         select = Select(self._archive, self._schedule, config, _selection(config), _components(config), train_ids)
         return Graph(
             (
                 Stage("select", select, ("generate", "screen")),
-                Stage("generate", Generate(rollouts, config.skip_perfect), ("propose",), workers["generate"]),
-                Stage("propose", Propose(), ("screen",), workers["propose"]),
-                Stage("repair", Repair(self._archive.best), ("screen",), workers["repair"]),
-                Stage(
-                    "screen",
-                    Screen(rollouts, _acceptance(config)),
-                    ("evaluate",),
-                    workers["screen"],
-                    repair_to="screen",
-                ),
-                Stage("evaluate", Evaluate(rollouts, val_ids), ("update",), workers["evaluate"], repair_to="screen"),
-                Stage("update", Update(), commits=True),
+                self._stage("generate", Generate(rollouts, config.skip_perfect, speculation), "propose"),
+                self._stage("propose", Propose(), "screen"),
+                self._stage("repair", Repair(self._archive.best), "screen"),
+                self._stage("screen", Screen(rollouts, _acceptance(config)), "evaluate", repair_to="screen"),
+                self._stage("evaluate", self._evaluate(rollouts), "update", repair_to="screen"),
+                Stage("update", Update(self._archive.standing, self._acceptance), commits=True),
             ),
             entry="select",
             repair="repair",
+        )
+
+    def _stage(self, name: str, run: StageFunction, to: str, repair_to: str | None = None) -> Stage:
+        workers = self._workers[name]
+        return Stage(name, run, (to,), workers.start, repair_to=repair_to, bounds=(workers.least, workers.most))
+
+    def _evaluate(self, rollouts: Rollouts) -> Evaluate:
+        val_ids = tuple(example.id for example in self._task.data.val)
+        return Evaluate(
+            rollouts,
+            val_ids,
+            self._order if self.tuning.speculation.reorder else lambda: val_ids,
+            self._archive.standing,
+            self.tuning.speculation,
+            self.tuning.racing,
+            self._acceptance,
         )
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
@@ -137,3 +163,25 @@ def _components(config: GEPAConfig) -> ComponentSelection:
 
 def _acceptance(config: GEPAConfig) -> Acceptance:
     return StrictImprovement() if config.acceptance == "strict_improvement" else ImprovementOrEqual()
+
+
+def _validation(config: GEPAConfig, tuning: Tuning) -> ValidationAcceptance:
+    unknown = sorted(set(tuning.speculation.alpha) - set(SPECULATING))
+    if unknown:
+        raise InputError(
+            f"speculation.alpha: GEPA can speculate in {', '.join(SPECULATING)}, not in {', '.join(unknown)}"
+        )
+    by_mean = tuning.speculation.active("evaluate") or tuning.racing.needs_improvement
+    name = config.validation or ("improvement" if by_mean else "everything")
+    if tuning.racing.needs_improvement and name != "improvement":
+        raise InputError(
+            f"racing.policy stops evaluations by their mean score, but algorithm.validation {name!r} needs whole score "
+            'vectors: set algorithm.validation = "improvement", or racing.policy = "bound"'
+        )
+    match name:
+        case "everything":
+            return Everything()
+        case "improvement":
+            return Improvement()
+        case "front":
+            return Front()

@@ -21,6 +21,10 @@ class GEPAConfig(BaseModel):
     """For ``top_k_pareto``: how many of the best are considered."""
     component_selector: Literal["round_robin", "all"] = "round_robin"
     acceptance: Literal["strict_improvement", "improvement_or_equal"] = "strict_improvement"
+    validation: Literal["everything", "improvement", "front"] | None = None
+    """Which validated candidates enter the pool. Unset: ``everything``, as published, unless evaluation speculates or
+    races by the mean score; then ``improvement``, as in FlashEvolve.
+    """
     skip_perfect: bool = True
     """End a flow whose minibatch has nothing left to improve (``skip_perfect_score``)."""
     merge: bool = False

@@ -12,24 +12,38 @@ from flowevolve.context import StageContext
 from flowevolve.item import Item
 from flowevolve.policies.batching import EpochBatches
 from flowevolve.policies.selection import ComponentSelection, Selection
-from flowevolve.pool import Candidate, Update
+from flowevolve.pool import Add, Candidate, Move, Update
 from flowevolve.stage import Emit
 from flowevolve.stages.payloads import Proposed, Selected
 
 
 class MergeSchedule:
-    """When a merge is due: after an accepted rewrite, as long as merges are left. A function of the log."""
+    """When a merge is due: after a rewrite was confirmed, as long as merges are left. A function of the log."""
 
     def __init__(self, most: int) -> None:
         self._left = most
+        self._operators: dict[str, str] = {}
         self.due = False
 
     def apply(self, update: Update) -> None:
-        for candidate in update.added():
-            if candidate.operator == "merge":
-                self._left -= 1
-            elif candidate.operator != "seed":
-                self.due = self._left > 0
+        for change in update.changes:
+            match change:
+                case Add(candidate=candidate, status="confirmed"):
+                    self._confirmed(candidate.operator)
+                case Add(candidate=candidate, status="speculative"):
+                    self._operators[candidate.id] = candidate.operator
+                case Move(candidate_id=name, status=status):
+                    operator = self._operators.pop(name)
+                    if status == "confirmed":
+                        self._confirmed(operator)
+                case _:
+                    pass
+
+    def _confirmed(self, operator: str) -> None:
+        if operator == "merge":
+            self._left -= 1
+        elif operator != "seed":
+            self.due = self._left > 0
 
 
 class Select:
@@ -79,8 +93,7 @@ class Select:
 
     def _merge(self, context: StageContext) -> Emit | None:
         self._schedule.due = False
-        survivors = [self._archive[name] for name in self._archive.weights()]
-        merge = find_merge(survivors, self._archive.__getitem__, frozenset(self._merged), context.random)
+        merge = find_merge(self._archive.confirmed, self._archive.__getitem__, frozenset(self._merged), context.random)
         if merge is None:
             return None
         self._merged.add((merge.first.id, merge.second.id, merge.ancestor.id))

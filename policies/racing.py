@@ -1,0 +1,113 @@
+"""Racing policies: when an evaluation under way is not worth finishing.
+
+Asked each time a result comes in. The evaluation is then stopped, its open requests are cancelled, and its candidate is
+rejected, or revoked if it was released speculatively.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, fmean, variance
+from typing import Protocol
+
+from flowevolve.policies.acceptance import Standing, ValidationAcceptance
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """The facts of an evaluation under way."""
+
+    order: Sequence[str]
+    """All its example ids, in the order they are run."""
+    prefix: int
+    """How many of them, from the first, are the speculative prefix; all where the stage does not speculate."""
+    scores: Mapping[str, float]
+    """What has come in, by example id; never all."""
+    standing: Standing
+    acceptance: ValidationAcceptance
+
+
+class Racing(Protocol):
+    """``needs_improvement``: whether what it stops by is the mean score alone, so that it only fits the acceptance
+    ``improvement``.
+    """
+
+    @property
+    def needs_improvement(self) -> bool: ...
+
+    def hopeless(self, race: Race) -> str | None:
+        """Why the evaluation should stop now, or None."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Off:
+    """Every evaluation is finished."""
+
+    needs_improvement: bool = False
+
+    def hopeless(self, race: Race) -> str | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Stop what could not be accepted if every open example scored ``ceiling``.
+
+    Sound for every acceptance policy that does not turn a candidate down for scoring higher, and scores of at most
+    ``ceiling``: nothing is stopped that would have been accepted by the standing at that time.
+    """
+
+    ceiling: float = 1.0
+    needs_improvement: bool = False
+
+    def hopeless(self, race: Race) -> str | None:
+        at_best = {name: race.scores.get(name, self.ceiling) for name in race.order}
+        return None if race.acceptance.admits(at_best, race.standing) else "can't be accepted any more"
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """Stop when a one-sided test says, at level ``1 - delta``, that the mean won't beat the incumbent's.
+
+    The test is on the paired differences of the ``n`` examples that are in, as a sample without replacement of all
+    ``N``: stop if mean + z(1 - delta) * s / sqrt(n) * sqrt(1 - n / N) <= 0. It is made whenever ``n`` is a multiple of
+    ``least``, and ``delta`` is shared out over these looks (Bonferroni). The normal approximation and the order of
+    arrival make the level approximate.
+    """
+
+    delta: float = 0.05
+    least: int = 8
+    needs_improvement: bool = True
+
+    def hopeless(self, race: Race) -> str | None:
+        n, total = len(race.scores), len(race.order)
+        if n < max(2, self.least) or n % self.least:
+            return None
+        incumbent = race.standing.incumbent
+        differences = [score - incumbent[name] for name, score in race.scores.items()]
+        looks = max(1, (total - 1) // self.least)
+        z = NormalDist().inv_cdf(1 - self.delta / looks)
+        error = (variance(differences) / n * (1 - n / total)) ** 0.5
+        if fmean(differences) + z * error > 0:
+            return None
+        return f"behind the pool with confidence {1 - self.delta:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """Stop what does not beat the incumbent on the speculative prefix by more than ``-margin``.
+
+    FlashEvolve's gate against weak candidates, as a stop: cheap, and as sure as the prefix is informative.
+    """
+
+    margin: float = 0.0
+    needs_improvement: bool = True
+
+    def hopeless(self, race: Race) -> str | None:
+        prefix = race.order[: race.prefix]
+        if any(name not in race.scores for name in prefix):
+            return None
+        lead = fmean(race.scores[name] - race.standing.incumbent[name] for name in prefix)
+        return None if lead > -self.margin else "not ahead of the pool on the speculative prefix"
