@@ -16,6 +16,7 @@ from flowevolve.llm.accounting import Price
 from flowevolve.llm.client import Role
 from flowevolve.llm.openai import OpenAITransport
 from flowevolve.llm.types import Transport
+from flowevolve.policies.allocation import Allocation, MedianRate, Pressure
 from flowevolve.policies.racing import Bound, Confidence, Off, Prefix, Racing
 from flowevolve.policies.speculation import Speculation
 from flowevolve.policies.staleness import Full, Guarded, Reflective, StalenessPolicy
@@ -36,6 +37,9 @@ TASKS: Registry[Task] = Registry("task", "flowevolve.tasks", SHIPPED_TASKS)
 STALENESS: Registry[StalenessPolicy] = Registry(
     "staleness policy", "flowevolve.policies.staleness", {"full": Full, "guarded": Guarded, "reflective": Reflective}
 )
+ALLOCATION: Registry[Allocation] = Registry(
+    "allocation policy", "flowevolve.policies.allocation", {"median_rate": MedianRate, "pressure": Pressure}
+)
 RACING: Registry[Racing] = Registry(
     "racing policy",
     "flowevolve.policies.racing",
@@ -50,6 +54,16 @@ def make_task(config: Config) -> Task:
 
 def make_staleness(config: Config) -> StalenessPolicy:
     return STALENESS.make(config.staleness.policy, config.staleness.settings, "staleness")
+
+
+def make_allocation(config: Config) -> Allocation | None:
+    """The allocation policy; None for ``fixed``, which leaves the workers as they are."""
+    section = config.allocation
+    if section.policy != "fixed":
+        return ALLOCATION.make(section.policy, section.settings, "allocation")
+    if section.settings:
+        raise InputError(f"allocation: policy 'fixed' has no settings, but {', '.join(section.settings)} is given")
+    return None
 
 
 def make_stopping(config: Config) -> list[StoppingPolicy]:

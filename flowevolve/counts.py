@@ -3,7 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+
+
+class Level:
+    """A number that goes up and down, and its mean over time."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._since = self._changed = now()
+        self._seconds = 0.0
+        self.value = 0
+
+    def add(self, by: int) -> None:
+        self._account()
+        self.value += by
+
+    def take_mean(self) -> float:
+        """The mean since this was last asked."""
+        self._account()
+        lasted, total = self._changed - self._since, self._seconds
+        self._since, self._seconds = self._changed, 0.0
+        return total / lasted if lasted > 0 else float(self.value)
+
+    def _account(self) -> None:
+        now = self._now()
+        self._seconds += self.value * (now - self._changed)
+        self._changed = now
 
 
 @dataclass(slots=True)
@@ -15,6 +42,8 @@ class StageCounts:
     consumed: int = 0
     discarded: int = 0
     busy_seconds: float = 0.0
+    gaps: int = 0
+    """Version gaps of the items taken, added up."""
     rollouts: int = 0
     tokens: int = 0
     reasons: Counter[str] = field(default_factory=Counter)

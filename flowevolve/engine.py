@@ -24,6 +24,7 @@ from flowevolve.events import Event, EventLog, Sink
 from flowevolve.executor import Executor, Lockstep, Stream
 from flowevolve.item import Item
 from flowevolve.llm.client import LLMClient
+from flowevolve.policies.allocation import Allocation
 from flowevolve.policies.staleness import Full, StalenessPolicy
 from flowevolve.policies.stopping import StoppingPolicy
 from flowevolve.pool import Pool
@@ -73,6 +74,8 @@ class Engine:
         mode: Mode = "stream",
         max_in_flight: int = 16,
         staleness: StalenessPolicy | None = None,
+        allocation: Allocation | None = None,
+        allocation_seconds: float = 10.0,
         stopping: Sequence[StoppingPolicy] = (),
         seed: int = 0,
         drain_seconds: float = 30.0,
@@ -81,6 +84,8 @@ class Engine:
         self._algorithm = algorithm
         self._budget = budget
         self._drain_seconds = drain_seconds
+        self._allocation = allocation
+        self._allocation_seconds = allocation_seconds
         self._events = EventLog(anyio.current_time)
         for sink in sinks:
             self._events.subscribe(sink)
@@ -149,6 +154,8 @@ class Engine:
         for trigger in runtime.graph.triggers:
             if trigger.every_seconds is not None:
                 tasks.start_soon(self._watch_trigger, trigger, trigger.every_seconds)
+        if isinstance(self._executor, Stream) and self._allocation is not None:
+            tasks.start_soon(self._watch_load, self._executor, self._allocation)
         drain_guard = anyio.CancelScope()
         tasks.start_soon(self._guard_drain, drain_guard)
         await self._phase("init", self._algorithm.init, tasks)
@@ -214,6 +221,18 @@ class Engine:
             await anyio.sleep(period)
             self._runtime.fire(trigger)
 
+    async def _watch_load(self, stream: Stream, policy: Allocation) -> None:
+        """Ask the allocation policy at its interval, and do as it says."""
+        while True:
+            await anyio.sleep(self._allocation_seconds)
+            for change in policy.decide(stream.load(self._allocation_seconds)):
+                if stream.resize(change.stage, change.by):
+                    workers = stream.workers(change.stage)
+                    self._runtime.log(
+                        "allocation.changed",
+                        {"stage": change.stage, "by": change.by, "workers": workers, "reason": change.reason},
+                    )
+
     async def _guard_drain(self, scope: anyio.CancelScope) -> None:
         """Once time is up or somebody asked to stop, bound the time that open flows take to end."""
         with scope:
@@ -237,7 +256,9 @@ class Engine:
             racing=runtime.racing_counts,
             stages={
                 stage.name: StageReport(
-                    runtime.counts[stage.name], self._executor.queue_stats(stage.name), stage.workers
+                    runtime.counts[stage.name],
+                    self._executor.queue_stats(stage.name),
+                    self._executor.workers(stage.name),
                 )
                 for stage in runtime.graph.stages
             },

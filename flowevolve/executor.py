@@ -15,7 +15,10 @@ from typing import Protocol
 import anyio
 from anyio.abc import TaskGroup
 
+from flowevolve.crew import Crew
+from flowevolve.errors import EngineError
 from flowevolve.item import Item
+from flowevolve.policies.allocation import Load
 from flowevolve.queue import ItemQueue, QueueClosedError, QueueStats
 from flowevolve.runtime import Runtime
 from flowevolve.stage import Stage
@@ -48,9 +51,13 @@ class Executor(Protocol):
         """Statistics of a stage's queue, if it has one."""
         ...
 
+    def workers(self, stage: str) -> int:
+        """How many workers a stage has now."""
+        ...
+
 
 class Stream:
-    """Every stage a pool of workers over a bounded queue."""
+    """Every stage a pool of workers over a bounded queue. The pools can be resized while they work."""
 
     def __init__(self, runtime: Runtime, width: int) -> None:
         self.width = width
@@ -59,11 +66,13 @@ class Stream:
             stage.name: ItemQueue[Item[object]](stage.capacity, anyio.current_time, stage.gather)
             for stage in runtime.graph.stages
         }
+        self._crews = {stage.name: Crew(stage) for stage in runtime.graph.stages}
+        self._tasks: TaskGroup | None = None
 
     def start(self, tasks: TaskGroup) -> None:
+        self._tasks = tasks
         for stage in self._runtime.graph.stages:
-            for worker in range(stage.workers):
-                tasks.start_soon(self._work, stage, worker, name=f"{stage.name}-{worker}")
+            self._hire(stage)
 
     async def put(self, stage: str, item: Item[object]) -> None:
         await self._queues[stage].put(item)
@@ -82,6 +91,37 @@ class Stream:
     def queue_stats(self, stage: str) -> QueueStats | None:
         return self._queues[stage].stats()
 
+    def workers(self, stage: str) -> int:
+        return self._crews[stage].wanted
+
+    def resize(self, stage: str, by: int) -> bool:
+        """Give a stage so many workers more or, negative, fewer; False if that would leave its bounds."""
+        if not self._crews[stage].resize(by):
+            return False
+        self._hire(self._runtime.graph.stage(stage))
+        return True
+
+    def load(self, seconds: float) -> Load:
+        """What happened at the stages that can be resized since this was last asked, ``seconds`` ago."""
+        runtime, graph = self._runtime, self._runtime.graph
+        valve = graph.stage(graph.entry).to[:1]
+        stages = [
+            self._crews[stage.name].load(
+                runtime.counts[stage.name], self._queues[stage.name].stats(), stage.name in valve, seconds
+            )
+            for stage in graph.stages
+            if stage.bounds is not None
+        ]
+        return Load(anyio.current_time(), seconds, stages, runtime.open_calls.take_mean(), runtime.call_limit)
+
+    def _hire(self, stage: Stage) -> None:
+        if self._tasks is None:
+            raise EngineError("the executor was not started")
+        crew = self._crews[stage.name]
+        for _ in range(crew.missing):
+            worker = crew.hire()
+            self._tasks.start_soon(self._work, stage, worker, name=f"{stage.name}-{worker}")
+
     def _only_gathering(self) -> bool:
         """Whether all that is left to do waits for more items to be gathered with, which can't come."""
         graph = self._runtime.graph
@@ -90,16 +130,20 @@ class Stream:
         )
 
     async def _work(self, stage: Stage, worker: int) -> None:
-        runtime, queue = self._runtime, self._queues[stage.name]
-        while True:
+        queue, crew = self._queues[stage.name], self._crews[stage.name]
+        while crew.keeps(worker):
             try:
-                taken = await queue.take()
+                taken = await crew.wait(worker, queue.take)
             except QueueClosedError:
                 return
-            ready = await self._look(stage, taken)
-            if not ready:
-                continue
-            await runtime.work(stage, ready, worker, partial(self._send, stage.name))
+            if taken is not None:
+                with crew.working():
+                    await self._work_on(stage, taken, worker)
+
+    async def _work_on(self, stage: Stage, taken: Sequence[Item[object]], worker: int) -> None:
+        ready = await self._look(stage, taken)
+        if ready:
+            await self._runtime.work(stage, ready, worker, partial(self._send, stage.name))
 
     async def _look(self, stage: Stage, taken: Sequence[Item[object]]) -> list[Item[object]]:
         """The items still worth working on here; those that need repair are sent there."""
@@ -148,6 +192,9 @@ class Lockstep:
 
     def queue_stats(self, stage: str) -> QueueStats | None:
         return None
+
+    def workers(self, stage: str) -> int:
+        return self._runtime.graph.stage(stage).workers
 
     async def _run_stage(self, stage: Stage, items: Sequence[Item[object]]) -> None:
         for item in items:

@@ -22,13 +22,16 @@ class QueueClosedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """``wait_seconds`` is the time all items taken so far spent in the queue, ``mean_depth`` is over time."""
+    """``wait_seconds`` is the time all items taken so far spent in the queue, ``mean_depth`` is over time;
+    ``depth_seconds`` is the depth added up over time, so that its growth tells the mean of any interval.
+    """
 
     put: int
     taken: int
     depth: int
     max_depth: int
     mean_depth: float
+    depth_seconds: float
     wait_seconds: float
 
 
@@ -117,7 +120,15 @@ class ItemQueue(Generic[T]):
         self._account()
         lifetime = self._changed - self._made
         mean_depth = self._depth_seconds / lifetime if lifetime > 0 else float(len(self._entries))
-        return QueueStats(self._put, self._taken, len(self._entries), self._max_depth, mean_depth, self._wait_seconds)
+        return QueueStats(
+            self._put,
+            self._taken,
+            len(self._entries),
+            self._max_depth,
+            mean_depth,
+            self._depth_seconds,
+            self._wait_seconds,
+        )
 
     def _ready(self) -> bool:
         return len(self._entries) >= (1 if self._flushing or self._closed else self.gather)

@@ -9,7 +9,15 @@ from pathlib import Path
 
 import anyio
 
-from flowevolve.build import make_algorithm, make_staleness, make_stopping, make_task, open_roles, prices
+from flowevolve.build import (
+    make_algorithm,
+    make_allocation,
+    make_staleness,
+    make_stopping,
+    make_task,
+    open_roles,
+    prices,
+)
 from flowevolve.config import Config
 from flowevolve.context import ChatFunction
 from flowevolve.engine import Engine, RunReport
@@ -72,6 +80,8 @@ async def run(
             mode=sections.mode,
             max_in_flight=sections.max_in_flight if sections.mode == "stream" else sections.width,
             staleness=policy,
+            allocation=make_allocation(config),
+            allocation_seconds=config.allocation.interval_seconds,
             stopping=make_stopping(config),
             seed=config.seed,
             drain_seconds=config.drain_seconds,
@@ -114,6 +124,7 @@ async def check(config: Config, task: Task | None = None) -> Task:
     task = make_task(config) if task is None else task
     make_algorithm(config, task).graph()
     make_staleness(config)
+    make_allocation(config)
     async with _clients(config, Watchers(), None, False) as (client, _, _):
         await client.check()
     return task

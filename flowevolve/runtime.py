@@ -18,7 +18,7 @@ from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Cost, Ledger
 from flowevolve.concurrency import Pulse
 from flowevolve.context import StageContext, UpdateContext
-from flowevolve.counts import RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
+from flowevolve.counts import Level, RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
 from flowevolve.errors import EngineError, FlowevolveError
 from flowevolve.events import EventLog
 from flowevolve.item import CarriesCandidate, Gathered, Item, Stale, Ticket
@@ -62,6 +62,7 @@ class Runtime:
         self.staleness_counts = StalenessCounts()
         self.speculation_counts = SpeculationCounts()
         self.racing_counts = RacingCounts()
+        self.open_calls = Level(events.elapsed)
         self.accepted = 0
         self.best_score: float | None = None
         self.abort: Callable[[], None] = lambda: None
@@ -77,6 +78,10 @@ class Runtime:
         self.items_in_work = 0
         self._fired: list[Trigger] = []
         self._proposals_at_gain = 0
+
+    @property
+    def call_limit(self) -> int:
+        return self._llm.call_limit
 
     # Flows and items
 
@@ -177,8 +182,9 @@ class Runtime:
 
     def mark_taken(self, stage: Stage, item: Item[object]) -> int:
         """Note that an item was taken at a stage; returns its version gap."""
-        self.counts[stage.name].items_in += 1
         gap = self.pool.version - item.version
+        self.counts[stage.name].items_in += 1
+        self.counts[stage.name].gaps += gap
         self.log("item.taken", {"item": item.id, "stage": stage.name, "gap": gap})
         return gap
 
@@ -303,7 +309,11 @@ class Runtime:
         max_tokens: int | None,
         temperature: float | None,
     ) -> ChatReply:
-        reply = await self._llm.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature)
+        self.open_calls.add(1)
+        try:
+            reply = await self._llm.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature)
+        finally:
+            self.open_calls.add(-1)
         dollars = self._llm.cost(role, reply.usage)
         self.charge(scope.stage, scope.item, Cost(tokens=reply.usage.total_tokens, dollars=dollars or 0.0))
         return reply

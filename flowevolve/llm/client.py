@@ -160,6 +160,11 @@ class LLMClient:
                 return reply
             await anyio.sleep(wait)
 
+    @property
+    def call_limit(self) -> int:
+        """How many calls may be in flight at present."""
+        return self._gate.limit
+
     def cost(self, role: str, usage: Usage) -> float | None:
         """Dollars for this usage of a role's model, or None if its price is unknown.
 

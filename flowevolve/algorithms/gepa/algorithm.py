@@ -105,10 +105,11 @@ class GEPA(Algorithm):
         config, rollouts, speculation = self.config, Rollouts(self._task), self.tuning.speculation
         train_ids = tuple(example.id for example in self._task.data.train)
         select = Select(self._archive, self._schedule, config, _selection(config), _components(config), train_ids)
+        # What is selected goes stale: generate's queue is short, so that tickets wait before their selection, not after.
         return Graph(
             (
                 Stage("select", select, ("generate", "screen")),
-                self._stage("generate", Generate(rollouts, config.skip_perfect, speculation), "propose"),
+                self._stage("generate", Generate(rollouts, config.skip_perfect, speculation), "propose", capacity=1),
                 self._stage("propose", Propose(), "screen"),
                 self._stage("repair", Repair(self._archive.best), "screen"),
                 self._stage("screen", Screen(rollouts, _acceptance(config)), "evaluate", repair_to="screen"),
@@ -119,9 +120,12 @@ class GEPA(Algorithm):
             repair="repair",
         )
 
-    def _stage(self, name: str, run: StageFunction, to: str, repair_to: str | None = None) -> Stage:
+    def _stage(
+        self, name: str, run: StageFunction, to: str, *, capacity: int = 64, repair_to: str | None = None
+    ) -> Stage:
         workers = self._workers[name]
-        return Stage(name, run, (to,), workers.start, repair_to=repair_to, bounds=(workers.least, workers.most))
+        bounds = (workers.least, workers.most)
+        return Stage(name, run, (to,), workers.start, capacity, repair_to=repair_to, bounds=bounds)
 
     def _evaluate(self, rollouts: Rollouts) -> Evaluate:
         val_ids = tuple(example.id for example in self._task.data.val)

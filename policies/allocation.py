@@ -1,0 +1,149 @@
+"""Allocation policies: how many workers each stage has (FlashEvolve §3.4).
+
+Asked at a fixed interval with what was measured since the last time. A change is by one worker, within the stage's
+bounds; a worker that is taken away finishes its item first. Policies may remember what they saw, and go by nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Literal, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class StageLoad:
+    """One stage that may be given workers, since the last look."""
+
+    name: str
+    entry: bool
+    """Whether its items come straight from the entry stage: its workers decide how much new work is begun."""
+    workers: int
+    least: int
+    most: int
+    busy: float
+    """Workers at work, on average."""
+    waiting: float
+    """Items in its queue, on average."""
+    produced: int
+    """Items it handed on."""
+    gap: float
+    """Mean version gap of the items it took; 0 if it took none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A run since the last look. Times in seconds."""
+
+    now: float
+    seconds: float
+    stages: Sequence[StageLoad]
+    """In the order of the stream."""
+    open_calls: float
+    """LLM calls made and not answered, on average, whether sent or waiting to be."""
+    call_limit: int
+    """How many calls may be in flight at present."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """One worker more or less for a stage, and why."""
+
+    stage: str
+    by: Literal[1, -1]
+    reason: str
+
+
+class Allocation(Protocol):
+    def decide(self, load: Load) -> Sequence[Resize]:
+        """At most one change per stage. What would leave a stage's bounds is ignored."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MedianRate:
+    """A stage that hands on less than half the median stage's items gets a worker, one with more than twice loses one.
+
+    FlashEvolve §3.4, *adaptive worker reallocation*. Stages that handed nothing on count, with a rate of 0.
+    """
+
+    def decide(self, load: Load) -> Sequence[Resize]:
+        rates = {stage.name: stage.produced / load.seconds for stage in load.stages}
+        middle = median(rates.values()) if rates else 0.0
+        if middle == 0:
+            return ()
+        changes: list[Resize] = []
+        for stage in load.stages:
+            rate = rates[stage.name]
+            if rate < middle / 2:
+                changes.append(Resize(stage.name, 1, f"{rate:.3f} items/s, under half the median {middle:.3f}"))
+            elif rate > middle * 2:
+                changes.append(Resize(stage.name, -1, f"{rate:.3f} items/s, over twice the median {middle:.3f}"))
+        return changes
+
+
+@dataclass(slots=True)
+class Pressure:
+    """Later stages get as many workers as their items need; new work is begun as fast as the backend and freshness allow.
+
+    Work that was begun is never kept waiting: a later stage whose items wait while its workers are all busy gets a
+    worker, and one with two or more idle loses one. The stage after the entry is the valve. It gets a worker while the
+    backend has room (open calls under ``room`` of the call limit), and loses one when calls pile up (over ``flood`` of
+    the limit) or items have gone stale: the mean gap of the last stage with bounds is over ``max_gap``. So it settles where the
+    backend is just full, or before that where the pool moves too fast.
+
+    Against oscillation: a sign has to be seen ``patience`` times in a row, the thresholds leave a band in between where
+    nothing is done, and a stage that was changed in one direction is not changed in the other for ``rest`` looks.
+    """
+
+    room: float = 0.9
+    flood: float = 1.15
+    max_gap: float = 3.0
+    patience: int = 2
+    rest: int = 4
+    _signs: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
+    _last: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
+    _looks: int = field(default=0, init=False)
+
+    def decide(self, load: Load) -> Sequence[Resize]:
+        self._looks += 1
+        gap = load.stages[-1].gap if load.stages else 0.0
+        changes: list[Resize] = []
+        for stage in load.stages:
+            sign, reason = self._valve(load, gap) if stage.entry else _need(stage)
+            if not stage.least <= stage.workers + sign <= stage.most:
+                sign = 0
+            if self._due(stage.name, sign):
+                changes.append(Resize(stage.name, 1 if sign > 0 else -1, reason))
+        return changes
+
+    def _valve(self, load: Load, gap: float) -> tuple[int, str]:
+        used = load.open_calls / load.call_limit
+        if gap > self.max_gap:
+            return -1, f"items are {gap:.1f} versions old at the last stage"
+        if used > self.flood:
+            return -1, f"{load.open_calls:.0f} calls open, {load.call_limit} may be in flight"
+        if used < self.room:
+            return 1, f"the backend has room: {load.open_calls:.0f} calls open, {load.call_limit} may be in flight"
+        return 0, ""
+
+    def _due(self, stage: str, sign: int) -> bool:
+        """Whether this sign has been seen often enough, and the stage is not resting from a change the other way."""
+        before, times = self._signs.get(stage, (0, 0))
+        times = times + 1 if sign == before else 1
+        self._signs[stage] = (sign, times)
+        direction, when = self._last.get(stage, (0, 0))
+        if sign == 0 or times < self.patience or (direction == -sign and self._looks - when < self.rest):
+            return False
+        self._signs[stage] = (sign, 0)
+        self._last[stage] = (sign, self._looks)
+        return True
+
+
+def _need(stage: StageLoad) -> tuple[int, str]:
+    if stage.waiting >= 0.5 and stage.busy > stage.workers - 0.5:
+        return 1, f"{stage.waiting:.1f} items wait while all workers are busy"
+    if stage.waiting < 0.1 and stage.busy < stage.workers - 2:
+        return -1, f"{stage.busy:.1f} of {stage.workers} workers are busy"
+    return 0, ""
