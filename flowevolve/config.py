@@ -69,8 +69,6 @@ class RacingSection(OpenSection):
 
 class AllocationSection(OpenSection):
     policy: str = "fixed"
-    interval_seconds: float = Field(default=10.0, gt=0)
-    """How often worker counts are looked at."""
 
 
 class StageSection(Section):

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 import anyio
 
 from flowevolve.counts import Level, StageCounts
-from flowevolve.policies.allocation import StageLoad
+from flowevolve.policies.allocation import Place, StageLoad
 from flowevolve.queue import QueueStats
 from flowevolve.stage import Stage
 
@@ -89,7 +89,7 @@ class Crew:
         finally:
             self._busy.add(-1)
 
-    def load(self, counts: StageCounts, queue: QueueStats, entry: bool, seconds: float) -> StageLoad:
+    def load(self, counts: StageCounts, queue: QueueStats, place: Place, seconds: float) -> StageLoad:
         """What happened since this was last asked, ``seconds`` ago."""
         before, self._seen = (
             self._seen,
@@ -99,7 +99,7 @@ class Crew:
         least, most = self._stage.bounds or (self.wanted, self.wanted)
         return StageLoad(
             name=self._stage.name,
-            entry=entry,
+            place=place,
             workers=self.wanted,
             least=least,
             most=most,

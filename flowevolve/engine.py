@@ -75,7 +75,6 @@ class Engine:
         max_in_flight: int = 16,
         staleness: StalenessPolicy | None = None,
         allocation: Allocation | None = None,
-        allocation_seconds: float = 10.0,
         stopping: Sequence[StoppingPolicy] = (),
         seed: int = 0,
         drain_seconds: float = 30.0,
@@ -85,7 +84,6 @@ class Engine:
         self._budget = budget
         self._drain_seconds = drain_seconds
         self._allocation = allocation
-        self._allocation_seconds = allocation_seconds
         self._events = EventLog(anyio.current_time)
         for sink in sinks:
             self._events.subscribe(sink)
@@ -224,8 +222,8 @@ class Engine:
     async def _watch_load(self, stream: Stream, policy: Allocation) -> None:
         """Ask the allocation policy at its interval, and do as it says."""
         while True:
-            await anyio.sleep(self._allocation_seconds)
-            for change in policy.decide(stream.load(self._allocation_seconds)):
+            await anyio.sleep(policy.interval_seconds)
+            for change in policy.decide(stream.load(policy.interval_seconds)):
                 if stream.resize(change.stage, change.by):
                     workers = stream.workers(change.stage)
                     self._runtime.log(

@@ -18,7 +18,7 @@ from anyio.abc import TaskGroup
 from flowevolve.crew import Crew
 from flowevolve.errors import EngineError
 from flowevolve.item import Item
-from flowevolve.policies.allocation import Load
+from flowevolve.policies.allocation import Load, Place
 from flowevolve.queue import ItemQueue, QueueClosedError, QueueStats
 from flowevolve.runtime import Runtime
 from flowevolve.stage import Stage
@@ -103,16 +103,21 @@ class Stream:
 
     def load(self, seconds: float) -> Load:
         """What happened at the stages that can be resized since this was last asked, ``seconds`` ago."""
-        runtime, graph = self._runtime, self._runtime.graph
-        valve = graph.stage(graph.entry).to[:1]
+        runtime = self._runtime
         stages = [
             self._crews[stage.name].load(
-                runtime.counts[stage.name], self._queues[stage.name].stats(), stage.name in valve, seconds
+                runtime.counts[stage.name], self._queues[stage.name].stats(), self._place(stage), seconds
             )
-            for stage in graph.stages
+            for stage in runtime.graph.stages
             if stage.bounds is not None
         ]
         return Load(anyio.current_time(), seconds, stages, runtime.open_calls.take_mean(), runtime.call_limit)
+
+    def _place(self, stage: Stage) -> Place:
+        graph = self._runtime.graph
+        if stage.name == graph.repair:
+            return "repair"
+        return "first" if stage.name in graph.stage(graph.entry).to[:1] else "later"
 
     def _hire(self, stage: Stage) -> None:
         if self._tasks is None:

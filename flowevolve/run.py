@@ -81,7 +81,6 @@ async def run(
             max_in_flight=sections.max_in_flight if sections.mode == "stream" else sections.width,
             staleness=policy,
             allocation=make_allocation(config),
-            allocation_seconds=config.allocation.interval_seconds,
             stopping=make_stopping(config),
             seed=config.seed,
             drain_seconds=config.drain_seconds,

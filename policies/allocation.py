@@ -1,7 +1,8 @@
 """Allocation policies: how many workers each stage has (FlashEvolve §3.4).
 
-Asked at a fixed interval with what was measured since the last time. A change is by one worker, within the stage's
-bounds; a worker that is taken away finishes its item first. Policies may remember what they saw, and go by nothing else.
+Asked at an interval of their own with what was measured since the last time. A change is by one worker, within the
+stage's bounds; a worker that is taken away finishes its item first. Policies may remember what they saw, and go by
+nothing else.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal, Protocol
 
+Place = Literal["first", "later", "repair"]
+
 
 @dataclass(frozen=True, slots=True)
 class StageLoad:
     """One stage that may be given workers, since the last look."""
 
     name: str
-    entry: bool
-    """Whether its items come straight from the entry stage: its workers decide how much new work is begun."""
+    place: Place
+    """``first``: its items come straight from the entry stage, so its workers decide how much new work is begun;
+    ``repair``: it only gets what went stale.
+    """
     workers: int
     least: int
     most: int
@@ -56,6 +61,11 @@ class Resize:
 
 
 class Allocation(Protocol):
+    @property
+    def interval_seconds(self) -> float:
+        """How often it wants to be asked."""
+        ...
+
     def decide(self, load: Load) -> Sequence[Resize]:
         """At most one change per stage. What would leave a stage's bounds is ignored."""
         ...
@@ -65,85 +75,96 @@ class Allocation(Protocol):
 class MedianRate:
     """A stage that hands on less than half the median stage's items gets a worker, one with more than twice loses one.
 
-    FlashEvolve §3.4, *adaptive worker reallocation*. Stages that handed nothing on count, with a rate of 0.
+    FlashEvolve §3.4, *adaptive worker reallocation*; the interval is not published. Stages that handed nothing on
+    count, with a rate of 0; repair, which is not in every item's way, is left out.
     """
 
+    interval_seconds: float = 30.0
+
     def decide(self, load: Load) -> Sequence[Resize]:
-        rates = {stage.name: stage.produced / load.seconds for stage in load.stages}
+        rates = {stage.name: stage.produced / load.seconds for stage in load.stages if stage.place != "repair"}
         middle = median(rates.values()) if rates else 0.0
-        if middle == 0:
-            return ()
         changes: list[Resize] = []
-        for stage in load.stages:
-            rate = rates[stage.name]
+        for name, rate in rates.items():
             if rate < middle / 2:
-                changes.append(Resize(stage.name, 1, f"{rate:.3f} items/s, under half the median {middle:.3f}"))
-            elif rate > middle * 2:
-                changes.append(Resize(stage.name, -1, f"{rate:.3f} items/s, over twice the median {middle:.3f}"))
+                changes.append(Resize(name, 1, f"{rate:.3f} items/s, under half the median {middle:.3f}"))
+            elif rate > middle * 2 > 0:
+                changes.append(Resize(name, -1, f"{rate:.3f} items/s, over twice the median {middle:.3f}"))
         return changes
 
 
 @dataclass(slots=True)
 class Pressure:
-    """Later stages get as many workers as their items need; new work is begun as fast as the backend and freshness allow.
+    """Later stages get the workers their items need; new work is begun as fast as backend and freshness allow.
 
-    Work that was begun is never kept waiting: a later stage whose items wait while its workers are all busy gets a
-    worker, and one with two or more idle loses one. The stage after the entry is the valve. It gets a worker while the
-    backend has room (open calls under ``room`` of the call limit), and loses one when calls pile up (over ``flood`` of
-    the limit) or items have gone stale: the mean gap of the last stage with bounds is over ``max_gap``. So it settles where the
-    backend is just full, or before that where the pool moves too fast.
+    Work that was begun is not kept waiting: a later stage whose items wait while its workers are all busy gets one
+    more. The first stage is the valve. It gets a worker while the backend has room (open calls under ``room`` of the
+    call limit) and later stages keep up; it loses one when calls pile up (over ``flood`` of the limit), when more items
+    wait at later stages than these have workers, or when items come stale to the last stage (mean gap over
+    ``max_gap``). So it settles where the backend is just full, or before that where the pool moves too fast. Workers
+    that idle for long are taken away, down to one to spare.
 
-    Against oscillation: a sign has to be seen ``patience`` times in a row, the thresholds leave a band in between where
-    nothing is done, and a stage that was changed in one direction is not changed in the other for ``rest`` looks.
+    Against oscillation: a sign has to be seen ``patience`` times in a row, the thresholds leave a band in which nothing
+    is done, and a stage changed in one direction is not changed in the other for ``rest`` looks.
     """
 
+    interval_seconds: float = 5.0
     room: float = 0.9
     flood: float = 1.15
-    max_gap: float = 3.0
+    max_gap: float = 12.0
     patience: int = 2
-    rest: int = 4
+    rest: int = 6
     _signs: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
     _last: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
     _looks: int = field(default=0, init=False)
 
     def decide(self, load: Load) -> Sequence[Resize]:
         self._looks += 1
-        gap = load.stages[-1].gap if load.stages else 0.0
         changes: list[Resize] = []
         for stage in load.stages:
-            sign, reason = self._valve(load, gap) if stage.entry else _need(stage)
+            sign, reason = self._valve(load) if stage.place == "first" else _need(stage)
             if not stage.least <= stage.workers + sign <= stage.most:
                 sign = 0
-            if self._due(stage.name, sign):
+            if self._due(stage.name, sign, reason):
                 changes.append(Resize(stage.name, 1 if sign > 0 else -1, reason))
         return changes
 
-    def _valve(self, load: Load, gap: float) -> tuple[int, str]:
+    def _valve(self, load: Load) -> tuple[int, str]:
         used = load.open_calls / load.call_limit
+        later = [stage for stage in load.stages if stage.place == "later"]
+        waiting, workers = sum(stage.waiting for stage in later), sum(stage.workers for stage in later)
+        gap = later[-1].gap if later else 0.0
         if gap > self.max_gap:
-            return -1, f"items are {gap:.1f} versions old at the last stage"
+            return -1, f"items come {gap:.1f} versions old to {later[-1].name}"
+        if waiting > workers:
+            return -1, f"{waiting:.0f} items wait for the {workers} workers of later stages"
         if used > self.flood:
             return -1, f"{load.open_calls:.0f} calls open, {load.call_limit} may be in flight"
-        if used < self.room:
+        if used < self.room and waiting < workers / 2:
             return 1, f"the backend has room: {load.open_calls:.0f} calls open, {load.call_limit} may be in flight"
         return 0, ""
 
-    def _due(self, stage: str, sign: int) -> bool:
+    def _due(self, stage: str, sign: int, reason: str) -> bool:
         """Whether this sign has been seen often enough, and the stage is not resting from a change the other way."""
         before, times = self._signs.get(stage, (0, 0))
         times = times + 1 if sign == before else 1
         self._signs[stage] = (sign, times)
         direction, when = self._last.get(stage, (0, 0))
-        if sign == 0 or times < self.patience or (direction == -sign and self._looks - when < self.rest):
+        patience = self.patience * (_IDLE_PATIENCE if reason == _IDLE else 1)
+        if sign == 0 or times < patience or (direction == -sign and self._looks - when < self.rest):
             return False
         self._signs[stage] = (sign, 0)
         self._last[stage] = (sign, self._looks)
         return True
 
 
+_IDLE = "two or more workers were idle all the time"
+_IDLE_PATIENCE = 6
+
+
 def _need(stage: StageLoad) -> tuple[int, str]:
     if stage.waiting >= 0.5 and stage.busy > stage.workers - 0.5:
         return 1, f"{stage.waiting:.1f} items wait while all workers are busy"
-    if stage.waiting < 0.1 and stage.busy < stage.workers - 2:
-        return -1, f"{stage.busy:.1f} of {stage.workers} workers are busy"
+    if stage.waiting < 0.1 and stage.produced and stage.busy < stage.workers - 2:
+        return -1, _IDLE
     return 0, ""

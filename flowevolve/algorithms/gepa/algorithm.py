@@ -105,7 +105,7 @@ class GEPA(Algorithm):
         config, rollouts, speculation = self.config, Rollouts(self._task), self.tuning.speculation
         train_ids = tuple(example.id for example in self._task.data.train)
         select = Select(self._archive, self._schedule, config, _selection(config), _components(config), train_ids)
-        # What is selected goes stale: generate's queue is short, so that tickets wait before their selection, not after.
+        # What is selected goes stale: generate's queue is short, so that tickets wait before selection, not after it.
         return Graph(
             (
                 Stage("select", select, ("generate", "screen")),
