@@ -14,9 +14,9 @@ from flowevolve.errors import InputError
 class Speculation:
     """``alpha`` maps a stage's name to the fraction of its requests, in (0, 1], after which it releases what it has.
 
-    A stage that is not named waits for all. With ``hold``, an evaluation starts the rest of its requests only when the
-    first ones have ended and did not stop it: fewer tokens, later verdicts. With ``reorder``, validation examples passed ``window`` times in a row move
-    out of the prefix that speculation goes by.
+    A stage that is not named waits for all of them. With ``hold``, an evaluation starts the rest of its requests only
+    when the first ones have ended and did not stop it: fewer tokens, later verdicts. With ``reorder``, validation
+    examples passed ``window`` times in a row move out of the prefix that speculation goes by.
 
     Raises:
         InputError: if an alpha is not in (0, 1] or the window is below 1.

@@ -28,11 +28,15 @@ class Rolled:
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """A new candidate and what it has to beat: ``baseline`` holds scores on the examples of ``batch``."""
+    """A new candidate and what it has to beat: ``baseline`` holds scores on the examples of ``batch``.
+
+    None where they are not known (a repaired proposal has another parent than the one that was run): then the first
+    parent is run beside the candidate.
+    """
 
     candidate: Candidate
     batch: tuple[str, ...]
-    baseline: tuple[float, ...]
+    baseline: tuple[float, ...] | None
     split: Literal["train", "val"] = "train"
     """Where the batch comes from; a merged candidate is screened on validation examples."""
 

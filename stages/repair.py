@@ -43,7 +43,7 @@ class Repair:
         )
         patched = context.propose(artifact, parents=parents, operator="repair", born=version)
         yield Emit(
-            replace(proposed, candidate=patched),
+            replace(proposed, candidate=patched, baseline=None),
             to=stale.back_to,
             version=version,
             derives=tuple(parent.id for parent in parents),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
+from flowevolve.concurrency import run_all
 from flowevolve.context import StageContext
 from flowevolve.item import Item
 from flowevolve.policies.acceptance import Acceptance, ImprovementOrEqual
@@ -24,17 +26,25 @@ class Screen:
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         proposed = item.expect(Proposed)
-        rollouts = await self.rollouts.run(proposed.candidate, proposed.batch, proposed.split, context)
-        scores = [rollout.score.value for rollout in rollouts]
+        scores, baseline = await self._scores(proposed, context)
         acceptance = self.acceptance if proposed.split == "train" else ImprovementOrEqual()
-        accepted = acceptance.accepts(scores, proposed.baseline)
+        accepted = acceptance.accepts(scores, baseline)
         context.log(
             "candidate.screened",
             candidate=proposed.candidate.id,
             accepted=accepted,
             scores=list(scores),
-            baseline=list(proposed.baseline),
+            baseline=list(baseline),
         )
         if not accepted:
             raise Discard("not better on its minibatch")
-        yield Emit(proposed)
+        yield Emit(replace(proposed, baseline=baseline))
+
+    async def _scores(self, proposed: Proposed, context: StageContext) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Of the candidate and of what it has to beat, on the same examples."""
+        wanted = [proposed.candidate]
+        if proposed.baseline is None:
+            wanted.append(context.pool[proposed.candidate.parents[0]])
+        jobs = [partial(self.rollouts.run, each, proposed.batch, proposed.split, context) for each in wanted]
+        scores = [tuple(rollout.score.value for rollout in rollouts) for rollouts in await run_all(jobs)]
+        return scores[0], scores[-1] if proposed.baseline is None else proposed.baseline
