@@ -18,7 +18,7 @@ from anyio.abc import TaskGroup
 from flowevolve.crew import Crew
 from flowevolve.errors import EngineError
 from flowevolve.item import Item
-from flowevolve.policies.allocation import Load, Place
+from flowevolve.policies.allocation import Place, Workload
 from flowevolve.queue import ItemQueue, QueueClosedError, QueueStats
 from flowevolve.runtime import Runtime
 from flowevolve.stage import Stage
@@ -101,7 +101,7 @@ class Stream:
         self._hire(self._runtime.graph.stage(stage))
         return True
 
-    def load(self, seconds: float) -> Load:
+    def load(self, seconds: float) -> Workload:
         """What happened at the stages that can be resized since this was last asked, ``seconds`` ago."""
         runtime = self._runtime
         stages = [
@@ -111,7 +111,7 @@ class Stream:
             for stage in runtime.graph.stages
             if stage.bounds is not None
         ]
-        return Load(anyio.current_time(), seconds, stages, runtime.open_calls.take_mean(), runtime.call_limit)
+        return Workload(anyio.current_time(), seconds, stages, runtime.open_calls.take_mean(), runtime.call_limit)
 
     def _place(self, stage: Stage) -> Place:
         graph = self._runtime.graph

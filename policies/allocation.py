@@ -38,7 +38,7 @@ class StageLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class Workload:
     """A run since the last look. Times in seconds."""
 
     now: float
@@ -66,7 +66,7 @@ class Allocation(Protocol):
         """How often it wants to be asked."""
         ...
 
-    def decide(self, load: Load) -> Sequence[Resize]:
+    def decide(self, load: Workload) -> Sequence[Resize]:
         """At most one change per stage. What would leave a stage's bounds is ignored."""
         ...
 
@@ -81,7 +81,7 @@ class MedianRate:
 
     interval_seconds: float = 30.0
 
-    def decide(self, load: Load) -> Sequence[Resize]:
+    def decide(self, load: Workload) -> Sequence[Resize]:
         rates = {stage.name: stage.produced / load.seconds for stage in load.stages if stage.place != "repair"}
         middle = median(rates.values()) if rates else 0.0
         changes: list[Resize] = []
@@ -118,7 +118,7 @@ class Pressure:
     _last: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
     _looks: int = field(default=0, init=False)
 
-    def decide(self, load: Load) -> Sequence[Resize]:
+    def decide(self, load: Workload) -> Sequence[Resize]:
         self._looks += 1
         changes: list[Resize] = []
         for stage in load.stages:
@@ -129,7 +129,7 @@ class Pressure:
                 changes.append(Resize(stage.name, 1 if sign > 0 else -1, reason))
         return changes
 
-    def _valve(self, load: Load) -> tuple[int, str]:
+    def _valve(self, load: Workload) -> tuple[int, str]:
         used = load.open_calls / load.call_limit
         later = [stage for stage in load.stages if stage.place == "later"]
         waiting, workers = sum(stage.waiting for stage in later), sum(stage.workers for stage in later)

@@ -1,0 +1,113 @@
+"""Racing: the sound bound never errs, the others stop what they say they stop."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowevolve.errors import InputError
+from flowevolve.policies.acceptance import Everything, Front, Improvement, Standing, ValidationAcceptance
+from flowevolve.policies.racing import Bound, Confidence, Off, Prefix, Race
+from flowevolve.policies.speculation import Speculation, beats
+
+IDS = tuple(f"e{n}" for n in range(8))
+grades = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=8, max_size=8)
+
+
+def scores_of(values: list[float]) -> dict[str, float]:
+    return dict(zip(IDS, values, strict=True))
+
+
+def race(
+    scores: dict[str, float], incumbent: list[float], prefix: int = 8, acceptance: ValidationAcceptance | None = None
+) -> Race:
+    best = scores_of(incumbent)
+    return Race(IDS, prefix, scores, Standing(best, best), acceptance or Improvement())
+
+
+@given(grades, grades, st.permutations(IDS), st.sampled_from([Improvement(), Front(), Everything()]))
+def test_the_bound_stops_only_what_would_not_have_been_accepted(
+    values: list[float], incumbent: list[float], arrival: list[str], acceptance: ValidationAcceptance
+) -> None:
+    full, seen = scores_of(values), {}
+    for name in arrival[:-1]:
+        seen[name] = full[name]
+        facts = race(seen, incumbent, acceptance=acceptance)
+        if Bound().hopeless(facts) is not None:
+            assert not acceptance.admits(full, facts.standing)
+            return
+
+
+@given(grades, grades, st.permutations(IDS))
+def test_the_bound_stops_as_soon_as_nothing_can_help(
+    values: list[float], incumbent: list[float], arrival: list[str]
+) -> None:
+    full, seen = scores_of(values), {}
+    for name in arrival[:-1]:
+        seen[name] = full[name]
+        most = sum(seen.values()) + len(IDS) - len(seen)
+        stopped = Bound().hopeless(race(seen, incumbent)) is not None
+        assert stopped == (most <= sum(incumbent))
+
+
+def test_what_needs_whole_vectors_is_never_stopped_by_the_bound() -> None:
+    assert Bound().hopeless(race({"e0": 0.0}, [1.0] * 8, acceptance=Everything())) is None
+    assert Off().hopeless(race({"e0": 0.0}, [1.0] * 8)) is None
+
+
+@given(grades, grades, st.integers(1, 8), st.permutations(IDS))
+def test_prefix_stops_at_the_prefix_unless_it_is_ahead_there(
+    values: list[float], incumbent: list[float], prefix: int, arrival: list[str]
+) -> None:
+    full, seen = scores_of(values), {}
+    for name in arrival[:-1]:
+        seen[name] = full[name]
+        complete = set(IDS[:prefix]) <= set(seen)
+        stopped = Prefix().hopeless(race(dict(seen), incumbent, prefix)) is not None
+        ahead = complete and sum(values[:prefix]) > sum(incumbent[:prefix])
+        assert stopped == (complete and not ahead)
+
+
+def test_confidence_keeps_its_level() -> None:
+    """Candidates exactly as good as the incumbent's mean plus a little are seldom stopped; clearly worse ones mostly."""
+    ids = [f"x{n}" for n in range(96)]
+
+    def stopped(gain: float, random: Random) -> bool:
+        incumbent = {name: random.choice([0.0, 0.5, 1.0]) for name in ids}
+        noise = {name: random.choice([-0.5, 0.0, 0.5]) for name in ids}
+        centre = sum(noise.values()) / len(ids)
+        full = {name: incumbent[name] + noise[name] - centre + gain for name in ids}
+        seen: dict[str, float] = {}
+        for name in random.sample(ids, len(ids) - 1):
+            seen[name] = full[name]
+            facts = Race(ids, len(ids), seen, Standing(incumbent, incumbent), Improvement())
+            if Confidence(delta=0.05).hopeless(facts) is not None:
+                return True
+        return False
+
+    random = Random(7)
+    assert sum(stopped(0.01, random) for _ in range(200)) <= 0.05 * 200 + 8
+    assert sum(stopped(-0.3, random) for _ in range(50)) >= 45
+
+
+@given(st.floats(0.01, 1.0), st.integers(1, 200))
+def test_a_quorum_is_at_least_one_and_at_most_all(alpha: float, requests: int) -> None:
+    quorum = Speculation({"evaluate": alpha}).quorum("evaluate", requests)
+    assert 1 <= quorum <= requests
+    assert quorum >= alpha * requests or quorum == requests
+    assert Speculation().quorum("evaluate", requests) == requests
+
+
+@pytest.mark.parametrize("alpha", [0.0, -0.5, 1.5])
+def test_alpha_is_a_fraction(alpha: float) -> None:
+    with pytest.raises(InputError, match=r"speculation\.alpha\.evaluate"):
+        Speculation({"evaluate": alpha})
+
+
+def test_the_prefix_is_compared_with_the_same_examples_of_the_incumbent() -> None:
+    incumbent = {"a": 0.0, "b": 1.0}
+    assert beats({"a": 0.5}, incumbent, ["a"])
+    assert not beats({"b": 0.5}, incumbent, ["b"])
