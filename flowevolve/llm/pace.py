@@ -2,34 +2,52 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
+from itertools import islice
+from statistics import linear_regression
+
+AT_LEAST = 32
+"""A look goes by the calls since the last one, and by at least this many: fewer don't tell waiting from writing."""
+REMEMBERED = 1024
+"""At most so many calls are kept for a look, and over about so many the usual length of an answer is taken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The calls that ended since the last look."""
+    """What there was since the last look. Times are for an answer of the usual length."""
 
     answered: int
     refused: int
     """Attempts turned away because the server has too much to do."""
     latency_seconds: float | None
-    """Mean of the calls that were answered; None if there were none."""
+    """Time in flight; None if nothing was answered yet."""
+    wait_seconds: float | None
+    """The part of it that does not depend on the answer's length: in the server's queue, reading the prompt."""
     seconds_per_token: float | None
-    """Their time in flight over their output tokens; None if there were none."""
+    """Time in flight over output tokens."""
 
 
 class Pace:
-    """Sums up calls from one look to the next."""
+    """Watches calls end.
+
+    Time in flight is waiting, the same for short and long answers, and writing. A straight line through seconds by
+    tokens tells the two apart, so that a few long answers that end together don't make the server look fast.
+    """
 
     def __init__(self) -> None:
-        self._answered = self._refused = self._tokens = 0
-        self._seconds = 0.0
+        self._calls: deque[tuple[int, float]] = deque(maxlen=REMEMBERED)
+        self._answered = self._refused = self._seen = 0
+        self._usual = 0.0
 
     def answered(self, seconds: float, tokens: int) -> None:
         """A call got an answer of so many tokens after so long in flight."""
+        if tokens < 1:
+            return
+        self._calls.append((tokens, seconds))
         self._answered += 1
-        self._seconds += seconds
-        self._tokens += tokens
+        self._seen = min(self._seen + 1, REMEMBERED)
+        self._usual += (tokens - self._usual) / self._seen
 
     def refused(self) -> None:
         """An attempt was turned away for want of capacity."""
@@ -37,12 +55,21 @@ class Pace:
 
     def look(self) -> Observed:
         """What there was since the last look."""
-        observed = Observed(
-            self._answered,
-            self._refused,
-            self._seconds / self._answered if self._answered else None,
-            self._seconds / self._tokens if self._tokens else None,
-        )
-        self._answered = self._refused = self._tokens = 0
-        self._seconds = 0.0
+        latency = wait = per_token = None
+        if self._answered:
+            wait, per_token = self._line()
+            latency = wait + per_token * self._usual
+            per_token = latency / self._usual
+        observed = Observed(self._answered, self._refused, latency, wait, per_token)
+        self._answered = self._refused = 0
         return observed
+
+    def _line(self) -> tuple[float, float]:
+        """Seconds of waiting, and of writing for each token."""
+        newest = list(islice(reversed(self._calls), max(self._answered, AT_LEAST)))
+        tokens, seconds = [call[0] for call in newest], [call[1] for call in newest]
+        if min(tokens) < max(tokens):
+            slope, intercept = linear_regression(tokens, seconds)
+            if slope > 0 and intercept > 0:
+                return intercept, slope
+        return 0.0, sum(seconds) / sum(tokens)
