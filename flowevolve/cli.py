@@ -19,7 +19,17 @@ from prometheus_client import start_http_server
 from rich.console import Console
 
 from flowevolve import clock
-from flowevolve.build import ALGORITHMS, STALENESS, TASKS, WORLDS, make_algorithm, make_sim, make_task
+from flowevolve.build import (
+    ADMISSIONS,
+    ALGORITHMS,
+    ORDERINGS,
+    STALENESS,
+    TASKS,
+    WORLDS,
+    make_algorithm,
+    make_sim,
+    make_task,
+)
 from flowevolve.config import Config, load_config, parse_config
 from flowevolve.engine import Engine
 from flowevolve.errors import FlowevolveError, InputError
@@ -29,7 +39,7 @@ from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.rules_params import PRESETS
 from flowevolve.sim.server import serve
 from flowevolve.store.rundir import read_result
-from flowevolve.telemetry.logs import configure_logs, log_event
+from flowevolve.telemetry.logs import configure_logs, log_event, log_info
 from flowevolve.telemetry.metrics import Metrics
 from flowevolve.telemetry.progress import Lines, LiveTable, Progress
 from flowevolve.telemetry.summary import summarize
@@ -67,7 +77,9 @@ def run_command(
         _serve_metrics(metrics, metrics_port)
 
     async def go() -> Result:
-        watchers = Watchers(events=(progress.event, log_event, metrics.event), calls=(metrics.call,))
+        watchers = Watchers(
+            events=(progress.event, log_event, metrics.event), calls=(metrics.call,), limits=(log_info,)
+        )
         return await run(settings, out=directory, events=events, watchers=watchers, follow=_listen)
 
     with progress:
@@ -147,7 +159,15 @@ def list_command(
     names: dict[Listing, list[str]] = {
         Listing.algorithms: ALGORITHMS.names(),
         Listing.tasks: TASKS.names(),
-        Listing.policies: [f"staleness: {name}" for name in STALENESS.names()],
+        Listing.policies: [
+            f"{section}: {name}"
+            for section, names in (
+                ("staleness", STALENESS.names()),
+                ("scheduler.order", ORDERINGS.names()),
+                ("scheduler.admission", ADMISSIONS.names()),
+            )
+            for name in names
+        ],
         Listing.profiles: list(PROFILES),
         Listing.worlds: [f"{world} (presets: {', '.join(PRESETS)})" for world in WORLDS],
     }

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio
 
-from flowevolve.build import make_algorithm, make_staleness, make_stopping, make_task, open_roles, prices
+from flowevolve.build import (
+    make_admission,
+    make_algorithm,
+    make_order,
+    make_staleness,
+    make_stopping,
+    make_task,
+    open_probe,
+    open_roles,
+    prices,
+)
 from flowevolve.config import Config
 from flowevolve.context import ChatFunction
 from flowevolve.engine import Engine, RunReport
@@ -17,10 +28,12 @@ from flowevolve.errors import InputError
 from flowevolve.events import Sink
 from flowevolve.held_out import score_held_out
 from flowevolve.llm.accounting import Account
+from flowevolve.llm.admission import Admission, Log, follow_server
 from flowevolve.llm.client import CallRecord, CallScope, LLMClient, Observer
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
-from flowevolve.llm.types import ChatReply, Message
+from flowevolve.llm.types import JSON, ChatReply, Message, Transport
+from flowevolve.policies.admission import Fixed
 from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.pool import Candidate
 from flowevolve.result import Best, HeldOut, Result
@@ -33,10 +46,12 @@ Follow = Callable[[Engine], Coroutine[object, object, None]]
 
 @dataclass(frozen=True, slots=True)
 class Watchers:
-    """Who is told of a run's events and LLM calls."""
+    """Who is told of a run's events, LLM calls and limits."""
 
     events: Sequence[Sink] = ()
     calls: Sequence[Observer] = ()
+    limits: Sequence[Log] = ()
+    """Changes of how many requests may be in flight."""
 
 
 async def run(
@@ -62,7 +77,7 @@ async def run(
     if config.held_out and not task.data.test:
         raise InputError(f"held_out: task {task.name!r} has no test split")
     watchers = watchers or Watchers()
-    async with _clients(config, watchers, out, events) as (client, gate, directory):
+    async with _clients(config, watchers, out, events) as (client, gate, directory, admit):
         await client.check()
         sections = config.algorithm
         engine = Engine(
@@ -77,7 +92,7 @@ async def run(
             drain_seconds=config.drain_seconds,
             sinks=[*([directory.event] if directory is not None else []), *watchers.events],
         )
-        report = await _run_and_follow(engine, follow)
+        report = await _run_and_follow(engine, [each for each in (follow, admit) if each is not None])
         mean_in_flight = gate.stats().mean_in_flight
         llm = client.account.totals()
         seed = next((each for each in report.pool.snapshot().candidates() if each.operator == "seed"), None)
@@ -114,7 +129,7 @@ async def check(config: Config, task: Task | None = None) -> Task:
     task = make_task(config) if task is None else task
     make_algorithm(config, task).graph()
     make_staleness(config)
-    async with _clients(config, Watchers(), None, False) as (client, _, _):
+    async with _clients(config, Watchers(), None, False) as (client, _, _, _):
         await client.check()
     return task
 
@@ -122,8 +137,12 @@ async def check(config: Config, task: Task | None = None) -> Task:
 @asynccontextmanager
 async def _clients(
     config: Config, watchers: Watchers, out: Path | None, events: bool
-) -> AsyncIterator[tuple[LLMClient, Gate, RunDirectory | None]]:
-    """The LLM client of a run and its directory, closed in the right order: all calls end before the journal does."""
+) -> AsyncIterator[tuple[LLMClient, Gate, RunDirectory | None, Follow | None]]:
+    """The LLM client of a run and its directory, closed in the right order: all calls end before the journal does.
+
+    The last thing is the loop that keeps the gate's limit, where there is anything to follow.
+    """
+    admission, order = make_admission(config), make_order(config)
     directory = RunDirectory(out, config.model_dump(mode="json"), events=events) if out is not None else None
     observers = [*([directory.journal.call] if directory is not None else []), *watchers.calls]
 
@@ -133,19 +152,50 @@ async def _clients(
 
     try:
         async with open_roles(config) as roles:
-            gate = Gate(config.llm.concurrency)
+            gate = Gate(admission.first(config.llm.concurrency), order)
             retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
-            yield LLMClient(roles, gate, retry, config.seed, observe, Account(prices(config))), gate, directory
+            client = LLMClient(roles, gate, retry, config.seed, observe, Account(prices(config)))
+            transport = next(iter(roles.values())).transport
+            admit = partial(_admit, config, admission, client, gate, transport, watchers.limits)
+            yield client, gate, directory, None if isinstance(admission, Fixed) else admit
     finally:
         if directory is not None:
             directory.close()
 
 
-async def _run_and_follow(engine: Engine, follow: Follow | None) -> RunReport:
-    if follow is None:
+async def _admit(
+    config: Config,
+    admission: Admission,
+    client: LLMClient,
+    gate: Gate,
+    transport: Transport,
+    watchers: Sequence[Log],
+    engine: Engine,
+) -> None:
+    """Keep the gate's limit in line with what the server can take."""
+
+    def log(kind: str, data: Mapping[str, JSON]) -> None:
+        for watcher in watchers:
+            watcher(kind, data)
+
+    async with open_probe(config, transport) as probe:
+        await follow_server(
+            gate,
+            admission,
+            probe,
+            client.pace,
+            most=config.llm.concurrency,
+            interval_seconds=config.scheduler.admission.interval_seconds,
+            log=log,
+        )
+
+
+async def _run_and_follow(engine: Engine, follows: Sequence[Follow]) -> RunReport:
+    if not follows:
         return await engine.run()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(follow, engine)
+        for follow in follows:
+            tasks.start_soon(follow, engine)
         report = await engine.run()
         tasks.cancel_scope.cancel()
     return report

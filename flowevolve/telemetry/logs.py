@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import structlog
 
 from flowevolve.events import Event
+from flowevolve.llm.types import JSON
 
 _LEVELS: Mapping[str, int] = {
     "run.failed": logging.ERROR,
@@ -31,6 +32,11 @@ def configure_logs(level: int = logging.WARNING, *, as_json: bool = False) -> No
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+
+
+def log_info(kind: str, data: Mapping[str, JSON]) -> None:
+    """Write a record of something that is not in the event stream."""
+    structlog.get_logger("flowevolve").info(kind, **data)
 
 
 def log_event(event: Event) -> None:

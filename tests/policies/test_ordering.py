@@ -101,6 +101,40 @@ def test_a_candidates_groups_stay_together_where_that_costs_nothing() -> None:
     assert turns(LaterFirst(affinity=False), asks, before=before) == [0, 1, 2, 3, 4, 5]
 
 
+def finished(order: Order, asks: Sequence[Ask], slots: int) -> dict[str, float]:
+    """When each group's last answer came, if an answer takes as many seconds as is expected of it."""
+    ended: dict[str, float] = {}
+
+    async def visit(gate: Gate, ask: Ask) -> None:
+        async with gate.slot(ask):
+            await anyio.sleep(ask.expected_tokens)
+        ended[ask.group] = anyio.current_time()
+
+    async def go() -> None:
+        gate = Gate(slots, order)
+        async with anyio.create_task_group() as tasks:
+            for ask in asks:
+                tasks.start_soon(visit, gate, ask)
+
+    clock.run(go, clock="virtual")
+    return ended
+
+
+def test_evaluations_end_one_after_another_instead_of_all_at_the_end() -> None:
+    mixed = [Ask(0, str(number % 5), str(number % 5), 1.0) for number in range(100)]
+    later, fifo = finished(LaterFirst(), mixed, 4), finished(Fifo(), mixed, 4)
+    assert max(later.values()) == max(fifo.values()) == 25
+    assert sum(fifo.values()) / 5 > 24
+    assert sum(later.values()) / 5 < 18
+
+
+def test_long_answers_first_cut_the_tail() -> None:
+    lengths = [1.0] * 40 + [10.0]
+    evaluation = [Ask(0, "evaluation", None, length) for length in lengths]
+    assert finished(LaterFirst(), evaluation, 5) == {"evaluation": 11}  # the first five find the gate empty
+    assert finished(LaterFirst(long_first=False), evaluation, 5) == {"evaluation": 18}
+
+
 asks = st.lists(
     st.builds(Ask, st.integers(0, 3), st.sampled_from("abcd"), st.none() | st.sampled_from("xyz"), st.floats(0, 9)),
     max_size=40,
