@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import anyio
 
@@ -29,8 +29,7 @@ class Ask:
     """How long the answer is likely to be; 0 where nothing is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupFacts:
+class GroupFacts(NamedTuple):
     """A group with requests waiting. ``rank``, ``expected_tokens`` and ``arrival`` are those of its next request."""
 
     rank: int
