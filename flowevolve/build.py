@@ -13,10 +13,15 @@ from flowevolve.algorithms.gepa import GEPA
 from flowevolve.config import Config, RoleSection
 from flowevolve.errors import InputError
 from flowevolve.llm.accounting import Price
+from flowevolve.llm.admission import Admission, Probe
 from flowevolve.llm.client import Role
+from flowevolve.llm.line import Order
+from flowevolve.llm.metrics_probe import MetricsProbe
 from flowevolve.llm.openai import OpenAITransport
 from flowevolve.llm.types import Transport
+from flowevolve.policies.admission import Fixed, Latency, ServerQueue
 from flowevolve.policies.allocation import Allocation, MedianRate, Pressure
+from flowevolve.policies.ordering import Fifo, LaterFirst
 from flowevolve.policies.racing import Bound, Confidence, Off, Prefix, Racing
 from flowevolve.policies.speculation import Speculation
 from flowevolve.policies.staleness import Full, Guarded, Reflective, StalenessPolicy
@@ -45,6 +50,14 @@ RACING: Registry[Racing] = Registry(
     "flowevolve.policies.racing",
     {"off": Off, "bound": Bound, "confidence": Confidence, "prefix": Prefix},
 )
+ORDERINGS: Registry[Order] = Registry(
+    "ordering", "flowevolve.policies.ordering", {"later_first": LaterFirst, "fifo": Fifo}
+)
+ADMISSIONS: Registry[Admission] = Registry(
+    "admission policy",
+    "flowevolve.policies.admission",
+    {"fixed": Fixed, "server_queue": ServerQueue, "latency": Latency},
+)
 WORLDS: Mapping[str, type[RulesWorld]] = {"rules": RulesWorld}
 
 
@@ -64,6 +77,16 @@ def make_allocation(config: Config) -> Allocation | None:
     if section.settings:
         raise InputError(f"allocation: policy 'fixed' has no settings, but {', '.join(section.settings)} is given")
     return None
+
+
+def make_order(config: Config) -> Order:
+    section = config.scheduler.order
+    return ORDERINGS.make(section.policy, section.settings, "scheduler.order")
+
+
+def make_admission(config: Config) -> Admission:
+    section = config.scheduler.admission
+    return ADMISSIONS.make(section.policy, section.settings, "scheduler.admission")
 
 
 def make_stopping(config: Config) -> list[StoppingPolicy]:
@@ -115,6 +138,16 @@ async def open_roles(config: Config) -> AsyncIterator[dict[str, Role]]:
         await transport.aclose()
 
 
+@asynccontextmanager
+async def open_probe(config: Config, transport: Transport) -> AsyncIterator[Probe]:
+    """What tells the load of the server behind a transport that `open_roles` opened."""
+    if isinstance(transport, SimBackend):
+        yield transport
+    else:
+        async with MetricsProbe(_base_url(config)) as probe:
+            yield probe
+
+
 def make_sim(config: Config) -> tuple[SimBackend, str]:
     """The simulated server inside this process, and the name of its model."""
     if config.sim.profile not in PROFILES:
@@ -133,7 +166,11 @@ def _openai(config: Config) -> tuple[Transport, str]:
     if llm.model is None:
         raise InputError("llm.model: is missing; name the model as the server knows it")
     key = os.environ.get(llm.api_key_env)
-    return OpenAITransport(llm.base_url or "https://api.openai.com/v1", key, max_connections=llm.concurrency), llm.model
+    return OpenAITransport(_base_url(config), key, max_connections=llm.concurrency), llm.model
+
+
+def _base_url(config: Config) -> str:
+    return config.llm.base_url or "https://api.openai.com/v1"
 
 
 def _role(config: Config, role: RoleSection, transport: Transport, model: str) -> Role:

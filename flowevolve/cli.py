@@ -19,7 +19,19 @@ from prometheus_client import start_http_server
 from rich.console import Console
 
 from flowevolve import clock
-from flowevolve.build import ALGORITHMS, STALENESS, TASKS, WORLDS, make_algorithm, make_sim, make_task
+from flowevolve.build import (
+    ADMISSIONS,
+    ALGORITHMS,
+    ALLOCATION,
+    ORDERINGS,
+    RACING,
+    STALENESS,
+    TASKS,
+    WORLDS,
+    make_algorithm,
+    make_sim,
+    make_task,
+)
 from flowevolve.config import Config, load_config, parse_config
 from flowevolve.engine import Engine
 from flowevolve.errors import FlowevolveError, InputError
@@ -147,7 +159,17 @@ def list_command(
     names: dict[Listing, list[str]] = {
         Listing.algorithms: ALGORITHMS.names(),
         Listing.tasks: TASKS.names(),
-        Listing.policies: [f"staleness: {name}" for name in STALENESS.names()],
+        Listing.policies: [
+            f"{section}: {name}"
+            for section, names in (
+                ("staleness", STALENESS.names()),
+                ("racing", RACING.names()),
+                ("allocation", ["fixed", *ALLOCATION.names()]),
+                ("scheduler.order", ORDERINGS.names()),
+                ("scheduler.admission", ADMISSIONS.names()),
+            )
+            for name in names
+        ],
         Listing.profiles: list(PROFILES),
         Listing.worlds: [f"{world} (presets: {', '.join(PRESETS)})" for world in WORLDS],
     }

@@ -1,7 +1,7 @@
 """The configuration of a run: TOML, checked as a whole before anything is spent.
 
-Sections that name something (``[algorithm]``, ``[task]``, ``[staleness]``) hold the name and that thing's own settings,
-which are checked by the thing itself.
+Sections that name something (``[algorithm]``, ``[task]``, ``[staleness]``, ``[scheduler.order]``) hold the name and
+that thing's own settings, which are checked by the thing itself.
 """
 
 from __future__ import annotations
@@ -71,6 +71,23 @@ class AllocationSection(OpenSection):
     policy: str = "fixed"
 
 
+class OrderSection(OpenSection):
+    policy: str = "later_first"
+
+
+class AdmissionSection(OpenSection):
+    policy: str = "fixed"
+    interval_seconds: float = Field(default=2.0, gt=0)
+    """How often the server is looked at; ``fixed`` never looks."""
+
+
+class SchedulerSection(Section):
+    """Which requests go to the server, and how many at a time."""
+
+    order: OrderSection = OrderSection()
+    admission: AdmissionSection = AdmissionSection()
+
+
 class StageSection(Section):
     workers: int | None = Field(default=None, gt=0)
     min_workers: int | None = Field(default=None, gt=0)
@@ -116,7 +133,7 @@ class LLMSection(Section):
     patience_seconds: float = Field(default=300.0, ge=0)
     """How long a backend may give no answer at all before the run ends."""
     concurrency: int = Field(default=64, gt=0)
-    """Requests in flight at most, over all stages."""
+    """Requests in flight at most, over all stages; ``scheduler.admission`` may allow fewer."""
     send_seed: bool = True
     send_priority: bool = False
     """For servers that schedule by priority (vLLM with ``--scheduling-policy priority``)."""
@@ -154,6 +171,7 @@ class Config(Section):
     speculation: SpeculationSection = SpeculationSection()
     racing: RacingSection = RacingSection()
     allocation: AllocationSection = AllocationSection()
+    scheduler: SchedulerSection = SchedulerSection()
     stages: dict[str, StageSection] = Field(default_factory=dict)
     stopping: StoppingSection = StoppingSection()
     budget: Budget

@@ -7,7 +7,7 @@ cancelled, or failed, the run ends at once. Either way every item is accounted f
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from types import TracebackType
@@ -24,6 +24,7 @@ from flowevolve.events import Event, EventLog, Sink
 from flowevolve.executor import Executor, Lockstep, Stream
 from flowevolve.item import Item
 from flowevolve.llm.client import LLMClient
+from flowevolve.llm.types import JSON
 from flowevolve.policies.allocation import Allocation
 from flowevolve.policies.staleness import Full, StalenessPolicy
 from flowevolve.policies.stopping import StoppingPolicy
@@ -113,6 +114,10 @@ class Engine:
     @property
     def stopping(self) -> bool:
         return self._runtime.stop_reason is not None
+
+    def log(self, kind: str, data: Mapping[str, JSON]) -> None:
+        """Write an event of something beside the engine into the run's log."""
+        self._runtime.log(kind, data)
 
     def stop(self, reason: str = "stopped") -> None:
         """Admit nothing more; open flows have ``drain_seconds`` to end."""

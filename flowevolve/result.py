@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from flowevolve.artifact import Artifact
 from flowevolve.engine import RunReport
 from flowevolve.llm.accounting import Totals
+from flowevolve.llm.admission import Observed
 
 SCHEMA = 1
 
@@ -46,6 +47,8 @@ class Result:
     llm: Totals
     mean_in_flight: float
     held_out: HeldOut | None = None
+    server: Observed | None = None
+    """The server's own load, where the admission policy looked at it."""
     extra: Mapping[str, object] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
@@ -82,6 +85,7 @@ class Result:
                 "cost_usd": self.llm.dollars,
                 "mean_in_flight": round(self.mean_in_flight, 3),
             },
+            "server": None if self.server is None else asdict(self.server),
             "staleness": asdict(report.staleness),
             "speculation": asdict(report.speculation),
             "racing": asdict(report.racing),

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio
 
 from flowevolve.build import (
+    make_admission,
     make_algorithm,
     make_allocation,
+    make_order,
     make_staleness,
     make_stopping,
     make_task,
+    open_probe,
     open_roles,
     prices,
 )
@@ -25,10 +29,12 @@ from flowevolve.errors import InputError
 from flowevolve.events import Sink
 from flowevolve.held_out import score_held_out
 from flowevolve.llm.accounting import Account
+from flowevolve.llm.admission import Admission, Observed, follow_server
 from flowevolve.llm.client import CallRecord, CallScope, LLMClient, Observer
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
-from flowevolve.llm.types import ChatReply, Message
+from flowevolve.llm.types import ChatReply, Message, Transport
+from flowevolve.policies.admission import Fixed
 from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.pool import Candidate
 from flowevolve.result import Best, HeldOut, Result
@@ -45,6 +51,7 @@ class Watchers:
 
     events: Sequence[Sink] = ()
     calls: Sequence[Observer] = ()
+    """Changes of how many requests may be in flight."""
 
 
 async def run(
@@ -70,7 +77,8 @@ async def run(
     if config.held_out and not task.data.test:
         raise InputError(f"held_out: task {task.name!r} has no test split")
     watchers = watchers or Watchers()
-    async with _clients(config, watchers, out, events) as (client, gate, directory):
+    async with _clients(config, watchers, out, events) as clients:
+        client, directory = clients.llm, clients.directory
         await client.check()
         sections = config.algorithm
         engine = Engine(
@@ -86,8 +94,8 @@ async def run(
             drain_seconds=config.drain_seconds,
             sinks=[*([directory.event] if directory is not None else []), *watchers.events],
         )
-        report = await _run_and_follow(engine, follow)
-        mean_in_flight = gate.stats().mean_in_flight
+        report = await _run_and_follow(engine, [each for each in (follow, clients.admit) if each is not None])
+        mean_in_flight = clients.gate.stats().mean_in_flight
         llm = client.account.totals()
         seed = next((each for each in report.pool.snapshot().candidates() if each.operator == "seed"), None)
         best = algorithm.best()
@@ -105,6 +113,7 @@ async def run(
             report=report,
             llm=llm,
             mean_in_flight=mean_in_flight,
+            server=clients.observed if clients.observed.looks else None,
             held_out=held_out,
         )
         if directory is not None:
@@ -124,16 +133,27 @@ async def check(config: Config, task: Task | None = None) -> Task:
     make_algorithm(config, task).graph()
     make_staleness(config)
     make_allocation(config)
-    async with _clients(config, Watchers(), None, False) as (client, _, _):
-        await client.check()
+    async with _clients(config, Watchers(), None, False) as clients:
+        await clients.llm.check()
     return task
 
 
+@dataclass(frozen=True, slots=True)
+class _Clients:
+    """What a run talks to: its LLM client and what goes with it, and its directory."""
+
+    llm: LLMClient
+    gate: Gate
+    directory: RunDirectory | None
+    admit: Follow | None
+    """The loop that keeps the gate's limit, where there is anything to follow."""
+    observed: Observed
+
+
 @asynccontextmanager
-async def _clients(
-    config: Config, watchers: Watchers, out: Path | None, events: bool
-) -> AsyncIterator[tuple[LLMClient, Gate, RunDirectory | None]]:
-    """The LLM client of a run and its directory, closed in the right order: all calls end before the journal does."""
+async def _clients(config: Config, watchers: Watchers, out: Path | None, events: bool) -> AsyncIterator[_Clients]:
+    """Closed in the right order: all calls end before the journal does."""
+    admission, order = make_admission(config), make_order(config)
     directory = RunDirectory(out, config.model_dump(mode="json"), events=events) if out is not None else None
     observers = [*([directory.journal.call] if directory is not None else []), *watchers.calls]
 
@@ -143,19 +163,47 @@ async def _clients(
 
     try:
         async with open_roles(config) as roles:
-            gate = Gate(config.llm.concurrency)
+            gate = Gate(admission.first(config.llm.concurrency), order)
             retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
-            yield LLMClient(roles, gate, retry, config.seed, observe, Account(prices(config))), gate, directory
+            client = LLMClient(roles, gate, retry, config.seed, observe, Account(prices(config)))
+            observed = Observed()
+            transport = next(iter(roles.values())).transport
+            admit = partial(_admit, config, admission, client, gate, transport, observed)
+            yield _Clients(client, gate, directory, None if isinstance(admission, Fixed) else admit, observed)
     finally:
         if directory is not None:
             directory.close()
 
 
-async def _run_and_follow(engine: Engine, follow: Follow | None) -> RunReport:
-    if follow is None:
+async def _admit(
+    config: Config,
+    admission: Admission,
+    client: LLMClient,
+    gate: Gate,
+    transport: Transport,
+    observed: Observed,
+    engine: Engine,
+) -> None:
+    """Keep the gate's limit in line with what the server can take."""
+    async with open_probe(config, transport) as probe:
+        await follow_server(
+            gate,
+            admission,
+            probe,
+            client.pace,
+            most=config.llm.concurrency,
+            interval_seconds=config.scheduler.admission.interval_seconds,
+            log=engine.log,
+            observed=observed,
+        )
+
+
+async def _run_and_follow(engine: Engine, follows: Sequence[Follow]) -> RunReport:
+    if not follows:
         return await engine.run()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(follow, engine)
+        for follow in follows:
+            tasks.start_soon(follow, engine)
         report = await engine.run()
         tasks.cancel_scope.cancel()
     return report

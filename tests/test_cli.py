@@ -68,6 +68,16 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
     "missing id field": ((*INSTRUCTIONS, "task.data.id_field=nr"), 2, "no field 'nr'"),
     "unknown policy": (("staleness.policy=guard",), 2, "did you mean 'guarded'"),
     "unknown policy setting": (("staleness.policy=guarded", "staleness.max_gaps=3"), 2, "did you mean 'max_gap'"),
+    "unknown ordering": (("scheduler.order.policy=later",), 2, "did you mean 'later_first'"),
+    "unfair ordering": (("scheduler.order.fair_every=0",), 2, "scheduler.order.fair_every"),
+    "unknown admission": (("scheduler.admission.policy=latncy",), 2, "did you mean 'latency'"),
+    "unknown admission setting": (("scheduler.admission.target=1",), 2, "has no such setting"),
+    "bad admission setting": (
+        ("scheduler.admission.policy=server_queue", "scheduler.admission.least=20"),
+        2,
+        "least (20) <= start (16)",
+    ),
+    "bad look": (("scheduler.admission.interval_seconds=0",), 2, "scheduler.admission.interval_seconds"),
     "unknown stage": (("stages.evaluat.workers=3",), 2, "evaluat"),
     "zero workers": (("stages.evaluate.workers=0",), 2, "stages.evaluate.workers"),
     "unknown profile": (("sim.profile=h100",), 2, "unknown profile"),
@@ -156,7 +166,9 @@ def test_check_and_list(config: Path) -> None:
     assert all(stage in graph for stage in ("select", "generate", "propose", "repair", "screen", "evaluate", "update"))
     for what, name in (
         ("tasks", "house_style"),
-        ("policies", "reflective"),
+        ("policies", "staleness: reflective"),
+        ("policies", "scheduler.order: later_first"),
+        ("policies", "scheduler.admission: server_queue"),
         ("profiles", "qwen3"),
         ("worlds", "rules"),
     ):

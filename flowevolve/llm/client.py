@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from math import inf
 from typing import Protocol, runtime_checkable
@@ -20,6 +20,9 @@ import anyio
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.llm.accounting import Account, Totals
 from flowevolve.llm.gate import Gate
+from flowevolve.llm.lengths import LengthEstimates, Work
+from flowevolve.llm.line import Ask
+from flowevolve.llm.pace import Pace
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.types import (
     JSON,
@@ -50,7 +53,7 @@ class Role:
     """For one attempt, from sending the request to the end of the answer."""
     send_seed: bool = True
     send_priority: bool = False
-    """Hand the scope's priority on. Only for servers that schedule by it: others turn the unknown parameter down."""
+    """Send `server_priority`. Only for servers that schedule by it: others turn the unknown parameter down."""
     extra: Mapping[str, JSON] = field(default_factory=dict)
 
 
@@ -112,6 +115,8 @@ class LLMClient:
         account: Account | None = None,
     ) -> None:
         self.account = account if account is not None else Account({})
+        self.pace = Pace()
+        self._lengths = LengthEstimates()
         self._roles = dict(roles)
         self._gate = gate
         self._retry = retry
@@ -144,11 +149,10 @@ class LLMClient:
             temperature=settings.temperature if temperature is None else temperature,
             max_tokens=settings.max_tokens if max_tokens is None else max_tokens,
             seed=call_seed(self._seed, scope) if settings.send_seed else None,
-            priority=scope.priority if settings.send_priority else None,
             extra=settings.extra,
         )
         backend = self._backends[id(settings.transport)]
-        call = _Call(role, scope, request, settings.timeout_seconds, backend, queued=anyio.current_time())
+        call = _Call(role, scope, request, settings, backend, queued=anyio.current_time())
         while True:
             try:
                 reply = await self._attempt(call)
@@ -156,6 +160,7 @@ class LLMClient:
                 wait = self._wait_or_raise(call, error)
             else:
                 backend.answered = anyio.current_time()
+                self._learn(call, backend.answered, reply)
                 self._report(call, backend.answered, reply, None)
                 return reply
             await anyio.sleep(wait)
@@ -197,15 +202,25 @@ class LLMClient:
             raise InputError(f"no LLM role {name!r}; add it to the config, which has {sorted(self._roles)}") from None
 
     async def _attempt(self, call: _Call) -> ChatReply:
-        async with self._gate.slot(call.scope.priority):
+        scope = call.scope
+        ask = Ask(scope.priority, call.work.group, scope.candidate, self._lengths.expect(call.work))
+        async with self._gate.slot(ask) as remaining:
             call.attempts += 1
             call.started = anyio.current_time()
-            return await call.backend.transport.chat(call.request, timeout=call.timeout_seconds)
+            if call.settings.send_priority:
+                call.request = replace(call.request, priority=server_priority(scope.priority, remaining))
+            return await call.backend.transport.chat(call.request, timeout=call.settings.timeout_seconds)
+
+    def _learn(self, call: _Call, finished: float, reply: ChatReply) -> None:
+        self._lengths.note(call.work, reply.usage.completion_tokens)
+        self.pace.answered(finished - call.started, reply.usage.completion_tokens)
 
     def _wait_or_raise(self, call: _Call, error: LLMError) -> float:
         """Seconds to wait before the next attempt; if there is to be none, what the caller should see is raised."""
         now = anyio.current_time()
         silent_seconds = call.note_failure(error, now)
+        if isinstance(error, OverloadedError):
+            self.pace.refused()
         wait = self._retry.decide(
             error,
             call.failures[type(error)],
@@ -247,6 +262,14 @@ class LLMClient:
         )
 
 
+def server_priority(rank: int, remaining: int) -> int:
+    """What a server that schedules by priority is told: rank first, then the requests its group has left, up to 999.
+
+    Lower goes first there, too, so requests that wait in the server keep the gate's order.
+    """
+    return rank * 1000 + min(remaining, 999)
+
+
 def call_seed(run_seed: int, scope: CallScope) -> int:
     """The sampling seed of a call, in 31 bits: the same for the same work, whatever else runs and on every machine."""
     key = f"{run_seed}\x1f{scope.stage}\x1f{scope.item}\x1f{scope.index}".encode("utf-8", "surrogatepass")
@@ -269,13 +292,17 @@ class _Call:
     role: str
     scope: CallScope
     request: ChatRequest
-    timeout_seconds: float
+    settings: Role
     backend: _Backend
     queued: float
     started: float = 0.0
     attempts: int = 0
     first_failure: float | None = None
     failures: Counter[type[LLMError]] = field(default_factory=Counter)
+    work: Work = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.work = Work.of(self.role, self.scope.stage, self.scope.item)
 
     def note_failure(self, error: LLMError, now: float) -> float:
         """Count it; returns for how many seconds the backend has been silent, as far as this call can tell."""

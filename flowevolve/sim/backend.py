@@ -8,14 +8,15 @@ from hashlib import blake2b
 import anyio
 import anyio.lowlevel
 
+from flowevolve.llm.admission import ServerLoad
 from flowevolve.llm.types import ChatReply, ChatRequest, RefusedError, ServerError, UnreachableError, Usage
-from flowevolve.sim.profiles import Profile
+from flowevolve.sim.profiles import BatchingProfile, Profile
 from flowevolve.sim.service import CHARS_PER_TOKEN, Served, Service, count_tokens, make_service, total_text
 from flowevolve.sim.world import World
 
 
 class SimBackend:
-    """Implements `flowevolve.llm.types.Transport`.
+    """Implements `flowevolve.llm.types.Transport` and `flowevolve.llm.admission.Probe`.
 
     What is answered, and at what length, depends on the messages, temperature and seed alone; when depends on the load.
     ``error_rate`` is the probability of a 500, also a function of the request. ``down`` makes every call fail as if the
@@ -60,6 +61,12 @@ class SimBackend:
         if self.down:
             raise UnreachableError("the simulated server is down")
         return (self.model,)
+
+    async def load(self) -> ServerLoad | None:
+        """What a batching server would say of itself; an API says nothing."""
+        if self.down or not isinstance(self._profile, BatchingProfile):
+            return None
+        return ServerLoad(self.service.stats.running, self.service.stats.waiting)
 
     async def aclose(self) -> None:
         """Nothing to close."""

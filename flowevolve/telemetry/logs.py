@@ -16,6 +16,8 @@ _LEVELS: Mapping[str, int] = {
     "rollout.failed": logging.WARNING,
     "reply.unparsable": logging.INFO,
     "repair.unparsable": logging.INFO,
+    "admission.changed": logging.INFO,
+    "allocation.changed": logging.INFO,
     "run.start": logging.INFO,
     "run.stopping": logging.INFO,
     "run.stop": logging.INFO,

@@ -1,4 +1,6 @@
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 
 import anyio
 import pytest
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.llm.accounting import Account, Price
-from flowevolve.llm.client import CallRecord, CallScope, LLMClient, Role, call_seed
+from flowevolve.llm.client import CallRecord, CallScope, LLMClient, Role, call_seed, server_priority
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.types import (
@@ -23,6 +25,7 @@ from flowevolve.llm.types import (
     UnreachableError,
     Usage,
 )
+from flowevolve.policies.ordering import LaterFirst
 
 pytestmark = pytest.mark.anyio
 
@@ -33,6 +36,10 @@ STEADY = RetryPolicy(base_seconds=1, max_seconds=8, jitter=0, server_error_attem
 @pytest.fixture
 def anyio_backend(jumping_clock):
     return ("asyncio", jumping_clock)
+
+
+def say(text):
+    return [Message("user", text)]
 
 
 class Scripted:
@@ -72,9 +79,9 @@ class Scripted:
 class Rig:
     """A client over scripted transports, one role each, and what its observer saw."""
 
-    def __init__(self, *transports, limit=10, retry=STEADY, seed=7, prices=None, **role) -> None:
+    def __init__(self, *transports, limit=10, retry=STEADY, seed=7, prices=None, order=None, **role) -> None:
         self.records: list[CallRecord] = []
-        self.gate = Gate(limit)
+        self.gate = Gate(limit, order)
         self.roles = {f"r{n}": Role(transport, "m", **role) for n, transport in enumerate(transports)}
         self.client = LLMClient(self.roles, self.gate, retry, seed, self.records.append, Account(prices or {}))
 
@@ -102,7 +109,7 @@ async def test_a_call_is_built_from_role_and_scope_accounted_and_reported() -> N
     assert reply.text == "fine"
     [request] = transport.requests
     assert (request.model, request.messages, request.temperature, request.max_tokens) == ("m", tuple(ASK), 0.5, 99)
-    assert (request.priority, request.extra) == (4, {"top_k": 3})
+    assert (request.priority, request.extra) == (4001, {"top_k": 3})  # rank 4, the only one of its group
     [record] = rig.records
     assert (record.role, record.scope.candidate, record.request, record.reply) == ("r0", "c1", request, reply)
     assert (record.error, record.attempts, record.queued, record.started, record.finished) == (None, 1, 1, 1, 3)
@@ -124,6 +131,48 @@ async def test_what_a_server_may_not_understand_is_left_out() -> None:
     transport = Scripted()
     await Rig(transport, send_seed=False).ask(priority=5)
     assert (transport.requests[0].seed, transport.requests[0].priority) == (None, None)
+
+
+async def test_a_server_that_schedules_is_told_rank_and_what_is_left_of_the_group() -> None:
+    transport = Scripted(takes=1)
+    rig = Rig(transport, limit=1, send_priority=True)
+    async with anyio.create_task_group() as tasks:
+        for index in range(3):
+            tasks.start_soon(partial(rig.ask, index=index, priority=2, item="7/example"))
+    assert [request.priority for request in transport.requests] == [2001, 2002, 2001]
+    assert server_priority(2, 5000) < server_priority(3, 1)
+
+
+async def test_examples_that_took_long_before_go_first() -> None:
+    class Lengths(Scripted):
+        async def chat(self, request, *, timeout):
+            reply = await super().chat(request, timeout=timeout)
+            return replace(reply, usage=Usage(1, int(request.messages[0].content)))
+
+    transport = Lengths(takes=1)
+    rig = Rig(transport, limit=1, order=LaterFirst())
+
+    async def evaluate(item) -> list[str]:
+        already = len(transport.requests)
+        async with anyio.create_task_group() as tasks:
+            for tokens in ("10", "500", "90"):
+                scope = CallScope("evaluate", f"{item}/{tokens}", None, 0, 0)
+                tasks.start_soon(partial(rig.client.chat, "r0", say(tokens), scope=scope))
+        return [request.messages[0].content for request in transport.requests[already:]]
+
+    assert await evaluate(1) == ["10", "500", "90"]
+    assert (await evaluate(2))[1:] == ["500", "90"]  # the first finds the gate empty
+    observed = rig.client.pace.look()
+    assert (observed.answered, observed.refused, observed.latency_seconds) == (6, 0, 1)
+    assert observed.seconds_per_token == pytest.approx(6 / 1200)
+    assert rig.client.pace.look().seconds_per_token is None
+
+
+async def test_refusals_for_want_of_capacity_are_counted() -> None:
+    rig = Rig(Scripted(OverloadedError("429"), ServerError("500"), OverloadedError("429"), "fine"))
+    await rig.ask()
+    assert rig.client.pace.look().refused == 2
+    assert rig.client.pace.look().refused == 0
 
 
 async def test_seeds_follow_the_work_and_not_the_order() -> None:

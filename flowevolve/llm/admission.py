@@ -1,0 +1,148 @@
+"""Admission: how many requests may be in flight, following what the server can take.
+
+A control loop looks at the server every few seconds (it can only be asked, it tells nothing by itself), hands the facts
+to a policy and sets the gate's limit to its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import anyio
+
+from flowevolve.llm.gate import Gate
+from flowevolve.llm.pace import Pace
+from flowevolve.llm.types import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLoad:
+    """What a server says of itself: requests it works on, and requests in its own queue; whoever sent them."""
+
+    running: int
+    waiting: int
+
+
+class Probe(Protocol):
+    """Asks a server for its load."""
+
+    async def load(self) -> ServerLoad | None:
+        """None if it can't be had now; never an exception."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The facts at one look. What was observed is over the calls that ended since the last look."""
+
+    now: float
+    limit: int
+    most: int
+    """The highest limit allowed."""
+    in_flight: int
+    waiting: int
+    """At the gate."""
+    server: ServerLoad | None = None
+    answered: int = 0
+    refused: int = 0
+    """Attempts turned away because the server has too much to do."""
+    latency_seconds: float | None = None
+    """Time in flight of a call with an answer of the usual length; None if no call was answered."""
+    wait_seconds: float | None = None
+    """The part of it that does not depend on the answer's length."""
+    seconds_per_token: float | None = None
+    """Time in flight over output tokens."""
+
+    @property
+    def used_up(self) -> bool:
+        """Whether more would be sent if the limit were higher."""
+        return self.waiting > 0 and self.in_flight >= self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A limit and why."""
+
+    limit: int
+    reason: str
+
+
+class Admission(Protocol):
+    """How many requests may be in flight. Told all it goes by; it may remember earlier looks, of one run."""
+
+    def first(self, most: int) -> int:
+        """The limit to begin with."""
+        ...
+
+    def decide(self, load: Load) -> Verdict:
+        """The limit from now on; it is held between 1 and ``load.most``."""
+        ...
+
+
+@dataclass(slots=True)
+class Observed:
+    """What the looks at a server saw, on average over the looks that it answered."""
+
+    looks: int = 0
+    mean_running: float = 0.0
+    mean_waiting: float = 0.0
+
+    def add(self, load: ServerLoad) -> None:
+        self.looks += 1
+        self.mean_running += (load.running - self.mean_running) / self.looks
+        self.mean_waiting += (load.waiting - self.mean_waiting) / self.looks
+
+
+Log = Callable[[str, Mapping[str, JSON]], None]
+
+
+async def follow_server(
+    gate: Gate,
+    policy: Admission,
+    probe: Probe,
+    pace: Pace,
+    *,
+    most: int,
+    interval_seconds: float,
+    log: Log,
+    observed: Observed | None = None,
+) -> None:
+    """Look every ``interval_seconds``, for ever, and log each change of the limit as ``admission.changed``."""
+    while True:
+        await anyio.sleep(interval_seconds)
+        server = await probe.load()
+        if server is not None and observed is not None:
+            observed.add(server)
+        stats, seen = gate.stats(), pace.look()
+        load = Load(
+            anyio.current_time(),
+            stats.limit,
+            most,
+            stats.in_flight,
+            stats.waiting,
+            server,
+            seen.answered,
+            seen.refused,
+            seen.latency_seconds,
+            seen.wait_seconds,
+            seen.seconds_per_token,
+        )
+        verdict = policy.decide(load)
+        limit = max(1, min(verdict.limit, most))
+        if limit != stats.limit:
+            gate.limit = limit
+            log("admission.changed", _change(load, limit, verdict.reason))
+
+
+def _change(load: Load, limit: int, reason: str) -> dict[str, JSON]:
+    return {
+        "limit": limit,
+        "before": load.limit,
+        "reason": reason,
+        "in_flight": load.in_flight,
+        "waiting": load.waiting,
+        "server_running": None if load.server is None else load.server.running,
+        "server_waiting": None if load.server is None else load.server.waiting,
+    }

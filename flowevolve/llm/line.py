@@ -1,0 +1,265 @@
+"""The line of those who wait at the gate, and the policy that says who goes next.
+
+Requests wait in groups (one item at one stage): a policy ranks the groups and the requests inside a group. Keys are
+compared again only where something changed, so joining, taking and leaving cost O(log n).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple, Protocol
+
+import anyio
+
+Key = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a request is for, as far as its turn depends on it."""
+
+    rank: int = 0
+    """Lower goes first."""
+    group: str = ""
+    """Requests of one group belong together: one item at one stage."""
+    candidate: str | None = None
+    expected_tokens: float = 0.0
+    """How long the answer is likely to be; 0 where nothing is known."""
+
+
+class GroupFacts(NamedTuple):
+    """A group with requests waiting. ``rank``, ``expected_tokens`` and ``arrival`` are those of its next request."""
+
+    rank: int
+    remaining: int
+    """Its requests that wait or are in flight."""
+    affine: bool
+    """Whether the request admitted last was for the same candidate, so that the server has its prompt cached."""
+    expected_tokens: float
+    arrival: int
+    first_arrival: int
+    """When the group came to be; both count requests."""
+
+
+class Order(Protocol):
+    """Who goes next. Pure; the lowest key wins, and the earlier arrival among equals."""
+
+    @property
+    def fair_every(self) -> int:
+        """Every so many slots one goes to whoever has waited longest, so that nobody starves; 0: never."""
+        ...
+
+    def group_key(self, facts: GroupFacts) -> Key:
+        """A group's place among the groups. ``affine`` may only move it forward."""
+        ...
+
+    def request_key(self, ask: Ask, arrival: int) -> Key:
+        """A request's place in its group."""
+        ...
+
+
+class ByRank:
+    """Strictly by rank, then first come, first served."""
+
+    fair_every = 0
+
+    def group_key(self, facts: GroupFacts) -> Key:
+        return (facts.rank, facts.arrival)
+
+    def request_key(self, ask: Ask, arrival: int) -> Key:
+        return (ask.rank, arrival)
+
+
+class Group:
+    """Requests that belong together. Its candidate is that of the request that made it."""
+
+    __slots__ = ("candidate", "first_arrival", "heap", "in_flight", "name", "waiting")
+
+    def __init__(self, ask: Ask, arrival: int) -> None:
+        self.name = ask.group
+        self.candidate = ask.candidate
+        self.first_arrival = arrival
+        self.heap: list[tuple[Key, int, Waiter]] = []
+        self.waiting = self.in_flight = 0
+
+    @property
+    def remaining(self) -> int:
+        return self.waiting + self.in_flight
+
+    def head(self) -> Waiter:
+        """The next request; there must be one."""
+        while not self.heap[0][2].waits:
+            heappop(self.heap)
+        return self.heap[0][2]
+
+    def tidy(self) -> None:
+        """Let go of those who left from the middle of the heap, once they are most of it."""
+        if len(self.heap) > 2 * self.waiting:
+            self.heap = [entry for entry in self.heap if entry[2].waits]
+            heapify(self.heap)
+
+
+class Waiter:
+    """One who waits to be ``admitted``."""
+
+    __slots__ = ("admitted", "arrival", "ask", "group", "waits")
+
+    def __init__(self, ask: Ask, arrival: int, group: Group) -> None:
+        self.ask = ask
+        self.arrival = arrival
+        self.group = group
+        self.admitted = anyio.Event()
+        self.waits = True
+
+
+class Line:
+    """Those who wait; also counts each group's requests in flight. ``len`` is the number of those who wait."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._groups: dict[str, Group] = {}
+        self._by_arrival: OrderedDict[int, Waiter] = OrderedDict()
+        self._ranking = _Ranking()
+        self._by_candidate: dict[str, _Ranking] = {}
+        self._changed: dict[Group, None] = {}
+        self._last_candidate: str | None = None
+        self._arrivals = self._taken = 0
+
+    def __len__(self) -> int:
+        return len(self._by_arrival)
+
+    def join(self, ask: Ask) -> Waiter:
+        """Wait."""
+        group = self._group(ask)
+        waiter = Waiter(ask, self._arrivals, group)
+        heappush(group.heap, (self._order.request_key(ask, waiter.arrival), waiter.arrival, waiter))
+        group.waiting += 1
+        self._by_arrival[waiter.arrival] = waiter
+        self._changed[group] = None
+        return waiter
+
+    def skip(self, ask: Ask) -> Group:
+        """Go in without waiting."""
+        group = self._group(ask)
+        self._into_flight(group)
+        return group
+
+    def take(self) -> Waiter:
+        """The next one to go in; somebody must be waiting."""
+        self._taken += 1
+        every = self._order.fair_every
+        if every and self._taken % every == 0:
+            waiter = next(iter(self._by_arrival.values()))
+        else:
+            self._rank_changed()
+            waiter = self._first_group().head()
+        self._remove(waiter)
+        self._into_flight(waiter.group)
+        return waiter
+
+    def forget(self, waiter: Waiter) -> None:
+        """It no longer waits."""
+        self._remove(waiter)
+        self._changed[waiter.group] = None
+        self._drop_if_empty(waiter.group)
+
+    def left(self, group: Group) -> None:
+        """One of the group's requests in flight has ended."""
+        group.in_flight -= 1
+        self._changed[group] = None
+        self._drop_if_empty(group)
+
+    def _group(self, ask: Ask) -> Group:
+        self._arrivals += 1
+        group = self._groups.get(ask.group)
+        if group is None:
+            group = self._groups[ask.group] = Group(ask, self._arrivals)
+        return group
+
+    def _into_flight(self, group: Group) -> None:
+        group.in_flight += 1
+        self._changed[group] = None
+        self._last_candidate = group.candidate
+
+    def _remove(self, waiter: Waiter) -> None:
+        waiter.waits = False
+        del self._by_arrival[waiter.arrival]
+        waiter.group.waiting -= 1
+        waiter.group.tidy()
+
+    def _drop_if_empty(self, group: Group) -> None:
+        if group.remaining == 0:
+            del self._groups[group.name]
+            self._unrank(group)
+            del self._changed[group]
+
+    def _first_group(self) -> Group:
+        key, group = self._ranking.first()
+        affine = self._by_candidate.get(self._last_candidate or "")
+        if affine is not None:
+            affine_key, affine_group = affine.first()
+            if affine_key < key:
+                return affine_group
+        return group
+
+    def _rank_changed(self) -> None:
+        for group in self._changed:
+            if group.waiting:
+                self._rank(group)
+            else:
+                self._unrank(group)
+        self._changed.clear()
+
+    def _rank(self, group: Group) -> None:
+        self._ranking.put(group, self._key(group, affine=False))
+        if group.candidate:
+            ranking = self._by_candidate.get(group.candidate)
+            if ranking is None:
+                ranking = self._by_candidate[group.candidate] = _Ranking()
+            ranking.put(group, self._key(group, affine=True))
+
+    def _unrank(self, group: Group) -> None:
+        self._ranking.drop(group)
+        ranking = self._by_candidate.get(group.candidate or "")
+        if ranking is not None:
+            ranking.drop(group)
+            if not len(ranking):
+                del self._by_candidate[group.candidate or ""]
+
+    def _key(self, group: Group, *, affine: bool) -> Key:
+        head = group.head()
+        facts = GroupFacts(
+            head.ask.rank, group.remaining, affine, head.ask.expected_tokens, head.arrival, group.first_arrival
+        )
+        return self._order.group_key(facts)
+
+
+class _Ranking:
+    """Groups by key; a group that was put again counts where it was put last."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[Key, int, int, Group]] = []
+        self._current: dict[Group, int] = {}
+        self._puts = 0
+
+    def __len__(self) -> int:
+        return len(self._current)
+
+    def put(self, group: Group, key: Key) -> None:
+        self._puts += 1
+        self._current[group] = self._puts
+        heappush(self._heap, (key, group.first_arrival, self._puts, group))
+        if len(self._heap) > 2 * len(self._current) + 8:
+            self._heap = [entry for entry in self._heap if self._current.get(entry[3]) == entry[2]]
+            heapify(self._heap)
+
+    def drop(self, group: Group) -> None:
+        self._current.pop(group, None)
+
+    def first(self) -> tuple[Key, Group]:
+        """The group with the lowest key; there must be one."""
+        while self._current.get(self._heap[0][3]) != self._heap[0][2]:
+            heappop(self._heap)
+        return self._heap[0][0], self._heap[0][3]

@@ -1,0 +1,58 @@
+"""Orderings: whose request goes to the server next (`flowevolve.llm.line.Order`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowevolve.errors import InputError
+from flowevolve.llm.line import Ask, GroupFacts, Key
+
+
+@dataclass(frozen=True, slots=True)
+class LaterFirst:
+    """Later stages first; each of the other settings orders what is still equal, in this order.
+
+    ``nearly_finished``: the group with the fewest requests left, so that evaluations end one after another instead of
+    all at once. ``affinity``: a group of the candidate served last, whose prompt the server has cached.
+    ``long_first``: the longest expected answer, so that no long one is left for the end.
+
+    Raises:
+        InputError: if ``fair_every`` is below 1.
+    """
+
+    nearly_finished: bool = True
+    long_first: bool = True
+    affinity: bool = True
+    fair_every: int = 8
+    """Every so many slots one goes to whoever has waited longest."""
+
+    def __post_init__(self) -> None:
+        if self.fair_every < 1:
+            raise InputError(f"scheduler.order.fair_every: must be at least 1, is {self.fair_every}")
+
+    def group_key(self, facts: GroupFacts) -> Key:
+        return (
+            facts.rank,
+            facts.remaining if self.nearly_finished else 0,
+            not facts.affine if self.affinity else 0,
+            -facts.expected_tokens if self.long_first else 0.0,
+            facts.first_arrival,
+        )
+
+    def request_key(self, ask: Ask, arrival: int) -> Key:
+        return (ask.rank, -ask.expected_tokens if self.long_first else 0.0, arrival)
+
+
+@dataclass(frozen=True, slots=True)
+class Fifo:
+    """First come, first served, whatever it is for."""
+
+    @property
+    def fair_every(self) -> int:
+        return 1
+
+    def group_key(self, facts: GroupFacts) -> Key:
+        return (facts.arrival,)
+
+    def request_key(self, ask: Ask, arrival: int) -> Key:
+        return (arrival,)

@@ -1,0 +1,93 @@
+import anyio
+import pytest
+
+from flowevolve.llm.admission import Load, ServerLoad, Verdict, follow_server
+from flowevolve.llm.gate import Gate
+from flowevolve.llm.line import Ask
+from flowevolve.llm.pace import Pace
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(jumping_clock):
+    return ("asyncio", jumping_clock)
+
+
+class Scripted:
+    """A policy that answers what it is told to, and keeps what it saw; for ever the last entry."""
+
+    def __init__(self, *limits: int) -> None:
+        self.limits = list(limits)
+        self.seen: list[Load] = []
+
+    def first(self, most: int) -> int:
+        return most
+
+    def decide(self, load: Load) -> Verdict:
+        self.seen.append(load)
+        return Verdict(self.limits[0] if len(self.limits) == 1 else self.limits.pop(0), "because")
+
+
+class Says:
+    def __init__(self, load: ServerLoad | None) -> None:
+        self.answer = load
+
+    async def load(self) -> ServerLoad | None:
+        return self.answer
+
+
+async def followed(policy, gate, seconds, probe=None, pace=None):
+    events = []
+    with anyio.move_on_after(seconds):
+        await follow_server(
+            gate,
+            policy,
+            probe or Says(None),
+            pace or Pace(),
+            most=50,
+            interval_seconds=2.0,
+            log=lambda kind, data: events.append((anyio.current_time(), kind, data)),
+        )
+    return events
+
+
+async def test_the_limit_follows_the_policy_and_each_change_is_logged_with_its_reason() -> None:
+    gate = Gate(10)
+    events = await followed(Scripted(20, 20, 30), gate, 11, Says(ServerLoad(4, 1)))
+    assert gate.limit == 30
+    assert [(time, kind, data["before"], data["limit"], data["reason"]) for time, kind, data in events] == [
+        (2, "admission.changed", 10, 20, "because"),
+        (6, "admission.changed", 20, 30, "because"),
+    ]
+    assert (events[0][2]["server_running"], events[0][2]["server_waiting"]) == (4, 1)
+
+
+@pytest.mark.parametrize(("asked", "given"), [(0, 1), (-5, 1), (1000, 50)])
+async def test_the_limit_stays_between_one_and_the_most_allowed(asked, given) -> None:
+    gate = Gate(10)
+    await followed(Scripted(asked), gate, 3)
+    assert gate.limit == given
+
+
+async def test_the_policy_is_told_gate_server_and_pace() -> None:
+    gate, pace, policy = Gate(2), Pace(), Scripted(2)
+    pace.answered(8.0, 100)
+    pace.answered(4.0, 50)
+    pace.refused()
+
+    async def hold() -> None:
+        async with gate.slot(Ask()):
+            await anyio.sleep(10)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(5):
+            tasks.start_soon(hold)
+        events = await followed(policy, gate, 5, Says(ServerLoad(7, 3)), pace)
+        tasks.cancel_scope.cancel()
+    assert events == []
+    first, second = policy.seen
+    assert (first.now, first.limit, first.most, first.in_flight, first.waiting, first.used_up) == (2, 2, 50, 2, 3, True)
+    assert (first.server, first.answered, first.refused) == (ServerLoad(7, 3), 2, 1)
+    assert first.seconds_per_token == pytest.approx(0.08)
+    assert (second.answered, second.refused, second.seconds_per_token, second.wait_seconds) == (0, 0, None, None)
