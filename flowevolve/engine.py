@@ -137,7 +137,7 @@ class Engine:
         except BaseExceptionGroup as group:
             raise _first_leaf(group) from group
         self._executor.close()
-        held = self._runtime.live()
+        held = self._runtime.flows.live()
         for stage, item in held:
             self._runtime.log("item.held", {"item": item.id, "stage": stage})
         self._report = self._make_report(len(held))
@@ -188,13 +188,13 @@ class Engine:
         """Open flows while the budget, the bound on open flows and the algorithm allow it."""
         runtime, executor = self._runtime, self._executor
         while runtime.stop_reason is None:
-            if runtime.open_flows >= executor.width:
+            if len(runtime.flows) >= executor.width:
                 await executor.advance()
                 continue
             estimate = self._algorithm.estimate()
             refusal = self._ledger.refusal(estimate)
             if refusal is not None:
-                if not runtime.open_flows:
+                if not runtime.flows:
                     runtime.stop(refusal)
                 else:
                     await executor.advance()
@@ -205,7 +205,7 @@ class Engine:
             await executor.put(stage, ticket)
 
     async def _drain(self) -> None:
-        while self._runtime.open_flows:
+        while self._runtime.flows:
             await self._executor.advance()
 
     async def _watch_time(self) -> None:
@@ -237,7 +237,7 @@ class Engine:
             while not self._runtime.hurry:
                 await self._runtime.changed.wait()
             await anyio.sleep(self._drain_seconds)
-            self._runtime.log("run.drain_ended", {"open_flows": self._runtime.open_flows})
+            self._runtime.log("run.drain_ended", {"open_flows": len(self._runtime.flows)})
             self._scope.cancel()
 
     def _make_report(self, held: int) -> RunReport:

@@ -21,6 +21,7 @@ from flowevolve.context import StageContext, UpdateContext
 from flowevolve.counts import Level, RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
 from flowevolve.errors import EngineError, FlowevolveError
 from flowevolve.events import EventLog
+from flowevolve.flows import Flows
 from flowevolve.item import CarriesCandidate, Gathered, Item, Stale, Ticket
 from flowevolve.llm.client import CallScope, LLMClient
 from flowevolve.llm.types import JSON, ChatReply, LLMError, Message
@@ -53,6 +54,7 @@ class Runtime:
         self.graph: Graph = algorithm.graph()
         self.pool = Pool(algorithm.pools)
         self.ledger = ledger
+        self.flows = Flows(ledger)
         self.seed = seed
         self.changed = Pulse()
         self.stop_reason: str | None = None
@@ -72,9 +74,6 @@ class Runtime:
         self._staleness = staleness
         self._stopping = stopping
         self._target_score = target_score
-        self._flows: dict[int, int] = {}
-        self._next_flow = 0
-        self._live: dict[str, tuple[str, Item[object]]] = {}
         self.items_in_work = 0
         self._fired: list[Trigger] = []
         self._proposals_at_gain = 0
@@ -85,23 +84,11 @@ class Runtime:
 
     # Flows and items
 
-    @property
-    def open_flows(self) -> int:
-        return len(self._flows)
-
-    def live(self) -> list[tuple[str, Item[object]]]:
-        """Items that have not ended, queued, on their way or being worked on, with their stage's name, oldest first."""
-        return list(self._live.values())
-
     def open_flow(self, stage: str, estimate: Cost, trigger: str | None = None) -> Item[Ticket]:
         """Start a flow with a ticket for ``stage``; the caller hands it to an executor."""
-        flow = self._next_flow
-        self._next_flow += 1
-        self._flows[flow] = 1
-        self.ledger.reserve(flow, estimate)
-        self.log("flow.open", {"flow": flow, "stage": stage, "version": self.pool.version, "trigger": trigger})
-        ticket = Item(str(flow), flow, Ticket(trigger), self.pool.version, (), self._events.elapsed())
-        self._live[ticket.id] = (stage, ticket)
+        version = self.pool.version
+        ticket = self.flows.open(stage, Ticket(trigger), estimate, version=version, now=self._events.elapsed())
+        self.log("flow.open", {"flow": ticket.flow, "stage": stage, "version": version, "trigger": trigger})
         return ticket
 
     def take_fired(self) -> Trigger | None:
@@ -116,7 +103,7 @@ class Runtime:
     async def work(self, stage: Stage, items: Sequence[Item[object]], worker: int, send: Send) -> None:
         """Run a stage on items taken together and hand everything it emits to ``send``.
 
-        Cancelled, it leaves the items unsettled: they stay `live`.
+        Cancelled, it leaves the items unsettled: they stay live.
         """
         item = items[0] if stage.gather == 1 else _gathered(items)
         self.items_in_work += len(items)
@@ -173,7 +160,7 @@ class Runtime:
             self._events.elapsed(),
             stale.repairs + repaired,
         )
-        self._enter(target, child)
+        self.flows.enter(target, child)
         self.staleness_counts.repaired += repaired
         if stage.name in self.counts:
             self.counts[stage.name].items_out += 1
@@ -216,15 +203,10 @@ class Runtime:
             )
         stale = Stale(item, stage.repair_to)
         sent = replace(item, id=f"{item.id}.r", payload=stale, created=self._events.elapsed())
-        self._enter(self.graph.repair or "", sent)
+        self.flows.enter(self.graph.repair or "", sent)
         self.log("item.sent", {"item": sent.id, "stage": self.graph.repair, "version": sent.version})
         self.settle(stage.name, item, "consumed", "sent to repair")
         return sent
-
-    def _enter(self, stage: str, item: Item[object]) -> None:
-        """An item of an open flow comes to be."""
-        self._flows[item.flow] += 1
-        self._live[item.id] = (stage, item)
 
     def settle(self, stage: str, item: Item[object], outcome: Outcome, reason: str) -> None:
         """An item's end. The flow ends with its last item."""
@@ -238,11 +220,7 @@ class Runtime:
         if outcome == "discarded":
             self._end_carried(item, reason)
         self.log("item.done", {"item": item.id, "stage": stage, "outcome": outcome, "reason": reason})
-        del self._live[item.id]
-        self._flows[item.flow] -= 1
-        if not self._flows[item.flow]:
-            del self._flows[item.flow]
-            self.ledger.close(item.flow)
+        if self.flows.leave(item):
             self.log("flow.close", {"flow": item.flow})
             self._check_stopping()
         self.changed.fire()

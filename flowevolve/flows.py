@@ -1,0 +1,48 @@
+"""Open flows and the items that live in them."""
+
+from __future__ import annotations
+
+from flowevolve.budget import Cost, Ledger
+from flowevolve.item import Item, Ticket
+
+
+class Flows:
+    """Every flow that has not ended, with its items. The budget of a flow is reserved as long as it is open."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._sizes: dict[int, int] = {}
+        self._live: dict[str, tuple[str, Item[object]]] = {}
+        self._next = 0
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def live(self) -> list[tuple[str, Item[object]]]:
+        """Items that have not ended, queued, on their way or being worked on, with their stage's name, oldest first."""
+        return list(self._live.values())
+
+    def open(self, stage: str, ticket: Ticket, estimate: Cost, *, version: int, now: float) -> Item[Ticket]:
+        """Start a flow with a ticket for ``stage``."""
+        flow = self._next
+        self._next += 1
+        self._sizes[flow] = 0
+        self._ledger.reserve(flow, estimate)
+        item = Item(str(flow), flow, ticket, version, (), now)
+        self.enter(stage, item)
+        return item
+
+    def enter(self, stage: str, item: Item[object]) -> None:
+        """An item of an open flow comes to be."""
+        self._sizes[item.flow] += 1
+        self._live[item.id] = (stage, item)
+
+    def leave(self, item: Item[object]) -> bool:
+        """An item ends; returns whether its flow ended with it."""
+        del self._live[item.id]
+        self._sizes[item.flow] -= 1
+        if self._sizes[item.flow]:
+            return False
+        del self._sizes[item.flow]
+        self._ledger.close(item.flow)
+        return True
