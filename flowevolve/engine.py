@@ -176,7 +176,7 @@ class Engine:
                     yield emission
 
         stage = Stage(name, run, commits=True)
-        ticket = runtime.open_flow(name, Cost())
+        ticket = runtime.open_flow(name, Cost(), phase=True)
         await runtime.work(stage, [ticket], 0, self._executor.put)
         await self._drain()
         if name == "init":

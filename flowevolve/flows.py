@@ -13,6 +13,7 @@ class Flows:
         self._ledger = ledger
         self._sizes: dict[int, int] = {}
         self._live: dict[str, tuple[str, Item[object]]] = {}
+        self._phases: set[int] = set()
         self._next = 0
 
     def __len__(self) -> int:
@@ -22,15 +23,23 @@ class Flows:
         """Items that have not ended, queued, on their way or being worked on, with their stage's name, oldest first."""
         return list(self._live.values())
 
-    def open(self, stage: str, ticket: Ticket, estimate: Cost, *, version: int, now: float) -> Item[Ticket]:
-        """Start a flow with a ticket for ``stage``."""
+    def open(
+        self, stage: str, ticket: Ticket, estimate: Cost, *, version: int, now: float, phase: bool
+    ) -> Item[Ticket]:
+        """Start a flow with a ticket for ``stage``. ``phase``: of init or finish, not of the stream."""
         flow = self._next
         self._next += 1
         self._sizes[flow] = 0
+        if phase:
+            self._phases.add(flow)
         self._ledger.reserve(flow, estimate)
         item = Item(str(flow), flow, ticket, version, (), now)
         self.enter(stage, item)
         return item
+
+    def of_phase(self, item: Item[object]) -> bool:
+        """Whether an item comes from init or finish."""
+        return item.flow in self._phases
 
     def enter(self, stage: str, item: Item[object]) -> None:
         """An item of an open flow comes to be."""

@@ -71,3 +71,9 @@ class CarriesCandidate(Protocol):
 
     @property
     def candidate(self) -> Candidate: ...
+
+
+def carried(item: Item[object]) -> tuple[Candidate, ...]:
+    """The candidates an item is about; none for most payloads."""
+    payload = item.payload.item.payload if isinstance(item.payload, Stale) else item.payload
+    return (payload.candidate,) if isinstance(payload, CarriesCandidate) else ()

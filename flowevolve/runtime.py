@@ -22,12 +22,12 @@ from flowevolve.counts import Level, RacingCounts, SpeculationCounts, StageCount
 from flowevolve.errors import EngineError, FlowevolveError
 from flowevolve.events import EventLog
 from flowevolve.flows import Flows
-from flowevolve.item import CarriesCandidate, Gathered, Item, Stale, Ticket
+from flowevolve.item import Gathered, Item, Stale, Ticket, carried
 from flowevolve.llm.client import CallScope, LLMClient
 from flowevolve.llm.types import JSON, ChatReply, LLMError, Message
 from flowevolve.policies.staleness import Staleness, StalenessPolicy
 from flowevolve.policies.stopping import Progress, StoppingPolicy
-from flowevolve.pool import Add, Candidate, Change, Move, Pool, Status, Update, describe_change
+from flowevolve.pool import Add, Candidate, Change, Move, Pool, Update, describe_change
 from flowevolve.stage import Discard, Emit, Exhausted, Graph, Stage, Trigger
 
 Outcome = Literal["consumed", "discarded"]
@@ -84,10 +84,11 @@ class Runtime:
 
     # Flows and items
 
-    def open_flow(self, stage: str, estimate: Cost, trigger: str | None = None) -> Item[Ticket]:
-        """Start a flow with a ticket for ``stage``; the caller hands it to an executor."""
+    def open_flow(self, stage: str, estimate: Cost, trigger: str | None = None, *, phase: bool = False) -> Item[Ticket]:
+        """Start a flow with a ticket for ``stage``; the caller hands it to an executor. ``phase``: init or finish."""
         version = self.pool.version
-        ticket = self.flows.open(stage, Ticket(trigger), estimate, version=version, now=self._events.elapsed())
+        now = self._events.elapsed()
+        ticket = self.flows.open(stage, Ticket(trigger), estimate, version=version, now=now, phase=phase)
         self.log("flow.open", {"flow": ticket.flow, "stage": stage, "version": version, "trigger": trigger})
         return ticket
 
@@ -184,12 +185,18 @@ class Runtime:
         revoked = self.pool.descends_from_revoked(item.derives)
         if (gap == 0 and not revoked) or stage.name == self.graph.repair or isinstance(item.payload, Ticket):
             return item
-        if stage.commits and self._carried_status(item) == "speculative":
+        if self.flows.of_phase(item):
+            return item  # the algorithm wants all that it asked for here
+        if stage.commits and any(self.pool.status(candidate.id) == "speculative" for candidate in carried(item)):
             return item  # brings the verdict on a candidate that is in the pool already: never too late
         seen = self.staleness_counts
         seen.seen += 1
         seen.max_gap = max(seen.max_gap, gap)
-        repairable = stage.repair_to is not None and self.graph.repair is not None
+        repairable = (
+            stage.repair_to is not None
+            and self.graph.repair is not None
+            and all(candidate.parents for candidate in carried(item))  # else there is no edit to judge
+        )
         decision = self._staleness.decide(Staleness(stage.name, gap, revoked, repairable, item, self.pool))
         if decision == "continue":
             return item
@@ -227,16 +234,12 @@ class Runtime:
 
     def _end_carried(self, item: Item[object], reason: str) -> None:
         """A candidate ends with the item that carried it: rejected, or revoked where it was released already."""
-        candidate = _carried(item)
-        status = self._carried_status(item)
-        if candidate is not None and status == "proposed":
-            self.reject(candidate, item.id, reason)
-        elif candidate is not None and status == "speculative":
-            self.commit([Move(candidate.id, "revoked")], item.id)
-
-    def _carried_status(self, item: Item[object]) -> Status | None:
-        candidate = _carried(item)
-        return None if candidate is None else self.pool.status(candidate.id)
+        for candidate in carried(item):
+            status = self.pool.status(candidate.id)
+            if status == "proposed":
+                self.reject(candidate, item.id, reason)
+            elif status == "speculative":
+                self.commit([Move(candidate.id, "revoked")], item.id)
 
     # Stopping
 
@@ -397,11 +400,6 @@ def _is_accepted(change: Change) -> bool:
 
 def _flow_of(item_id: str) -> int:
     return int(item_id.partition("/")[0].partition(".")[0])
-
-
-def _carried(item: Item[object]) -> Candidate | None:
-    payload = item.payload.item.payload if isinstance(item.payload, Stale) else item.payload
-    return payload.candidate if isinstance(payload, CarriesCandidate) else None
 
 
 def _gathered(items: Sequence[Item[object]]) -> Item[object]:

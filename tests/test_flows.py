@@ -1,0 +1,208 @@
+"""What becomes of flows, their items and their candidates, in small graphs on the virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+
+import anyio
+import pytest
+
+from flowevolve import clock
+from flowevolve.algorithm import Algorithm
+from flowevolve.artifact import Artifact
+from flowevolve.budget import Budget
+from flowevolve.context import StageContext, UpdateContext
+from flowevolve.engine import Engine, Mode, RunReport
+from flowevolve.events import Event
+from flowevolve.item import Item
+from flowevolve.llm.client import LLMClient
+from flowevolve.llm.gate import Gate
+from flowevolve.llm.retry import RetryPolicy
+from flowevolve.policies.staleness import Guarded, Reflective, StalenessPolicy
+from flowevolve.pool import Add, Candidate, Update
+from flowevolve.stage import NO_EMISSIONS, Emit, Exhausted, Graph, Stage, StageFunction, Trigger
+
+Phase = Callable[[StageContext], AsyncGenerator[Emit]]
+
+
+@dataclass(frozen=True)
+class Carrier:
+    candidate: Candidate
+
+
+@dataclass
+class Best:
+    best: Candidate | None = None
+
+    def apply(self, update: Update) -> None:
+        for candidate in update.added():
+            if self.best is None or candidate.mean_score > self.best.mean_score:
+                self.best = candidate
+
+
+async def nothing(context: StageContext) -> AsyncGenerator[Emit]:
+    for emission in NO_EMISSIONS:
+        yield emission
+
+
+async def no_work(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    raise Exhausted
+    yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
+
+
+async def consume(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    for emission in NO_EMISSIONS:
+        yield emission
+
+
+async def add(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    assert isinstance(context, UpdateContext)
+    context.commit([Add(item.expect(Carrier).candidate)])
+    for emission in NO_EMISSIONS:
+        yield emission
+
+
+def propose(context: StageContext, text: str = "text", parents: Sequence[Candidate] = ()) -> Candidate:
+    return context.propose(Artifact({"text": text}), parents=parents, operator="small")
+
+
+def once(run: StageFunction) -> StageFunction:
+    """An entry stage that has work for one flow."""
+
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        if item.flow > 1:
+            raise Exhausted
+        async for emission in run(item, context):
+            yield emission
+
+    return enter
+
+
+class Small(Algorithm):
+    """A graph of functions: ``entry`` and ``update`` at its ends, whatever is given between them."""
+
+    name = "small"
+
+    def __init__(
+        self,
+        entry: StageFunction,
+        *between: Stage,
+        update: StageFunction = add,
+        init: Phase = nothing,
+        finish: Phase = nothing,
+        triggers: tuple[Trigger, ...] = (),
+        repair: str | None = None,
+        pools: Sequence[str] = ("main",),
+    ) -> None:
+        self._stages = (
+            Stage("entry", entry, (*(stage.name for stage in between), "update")),
+            *between,
+            Stage("update", update, commits=True),
+        )
+        self._init, self._finish, self._triggers, self._repair = init, finish, triggers, repair
+        self._archive = Best()
+        self.archives = (self._archive,)
+        self.pools = pools
+
+    def best(self) -> Candidate | None:
+        return self._archive.best
+
+    def graph(self) -> Graph:
+        return Graph(self._stages, "entry", self._repair, self._triggers)
+
+    async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
+        async for emission in self._init(context):
+            yield emission
+
+    async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
+        async for emission in self._finish(context):
+            yield emission
+
+
+@dataclass
+class Ran:
+    report: RunReport
+    events: list[Event] = field(default_factory=list)
+
+    def statuses(self) -> dict[str, str]:
+        """What became of every candidate that was proposed."""
+        names = [str(event.data["candidate"]) for event in self.events if event.kind == "candidate.proposed"]
+        return {name: self.report.pool.status(name) for name in names}
+
+    def count(self, kind: str) -> int:
+        return sum(event.kind == kind for event in self.events)
+
+
+def run_small(
+    algorithm: Algorithm,
+    *,
+    budget: Budget | None = None,
+    mode: Mode = "stream",
+    width: int = 4,
+    staleness: StalenessPolicy | None = None,
+    meanwhile: Callable[[Engine], Coroutine[None, None, None]] | None = None,
+) -> Ran:
+    events: list[Event] = []
+
+    async def go() -> RunReport:
+        engine = Engine(
+            algorithm,
+            llm=LLMClient({}, Gate(1), RetryPolicy(), 0, lambda record: None),
+            budget=budget or Budget(seconds=1000),
+            mode=mode,
+            max_in_flight=width,
+            staleness=staleness,
+            sinks=[events.append],
+        )
+        async with anyio.create_task_group() as tasks:
+            if meanwhile is not None:
+                tasks.start_soon(meanwhile, engine)
+            report = await engine.run()
+            tasks.cancel_scope.cancel()
+        return report
+
+    return Ran(clock.run(go, clock="virtual"), events)
+
+
+def five_plans(to: str) -> Phase:
+    async def init(context: StageContext) -> AsyncGenerator[Emit]:
+        for number in range(5):
+            yield Emit(Carrier(propose(context, str(number))), to=to)
+
+    return init
+
+
+async def measure(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    await anyio.sleep(1)
+    yield Emit(Carrier(item.expect(Carrier).candidate.scored({"x": 0.5})))
+
+
+@pytest.mark.parametrize("phase", ["init", "finish"])
+def test_work_of_a_phase_is_not_judged_for_staleness(phase: str) -> None:
+    evaluate = Stage("evaluate", measure, ("update",), workers=5)
+    init, finish = (five_plans("evaluate"), nothing) if phase == "init" else (nothing, five_plans("evaluate"))
+    ran = run_small(Small(no_work, evaluate, init=init, finish=finish), staleness=Guarded(0))
+    assert ran.report.pool.version == 5
+    assert ran.report.staleness.seen == 0
+
+
+def test_a_candidate_without_parents_is_never_sent_to_repair() -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        if item.flow > 2:
+            raise Exhausted
+        yield Emit(Carrier(propose(context)), to="evaluate")
+
+    repaired: list[str] = []
+
+    async def repair(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        repaired.append(item.id)
+        for emission in NO_EMISSIONS:
+            yield emission
+
+    evaluate = Stage("evaluate", measure, ("update",), repair_to="evaluate")
+    algorithm = Small(enter, evaluate, Stage("repair", repair), repair="repair")
+    ran = run_small(algorithm, staleness=Reflective())
+    assert ran.report.staleness.seen > 0
+    assert repaired == []
+    assert ran.report.pool.version == 2
