@@ -27,7 +27,7 @@ from flowevolve.llm.client import CallScope, LLMClient
 from flowevolve.llm.types import JSON, ChatReply, LLMError, Message
 from flowevolve.policies.staleness import Staleness, StalenessPolicy
 from flowevolve.policies.stopping import Progress, StoppingPolicy
-from flowevolve.pool import Add, Candidate, Change, Move, Pool, Update, describe_change
+from flowevolve.pool import DEFAULT_POOL, Add, Candidate, Change, Move, Pool, Update, describe_change
 from flowevolve.stage import Discard, Emit, Exhausted, Graph, Stage, Trigger
 
 Outcome = Literal["consumed", "discarded"]
@@ -239,7 +239,8 @@ class Runtime:
             if status == "proposed":
                 self.reject(candidate, item.id, reason)
             elif status == "speculative":
-                self.commit([Move(candidate.id, "revoked")], item.id)
+                pool = self.pool.pool_of(candidate.id) or DEFAULT_POOL
+                self.commit([Move(candidate.id, "revoked", pool=pool)], item.id)
 
     # Stopping
 

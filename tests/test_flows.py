@@ -21,7 +21,7 @@ from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.policies.staleness import Guarded, Reflective, StalenessPolicy
 from flowevolve.pool import Add, Candidate, Update
-from flowevolve.stage import NO_EMISSIONS, Emit, Exhausted, Graph, Stage, StageFunction, Trigger
+from flowevolve.stage import NO_EMISSIONS, Discard, Emit, Exhausted, Graph, Stage, StageFunction, Trigger
 
 Phase = Callable[[StageContext], AsyncGenerator[Emit]]
 
@@ -206,3 +206,31 @@ def test_a_candidate_without_parents_is_never_sent_to_repair() -> None:
     assert ran.report.staleness.seen > 0
     assert repaired == []
     assert ran.report.pool.version == 2
+
+
+@dataclass(frozen=True)
+class Release:
+    partial: Candidate
+
+
+def test_a_released_candidate_is_revoked_in_its_own_pool() -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        yield Emit(Carrier(propose(context)))
+
+    async def evaluate(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        yield Emit(Release(item.expect(Carrier).candidate))
+        await anyio.sleep(1)
+        raise Discard("stopped")
+
+    async def update(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        assert isinstance(context, UpdateContext)
+        context.commit([Add(item.expect(Release).partial, "speculative", pool="programs")])
+        for emission in NO_EMISSIONS:
+            yield emission
+
+    algorithm = Small(once(enter), Stage("evaluate", evaluate, ("update",)), update=update, pools=("main", "programs"))
+    ran = run_small(algorithm)
+    assert [change.pool for update in ran.report.pool.updates_between(0) for change in update.changes] == [
+        "programs"
+    ] * 2
+    assert list(ran.statuses().values()) == ["revoked"]
