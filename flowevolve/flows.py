@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from flowevolve.budget import Cost, Ledger
-from flowevolve.item import Item, Ticket
+from flowevolve.item import Item, Ticket, carried
 
 
 class Flows:
@@ -13,6 +15,7 @@ class Flows:
         self._ledger = ledger
         self._sizes: dict[int, int] = {}
         self._live: dict[str, tuple[str, Item[object]]] = {}
+        self._carriers: Counter[str] = Counter()
         self._phases: set[int] = set()
         self._next = 0
 
@@ -41,14 +44,23 @@ class Flows:
         """Whether an item comes from init or finish."""
         return item.flow in self._phases
 
+    def carries(self, candidate_id: str) -> bool:
+        """Whether any live item is about this candidate."""
+        return candidate_id in self._carriers
+
     def enter(self, stage: str, item: Item[object]) -> None:
         """An item of an open flow comes to be."""
         self._sizes[item.flow] += 1
         self._live[item.id] = (stage, item)
+        self._carriers.update(candidate.id for candidate in carried(item))
 
     def leave(self, item: Item[object]) -> bool:
         """An item ends; returns whether its flow ended with it."""
         del self._live[item.id]
+        for candidate in carried(item):
+            self._carriers[candidate.id] -= 1
+            if not self._carriers[candidate.id]:
+                del self._carriers[candidate.id]
         self._sizes[item.flow] -= 1
         if self._sizes[item.flow]:
             return False

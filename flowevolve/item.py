@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
@@ -67,13 +68,23 @@ class Gathered(Generic[P_co]):
 
 @runtime_checkable
 class CarriesCandidate(Protocol):
-    """A payload about one candidate: when its item is discarded, the candidate is rejected with it."""
+    """A payload about one candidate: when the last live item about it is discarded, it is rejected with it."""
 
     @property
     def candidate(self) -> Candidate: ...
 
 
+@runtime_checkable
+class CarriesCandidates(Protocol):
+    """A payload about several candidates (a program and the prompt it was made with)."""
+
+    @property
+    def carried(self) -> Sequence[Candidate]: ...
+
+
 def carried(item: Item[object]) -> tuple[Candidate, ...]:
     """The candidates an item is about; none for most payloads."""
     payload = item.payload.item.payload if isinstance(item.payload, Stale) else item.payload
+    if isinstance(payload, CarriesCandidates):
+        return tuple(payload.carried)
     return (payload.candidate,) if isinstance(payload, CarriesCandidate) else ()

@@ -74,6 +74,7 @@ class Runtime:
         self._staleness = staleness
         self._stopping = stopping
         self._target_score = target_score
+        self._proposed_by: dict[str, list[Candidate]] = {}
         self.items_in_work = 0
         self._fired: list[Trigger] = []
         self._proposals_at_gain = 0
@@ -224,17 +225,21 @@ class Runtime:
             else:
                 counts.discarded += 1
                 counts.reasons[reason] += 1
+        flow_ended = self.flows.leave(item)
+        proposed = self._proposed_by.pop(item.id, [])
         if outcome == "discarded":
-            self._end_carried(item, reason)
+            self._end_candidates([*carried(item), *proposed], item, reason)
         self.log("item.done", {"item": item.id, "stage": stage, "outcome": outcome, "reason": reason})
-        if self.flows.leave(item):
+        if flow_ended:
             self.log("flow.close", {"flow": item.flow})
             self._check_stopping()
         self.changed.fire()
 
-    def _end_carried(self, item: Item[object], reason: str) -> None:
-        """A candidate ends with the item that carried it: rejected, or revoked where it was released already."""
-        for candidate in carried(item):
+    def _end_candidates(self, candidates: Sequence[Candidate], item: Item[object], reason: str) -> None:
+        """Candidates end with the last item about them: rejected, or revoked where they were released already."""
+        for candidate in candidates:
+            if self.flows.carries(candidate.id):
+                continue
             status = self.pool.status(candidate.id)
             if status == "proposed":
                 self.reject(candidate, item.id, reason)
@@ -325,6 +330,7 @@ class Runtime:
 
     def propose(self, candidate: Candidate, item_id: str) -> None:
         self.pool.register(candidate)
+        self._proposed_by.setdefault(item_id, []).append(candidate)
         self.log(
             "candidate.proposed",
             {

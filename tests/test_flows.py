@@ -234,3 +234,66 @@ def test_a_released_candidate_is_revoked_in_its_own_pool() -> None:
         "programs"
     ] * 2
     assert list(ran.statuses().values()) == ["revoked"]
+
+
+def test_a_candidate_in_two_items_outlives_the_first_that_is_discarded() -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        candidate = propose(context)
+        yield Emit(Carrier(candidate))
+        yield Emit(Carrier(candidate))
+
+    async def evaluate(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        if item.id.endswith(".0"):
+            raise Discard("this data set timed out")
+        await anyio.sleep(1)
+        yield Emit(item.payload)
+
+    ran = run_small(Small(once(enter), Stage("evaluate", evaluate, ("update",))))
+    assert list(ran.statuses().values()) == ["confirmed"]
+
+
+def test_a_candidate_ends_with_the_last_item_that_is_about_it() -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        candidate = propose(context)
+        yield Emit(Carrier(candidate))
+        yield Emit(Carrier(candidate))
+
+    async def evaluate(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        raise Discard("no good")
+        yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
+
+    ran = run_small(Small(once(enter), Stage("evaluate", evaluate, ("update",))))
+    assert list(ran.statuses().values()) == ["rejected"]
+
+
+def test_a_proposal_whose_stage_fails_before_sending_it_is_rejected() -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        propose(context)
+        yield Emit(Carrier(propose(context)))
+        raise Discard("the second call failed")
+
+    ran = run_small(Small(once(enter)))
+    assert list(ran.statuses().values()) == ["rejected", "confirmed"]
+    assert [e.data["reason"] for e in ran.events if e.kind == "candidate.rejected"] == ["the second call failed"]
+
+
+@dataclass(frozen=True)
+class Pair:
+    prompt: Candidate
+    program: Candidate
+
+    @property
+    def carried(self) -> tuple[Candidate, ...]:
+        return self.prompt, self.program
+
+
+def test_a_payload_can_be_about_several_candidates() -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        yield Emit(Pair(propose(context, "prompt"), propose(context, "program")))
+
+    async def evaluate(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        raise Discard("bad program")
+        yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
+
+    ran = run_small(Small(once(enter), Stage("evaluate", evaluate, ("update",))))
+    assert list(ran.statuses().values()) == ["rejected", "rejected"]
