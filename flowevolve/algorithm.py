@@ -107,8 +107,8 @@ class Algorithm:
         """The best confirmed candidate so far."""
         raise NotImplementedError(f"{type(self).__name__} needs a best()")
 
-    def estimate(self) -> Cost:
-        """What one flow is expected to spend at least; reserved when it is admitted."""
+    def estimate(self, trigger: str | None = None) -> Cost:
+        """What one flow, ordinary or of this trigger, is expected to spend at least; reserved when it is admitted."""
         return Cost(proposals=1)
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:

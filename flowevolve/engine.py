@@ -22,7 +22,7 @@ from flowevolve.counts import RacingCounts, SpeculationCounts, StageCounts, Stal
 from flowevolve.errors import EngineError, FlowevolveError
 from flowevolve.events import Event, EventLog, Sink
 from flowevolve.executor import Executor, Lockstep, Stream
-from flowevolve.item import Item
+from flowevolve.item import Item, Ticket
 from flowevolve.llm.client import LLMClient
 from flowevolve.policies.allocation import Allocation
 from flowevolve.policies.staleness import Full, StalenessPolicy
@@ -176,7 +176,7 @@ class Engine:
                     yield emission
 
         stage = Stage(name, run, commits=True)
-        ticket = runtime.open_flow(name, Cost(), phase=True)
+        ticket = runtime.open_flow(name, Ticket(), Cost(), phase=True)
         await runtime.work(stage, [ticket], 0, self._executor.put)
         await self._drain()
         if name == "init":
@@ -186,23 +186,36 @@ class Engine:
 
     async def _admit(self) -> None:
         """Open flows while the budget, the bound on open flows and the algorithm allow it."""
-        runtime, executor = self._runtime, self._executor
-        while runtime.stop_reason is None:
+        runtime, executor, admission = self._runtime, self._executor, self._runtime.admission
+        admission.is_open = True
+        while runtime.admitting:
             if len(runtime.flows) >= executor.width:
                 await executor.advance()
-                continue
-            estimate = self._algorithm.estimate()
-            refusal = self._ledger.refusal(estimate)
-            if refusal is not None:
-                if not runtime.flows:
-                    runtime.stop(refusal)
-                else:
-                    await executor.advance()
-                continue
-            trigger = runtime.take_fired()
+            elif admission.ready:
+                await self._admit_one(admission.turn())
+            elif runtime.flows:
+                await executor.advance()
+            elif any(trigger.every_seconds is not None for trigger in runtime.graph.triggers):
+                await runtime.changed.wait()
+            else:
+                runtime.stop("stalled")
+        admission.is_open = False
+
+    async def _admit_one(self, trigger: Trigger | None) -> None:
+        """Open a flow for this trigger, or an ordinary one, if there is budget for it; else wait for some."""
+        runtime = self._runtime
+        estimate = self._algorithm.estimate(None if trigger is None else trigger.name)
+        refusal = self._ledger.refusal(estimate)
+        if refusal is None:
             stage = runtime.graph.entry if trigger is None else trigger.stage
-            ticket = runtime.open_flow(stage, estimate, None if trigger is None else trigger.name)
-            await executor.put(stage, ticket)
+            ticket = runtime.open_flow(stage, runtime.admission.ticket(trigger), estimate)
+            await self._executor.put(stage, ticket)
+        elif runtime.flows:
+            await self._executor.advance()
+        elif trigger is not None:
+            runtime.admission.drop(trigger)
+        else:
+            runtime.stop(refusal)
 
     async def _drain(self) -> None:
         while self._runtime.flows:

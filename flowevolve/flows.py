@@ -17,6 +17,7 @@ class Flows:
         self._live: dict[str, tuple[str, Item[object]]] = {}
         self._carriers: Counter[str] = Counter()
         self._phases: set[int] = set()
+        self._triggered: set[int] = set()
         self._next = 0
 
     def __len__(self) -> int:
@@ -35,6 +36,8 @@ class Flows:
         self._sizes[flow] = 0
         if phase:
             self._phases.add(flow)
+        if ticket.trigger is not None:
+            self._triggered.add(flow)
         self._ledger.reserve(flow, estimate)
         item = Item(str(flow), flow, ticket, version, (), now)
         self.enter(stage, item)
@@ -43,6 +46,10 @@ class Flows:
     def of_phase(self, item: Item[object]) -> bool:
         """Whether an item comes from init or finish."""
         return item.flow in self._phases
+
+    def is_triggered(self, flow: int) -> bool:
+        """Whether a trigger asked for this flow."""
+        return flow in self._triggered
 
     def carries(self, candidate_id: str) -> bool:
         """Whether any live item is about this candidate."""

@@ -46,9 +46,12 @@ class Item(Generic[P_co]):
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """The payload that starts a flow. ``trigger`` names the trigger that fired, if one did."""
+    """The payload that starts a flow. ``trigger`` names the trigger that fired, if one did; ``ordinal`` counts, from 0,
+    the tickets of that trigger, or the ordinary ones.
+    """
 
     trigger: str | None = None
+    ordinal: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Literal
 import anyio
 from anyio.abc import TaskGroup
 
+from flowevolve.admission import Admission
 from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Cost, Ledger
 from flowevolve.concurrency import Pulse
@@ -28,9 +29,11 @@ from flowevolve.llm.types import JSON, ChatReply, LLMError, Message
 from flowevolve.policies.staleness import Staleness, StalenessPolicy
 from flowevolve.policies.stopping import Progress, StoppingPolicy
 from flowevolve.pool import DEFAULT_POOL, Add, Candidate, Change, Move, Pool, Update, describe_change
-from flowevolve.stage import Discard, Emit, Exhausted, Graph, Stage, Trigger
+from flowevolve.stage import Discard, Emit, Exhausted, Graph, NotYet, Stage, Trigger
 
 Outcome = Literal["consumed", "discarded"]
+OUT_OF_WORK = "exhausted"
+NOTHING_TO_DO: tuple[Outcome, str] = ("consumed", "nothing to do yet")
 Send = Callable[[str, Item[object]], Awaitable[None]]
 """Hands an item to the stage of this name, waiting where its queue is full."""
 
@@ -55,6 +58,7 @@ class Runtime:
         self.pool = Pool(algorithm.pools)
         self.ledger = ledger
         self.flows = Flows(ledger)
+        self.admission = Admission()
         self.seed = seed
         self.changed = Pulse()
         self.stop_reason: str | None = None
@@ -76,7 +80,6 @@ class Runtime:
         self._target_score = target_score
         self._proposed_by: dict[str, list[Candidate]] = {}
         self.items_in_work = 0
-        self._fired: list[Trigger] = []
         self._proposals_at_gain = 0
 
     @property
@@ -85,22 +88,26 @@ class Runtime:
 
     # Flows and items
 
-    def open_flow(self, stage: str, estimate: Cost, trigger: str | None = None, *, phase: bool = False) -> Item[Ticket]:
+    def open_flow(self, stage: str, ticket: Ticket, estimate: Cost, *, phase: bool = False) -> Item[Ticket]:
         """Start a flow with a ticket for ``stage``; the caller hands it to an executor. ``phase``: init or finish."""
-        version = self.pool.version
-        now = self._events.elapsed()
-        ticket = self.flows.open(stage, Ticket(trigger), estimate, version=version, now=now, phase=phase)
-        self.log("flow.open", {"flow": ticket.flow, "stage": stage, "version": version, "trigger": trigger})
-        return ticket
+        version, now = self.pool.version, self._events.elapsed()
+        item = self.flows.open(stage, ticket, estimate, version=version, now=now, phase=phase)
+        self.log("flow.open", {"flow": item.flow, "stage": stage, "version": version, "trigger": ticket.trigger})
+        return item
 
-    def take_fired(self) -> Trigger | None:
-        """The trigger that fired longest ago and has no flow yet."""
-        return self._fired.pop(0) if self._fired else None
+    @property
+    def admitting(self) -> bool:
+        """Whether flows may be opened; an algorithm out of work still gets those that its open flows set off."""
+        if self.stop_reason == OUT_OF_WORK:
+            return not self.hurry and (self.admission.ready or bool(self.flows))
+        return self.stop_reason is None
 
-    def fire(self, trigger: Trigger) -> None:
-        self._fired.append(trigger)
-        self.log("trigger.fired", {"trigger": trigger.name, "version": self.pool.version})
-        self.changed.fire()
+    def fire(self, trigger: Trigger, flow: int | None = None) -> None:
+        """A trigger goes off, by a commit of this flow or by time."""
+        ordinary = flow is not None and not self.flows.is_triggered(flow)
+        if self.admission.fire(trigger, by_ordinary_flow=ordinary):
+            self.log("trigger.fired", {"trigger": trigger.name, "version": self.pool.version})
+            self.changed.fire()
 
     async def work(self, stage: Stage, items: Sequence[Item[object]], worker: int, send: Send) -> None:
         """Run a stage on items taken together and hand everything it emits to ``send``.
@@ -123,6 +130,7 @@ class Runtime:
         self, stage: Stage, item: Item[object], context: StageContext, send: Send
     ) -> tuple[Outcome, str]:
         emitted = 0
+        changes = self.admission.changes
         try:
             async with aclosing(stage.run(item, context)) as emissions:
                 async for emit in emissions:
@@ -131,7 +139,10 @@ class Runtime:
         except Discard as discard:
             return "discarded", discard.reason
         except Exhausted:
-            self.stop("exhausted")
+            self.admission.out_of_work = True
+            self.stop(OUT_OF_WORK)
+        except NotYet:
+            return self._not_yet(stage, item, changes)
         except LLMError as error:
             return "discarded", f"llm: {error}"
         except EngineError:
@@ -140,6 +151,14 @@ class Runtime:
             self.fail(error)
             return "discarded", f"failed: {error}"
         return "consumed", ""
+
+    def _not_yet(self, stage: Stage, item: Item[object], changes: int) -> tuple[Outcome, str]:
+        ticket = item.payload
+        if not isinstance(ticket, Ticket):
+            raise EngineError(f"stage {stage.name!r} raised NotYet for an item that is under way; raise Discard")
+        if ticket.trigger is None:
+            self.admission.hold(changes)
+        return NOTHING_TO_DO
 
     def context(self, stage: Stage, item_id: str, worker: int, tasks: TaskGroup) -> StageContext:
         # In steps of two, so that a stage's less urgent calls have a place between it and the stage before.
@@ -232,6 +251,8 @@ class Runtime:
         self.log("item.done", {"item": item.id, "stage": stage, "outcome": outcome, "reason": reason})
         if flow_ended:
             self.log("flow.close", {"flow": item.flow})
+            if (outcome, reason) != NOTHING_TO_DO:
+                self.admission.change()
             self._check_stopping()
         self.changed.fire()
 
@@ -374,7 +395,8 @@ class Runtime:
         )
         for trigger in self.graph.triggers:
             if trigger.fires(update, improved):
-                self.fire(trigger)
+                self.fire(trigger, _flow_of(item_id))
+        self.admission.change()
         self._check_stopping()
         return update
 

@@ -48,6 +48,10 @@ class Exhausted(Exception):  # noqa: N818 - an outcome, not an error
     """Raised in the entry stage: the algorithm has no more work to start."""
 
 
+class NotYet(Exception):  # noqa: N818 - an outcome, not an error
+    """Raised in the entry stage: nothing to start now, but there may be after a commit or the end of another flow."""
+
+
 class StageFunction(Protocol):
     """What a stage runs. The payload of a gathering stage's item is `flowevolve.item.Gathered`."""
 

@@ -74,7 +74,7 @@ class Toy(Algorithm):
     def best(self) -> Candidate | None:
         return self.archive.best
 
-    def estimate(self) -> Cost:
+    def estimate(self, trigger: str | None = None) -> Cost:
         return Cost(rollouts=self._cost)
 
     def graph(self) -> Graph:

@@ -11,17 +11,19 @@ import pytest
 from flowevolve import clock
 from flowevolve.algorithm import Algorithm
 from flowevolve.artifact import Artifact
-from flowevolve.budget import Budget
+from flowevolve.budget import Budget, Cost
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.engine import Engine, Mode, RunReport
+from flowevolve.errors import EngineError
 from flowevolve.events import Event
-from flowevolve.item import Item
+from flowevolve.item import Item, Ticket
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.policies.staleness import Guarded, Reflective, StalenessPolicy
-from flowevolve.pool import Add, Candidate, Update
-from flowevolve.stage import NO_EMISSIONS, Discard, Emit, Exhausted, Graph, Stage, StageFunction, Trigger
+from flowevolve.policies.triggers import EveryCommits, EverySeconds
+from flowevolve.pool import Add, Candidate, Note, Update
+from flowevolve.stage import NO_EMISSIONS, Discard, Emit, Exhausted, Graph, NotYet, Stage, StageFunction, Trigger
 
 Phase = Callable[[StageContext], AsyncGenerator[Emit]]
 
@@ -155,9 +157,10 @@ def run_small(
             staleness=staleness,
             sinks=[events.append],
         )
+        if meanwhile is None:
+            return await engine.run()
         async with anyio.create_task_group() as tasks:
-            if meanwhile is not None:
-                tasks.start_soon(meanwhile, engine)
+            tasks.start_soon(meanwhile, engine)
             report = await engine.run()
             tasks.cancel_scope.cancel()
         return report
@@ -297,3 +300,158 @@ def test_a_payload_can_be_about_several_candidates() -> None:
 
     ran = run_small(Small(once(enter), Stage("evaluate", evaluate, ("update",))))
     assert list(ran.statuses().values()) == ["rejected", "rejected"]
+
+
+async def commit(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    assert isinstance(context, UpdateContext)
+    context.commit([Note("n", {})])
+    for emission in NO_EMISSIONS:
+        yield emission
+
+
+def entry(flows: int, ran: list[str], seconds: float = 1.0) -> StageFunction:
+    """So many flows that take some time; their tickets' numbers are kept."""
+
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        ordinal = item.expect(Ticket).ordinal
+        if ordinal >= flows:
+            raise Exhausted
+        ran.append(f"entry{ordinal}")
+        await anyio.sleep(seconds)
+        yield Emit(None, to="update")
+
+    return enter
+
+
+def extra(ran: list[str], commits: int = 0, seconds: float = 0.0) -> Stage:
+    """The stage of a trigger; its tickets' numbers are kept."""
+
+    async def run(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        ran.append(f"extra{item.expect(Ticket).ordinal}")
+        await anyio.sleep(seconds)
+        for number in range(commits):
+            yield Emit(number, to="update")
+
+    return Stage("extra", run, ("update",))
+
+
+def test_what_init_sets_off_does_not_count() -> None:
+    async def init(context: StageContext) -> AsyncGenerator[Emit]:
+        for number in range(6):
+            yield Emit(number, to="update")
+
+    ran: list[str] = []
+    trigger = EveryCommits("every", "extra", 3)
+    result = run_small(Small(entry(2, ran), extra(ran), update=commit, init=init, triggers=(trigger,)))
+    assert ran == ["entry0", "entry1"]
+    assert result.count("trigger.fired") == 0
+
+
+def test_a_trigger_that_fires_all_the_time_takes_turns_with_ordinary_flows() -> None:
+    ran: list[str] = []
+    algorithm = Small(
+        entry(4, ran), extra(ran, commits=3), update=commit, triggers=(EveryCommits("every", "extra", 1),)
+    )
+    run_small(algorithm, width=1)
+    assert ran == ["entry0", "extra0", "entry1", "extra1", "entry2", "extra2", "entry3", "extra3", "extra4"]
+
+
+def test_a_timer_faster_than_its_flow_has_one_flow_waiting() -> None:
+    ran: list[str] = []
+    algorithm = Small(
+        entry(3, ran), extra(ran, seconds=50.0), update=commit, triggers=(EverySeconds("timer", "extra", 1.0),)
+    )
+    result = run_small(algorithm, width=1, budget=Budget(seconds=500))
+    assert ran == ["entry0", "extra0", "entry1", "extra1", "entry2", "extra2", "extra3"]
+    assert result.report.stop_reason == "exhausted"
+
+
+@pytest.mark.parametrize(("mode", "width"), [("sync", 1), ("stream", 8)])
+def test_what_the_last_flows_set_off_is_still_run(mode: Mode, width: int) -> None:
+    ran: list[str] = []
+    algorithm = Small(
+        entry(6, ran), extra(ran, commits=3), update=commit, triggers=(EveryCommits("every", "extra", 6),)
+    )
+    result = run_small(algorithm, mode=mode, width=width)
+    assert ran.count("extra0") == 1
+    assert result.report.stop_reason == "exhausted"
+    assert result.count("trigger.fired") == sum(name.startswith("extra") for name in ran)
+
+
+def test_no_triggered_flow_is_opened_once_somebody_asked_to_stop() -> None:
+    ran: list[str] = []
+
+    async def stop(engine: Engine) -> None:
+        await anyio.sleep(0.5)
+        engine.stop()
+
+    algorithm = Small(entry(9, ran), extra(ran), update=commit, triggers=(EveryCommits("every", "extra", 1),))
+    run_small(algorithm, width=1, meanwhile=stop)
+    assert ran == ["entry0"]
+
+
+def test_an_entry_stage_with_nothing_to_do_waits_for_a_commit_or_the_end_of_a_flow() -> None:
+    asked: list[float] = []
+
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        asked.append(anyio.current_time())
+        if len(asked) > 20:
+            raise Exhausted
+        if item.flow > 1 and context.pool.version == 0:
+            raise NotYet
+        yield Emit(None)
+
+    async def work(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        await anyio.sleep(10)
+        yield Emit(None)
+
+    result = run_small(Small(enter, Stage("work", work, ("update",)), update=commit))
+    assert len([time for time in asked if time < 10]) <= 4
+    assert result.report.stop_reason == "exhausted"
+    assert result.report.stages["entry"].counts.discarded == 0
+
+
+@pytest.mark.parametrize("mode", ["sync", "stream"])
+def test_a_run_in_which_nothing_can_change_has_stalled(mode: Mode) -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        raise NotYet
+        yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
+
+    ran = run_small(Small(enter), mode=mode)
+    assert ran.report.stop_reason == "stalled"
+    assert ran.report.wall_seconds == 0
+
+
+@pytest.mark.parametrize("mode", ["sync", "stream"])
+def test_a_timer_wakes_a_run_that_has_nothing_to_do(mode: Mode) -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        if context.pool.version < 2:
+            raise NotYet
+        raise Exhausted
+        yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
+
+    ran: list[str] = []
+    timer = EverySeconds("timer", "extra", 5.0)
+    result = run_small(Small(enter, extra(ran, commits=1), update=commit, triggers=(timer,)), mode=mode)
+    assert ran == ["extra0", "extra1"]
+    assert result.report.wall_seconds == pytest.approx(10)
+
+
+def test_only_a_flow_that_was_not_begun_can_be_too_early() -> None:
+    async def update(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        raise NotYet
+        yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
+
+    with pytest.raises(EngineError, match="NotYet"):
+        run_small(Small(entry(1, []), update=update))
+
+
+def test_a_triggered_flow_has_an_estimate_of_its_own() -> None:
+    class Dear(Small):
+        def estimate(self, trigger: str | None = None) -> Cost:
+            return Cost(rollouts=1 if trigger is None else 1000)
+
+    ran: list[str] = []
+    algorithm = Dear(entry(3, ran), extra(ran), update=commit, triggers=(EveryCommits("every", "extra", 1),))
+    run_small(algorithm, width=1, budget=Budget(rollouts=10))
+    assert ran == ["entry0", "entry1", "entry2"]

@@ -16,7 +16,7 @@ LAYERS: list[set[str]] = [
     {"sim"},
     {"context", "stage", "policies"},
     {"algorithm", "archives"},
-    {"flows", "runtime", "stages", "crew"},
+    {"admission", "flows", "runtime", "stages", "crew"},
     {"executor"},
     {"algorithms", "engine"},
     {"result", "store", "held_out"},
