@@ -32,7 +32,7 @@ class Executor(Protocol):
     width: int
 
     def start(self, tasks: TaskGroup) -> None:
-        """Begin; long-lived tasks go into this group."""
+        """Begin, with nothing waiting; long-lived tasks go into this group. If they are cancelled, it can begin anew."""
         ...
 
     async def put(self, stage: str, item: Item[object]) -> None:
@@ -72,6 +72,8 @@ class Stream:
     def start(self, tasks: TaskGroup) -> None:
         self._tasks = tasks
         for stage in self._runtime.graph.stages:
+            self._queues[stage.name].drain()
+            self._crews[stage.name].disband()
             self._hire(stage)
 
     async def put(self, stage: str, item: Item[object]) -> None:
@@ -177,7 +179,8 @@ class Lockstep:
         self._waiting: dict[str, list[Item[object]]] = {stage.name: [] for stage in runtime.graph.stages}
 
     def start(self, tasks: TaskGroup) -> None:
-        pass
+        for waiting in self._waiting.values():
+            waiting.clear()
 
     async def put(self, stage: str, item: Item[object]) -> None:
         self._waiting[stage].append(item)

@@ -23,9 +23,15 @@ class Flows:
     def __len__(self) -> int:
         return len(self._sizes)
 
-    def live(self) -> list[tuple[str, Item[object]]]:
-        """Items that have not ended, queued, on their way or being worked on, with their stage's name, oldest first."""
-        return list(self._live.values())
+    def abandon(self) -> list[tuple[str, Item[object]]]:
+        """Give up all flows; returns the items that had not ended, each with its stage's name, oldest first."""
+        items = list(self._live.values())
+        for flow in self._sizes:
+            self._ledger.close(flow)
+        self._live.clear()
+        self._sizes.clear()
+        self._carriers.clear()
+        return items
 
     def open(
         self, stage: str, ticket: Ticket, estimate: Cost, *, version: int, now: float, phase: bool

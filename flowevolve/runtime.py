@@ -117,12 +117,14 @@ class Runtime:
         item = items[0] if stage.gather == 1 else _gathered(items)
         self.items_in_work += len(items)
         began = self._events.elapsed()
-        async with anyio.create_task_group() as tasks:
-            outcome, reason = await self._run_stage(stage, item, self.context(stage, item.id, worker, tasks), send)
-            tasks.cancel_scope.cancel()
-        if stage.name in self.counts:
-            self.counts[stage.name].busy_seconds += self._events.elapsed() - began
-        self.items_in_work -= len(items)
+        try:
+            async with anyio.create_task_group() as tasks:
+                outcome, reason = await self._run_stage(stage, item, self.context(stage, item.id, worker, tasks), send)
+                tasks.cancel_scope.cancel()
+        finally:
+            self.items_in_work -= len(items)
+            if stage.name in self.counts:
+                self.counts[stage.name].busy_seconds += self._events.elapsed() - began
         for taken in items:
             self.settle(stage.name, taken, outcome, reason)
 

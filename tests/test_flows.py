@@ -455,3 +455,51 @@ def test_a_triggered_flow_has_an_estimate_of_its_own() -> None:
     algorithm = Dear(entry(3, ran), extra(ran), update=commit, triggers=(EveryCommits("every", "extra", 1),))
     run_small(algorithm, width=1, budget=Budget(rollouts=10))
     assert ran == ["entry0", "entry1", "entry2"]
+
+
+def slow_finish(seconds: float, begun: list[float]) -> Phase:
+    async def finish(context: StageContext) -> AsyncGenerator[Emit]:
+        begun.append(anyio.current_time())
+        yield Emit(seconds, to="final")
+
+    return finish
+
+
+async def wait(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    await anyio.sleep(item.expect(float))
+    for emission in NO_EMISSIONS:
+        yield emission
+
+
+@pytest.mark.parametrize("mode", ["sync", "stream"])
+def test_finish_runs_when_the_drain_was_cut_off(mode: Mode) -> None:
+    begun: list[float] = []
+    algorithm = Small(entry(9, [], seconds=500), Stage("final", wait), update=commit, finish=slow_finish(10.0, begun))
+    ran = run_small(algorithm, mode=mode, budget=Budget(seconds=100), width=2)
+    assert begun == [pytest.approx(130)]
+    assert ran.report.wall_seconds == pytest.approx(140)
+    assert ran.report.stages["final"].counts.consumed == 1
+    assert ran.report.held == ran.count("item.held") > 0
+
+
+@pytest.mark.parametrize("mode", ["sync", "stream"])
+def test_finish_has_the_drain_time_once_time_is_up(mode: Mode) -> None:
+    begun: list[float] = []
+    algorithm = Small(entry(1, []), Stage("final", wait), update=commit, finish=slow_finish(10_000.0, begun))
+    ran = run_small(algorithm, mode=mode, budget=Budget(seconds=100), width=2)
+    assert begun == [pytest.approx(1)]
+    assert ran.report.wall_seconds == pytest.approx(130)
+    assert ran.report.held == 1
+
+
+def test_cancelling_skips_finish() -> None:
+    begun: list[float] = []
+
+    async def cancel(engine: Engine) -> None:
+        await anyio.sleep(5)
+        engine.cancel()
+
+    algorithm = Small(entry(9, [], seconds=500), Stage("final", wait), finish=slow_finish(1.0, begun))
+    ran = run_small(algorithm, meanwhile=cancel)
+    assert begun == []
+    assert ran.report.wall_seconds == pytest.approx(5)
