@@ -336,10 +336,11 @@ class Runtime:
             counts.tokens += cost.tokens
 
     def save(self, stage: str, rollouts: int) -> None:
-        counts = self.counts[stage]
+        counts = self.counts.get(stage)
         self.racing_counts.stopped += 1
         self.racing_counts.rollouts_saved += rollouts
-        self.racing_counts.tokens_saved += round(rollouts * counts.tokens / counts.rollouts) if counts.rollouts else 0
+        if counts is not None and counts.rollouts:
+            self.racing_counts.tokens_saved += round(rollouts * counts.tokens / counts.rollouts)
 
     def candidate_id(self, item_id: str) -> str:
         """Short and unique: the item's path without the trailing first branches, numbered when it is taken."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 import pytest
@@ -16,13 +16,13 @@ from flowevolve.context import StageContext, UpdateContext
 from flowevolve.engine import Engine, Mode, RunReport
 from flowevolve.errors import EngineError
 from flowevolve.events import Event
-from flowevolve.item import Item, Ticket
+from flowevolve.item import Gathered, Item, Ticket
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.policies.staleness import Guarded, Reflective, StalenessPolicy
 from flowevolve.policies.triggers import EveryCommits, EverySeconds
-from flowevolve.pool import Add, Candidate, Note, Update
+from flowevolve.pool import Add, Candidate, Move, Note, Update
 from flowevolve.stage import NO_EMISSIONS, Discard, Emit, Exhausted, Graph, NotYet, Stage, StageFunction, Trigger
 
 Phase = Callable[[StageContext], AsyncGenerator[Emit]]
@@ -503,3 +503,21 @@ def test_cancelling_skips_finish() -> None:
     ran = run_small(algorithm, meanwhile=cancel)
     assert begun == []
     assert ran.report.wall_seconds == pytest.approx(5)
+
+
+def test_a_phase_can_save_rollouts() -> None:
+    async def init(context: StageContext) -> AsyncGenerator[Emit]:
+        context.save(3)
+        for emission in NO_EMISSIONS:
+            yield emission
+
+    assert run_small(Small(no_work, init=init)).report.racing.rollouts_saved == 3
+
+
+def gathering(name: str, to: str, sizes: list[tuple[str, int]]) -> Stage:
+    async def run(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        sizes.append((name, len(item.expect(Gathered).items)))
+        await anyio.sleep(1)
+        yield Emit(None)
+
+    return Stage(name, run, (to,), gather=4)
