@@ -81,9 +81,7 @@ class Stream:
 
     async def advance(self) -> None:
         if self._only_gathering():
-            for stage in self._runtime.graph.stages:
-                if stage.gather > 1:
-                    self._queues[stage.name].flush()
+            self._flush_first()
         await self._runtime.changed.wait()
 
     def close(self) -> None:
@@ -128,6 +126,13 @@ class Stream:
         for _ in range(crew.missing):
             worker = crew.hire()
             self._tasks.start_soon(self._work, stage, worker, name=f"{stage.name}-{worker}")
+
+    def _flush_first(self) -> None:
+        """Let the first gathering stage that holds something have it: what comes of that may fill the later ones."""
+        for stage in self._runtime.graph.stages:
+            if stage.gather > 1 and self._queues[stage.name]:
+                self._queues[stage.name].flush()
+                return
 
     def _only_gathering(self) -> bool:
         """Whether all that is left to do waits for more items to be gathered with, which can't come."""

@@ -521,3 +521,16 @@ def gathering(name: str, to: str, sizes: list[tuple[str, int]]) -> Stage:
         yield Emit(None)
 
     return Stage(name, run, (to,), gather=4)
+
+
+def test_a_gathering_stage_is_flushed_only_when_no_earlier_one_can_send_it_more() -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        ordinal = item.expect(Ticket).ordinal
+        if ordinal >= 5:
+            raise Exhausted
+        yield Emit(None, to="first" if ordinal < 2 else "second")
+
+    sizes: list[tuple[str, int]] = []
+    stages = gathering("first", "second", sizes), gathering("second", "update", sizes)
+    run_small(Small(enter, *stages, update=consume), width=8)
+    assert sizes == [("first", 2), ("second", 4)]
