@@ -204,7 +204,8 @@ class Runtime:
         An item that needs repair comes back with a `Stale` payload: send it to the graph's repair stage.
         """
         gap = self.mark_taken(stage, item)
-        revoked = self.pool.descends_from_revoked(item.derives)
+        about = (candidate.id for candidate in carried(item))
+        revoked = self.pool.descends_from_revoked((*item.derives, *about))
         if (gap == 0 and not revoked) or stage.name == self.graph.repair or isinstance(item.payload, Ticket):
             return item
         if self.flows.of_phase(item):

@@ -534,3 +534,40 @@ def test_a_gathering_stage_is_flushed_only_when_no_earlier_one_can_send_it_more(
     stages = gathering("first", "second", sizes), gathering("second", "update", sizes)
     run_small(Small(enter, *stages, update=consume), width=8)
     assert sizes == [("first", 2), ("second", 4)]
+
+
+def test_a_carried_candidate_counts_as_what_an_item_derives_from() -> None:
+    """Emissions that don't say what they derive from are revoked with their candidate's parents all the same."""
+
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        ordinal = item.expect(Ticket).ordinal
+        if ordinal == 0:
+            yield Emit(Release(propose(context, "parent")), to="update")
+            await anyio.sleep(2)
+            yield Emit(Carrier(next(context.pool.snapshot().candidates("speculative"))), to="update")
+        elif ordinal == 1:
+            await anyio.sleep(1)
+            parent = next(context.pool.snapshot().candidates("speculative"))
+            yield Emit(Carrier(propose(context, "child", [parent])), to="evaluate")
+        else:
+            raise Exhausted
+
+    async def evaluate(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        await anyio.sleep(10)
+        yield Emit(item.payload)
+
+    async def update(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        assert isinstance(context, UpdateContext)
+        if isinstance(item.payload, Release):
+            context.commit([Add(item.payload.partial, "speculative")])
+        elif not item.expect(Carrier).candidate.parents:
+            context.commit([Move(item.expect(Carrier).candidate.id, "revoked")])
+        else:
+            context.commit([Add(item.expect(Carrier).candidate)])
+        for emission in NO_EMISSIONS:
+            yield emission
+
+    two = Small(enter, Stage("evaluate", evaluate, ("update",)), update=update)
+    two._stages = (replace(two._stages[0], workers=2), *two._stages[1:])
+    ran = run_small(two, staleness=Guarded(10), width=2)
+    assert list(ran.statuses().values()) == ["revoked", "rejected"]
