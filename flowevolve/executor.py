@@ -221,7 +221,7 @@ class Lockstep:
 
             await self._runtime.work(stage, batches[index], index, keep)
 
-        if stage.commits:
+        if stage.commits or stage.exclusive:
             for index in range(len(batches)):
                 await run(index)
         else:

@@ -571,3 +571,26 @@ def test_a_carried_candidate_counts_as_what_an_item_derives_from() -> None:
     two._stages = (replace(two._stages[0], workers=2), *two._stages[1:])
     ran = run_small(two, staleness=Guarded(10), width=2)
     assert list(ran.statuses().values()) == ["revoked", "rejected"]
+
+
+@pytest.mark.parametrize("mode", ["sync", "stream"])
+def test_an_exclusive_stage_works_on_one_item_at_a_time(mode: Mode) -> None:
+    running: list[str] = []
+    most: list[int] = []
+
+    async def benchmark(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        running.append(item.id)
+        most.append(len(running))
+        await anyio.sleep(1)
+        running.remove(item.id)
+        yield Emit(item.payload)
+
+    stage = Stage("benchmark", benchmark, ("update",), exclusive=True)
+    run_small(Small(no_work, stage, init=five_plans("benchmark")), mode=mode)
+    assert most == [1] * 5
+
+
+@pytest.mark.parametrize("more", [{"workers": 2}, {"bounds": (1, 4)}])
+def test_an_exclusive_stage_has_one_worker_for_good(more: dict[str, object]) -> None:
+    with pytest.raises(EngineError, match="exclusive"):
+        replace(Stage("benchmark", consume, exclusive=True), **more)  # type: ignore[arg-type]
