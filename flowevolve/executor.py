@@ -32,7 +32,7 @@ class Executor(Protocol):
     width: int
 
     def start(self, tasks: TaskGroup) -> None:
-        """Begin, with nothing waiting; long-lived tasks go into this group. Once they were cancelled it may begin anew."""
+        """Begin with nothing waiting; long-lived tasks go into this group. If those were cancelled, begin anew."""
         ...
 
     async def put(self, stage: str, item: Item[object]) -> None:

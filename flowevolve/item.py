@@ -71,7 +71,7 @@ class Gathered(Generic[P_co]):
 
 @runtime_checkable
 class CarriesCandidate(Protocol):
-    """A payload about one candidate: when the last live item about it is discarded, it is rejected with it."""
+    """A payload about one candidate: once one was discarded, it ends with the last live item about it."""
 
     @property
     def candidate(self) -> Candidate: ...

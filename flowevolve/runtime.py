@@ -79,6 +79,7 @@ class Runtime:
         self._stopping = stopping
         self._target_score = target_score
         self._proposed_by: dict[str, list[Candidate]] = {}
+        self._ending: dict[str, str] = {}
         self.items_in_work = 0
         self._proposals_at_gain = 0
 
@@ -249,8 +250,7 @@ class Runtime:
                 counts.reasons[reason] += 1
         flow_ended = self.flows.leave(item)
         proposed = self._proposed_by.pop(item.id, [])
-        if outcome == "discarded":
-            self._end_candidates([*carried(item), *proposed], item, reason)
+        self._end_candidates([*carried(item), *proposed], item, reason if outcome == "discarded" else None)
         self.log("item.done", {"item": item.id, "stage": stage, "outcome": outcome, "reason": reason})
         if flow_ended:
             self.log("flow.close", {"flow": item.flow})
@@ -259,17 +259,22 @@ class Runtime:
             self._check_stopping()
         self.changed.fire()
 
-    def _end_candidates(self, candidates: Sequence[Candidate], item: Item[object], reason: str) -> None:
-        """Candidates end with the last item about them: rejected, or revoked where they were released already."""
+    def _end_candidates(self, candidates: Sequence[Candidate], item: Item[object], discarded: str | None) -> None:
+        """Once an item about it was discarded, a candidate ends with the last item about it that is live."""
         for candidate in candidates:
-            if self.flows.carries(candidate.id):
-                continue
-            status = self.pool.status(candidate.id)
-            if status == "proposed":
-                self.reject(candidate, item.id, reason)
-            elif status == "speculative":
-                pool = self.pool.pool_of(candidate.id) or DEFAULT_POOL
-                self.commit([Move(candidate.id, "revoked", pool=pool)], item.id)
+            if discarded is not None:
+                self._ending.setdefault(candidate.id, discarded)
+            if candidate.id in self._ending and not self.flows.carries(candidate.id):
+                self._end(candidate, item, self._ending.pop(candidate.id))
+
+    def _end(self, candidate: Candidate, item: Item[object], reason: str) -> None:
+        """Reject a candidate, or revoke it where it was released already."""
+        status = self.pool.status(candidate.id)
+        if status == "proposed":
+            self.reject(candidate, item.id, reason)
+        elif status == "speculative":
+            pool = self.pool.pool_of(candidate.id) or DEFAULT_POOL
+            self.commit([Move(candidate.id, "revoked", pool=pool)], item.id)
 
     # Stopping
 

@@ -269,6 +269,22 @@ def test_a_candidate_ends_with_the_last_item_that_is_about_it() -> None:
     assert list(ran.statuses().values()) == ["rejected"]
 
 
+def test_a_candidate_ends_though_the_stage_that_sent_it_is_still_at_work() -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        yield Emit(Carrier(propose(context)))
+
+    async def pass_on(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        yield Emit(item.payload)
+        await anyio.sleep(10)
+
+    async def refuse(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        raise Discard("no good")
+        yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
+
+    ran = run_small(Small(once(enter), Stage("evaluate", pass_on, ("update",)), update=refuse))
+    assert list(ran.statuses().values()) == ["rejected"]
+
+
 def test_a_proposal_whose_stage_fails_before_sending_it_is_rejected() -> None:
     async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         propose(context)
