@@ -19,7 +19,7 @@ from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Budget, Cost, Ledger
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.counts import RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
-from flowevolve.errors import EngineError, FlowevolveError
+from flowevolve.errors import EngineError, FlowevolveError, InputError
 from flowevolve.events import Event, EventLog, Sink
 from flowevolve.executor import Executor, Lockstep, Stream
 from flowevolve.item import Item, Ticket
@@ -30,7 +30,7 @@ from flowevolve.policies.stopping import StoppingPolicy
 from flowevolve.pool import Pool
 from flowevolve.queue import QueueStats
 from flowevolve.runtime import Runtime
-from flowevolve.stage import Emit, Stage, Trigger
+from flowevolve.stage import Emit, Graph, Stage, Trigger
 
 Mode = Literal["stream", "sync"]
 
@@ -63,7 +63,11 @@ class RunReport:
 
 
 class Engine:
-    """Runs one algorithm once."""
+    """Runs one algorithm once.
+
+    Raises:
+        InputError: if a stage gathers more items than there may be flows in flight.
+    """
 
     def __init__(
         self,
@@ -98,6 +102,7 @@ class Engine:
             target_score=budget.target_score,
             seed=seed,
         )
+        _check_gathering(self._runtime.graph, max_in_flight, mode)
         self._executor: Executor = (
             Stream(self._runtime, max_in_flight) if mode == "stream" else Lockstep(self._runtime, max_in_flight)
         )
@@ -350,6 +355,16 @@ class Engine:
         if self._report is None:
             raise EngineError("the run has not ended yet")
         return self._report
+
+
+def _check_gathering(graph: Graph, width: int, mode: Mode) -> None:
+    for stage in graph.stages:
+        if stage.gather > width:
+            setting = "max_in_flight" if mode == "stream" else "width"
+            raise InputError(
+                f"algorithm.{setting}: is {width}, but stage {stage.name!r} gathers {stage.gather} items at a time; "
+                f"set it to at least {stage.gather}"
+            )
 
 
 def _first_leaf(group: BaseExceptionGroup[BaseException]) -> BaseException:
