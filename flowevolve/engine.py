@@ -278,13 +278,13 @@ class Engine:
             pool=runtime.pool,
             spent=self._ledger.spent,
             overshoot={str(name): amount for name, amount in self._ledger.overshoot().items()},
-            accepted=runtime.accepted,
-            staleness=runtime.staleness_counts,
-            speculation=runtime.speculation_counts,
-            racing=runtime.racing_counts,
+            accepted=runtime.tally.accepted,
+            staleness=runtime.tally.staleness,
+            speculation=runtime.tally.speculation,
+            racing=runtime.tally.racing,
             stages={
                 stage.name: StageReport(
-                    runtime.counts[stage.name],
+                    runtime.tally.stages[stage.name],
                     self._executor.queue_stats(stage.name),
                     self._executor.workers(stage.name),
                 )

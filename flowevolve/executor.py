@@ -106,7 +106,7 @@ class Stream:
         runtime = self._runtime
         stages = [
             self._crews[stage.name].load(
-                runtime.counts[stage.name], self._queues[stage.name].stats(), self._place(stage), seconds
+                runtime.tally.stages[stage.name], self._queues[stage.name].stats(), self._place(stage), seconds
             )
             for stage in runtime.graph.stages
             if stage.bounds is not None

@@ -19,7 +19,7 @@ from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Cost, Ledger
 from flowevolve.concurrency import Pulse
 from flowevolve.context import StageContext, UpdateContext
-from flowevolve.counts import Level, RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
+from flowevolve.counts import Level
 from flowevolve.errors import EngineError, FlowevolveError
 from flowevolve.events import EventLog
 from flowevolve.flows import Flows
@@ -28,8 +28,9 @@ from flowevolve.llm.client import CallScope, LLMClient
 from flowevolve.llm.types import JSON, ChatReply, LLMError, Message
 from flowevolve.policies.staleness import Staleness, StalenessPolicy
 from flowevolve.policies.stopping import Progress, StoppingPolicy
-from flowevolve.pool import DEFAULT_POOL, Add, Candidate, Change, Move, Pool, Update, describe_change
+from flowevolve.pool import DEFAULT_POOL, Candidate, Change, Move, Pool, Update, describe_change
 from flowevolve.stage import Discard, Emit, Exhausted, Graph, NotYet, Stage, Trigger
+from flowevolve.tally import Tally
 
 Outcome = Literal["consumed", "discarded"]
 OUT_OF_WORK = "exhausted"
@@ -64,12 +65,8 @@ class Runtime:
         self.stop_reason: str | None = None
         self.hurry = False
         self.failure: FlowevolveError | None = None
-        self.counts = {stage.name: StageCounts() for stage in self.graph.stages}
-        self.staleness_counts = StalenessCounts()
-        self.speculation_counts = SpeculationCounts()
-        self.racing_counts = RacingCounts()
+        self.tally = Tally([stage.name for stage in self.graph.stages])
         self.open_calls = Level(events.elapsed)
-        self.accepted = 0
         self.best_score: float | None = None
         self.abort: Callable[[], None] = lambda: None
         """Ends all work at once; set by the engine."""
@@ -124,8 +121,7 @@ class Runtime:
                 tasks.cancel_scope.cancel()
         finally:
             self.items_in_work -= len(items)
-            if stage.name in self.counts:
-                self.counts[stage.name].busy_seconds += self._events.elapsed() - began
+            self.tally.worked(stage.name, self._events.elapsed() - began)
         for taken in items:
             self.settle(stage.name, taken, outcome, reason)
 
@@ -185,17 +181,16 @@ class Runtime:
             stale.repairs + repaired,
         )
         self.flows.enter(target, child)
-        self.staleness_counts.repaired += repaired
-        if stage.name in self.counts:
-            self.counts[stage.name].items_out += 1
+        self.tally.staleness.repaired += repaired
+        self.tally.sent(stage.name)
         self.log("item.sent", {"item": child.id, "stage": target, "version": child.version})
         return target, child
 
     def mark_taken(self, stage: Stage, item: Item[object]) -> int:
         """Note that an item was taken at a stage; returns its version gap."""
         gap = self.pool.version - item.version
-        self.counts[stage.name].items_in += 1
-        self.counts[stage.name].gaps += gap
+        self.tally.stages[stage.name].items_in += 1
+        self.tally.stages[stage.name].gaps += gap
         self.log("item.taken", {"item": item.id, "stage": stage.name, "gap": gap})
         return gap
 
@@ -213,7 +208,7 @@ class Runtime:
             return item  # the algorithm wants all that it asked for here
         if stage.commits and any(self.pool.status(candidate.id) == "speculative" for candidate in carried(item)):
             return item  # brings the verdict on a candidate that is in the pool already: never too late
-        seen = self.staleness_counts
+        seen = self.tally.staleness
         seen.seen += 1
         seen.max_gap = max(seen.max_gap, gap)
         repairable = (
@@ -241,13 +236,7 @@ class Runtime:
 
     def settle(self, stage: str, item: Item[object], outcome: Outcome, reason: str) -> None:
         """An item's end. The flow ends with its last item."""
-        counts = self.counts.get(stage)
-        if counts is not None:
-            if outcome == "consumed":
-                counts.consumed += 1
-            else:
-                counts.discarded += 1
-                counts.reasons[reason] += 1
+        self.tally.settled(stage, reason, discarded=outcome == "discarded")
         flow_ended = self.flows.leave(item)
         proposed = self._proposed_by.pop(item.id, [])
         self._end_candidates([*carried(item), *proposed], item, reason if outcome == "discarded" else None)
@@ -301,13 +290,8 @@ class Runtime:
             self.stop("target_score")
             return
         spent = self.ledger.spent
-        progress = Progress(
-            self._events.elapsed(),
-            spent,
-            self.pool.version,
-            spent.proposals - self._proposals_at_gain,
-            self.best_score,
-        )
+        without_gain = spent.proposals - self._proposals_at_gain
+        progress = Progress(self._events.elapsed(), spent, self.pool.version, without_gain, self.best_score)
         for policy in self._stopping:
             reason = policy.reason(progress)
             if reason is not None:
@@ -336,17 +320,10 @@ class Runtime:
 
     def charge(self, stage: str, item_id: str, cost: Cost) -> None:
         self.ledger.charge(_flow_of(item_id), cost)
-        counts = self.counts.get(stage)
-        if counts is not None:
-            counts.rollouts += cost.rollouts
-            counts.tokens += cost.tokens
+        self.tally.spent(stage, cost)
 
     def save(self, stage: str, rollouts: int) -> None:
-        counts = self.counts.get(stage)
-        self.racing_counts.stopped += 1
-        self.racing_counts.rollouts_saved += rollouts
-        if counts is not None and counts.rollouts:
-            self.racing_counts.tokens_saved += round(rollouts * counts.tokens / counts.rollouts)
+        self.tally.saved(stage, rollouts)
 
     def candidate_id(self, item_id: str) -> str:
         """Short and unique: the item's path without the trailing first branches, numbered when it is taken."""
@@ -388,8 +365,7 @@ class Runtime:
         best = self.algorithm.best()
         self.best_score = best.mean_score if best is not None else None
         improved = self.best_score is not None and (before is None or self.best_score > before)
-        self.accepted += sum(_is_accepted(change) for change in changes)
-        self._count_speculation(changes)
+        self.tally.committed(changes)
         if improved:
             self._proposals_at_gain = self.ledger.spent.proposals
         self.log(
@@ -409,31 +385,8 @@ class Runtime:
         self._check_stopping()
         return update
 
-    def _count_speculation(self, changes: Sequence[Change]) -> None:
-        counts = self.speculation_counts
-        for change in changes:
-            match change:
-                case Add(status="speculative"):
-                    counts.released += 1
-                case Move(status="confirmed"):
-                    counts.confirmed += 1
-                case Move(status="revoked"):
-                    counts.revoked += 1
-                case _:
-                    pass
-
     def log(self, kind: str, data: Mapping[str, JSON]) -> None:
         self._events.emit(kind, data)
-
-
-def _is_accepted(change: Change) -> bool:
-    match change:
-        case Add(candidate=candidate, status="confirmed"):
-            return candidate.operator != "seed"
-        case Move(status="confirmed"):
-            return True
-        case _:
-            return False
 
 
 def _flow_of(item_id: str) -> int:
