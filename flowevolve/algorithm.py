@@ -81,13 +81,15 @@ class Archive(Protocol):
 class Algorithm:
     """Base of algorithms: subclass, name it, give it archives and a graph.
 
-    ``config_type`` is the model its settings are checked against before `make` gets them. ``init`` yields emissions
-    into the graph before the stream starts (usually the seed, to be evaluated); when they have drained, ``fit`` may
-    commit what was learnt from them. ``finish`` may emit once more when everything has drained.
+    ``config_type`` is the model its settings are checked against before `make` gets them; ``roles`` are the LLM roles
+    it calls. ``init`` yields emissions into the graph before the stream starts (usually the seed, to be evaluated);
+    when they have drained, ``fit`` may commit what was learnt from them. ``finish`` may emit once more when everything
+    has drained or was cut off; the pool may be empty then.
     """
 
     name: ClassVar[str]
     config_type: ClassVar[type[BaseModel]]
+    roles: ClassVar[Sequence[str]] = ("task", "reflection")
     pools: Sequence[str] = (DEFAULT_POOL,)
     archives: Sequence[Archive] = ()
 
@@ -107,8 +109,8 @@ class Algorithm:
         """The best confirmed candidate so far."""
         raise NotImplementedError(f"{type(self).__name__} needs a best()")
 
-    def estimate(self) -> Cost:
-        """What one flow is expected to spend at least; reserved when it is admitted."""
+    def estimate(self, trigger: str | None = None) -> Cost:
+        """What one flow, ordinary or of this trigger, is expected to spend at least; reserved when it is admitted."""
         return Cost(proposals=1)
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Dimension = Literal["rollouts", "proposals", "tokens", "dollars"]
+Dimension = Literal["rollouts", "proposals", "tokens", "dollars", "evaluations"]
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 
 
@@ -32,6 +32,8 @@ class Budget(BaseModel):
     tokens: int | None = Field(default=None, gt=0)
     """Prompt and completion tokens over all roles."""
     dollars: float | None = Field(default=None, gt=0)
+    evaluations: int | None = Field(default=None, gt=0)
+    """Candidates evaluated, fully or in part, the seed included."""
     target_score: float | None = None
     """Stop as soon as a confirmed candidate's mean validation score reaches this."""
 
@@ -48,6 +50,7 @@ class Budget(BaseModel):
             "proposals": self.proposals,
             "tokens": self.tokens,
             "dollars": self.dollars,
+            "evaluations": self.evaluations,
         }
         return {name: limit for name, limit in values.items() if limit is not None}
 
@@ -60,6 +63,7 @@ class Cost:
     proposals: int = 0
     tokens: int = 0
     dollars: float = 0.0
+    evaluations: int = 0
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -67,6 +71,7 @@ class Cost:
             self.proposals + other.proposals,
             self.tokens + other.tokens,
             self.dollars + other.dollars,
+            self.evaluations + other.evaluations,
         )
 
     def less(self, other: Cost) -> Cost:
@@ -76,6 +81,7 @@ class Cost:
             max(0, self.proposals - other.proposals),
             max(0, self.tokens - other.tokens),
             max(0.0, self.dollars - other.dollars),
+            max(0, self.evaluations - other.evaluations),
         )
 
     def amount(self, dimension: Dimension) -> float:
@@ -88,6 +94,8 @@ class Cost:
                 return self.tokens
             case "dollars":
                 return self.dollars
+            case "evaluations":
+                return self.evaluations
 
 
 class Ledger:

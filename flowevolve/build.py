@@ -34,9 +34,6 @@ from flowevolve.sim.rules_params import PRESETS
 from flowevolve.tasks.base import Task
 from flowevolve.tasks.catalog import SHIPPED_TASKS
 
-ROLES = ("task", "reflection")
-"""The roles every run has; a config may add others."""
-
 ALGORITHMS: Registry[Algorithm] = Registry("algorithm", "flowevolve.algorithms", {"gepa": GEPA})
 TASKS: Registry[Task] = Registry("task", "flowevolve.tasks", SHIPPED_TASKS)
 STALENESS: Registry[StalenessPolicy] = Registry(
@@ -98,10 +95,15 @@ def make_stopping(config: Config) -> list[StoppingPolicy]:
     return policies
 
 
-def make_algorithm(config: Config, task: Task) -> Algorithm:
+def find_algorithm(config: Config) -> type[Algorithm]:
     factory = ALGORITHMS.find(config.algorithm.name, "algorithm.name")
     if not (isinstance(factory, type) and issubclass(factory, Algorithm)):
         raise InputError(f"algorithm.name: {config.algorithm.name!r} is not a subclass of flowevolve.Algorithm")
+    return factory
+
+
+def make_algorithm(config: Config, task: Task) -> Algorithm:
+    factory = find_algorithm(config)
     try:
         settings = factory.config_type.model_validate(config.algorithm.settings)
     except ValidationError as error:
@@ -129,10 +131,11 @@ def prices(config: Config) -> dict[str, Price]:
 
 @asynccontextmanager
 async def open_roles(config: Config) -> AsyncIterator[dict[str, Role]]:
-    """The roles of a run, on one open transport."""
+    """The roles of a run, on one open transport: those its algorithm calls, and those the config adds."""
+    called = find_algorithm(config).roles
     transport, model = make_sim(config) if config.llm.backend == "sim" else _openai(config)
     try:
-        names = dict.fromkeys([*ROLES, *config.llm.roles])
+        names = dict.fromkeys([*called, *config.llm.roles])
         yield {name: _role(config, config.llm.roles.get(name, RoleSection()), transport, model) for name in names}
     finally:
         await transport.aclose()

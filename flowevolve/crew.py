@@ -48,6 +48,11 @@ class Crew:
         self._present.add(number)
         return number
 
+    def disband(self) -> None:
+        """All workers are gone, cancelled; as many as are wanted are missing."""
+        self._present.clear()
+        self._leaving.clear()
+
     def resize(self, by: int) -> bool:
         """Want so many workers more or fewer; False if that would leave the stage's bounds."""
         least, most = self._stage.bounds or (self._stage.workers, self._stage.workers)

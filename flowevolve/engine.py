@@ -1,13 +1,13 @@
 """The engine: one run of an algorithm from start to result.
 
 A run goes through init, fit, admission, drain and finish. When a budget is spent or the algorithm has no more work,
-open flows run to their end: they were paid for. When time is up or somebody asks to stop, they have ``drain_seconds``;
-cancelled, or failed, the run ends at once. Either way every item is accounted for.
+open flows run to their end: they were paid for. When time is up or somebody asks to stop, they have ``drain_seconds``,
+and finish as long again; cancelled, or failed, the run ends at once. Either way every item is accounted for.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from types import TracebackType
@@ -19,10 +19,10 @@ from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Budget, Cost, Ledger
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.counts import RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
-from flowevolve.errors import EngineError, FlowevolveError
+from flowevolve.errors import EngineError, FlowevolveError, InputError
 from flowevolve.events import Event, EventLog, Sink
 from flowevolve.executor import Executor, Lockstep, Stream
-from flowevolve.item import Item
+from flowevolve.item import Item, Ticket
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.types import JSON
 from flowevolve.policies.allocation import Allocation
@@ -31,7 +31,7 @@ from flowevolve.policies.stopping import StoppingPolicy
 from flowevolve.pool import Pool
 from flowevolve.queue import QueueStats
 from flowevolve.runtime import Runtime
-from flowevolve.stage import Emit, Stage, Trigger
+from flowevolve.stage import Emit, Graph, Stage, Trigger
 
 Mode = Literal["stream", "sync"]
 
@@ -64,7 +64,11 @@ class RunReport:
 
 
 class Engine:
-    """Runs one algorithm once."""
+    """Runs one algorithm once.
+
+    Raises:
+        InputError: if a stage gathers more items than there may be flows in flight.
+    """
 
     def __init__(
         self,
@@ -99,12 +103,14 @@ class Engine:
             target_score=budget.target_score,
             seed=seed,
         )
+        _check_gathering(self._runtime.graph, max_in_flight, mode)
         self._executor: Executor = (
             Stream(self._runtime, max_in_flight) if mode == "stream" else Lockstep(self._runtime, max_in_flight)
         )
         self._scope = anyio.CancelScope()
         self._runtime.abort = self._scope.cancel
         self._background: anyio.abc.TaskGroup | None = None
+        self._held = 0
         self._report: RunReport | None = None
 
     @property
@@ -142,36 +148,52 @@ class Engine:
         except BaseExceptionGroup as group:
             raise _first_leaf(group) from group
         self._executor.close()
-        held = self._runtime.live()
-        for stage, item in held:
-            self._runtime.log("item.held", {"item": item.id, "stage": stage})
-        self._report = self._make_report(len(held))
-        self._runtime.log("run.stop", {"reason": self._report.stop_reason, "held": len(held)})
+        self._hold_open()
+        self._report = self._make_report()
+        self._runtime.log("run.stop", {"reason": self._report.stop_reason, "held": self._held})
         return self._report
 
     async def _run(self, tasks: anyio.abc.TaskGroup) -> None:
         runtime = self._runtime
         runtime.log("run.start", {"algorithm": self._algorithm.name, "stages": [s.name for s in runtime.graph.stages]})
-        self._executor.start(tasks)
         tasks.start_soon(self._watch_time)
         for trigger in runtime.graph.triggers:
             if trigger.every_seconds is not None:
                 tasks.start_soon(self._watch_trigger, trigger, trigger.every_seconds)
         if isinstance(self._executor, Stream) and self._allocation is not None:
             tasks.start_soon(self._watch_load, self._executor, self._allocation)
-        drain_guard = anyio.CancelScope()
-        tasks.start_soon(self._guard_drain, drain_guard)
-        await self._phase("init", self._algorithm.init, tasks)
+        await self._bounded(self._evolve)
+        await self._bounded(self._finish)
+
+    async def _evolve(self) -> None:
+        ticket = await self._phase("init", self._algorithm.init)
+        async with anyio.create_task_group() as tasks:
+            self._algorithm.fit(UpdateContext(self._runtime, tasks, "fit", ticket.id, 0, 0))
         await self._admit()
         await self._drain()
-        drain_guard.cancel()
-        await self._phase("finish", self._algorithm.finish, tasks)
 
-    async def _phase(
-        self, name: str, emit: Callable[[UpdateContext], AsyncGenerator[Emit]], tasks: anyio.abc.TaskGroup
-    ) -> None:
-        """Run a phase's emissions through the graph as one flow; after init, let the algorithm fit."""
-        runtime = self._runtime
+    async def _finish(self) -> None:
+        await self._phase("finish", self._algorithm.finish)
+
+    async def _bounded(self, part: Callable[[], Awaitable[None]]) -> None:
+        """Run a part of the run on workers of its own. Once time is up or somebody asked to stop it has
+        ``drain_seconds``; what is open then is held.
+        """
+        async with anyio.create_task_group() as tasks:
+            self._executor.start(tasks)
+            tasks.start_soon(self._guard, tasks.cancel_scope)
+            await part()
+            tasks.cancel_scope.cancel()
+        self._hold_open()
+
+    def _hold_open(self) -> None:
+        """Account for the items that will not be worked on any more."""
+        for stage, item in self._runtime.flows.abandon():
+            self._held += 1
+            self._runtime.log("item.held", {"item": item.id, "stage": stage})
+
+    async def _phase(self, name: str, emit: Callable[[UpdateContext], AsyncGenerator[Emit]]) -> Item[Ticket]:
+        """Run a phase's emissions through the graph as one flow; returns its ticket."""
 
         async def run(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
             if not isinstance(context, UpdateContext):
@@ -180,37 +202,46 @@ class Engine:
                 async for emission in emissions:
                     yield emission
 
-        stage = Stage(name, run, commits=True)
-        ticket = runtime.open_flow(name, Cost())
-        await runtime.work(stage, [ticket], 0, self._executor.put)
+        ticket = self._runtime.open_flow(name, Ticket(), Cost(), phase=True)
+        await self._runtime.work(Stage(name, run, commits=True), [ticket], 0, self._executor.put)
         await self._drain()
-        if name == "init":
-            context = runtime.context(Stage("fit", run, commits=True), ticket.id, 0, tasks)
-            if isinstance(context, UpdateContext):
-                self._algorithm.fit(context)
+        return ticket
 
     async def _admit(self) -> None:
         """Open flows while the budget, the bound on open flows and the algorithm allow it."""
-        runtime, executor = self._runtime, self._executor
-        while runtime.stop_reason is None:
-            if runtime.open_flows >= executor.width:
+        runtime, executor, turns = self._runtime, self._executor, self._runtime.turns
+        turns.is_open = True
+        while runtime.admitting:
+            if len(runtime.flows) >= executor.width:
                 await executor.advance()
-                continue
-            estimate = self._algorithm.estimate()
-            refusal = self._ledger.refusal(estimate)
-            if refusal is not None:
-                if not runtime.open_flows:
-                    runtime.stop(refusal)
-                else:
-                    await executor.advance()
-                continue
-            trigger = runtime.take_fired()
+            elif turns.ready:
+                await self._admit_one(turns.next())
+            elif runtime.flows:
+                await executor.advance()
+            elif any(trigger.every_seconds is not None for trigger in runtime.graph.triggers):
+                await runtime.changed.wait()
+            else:
+                runtime.stop("stalled")
+        turns.is_open = False
+
+    async def _admit_one(self, trigger: Trigger | None) -> None:
+        """Open a flow for this trigger, or an ordinary one, if there is budget for it; else wait for some."""
+        runtime = self._runtime
+        estimate = self._algorithm.estimate(None if trigger is None else trigger.name)
+        refusal = self._ledger.refusal(estimate)
+        if refusal is None:
             stage = runtime.graph.entry if trigger is None else trigger.stage
-            ticket = runtime.open_flow(stage, estimate, None if trigger is None else trigger.name)
-            await executor.put(stage, ticket)
+            ticket = runtime.open_flow(stage, runtime.turns.ticket(trigger), estimate)
+            await self._executor.put(stage, ticket)
+        elif runtime.flows:
+            await self._executor.advance()
+        elif trigger is not None:
+            runtime.turns.drop(trigger)
+        else:
+            runtime.stop(refusal)
 
     async def _drain(self) -> None:
-        while self._runtime.open_flows:
+        while self._runtime.flows:
             await self._executor.advance()
 
     async def _watch_time(self) -> None:
@@ -236,16 +267,15 @@ class Engine:
                         {"stage": change.stage, "by": change.by, "workers": workers, "reason": change.reason},
                     )
 
-    async def _guard_drain(self, scope: anyio.CancelScope) -> None:
-        """Once time is up or somebody asked to stop, bound the time that open flows take to end."""
-        with scope:
-            while not self._runtime.hurry:
-                await self._runtime.changed.wait()
-            await anyio.sleep(self._drain_seconds)
-            self._runtime.log("run.drain_ended", {"open_flows": self._runtime.open_flows})
-            self._scope.cancel()
+    async def _guard(self, scope: anyio.CancelScope) -> None:
+        """Once time is up or somebody asked to stop, bound the time that what is in this scope takes to end."""
+        while not self._runtime.hurry:
+            await self._runtime.changed.wait()
+        await anyio.sleep(self._drain_seconds)
+        self._runtime.log("run.drain_ended", {"open_flows": len(self._runtime.flows)})
+        scope.cancel()
 
-    def _make_report(self, held: int) -> RunReport:
+    def _make_report(self) -> RunReport:
         runtime = self._runtime
         return RunReport(
             stop_reason=runtime.stop_reason or "cancelled",
@@ -253,19 +283,19 @@ class Engine:
             pool=runtime.pool,
             spent=self._ledger.spent,
             overshoot={str(name): amount for name, amount in self._ledger.overshoot().items()},
-            accepted=runtime.accepted,
-            staleness=runtime.staleness_counts,
-            speculation=runtime.speculation_counts,
-            racing=runtime.racing_counts,
+            accepted=runtime.tally.accepted,
+            staleness=runtime.tally.staleness,
+            speculation=runtime.tally.speculation,
+            racing=runtime.tally.racing,
             stages={
                 stage.name: StageReport(
-                    runtime.counts[stage.name],
+                    runtime.tally.stages[stage.name],
                     self._executor.queue_stats(stage.name),
                     self._executor.workers(stage.name),
                 )
                 for stage in runtime.graph.stages
             },
-            held=held,
+            held=self._held,
             error=runtime.failure,
         )
 
@@ -330,6 +360,16 @@ class Engine:
         if self._report is None:
             raise EngineError("the run has not ended yet")
         return self._report
+
+
+def _check_gathering(graph: Graph, width: int, mode: Mode) -> None:
+    for stage in graph.stages:
+        if stage.gather > width:
+            setting = "max_in_flight" if mode == "stream" else "width"
+            raise InputError(
+                f"algorithm.{setting}: is {width}, but stage {stage.name!r} gathers {stage.gather} items at a time; "
+                f"set it to at least {stage.gather}"
+            )
 
 
 def _first_leaf(group: BaseExceptionGroup[BaseException]) -> BaseException:

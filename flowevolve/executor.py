@@ -32,7 +32,7 @@ class Executor(Protocol):
     width: int
 
     def start(self, tasks: TaskGroup) -> None:
-        """Begin; long-lived tasks go into this group."""
+        """Begin with nothing waiting; long-lived tasks go into this group. If those were cancelled, begin anew."""
         ...
 
     async def put(self, stage: str, item: Item[object]) -> None:
@@ -72,6 +72,8 @@ class Stream:
     def start(self, tasks: TaskGroup) -> None:
         self._tasks = tasks
         for stage in self._runtime.graph.stages:
+            self._queues[stage.name].drain()
+            self._crews[stage.name].disband()
             self._hire(stage)
 
     async def put(self, stage: str, item: Item[object]) -> None:
@@ -79,9 +81,7 @@ class Stream:
 
     async def advance(self) -> None:
         if self._only_gathering():
-            for stage in self._runtime.graph.stages:
-                if stage.gather > 1:
-                    self._queues[stage.name].flush()
+            self._flush_first()
         await self._runtime.changed.wait()
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class Stream:
         runtime = self._runtime
         stages = [
             self._crews[stage.name].load(
-                runtime.counts[stage.name], self._queues[stage.name].stats(), self._place(stage), seconds
+                runtime.tally.stages[stage.name], self._queues[stage.name].stats(), self._place(stage), seconds
             )
             for stage in runtime.graph.stages
             if stage.bounds is not None
@@ -126,6 +126,13 @@ class Stream:
         for _ in range(crew.missing):
             worker = crew.hire()
             self._tasks.start_soon(self._work, stage, worker, name=f"{stage.name}-{worker}")
+
+    def _flush_first(self) -> None:
+        """Let the first gathering stage that holds something have it: what comes of that may fill the later ones."""
+        for stage in self._runtime.graph.stages:
+            if stage.gather > 1 and self._queues[stage.name]:
+                self._queues[stage.name].flush()
+                return
 
     def _only_gathering(self) -> bool:
         """Whether all that is left to do waits for more items to be gathered with, which can't come."""
@@ -177,7 +184,8 @@ class Lockstep:
         self._waiting: dict[str, list[Item[object]]] = {stage.name: [] for stage in runtime.graph.stages}
 
     def start(self, tasks: TaskGroup) -> None:
-        pass
+        for waiting in self._waiting.values():
+            waiting.clear()
 
     async def put(self, stage: str, item: Item[object]) -> None:
         self._waiting[stage].append(item)
@@ -213,7 +221,7 @@ class Lockstep:
 
             await self._runtime.work(stage, batches[index], index, keep)
 
-        if stage.commits:
+        if stage.commits or stage.exclusive:
             for index in range(len(batches)):
                 await run(index)
         else:

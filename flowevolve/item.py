@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
@@ -45,9 +46,12 @@ class Item(Generic[P_co]):
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """The payload that starts a flow. ``trigger`` names the trigger that fired, if one did."""
+    """The payload that starts a flow. ``trigger`` names the trigger that fired, if one did; ``ordinal`` counts, from 0,
+    the tickets of that trigger, or the ordinary ones.
+    """
 
     trigger: str | None = None
+    ordinal: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,23 @@ class Gathered(Generic[P_co]):
 
 @runtime_checkable
 class CarriesCandidate(Protocol):
-    """A payload about one candidate: when its item is discarded, the candidate is rejected with it."""
+    """A payload about one candidate: once one was discarded, it ends with the last live item about it."""
 
     @property
     def candidate(self) -> Candidate: ...
+
+
+@runtime_checkable
+class CarriesCandidates(Protocol):
+    """A payload about several candidates (a program and the prompt it was made with)."""
+
+    @property
+    def carried(self) -> Sequence[Candidate]: ...
+
+
+def carried(item: Item[object]) -> tuple[Candidate, ...]:
+    """The candidates an item is about; none for most payloads."""
+    payload = item.payload.item.payload if isinstance(item.payload, Stale) else item.payload
+    if isinstance(payload, CarriesCandidates):
+        return tuple(payload.carried)
+    return (payload.candidate,) if isinstance(payload, CarriesCandidate) else ()

@@ -176,6 +176,10 @@ class Pool:
     def status(self, candidate_id: str) -> Status:
         return self._records[candidate_id].statuses[-1]
 
+    def pool_of(self, candidate_id: str) -> str | None:
+        """The name of the pool a candidate is in; None on its way there, or if it never got there."""
+        return self._record(candidate_id).pool
+
     def snapshot(self, version: int | None = None) -> Snapshot:
         """The pool as of ``version`` (by default now). Costs nothing to make."""
         return Snapshot(self, self.version if version is None else version)
@@ -227,7 +231,8 @@ class Pool:
         """Apply all changes as one update, or none.
 
         Raises:
-            EngineError: if there is no change, a pool or candidate is unknown, or a status may not move that way.
+            EngineError: if there is no change, a pool or candidate is unknown, a candidate is in another pool than the
+                change says, or a status may not move that way.
         """
         if not changes:
             raise EngineError(f"item {cause}: a commit needs at least one change")
@@ -247,13 +252,23 @@ class Pool:
                 case Add(candidate=candidate, status=status):
                     self._check_move(candidate.id, self._record(candidate.id), status)
                     self._check_once(candidate.id, moved)
-                case Move(candidate_id=candidate_id, status=move_to):
-                    self._check_move(candidate_id, self._record(candidate_id), move_to)
+                case Move(candidate_id=candidate_id, status=move_to, pool=pool):
+                    record = self._record(candidate_id)
+                    self._check_move(candidate_id, record, move_to)
+                    self._check_pool(candidate_id, record, pool)
                     self._check_once(candidate_id, moved)
-                case Annotate(candidate_id=candidate_id):
-                    self._record(candidate_id)
+                case Annotate(candidate_id=candidate_id, pool=pool):
+                    record = self._record(candidate_id)
+                    if record.candidate is None:
+                        raise EngineError(f"candidate {candidate_id} was rejected and can't be annotated")
+                    self._check_pool(candidate_id, record, pool)
                 case Note():
                     pass
+
+    @staticmethod
+    def _check_pool(candidate_id: str, record: _Record, pool: str) -> None:
+        if record.pool not in (None, pool):
+            raise EngineError(f"candidate {candidate_id} is in pool {record.pool!r}, not in {pool!r}")
 
     @staticmethod
     def _check_once(candidate_id: str, moved: set[str]) -> None:

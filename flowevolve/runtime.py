@@ -18,18 +18,23 @@ from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Cost, Ledger
 from flowevolve.concurrency import Pulse
 from flowevolve.context import StageContext, UpdateContext
-from flowevolve.counts import Level, RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
+from flowevolve.counts import Level
 from flowevolve.errors import EngineError, FlowevolveError
 from flowevolve.events import EventLog
-from flowevolve.item import CarriesCandidate, Gathered, Item, Stale, Ticket
+from flowevolve.flows import Flows
+from flowevolve.item import Gathered, Item, Stale, Ticket, carried
 from flowevolve.llm.client import CallScope, LLMClient
 from flowevolve.llm.types import JSON, ChatReply, LLMError, Message
 from flowevolve.policies.staleness import Staleness, StalenessPolicy
 from flowevolve.policies.stopping import Progress, StoppingPolicy
-from flowevolve.pool import Add, Candidate, Change, Move, Pool, Status, Update, describe_change
-from flowevolve.stage import Discard, Emit, Exhausted, Graph, Stage, Trigger
+from flowevolve.pool import DEFAULT_POOL, Candidate, Change, Move, Pool, Update, describe_change
+from flowevolve.stage import Discard, Emit, Exhausted, Graph, NotYet, Stage, Trigger
+from flowevolve.tally import Tally
+from flowevolve.turns import Turns
 
 Outcome = Literal["consumed", "discarded"]
+OUT_OF_WORK = "exhausted"
+NOTHING_TO_DO: tuple[Outcome, str] = ("consumed", "nothing to do yet")
 Send = Callable[[str, Item[object]], Awaitable[None]]
 """Hands an item to the stage of this name, waiting where its queue is full."""
 
@@ -53,17 +58,15 @@ class Runtime:
         self.graph: Graph = algorithm.graph()
         self.pool = Pool(algorithm.pools)
         self.ledger = ledger
+        self.flows = Flows(ledger)
+        self.turns = Turns()
         self.seed = seed
         self.changed = Pulse()
         self.stop_reason: str | None = None
         self.hurry = False
         self.failure: FlowevolveError | None = None
-        self.counts = {stage.name: StageCounts() for stage in self.graph.stages}
-        self.staleness_counts = StalenessCounts()
-        self.speculation_counts = SpeculationCounts()
-        self.racing_counts = RacingCounts()
+        self.tally = Tally([stage.name for stage in self.graph.stages])
         self.open_calls = Level(events.elapsed)
-        self.accepted = 0
         self.best_score: float | None = None
         self.abort: Callable[[], None] = lambda: None
         """Ends all work at once; set by the engine."""
@@ -72,11 +75,9 @@ class Runtime:
         self._staleness = staleness
         self._stopping = stopping
         self._target_score = target_score
-        self._flows: dict[int, int] = {}
-        self._next_flow = 0
-        self._live: dict[str, tuple[str, Item[object]]] = {}
+        self._proposed_by: dict[str, list[Candidate]] = {}
+        self._ending: dict[str, str] = {}
         self.items_in_work = 0
-        self._fired: list[Trigger] = []
         self._proposals_at_gain = 0
 
     @property
@@ -85,48 +86,42 @@ class Runtime:
 
     # Flows and items
 
+    def open_flow(self, stage: str, ticket: Ticket, estimate: Cost, *, phase: bool = False) -> Item[Ticket]:
+        """Start a flow with a ticket for ``stage``; the caller hands it to an executor. ``phase``: init or finish."""
+        version, now = self.pool.version, self._events.elapsed()
+        item = self.flows.open(stage, ticket, estimate, version=version, now=now, phase=phase)
+        self.log("flow.open", {"flow": item.flow, "stage": stage, "version": version, "trigger": ticket.trigger})
+        return item
+
     @property
-    def open_flows(self) -> int:
-        return len(self._flows)
+    def admitting(self) -> bool:
+        """Whether flows may be opened; an algorithm out of work still gets those that its open flows set off."""
+        if self.stop_reason == OUT_OF_WORK:
+            return not self.hurry and (self.turns.ready or bool(self.flows))
+        return self.stop_reason is None
 
-    def live(self) -> list[tuple[str, Item[object]]]:
-        """Items that have not ended, queued, on their way or being worked on, with their stage's name, oldest first."""
-        return list(self._live.values())
-
-    def open_flow(self, stage: str, estimate: Cost, trigger: str | None = None) -> Item[Ticket]:
-        """Start a flow with a ticket for ``stage``; the caller hands it to an executor."""
-        flow = self._next_flow
-        self._next_flow += 1
-        self._flows[flow] = 1
-        self.ledger.reserve(flow, estimate)
-        self.log("flow.open", {"flow": flow, "stage": stage, "version": self.pool.version, "trigger": trigger})
-        ticket = Item(str(flow), flow, Ticket(trigger), self.pool.version, (), self._events.elapsed())
-        self._live[ticket.id] = (stage, ticket)
-        return ticket
-
-    def take_fired(self) -> Trigger | None:
-        """The trigger that fired longest ago and has no flow yet."""
-        return self._fired.pop(0) if self._fired else None
-
-    def fire(self, trigger: Trigger) -> None:
-        self._fired.append(trigger)
-        self.log("trigger.fired", {"trigger": trigger.name, "version": self.pool.version})
-        self.changed.fire()
+    def fire(self, trigger: Trigger, flow: int | None = None) -> None:
+        """A trigger goes off, by a commit of this flow or by time."""
+        ordinary = flow is not None and not self.flows.is_triggered(flow)
+        if self.turns.fire(trigger, by_ordinary_flow=ordinary):
+            self.log("trigger.fired", {"trigger": trigger.name, "version": self.pool.version})
+            self.changed.fire()
 
     async def work(self, stage: Stage, items: Sequence[Item[object]], worker: int, send: Send) -> None:
         """Run a stage on items taken together and hand everything it emits to ``send``.
 
-        Cancelled, it leaves the items unsettled: they stay `live`.
+        Cancelled, it leaves the items unsettled: they stay live.
         """
         item = items[0] if stage.gather == 1 else _gathered(items)
         self.items_in_work += len(items)
         began = self._events.elapsed()
-        async with anyio.create_task_group() as tasks:
-            outcome, reason = await self._run_stage(stage, item, self.context(stage, item.id, worker, tasks), send)
-            tasks.cancel_scope.cancel()
-        if stage.name in self.counts:
-            self.counts[stage.name].busy_seconds += self._events.elapsed() - began
-        self.items_in_work -= len(items)
+        try:
+            async with anyio.create_task_group() as tasks:
+                outcome, reason = await self._run_stage(stage, item, self.context(stage, item.id, worker, tasks), send)
+                tasks.cancel_scope.cancel()
+        finally:
+            self.items_in_work -= len(items)
+            self.tally.worked(stage.name, self._events.elapsed() - began)
         for taken in items:
             self.settle(stage.name, taken, outcome, reason)
 
@@ -134,6 +129,7 @@ class Runtime:
         self, stage: Stage, item: Item[object], context: StageContext, send: Send
     ) -> tuple[Outcome, str]:
         emitted = 0
+        changes = self.turns.changes
         try:
             async with aclosing(stage.run(item, context)) as emissions:
                 async for emit in emissions:
@@ -142,7 +138,10 @@ class Runtime:
         except Discard as discard:
             return "discarded", discard.reason
         except Exhausted:
-            self.stop("exhausted")
+            self.turns.out_of_work = True
+            self.stop(OUT_OF_WORK)
+        except NotYet:
+            return self._not_yet(stage, item, changes)
         except LLMError as error:
             return "discarded", f"llm: {error}"
         except EngineError:
@@ -151,6 +150,14 @@ class Runtime:
             self.fail(error)
             return "discarded", f"failed: {error}"
         return "consumed", ""
+
+    def _not_yet(self, stage: Stage, item: Item[object], changes: int) -> tuple[Outcome, str]:
+        ticket = item.payload
+        if not isinstance(ticket, Ticket):
+            raise EngineError(f"stage {stage.name!r} raised NotYet for an item that is under way; raise Discard")
+        if ticket.trigger is None:
+            self.turns.hold(changes)
+        return NOTHING_TO_DO
 
     def context(self, stage: Stage, item_id: str, worker: int, tasks: TaskGroup) -> StageContext:
         # In steps of two, so that a stage's less urgent calls have a place between it and the stage before.
@@ -173,18 +180,17 @@ class Runtime:
             self._events.elapsed(),
             stale.repairs + repaired,
         )
-        self._enter(target, child)
-        self.staleness_counts.repaired += repaired
-        if stage.name in self.counts:
-            self.counts[stage.name].items_out += 1
+        self.flows.enter(target, child)
+        self.tally.staleness.repaired += repaired
+        self.tally.sent(stage.name)
         self.log("item.sent", {"item": child.id, "stage": target, "version": child.version})
         return target, child
 
     def mark_taken(self, stage: Stage, item: Item[object]) -> int:
         """Note that an item was taken at a stage; returns its version gap."""
         gap = self.pool.version - item.version
-        self.counts[stage.name].items_in += 1
-        self.counts[stage.name].gaps += gap
+        self.tally.stages[stage.name].items_in += 1
+        self.tally.stages[stage.name].gaps += gap
         self.log("item.taken", {"item": item.id, "stage": stage.name, "gap": gap})
         return gap
 
@@ -194,15 +200,22 @@ class Runtime:
         An item that needs repair comes back with a `Stale` payload: send it to the graph's repair stage.
         """
         gap = self.mark_taken(stage, item)
-        revoked = self.pool.descends_from_revoked(item.derives)
+        about = (candidate.id for candidate in carried(item))
+        revoked = self.pool.descends_from_revoked((*item.derives, *about))
         if (gap == 0 and not revoked) or stage.name == self.graph.repair or isinstance(item.payload, Ticket):
             return item
-        if stage.commits and self._carried_status(item) == "speculative":
+        if self.flows.of_phase(item):
+            return item  # the algorithm wants all that it asked for here
+        if stage.commits and any(self.pool.status(candidate.id) == "speculative" for candidate in carried(item)):
             return item  # brings the verdict on a candidate that is in the pool already: never too late
-        seen = self.staleness_counts
+        seen = self.tally.staleness
         seen.seen += 1
         seen.max_gap = max(seen.max_gap, gap)
-        repairable = stage.repair_to is not None and self.graph.repair is not None
+        repairable = (
+            stage.repair_to is not None
+            and self.graph.repair is not None
+            and all(candidate.parents for candidate in carried(item))  # else there is no edit to judge
+        )
         decision = self._staleness.decide(Staleness(stage.name, gap, revoked, repairable, item, self.pool))
         if decision == "continue":
             return item
@@ -216,49 +229,41 @@ class Runtime:
             )
         stale = Stale(item, stage.repair_to)
         sent = replace(item, id=f"{item.id}.r", payload=stale, created=self._events.elapsed())
-        self._enter(self.graph.repair or "", sent)
+        self.flows.enter(self.graph.repair or "", sent)
         self.log("item.sent", {"item": sent.id, "stage": self.graph.repair, "version": sent.version})
         self.settle(stage.name, item, "consumed", "sent to repair")
         return sent
 
-    def _enter(self, stage: str, item: Item[object]) -> None:
-        """An item of an open flow comes to be."""
-        self._flows[item.flow] += 1
-        self._live[item.id] = (stage, item)
-
     def settle(self, stage: str, item: Item[object], outcome: Outcome, reason: str) -> None:
         """An item's end. The flow ends with its last item."""
-        counts = self.counts.get(stage)
-        if counts is not None:
-            if outcome == "consumed":
-                counts.consumed += 1
-            else:
-                counts.discarded += 1
-                counts.reasons[reason] += 1
-        if outcome == "discarded":
-            self._end_carried(item, reason)
+        self.tally.settled(stage, reason, discarded=outcome == "discarded")
+        flow_ended = self.flows.leave(item)
+        proposed = self._proposed_by.pop(item.id, [])
+        self._end_candidates([*carried(item), *proposed], item, reason if outcome == "discarded" else None)
         self.log("item.done", {"item": item.id, "stage": stage, "outcome": outcome, "reason": reason})
-        del self._live[item.id]
-        self._flows[item.flow] -= 1
-        if not self._flows[item.flow]:
-            del self._flows[item.flow]
-            self.ledger.close(item.flow)
+        if flow_ended:
             self.log("flow.close", {"flow": item.flow})
+            if (outcome, reason) != NOTHING_TO_DO:
+                self.turns.change()
             self._check_stopping()
         self.changed.fire()
 
-    def _end_carried(self, item: Item[object], reason: str) -> None:
-        """A candidate ends with the item that carried it: rejected, or revoked where it was released already."""
-        candidate = _carried(item)
-        status = self._carried_status(item)
-        if candidate is not None and status == "proposed":
-            self.reject(candidate, item.id, reason)
-        elif candidate is not None and status == "speculative":
-            self.commit([Move(candidate.id, "revoked")], item.id)
+    def _end_candidates(self, candidates: Sequence[Candidate], item: Item[object], discarded: str | None) -> None:
+        """Once an item about it was discarded, a candidate ends with the last item about it that is live."""
+        for candidate in candidates:
+            if discarded is not None:
+                self._ending.setdefault(candidate.id, discarded)
+            if candidate.id in self._ending and not self.flows.carries(candidate.id):
+                self._end(candidate, item, self._ending.pop(candidate.id))
 
-    def _carried_status(self, item: Item[object]) -> Status | None:
-        candidate = _carried(item)
-        return None if candidate is None else self.pool.status(candidate.id)
+    def _end(self, candidate: Candidate, item: Item[object], reason: str) -> None:
+        """Reject a candidate, or revoke it where it was released already."""
+        status = self.pool.status(candidate.id)
+        if status == "proposed":
+            self.reject(candidate, item.id, reason)
+        elif status == "speculative":
+            pool = self.pool.pool_of(candidate.id) or DEFAULT_POOL
+            self.commit([Move(candidate.id, "revoked", pool=pool)], item.id)
 
     # Stopping
 
@@ -285,13 +290,8 @@ class Runtime:
             self.stop("target_score")
             return
         spent = self.ledger.spent
-        progress = Progress(
-            self._events.elapsed(),
-            spent,
-            self.pool.version,
-            spent.proposals - self._proposals_at_gain,
-            self.best_score,
-        )
+        without_gain = spent.proposals - self._proposals_at_gain
+        progress = Progress(self._events.elapsed(), spent, self.pool.version, without_gain, self.best_score)
         for policy in self._stopping:
             reason = policy.reason(progress)
             if reason is not None:
@@ -320,16 +320,10 @@ class Runtime:
 
     def charge(self, stage: str, item_id: str, cost: Cost) -> None:
         self.ledger.charge(_flow_of(item_id), cost)
-        counts = self.counts.get(stage)
-        if counts is not None:
-            counts.rollouts += cost.rollouts
-            counts.tokens += cost.tokens
+        self.tally.spent(stage, cost)
 
     def save(self, stage: str, rollouts: int) -> None:
-        counts = self.counts[stage]
-        self.racing_counts.stopped += 1
-        self.racing_counts.rollouts_saved += rollouts
-        self.racing_counts.tokens_saved += round(rollouts * counts.tokens / counts.rollouts) if counts.rollouts else 0
+        self.tally.saved(stage, rollouts)
 
     def candidate_id(self, item_id: str) -> str:
         """Short and unique: the item's path without the trailing first branches, numbered when it is taken."""
@@ -343,6 +337,7 @@ class Runtime:
 
     def propose(self, candidate: Candidate, item_id: str) -> None:
         self.pool.register(candidate)
+        self._proposed_by.setdefault(item_id, []).append(candidate)
         self.log(
             "candidate.proposed",
             {
@@ -370,8 +365,7 @@ class Runtime:
         best = self.algorithm.best()
         self.best_score = best.mean_score if best is not None else None
         improved = self.best_score is not None and (before is None or self.best_score > before)
-        self.accepted += sum(_is_accepted(change) for change in changes)
-        self._count_speculation(changes)
+        self.tally.committed(changes)
         if improved:
             self._proposals_at_gain = self.ledger.spent.proposals
         self.log(
@@ -386,44 +380,17 @@ class Runtime:
         )
         for trigger in self.graph.triggers:
             if trigger.fires(update, improved):
-                self.fire(trigger)
+                self.fire(trigger, _flow_of(item_id))
+        self.turns.change()
         self._check_stopping()
         return update
-
-    def _count_speculation(self, changes: Sequence[Change]) -> None:
-        counts = self.speculation_counts
-        for change in changes:
-            match change:
-                case Add(status="speculative"):
-                    counts.released += 1
-                case Move(status="confirmed"):
-                    counts.confirmed += 1
-                case Move(status="revoked"):
-                    counts.revoked += 1
-                case _:
-                    pass
 
     def log(self, kind: str, data: Mapping[str, JSON]) -> None:
         self._events.emit(kind, data)
 
 
-def _is_accepted(change: Change) -> bool:
-    match change:
-        case Add(candidate=candidate, status="confirmed"):
-            return candidate.operator != "seed"
-        case Move(status="confirmed"):
-            return True
-        case _:
-            return False
-
-
 def _flow_of(item_id: str) -> int:
     return int(item_id.partition("/")[0].partition(".")[0])
-
-
-def _carried(item: Item[object]) -> Candidate | None:
-    payload = item.payload.item.payload if isinstance(item.payload, Stale) else item.payload
-    return payload.candidate if isinstance(payload, CarriesCandidate) else None
 
 
 def _gathered(items: Sequence[Item[object]]) -> Item[object]:

@@ -48,6 +48,10 @@ class Exhausted(Exception):  # noqa: N818 - an outcome, not an error
     """Raised in the entry stage: the algorithm has no more work to start."""
 
 
+class NotYet(Exception):  # noqa: N818 - an outcome, not an error
+    """Raised in the entry stage: nothing to start now, but there may be after a commit or the end of another flow."""
+
+
 class StageFunction(Protocol):
     """What a stage runs. The payload of a gathering stage's item is `flowevolve.item.Gathered`."""
 
@@ -73,8 +77,12 @@ class Stage:
     """Where an item that was stale here goes on after repair; None where there is nothing to repair."""
     bounds: tuple[int, int] | None = None
     """Fewest and most workers an allocation policy may give it; None: always ``workers``."""
+    exclusive: bool = False
+    """Whether it works on one item at a time in every executor: measurements that would disturb each other."""
 
     def __post_init__(self) -> None:
+        if self.exclusive and (self.workers != 1 or self.bounds is not None):
+            raise EngineError(f"stage {self.name!r} is exclusive: it has one worker and no bounds")
         if self.bounds is not None and not 1 <= self.bounds[0] <= self.workers <= self.bounds[1]:
             raise EngineError(f"stage {self.name!r}: {self.workers} workers, but the bounds are {self.bounds}")
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from flowevolve.budget import Cost
 from flowevolve.context import StageContext
 from flowevolve.item import Item
 from flowevolve.policies.acceptance import Everything, Standing, ValidationAcceptance
@@ -40,6 +41,7 @@ class Evaluate:
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         candidate = item.expect(Proposed).candidate
+        context.spend(Cost(evaluations=1))
         order = self.order()
         prefix = order[: self.speculation.quorum(context.stage, len(order))]
         scores: dict[str, float] = {}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from flowevolve.budget import Budget, Cost, Ledger
+from flowevolve.budget import DIMENSIONS, Budget, Cost, Ledger
 
 
 def test_times_add_up() -> None:
@@ -17,6 +17,18 @@ def test_times_add_up() -> None:
 def test_bad_limits_are_refused(limits: dict[str, float]) -> None:
     with pytest.raises(ValidationError):
         Budget.model_validate(limits)
+
+
+def test_every_dimension_is_limited_added_and_taken_off() -> None:
+    for dimension in DIMENSIONS:
+        ledger = Ledger(Budget.model_validate({dimension: 2}))
+        one = Cost(**{dimension: 1})
+        ledger.reserve(1, one + one)
+        assert ledger.refusal(one) == dimension
+        ledger.charge(1, one)
+        ledger.close(1)
+        assert ledger.refusal(one) is None
+        assert ledger.spent.amount(dimension) == 1
 
 
 def test_reservations_hold_room_until_they_are_released() -> None:

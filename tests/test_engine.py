@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 import pytest
@@ -18,7 +18,7 @@ from flowevolve.artifact import Artifact
 from flowevolve.budget import Budget, Cost
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.engine import Engine, Mode, RunReport
-from flowevolve.errors import EngineError, TaskFailedError
+from flowevolve.errors import EngineError, InputError, TaskFailedError
 from flowevolve.events import Event
 from flowevolve.item import Gathered, Item
 from flowevolve.llm.client import LLMClient
@@ -74,7 +74,7 @@ class Toy(Algorithm):
     def best(self) -> Candidate | None:
         return self.archive.best
 
-    def estimate(self) -> Cost:
+    def estimate(self, trigger: str | None = None) -> Cost:
         return Cost(rollouts=self._cost)
 
     def graph(self) -> Graph:
@@ -176,6 +176,11 @@ plans = st.lists(
 )
 
 
+def fitting(plans: Sequence[Plan], width: int) -> list[Plan]:
+    """The plans with nothing gathered that can't be in flight."""
+    return [replace(plan, gather=min(plan.gather, width)) for plan in plans]
+
+
 def assert_all_accounted(outcome: Outcome) -> None:
     """Invariant 1, from the event log alone."""
     born: Counter[str] = Counter()
@@ -204,7 +209,7 @@ def assert_all_accounted(outcome: Outcome) -> None:
 @given(plans=plans, mode=st.sampled_from(["stream", "sync"]), width=st.integers(1, 6), seconds=st.integers(1, 60))
 def test_every_item_ends_in_exactly_one_way(plans: list[Plan], mode: Mode, width: int, seconds: int) -> None:
     budget = Budget(seconds=seconds, rollouts=200)
-    assert_all_accounted(run_toy(Toy(plans), budget=budget, mode=mode, width=width, drain_seconds=2.0))
+    assert_all_accounted(run_toy(Toy(fitting(plans, width)), budget=budget, mode=mode, width=width, drain_seconds=2.0))
 
 
 @settings(max_examples=30, deadline=None)
@@ -212,8 +217,8 @@ def test_every_item_ends_in_exactly_one_way(plans: list[Plan], mode: Mode, width
 def test_same_seed_gives_the_same_events(plans: list[Plan], width: int, seed: int) -> None:
     """Invariant 6."""
     first, second = (
-        [event.to_json() for event in run_toy(Toy(plans), budget=Budget(rollouts=60), width=width, seed=seed).events]
-        for _ in range(2)
+        [event.to_json() for event in run_toy(toy, budget=Budget(rollouts=60), width=width, seed=seed).events]
+        for toy in (Toy(fitting(plans, width)), Toy(fitting(plans, width)))
     )
     assert first == second
 
@@ -222,7 +227,7 @@ def test_same_seed_gives_the_same_events(plans: list[Plan], width: int, seed: in
 @given(plans=plans, width=st.integers(1, 6), limit=st.integers(1, 60))
 def test_overshoot_is_at_most_the_work_in_flight(plans: list[Plan], width: int, limit: int) -> None:
     """Invariant 4: after the limit was reached no flow opens, and the report tells the overshoot."""
-    outcome = run_toy(Toy(plans), budget=Budget(rollouts=limit, seconds=10_000), width=width)
+    outcome = run_toy(Toy(fitting(plans, width)), budget=Budget(rollouts=limit, seconds=10_000), width=width)
     spent = outcome.report.spent.rollouts
     assert outcome.report.overshoot.get("rollouts", 0) == max(0, spent - limit)
     opened = [e for e in outcome.events if e.kind == "flow.open" and e.data["stage"] == "entry"]
@@ -270,10 +275,10 @@ def test_a_gathering_stage_gets_full_batches_and_the_rest_at_the_end() -> None:
     assert sizes == [3, 3, 1]
 
 
-def test_gathering_more_than_may_be_in_flight_does_not_hang() -> None:
-    outcome = run_toy(Toy([Plan(gather=3)], most=4), budget=Budget(seconds=100), width=2)
-    assert outcome.report.stop_reason == "exhausted"
-    assert_all_accounted(outcome)
+@pytest.mark.parametrize(("mode", "setting"), [("stream", "max_in_flight"), ("sync", "width")])
+def test_gathering_more_than_may_be_in_flight_is_refused(mode: Mode, setting: str) -> None:
+    with pytest.raises(InputError, match=rf"{setting}.*'s0' gathers 3.*at least 3"):
+        run_toy(Toy([Plan(gather=3)], most=4), budget=Budget(seconds=100), mode=mode, width=2)
 
 
 @pytest.mark.parametrize(

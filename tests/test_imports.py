@@ -16,7 +16,7 @@ LAYERS: list[set[str]] = [
     {"sim"},
     {"context", "stage", "policies"},
     {"algorithm", "archives"},
-    {"runtime", "stages", "crew"},
+    {"turns", "flows", "tally", "runtime", "stages", "crew"},
     {"executor"},
     {"algorithms", "engine"},
     {"result", "store", "held_out"},

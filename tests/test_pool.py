@@ -156,6 +156,28 @@ def test_a_bad_change_leaves_nothing_behind(bad: Change) -> None:
     assert pool.status("a") == "proposed"
 
 
+@pytest.mark.parametrize("change", [Move("a", "confirmed", pool="prompts"), Annotate("a", {"x": 1}, pool="prompts")])
+def test_a_change_names_the_pool_its_candidate_is_in(change: Change) -> None:
+    pool = Pool(["programs", "prompts"])
+    pool.register(candidate("a"))
+    commit(pool, Add(candidate("a"), "speculative", pool="programs"))
+    assert pool.pool_of("a") == "programs"
+    with pytest.raises(EngineError, match="'programs'"):
+        commit(pool, change)
+    assert pool.version == 1
+
+
+def test_a_candidate_rejected_before_any_commit_cannot_be_annotated() -> None:
+    pool = Pool()
+    for name in ("a", "b"):
+        pool.register(candidate(name))
+    pool.reject("b")
+    with pytest.raises(EngineError, match="rejected"):
+        commit(pool, Add(candidate("a")), Annotate("b", {"x": 1}))
+    assert pool.version == 0
+    assert pool.status("a") == "proposed"
+
+
 def test_rejected_proposals_keep_their_status_only() -> None:
     pool = Pool()
     pool.register(candidate("a"))

@@ -110,6 +110,14 @@ def test_the_seed_is_validated_first_and_counts() -> None:
     assert result.report.spent.rollouts >= len(TASK.data.val)
 
 
+def test_evaluations_are_counted_and_bound_a_run() -> None:
+    result, events, _ = evolve(width=1, budget={"evaluations": 4})
+    assert result.report.stop_reason == "evaluations"
+    assert result.report.spent.evaluations == 4
+    evaluated = [event for event in of_kind(events, "item.taken") if event["stage"] == "evaluate"]
+    assert len(evaluated) == 4
+
+
 def test_all_components_and_merge_run() -> None:
     result, events, _ = evolve(algorithm={"merge": True, "component_selector": "all"}, budget={"proposals": 60})
     assert result.report.error is None

@@ -97,7 +97,7 @@ class GEPA(Algorithm):
     def best(self) -> Candidate | None:
         return self._archive.best()
 
-    def estimate(self) -> Cost:
+    def estimate(self, trigger: str | None = None) -> Cost:
         parts = -(-self.config.minibatch // self.tuning.speculation.quorum("generate", self.config.minibatch))
         return Cost(proposals=parts, rollouts=2 * self.config.minibatch)
 

@@ -47,7 +47,11 @@ class MergeSchedule:
 
 
 class Select:
-    """Picks parent, components and minibatch; its cursors are rebuilt from the ``gepa.selected`` events."""
+    """Picks parent, components and minibatch.
+
+    Its cursors and its count of rewrites, which numbers the minibatches, are rebuilt from the ``gepa.selected`` events:
+    there is one for every rewrite. A flow that merges draws no minibatch, so none is skipped.
+    """
 
     def __init__(
         self,
@@ -65,14 +69,15 @@ class Select:
         self._components = components
         self._train_ids = train_ids
         self._batches: EpochBatches | None = None
+        self._rewrites = 0
         self._cursors: dict[str, int] = {}
         self._merged: set[tuple[str, str, str]] = set()
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         merge = self._merge(context) if self._schedule.due else None
-        yield merge if merge is not None else self._rewrite(item, context)
+        yield merge if merge is not None else self._rewrite(context)
 
-    def _rewrite(self, item: Item[object], context: StageContext) -> Emit:
+    def _rewrite(self, context: StageContext) -> Emit:
         parent = self._selection.select(self._archive, context.random)
         names, cursor = self._components.select(list(parent.artifact), self._cursor(parent))
         self._cursors[parent.id] = cursor
@@ -80,7 +85,8 @@ class Select:
             self._batches = EpochBatches(
                 self._train_ids, self._config.minibatch, lambda epoch: context.derive_random("epoch", epoch)
             )
-        batch = self._batches.batch(item.flow - 1)
+        batch = self._batches.batch(self._rewrites)
+        self._rewrites += 1
         context.log("gepa.selected", parent=parent.id, components=list(names), batch=list(batch))
         return Emit(Selected(parent, names, batch), to="generate", version=context.pool.version, derives=(parent.id,))
 

@@ -1,0 +1,82 @@
+"""Open flows and the items that live in them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from flowevolve.budget import Cost, Ledger
+from flowevolve.item import Item, Ticket, carried
+
+
+class Flows:
+    """Every flow that has not ended, with its items. The budget of a flow is reserved as long as it is open."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._sizes: dict[int, int] = {}
+        self._live: dict[str, tuple[str, Item[object]]] = {}
+        self._carriers: Counter[str] = Counter()
+        self._phases: set[int] = set()
+        self._triggered: set[int] = set()
+        self._next = 0
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def abandon(self) -> list[tuple[str, Item[object]]]:
+        """Give up all flows; returns the items that had not ended, each with its stage's name, oldest first."""
+        items = list(self._live.values())
+        for flow in self._sizes:
+            self._ledger.close(flow)
+        self._live.clear()
+        self._sizes.clear()
+        self._carriers.clear()
+        return items
+
+    def open(
+        self, stage: str, ticket: Ticket, estimate: Cost, *, version: int, now: float, phase: bool
+    ) -> Item[Ticket]:
+        """Start a flow with a ticket for ``stage``. ``phase``: of init or finish, not of the stream."""
+        flow = self._next
+        self._next += 1
+        self._sizes[flow] = 0
+        if phase:
+            self._phases.add(flow)
+        if ticket.trigger is not None:
+            self._triggered.add(flow)
+        self._ledger.reserve(flow, estimate)
+        item = Item(str(flow), flow, ticket, version, (), now)
+        self.enter(stage, item)
+        return item
+
+    def of_phase(self, item: Item[object]) -> bool:
+        """Whether an item comes from init or finish."""
+        return item.flow in self._phases
+
+    def is_triggered(self, flow: int) -> bool:
+        """Whether a trigger asked for this flow."""
+        return flow in self._triggered
+
+    def carries(self, candidate_id: str) -> bool:
+        """Whether any live item is about this candidate."""
+        return candidate_id in self._carriers
+
+    def enter(self, stage: str, item: Item[object]) -> None:
+        """An item of an open flow comes to be."""
+        self._sizes[item.flow] += 1
+        self._live[item.id] = (stage, item)
+        self._carriers.update(candidate.id for candidate in carried(item))
+
+    def leave(self, item: Item[object]) -> bool:
+        """An item ends; returns whether its flow ended with it."""
+        del self._live[item.id]
+        for candidate in carried(item):
+            self._carriers[candidate.id] -= 1
+            if not self._carriers[candidate.id]:
+                del self._carriers[candidate.id]
+        self._sizes[item.flow] -= 1
+        if self._sizes[item.flow]:
+            return False
+        del self._sizes[item.flow]
+        self._ledger.close(item.flow)
+        return True

@@ -1,0 +1,70 @@
+"""Which flow is opened next: an ordinary one, or one that a trigger asks for."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from flowevolve.item import Ticket
+from flowevolve.stage import Trigger
+
+
+class Turns:
+    """Ordinary and triggered flows take turns, so that neither starves; a trigger has at most one flow waiting.
+
+    Triggers count from the end of init to the end of admission. Once the algorithm is out of ordinary work, only what
+    its ordinary flows set off still counts: else triggered flows that commit could keep a run going for ever.
+    """
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.out_of_work = False
+        self._fired: dict[str, Trigger] = {}
+        self._after_trigger = False
+        self._ordinals: Counter[str | None] = Counter()
+        self._holding = False
+        self.changes = 0
+        """Commits and ends of flows so far."""
+
+    def fire(self, trigger: Trigger, *, by_ordinary_flow: bool) -> bool:
+        """Have a flow opened for a trigger; False if it does not count now, or is waiting for one already."""
+        if not self.is_open or trigger.name in self._fired or (self.out_of_work and not by_ordinary_flow):
+            return False
+        self._fired[trigger.name] = trigger
+        return True
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is a flow to open."""
+        return bool(self._fired) or self._ordinary
+
+    @property
+    def _ordinary(self) -> bool:
+        return not self.out_of_work and not self._holding
+
+    def next(self) -> Trigger | None:
+        """Whose flow is to be opened next, if any is `ready`: a trigger's, or None for an ordinary one."""
+        if self._fired and not (self._after_trigger and self._ordinary):
+            return next(iter(self._fired.values()))
+        return None
+
+    def ticket(self, trigger: Trigger | None) -> Ticket:
+        """Take the turn."""
+        self._after_trigger = trigger is not None
+        name = None if trigger is None else trigger.name
+        if name is not None:
+            del self._fired[name]
+        self._ordinals[name] += 1
+        return Ticket(name, self._ordinals[name] - 1)
+
+    def drop(self, trigger: Trigger) -> None:
+        """Open no flow for it this time: there is no budget for one."""
+        del self._fired[trigger.name]
+
+    def change(self) -> None:
+        """Something happened that may give an entry stage work that had none."""
+        self.changes += 1
+        self._holding = False
+
+    def hold(self, since: int) -> None:
+        """The entry stage had nothing to do when so many `changes` had been made: wait for the next."""
+        self._holding = self._holding or since == self.changes
