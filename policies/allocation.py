@@ -98,28 +98,34 @@ class Pressure:
     """Later stages get the workers their items need; new work is begun as fast as backend and freshness allow.
 
     Work that was begun is not kept waiting: a later stage whose items wait while its workers are all busy gets one
-    more. The first stage is the valve. It gets a worker while the backend has room (open calls under ``room`` of the
-    call limit) and later stages keep up; it loses one when calls pile up (over ``flood`` of the limit), when more items
-    wait at later stages than these have workers, or when items come stale to the last stage (mean gap over
-    ``max_gap``). So it settles where the backend is just full, or before that where the pool moves too fast. Workers
-    that idle for long are taken away, down to one to spare.
+    more. The first stage is the valve. It gets a worker while the backend is used to less than ``full`` (calls in
+    flight over the limit) and later stages keep up. When it is full, the valve loses a worker if calls pile up (open
+    calls over the limit by more than ``flood`` of it), if more items wait at later stages than these have workers, or
+    if items come stale to the last stage (mean gap over ``max_gap``): a backend is not left idle for the sake of
+    freshness, but nothing is begun that would only grow old. Use and excess are means over about ``memory`` looks: what
+    is begun now is work for the backend only much later, so a valve that follows every dip makes waves. Workers that
+    idle for long are taken away, down to one to spare.
 
     Against oscillation: a sign has to be seen ``patience`` times in a row, the thresholds leave a band in which nothing
     is done, and a stage changed in one direction is not changed in the other for ``rest`` looks.
     """
 
     interval_seconds: float = 5.0
-    room: float = 0.9
-    flood: float = 1.15
+    full: float = 0.95
+    flood: float = 0.5
     max_gap: float = 12.0
+    memory: int = 12
     patience: int = 2
     rest: int = 6
     _signs: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
     _last: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
     _looks: int = field(default=0, init=False)
+    _used: float = field(default=0.0, init=False)
+    _excess: float = field(default=0.0, init=False)
 
     def decide(self, load: Workload) -> Sequence[Resize]:
         self._looks += 1
+        self._remember(load)
         changes: list[Resize] = []
         for stage in load.stages:
             sign, reason = self._valve(load) if stage.place == "first" else _need(stage)
@@ -130,19 +136,23 @@ class Pressure:
         return changes
 
     def _valve(self, load: Workload) -> tuple[int, str]:
-        used = load.open_calls / load.call_limit
         later = [stage for stage in load.stages if stage.place == "later"]
         waiting, workers = sum(stage.waiting for stage in later), sum(stage.workers for stage in later)
         gap = later[-1].gap if later else 0.0
-        if gap > self.max_gap:
-            return -1, f"items come {gap:.1f} versions old to {later[-1].name}"
+        if self._used < self.full:
+            return (1, f"the backend is used to {self._used:.0%}") if waiting < workers / 2 else (0, "")
+        if self._excess > self.flood:
+            return -1, f"calls open beyond what may be in flight: {self._excess:.0%}"
         if waiting > workers:
             return -1, f"{waiting:.0f} items wait for the {workers} workers of later stages"
-        if used > self.flood:
-            return -1, f"{load.open_calls:.0f} calls open, {load.call_limit} may be in flight"
-        if used < self.room and waiting < workers / 2:
-            return 1, f"the backend has room: {load.open_calls:.0f} calls open, {load.call_limit} may be in flight"
+        if gap > self.max_gap:
+            return -1, f"the backend is full, and items come {gap:.1f} versions old to {later[-1].name}"
         return 0, ""
+
+    def _remember(self, load: Workload) -> None:
+        calls = load.open_calls / load.call_limit
+        self._used += (min(1.0, calls) - self._used) / self.memory
+        self._excess += (max(0.0, calls - 1) - self._excess) / self.memory
 
     def _due(self, stage: str, sign: int, reason: str) -> bool:
         """Whether this sign has been seen often enough, and the stage is not resting from a change the other way."""
