@@ -42,7 +42,10 @@ class Standing:
 
 
 class ValidationAcceptance(Protocol):
-    """Whether a candidate with a full score vector enters the pool. Never says no for a higher score."""
+    """Whether a validated candidate enters the pool, by its scores on all examples or on some.
+
+    Never says no for a higher score.
+    """
 
     def admits(self, scores: Mapping[str, float], standing: Standing) -> bool: ...
 

@@ -97,17 +97,16 @@ class Confidence:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """Stop what does not beat the incumbent on the speculative prefix by more than ``-margin``.
+    """Stop what would not be accepted if the speculative prefix were the whole validation set.
 
     FlashEvolve's gate against weak candidates, as a stop: cheap, and as sure as the prefix is informative.
     """
 
-    margin: float = 0.0
-    needs_improvement: bool = True
+    needs_improvement: bool = False
 
     def hopeless(self, race: Race) -> str | None:
         prefix = race.order[: race.prefix]
         if any(name not in race.scores for name in prefix):
             return None
-        lead = fmean(race.scores[name] - race.standing.incumbent[name] for name in prefix)
-        return None if lead > -self.margin else "not ahead of the pool on the speculative prefix"
+        accepted = race.acceptance.admits({name: race.scores[name] for name in prefix}, race.standing)
+        return None if accepted else "would not be accepted on the speculative prefix"
