@@ -13,7 +13,7 @@ from flowevolve.algorithms.gepa import GEPA
 from flowevolve.config import Config, RoleSection
 from flowevolve.errors import InputError
 from flowevolve.llm.accounting import Price
-from flowevolve.llm.admission import Admission, Probe
+from flowevolve.llm.admission import Admission, Blind, Probe
 from flowevolve.llm.client import Role
 from flowevolve.llm.line import Order
 from flowevolve.llm.metrics_probe import MetricsProbe
@@ -142,9 +142,11 @@ async def open_roles(config: Config) -> AsyncIterator[dict[str, Role]]:
 
 
 @asynccontextmanager
-async def open_probe(config: Config, transport: Transport) -> AsyncIterator[Probe]:
+async def open_probe(config: Config, transport: Transport, admission: Admission) -> AsyncIterator[Probe]:
     """What tells the load of the server behind a transport that `open_roles` opened."""
-    if isinstance(transport, SimBackend):
+    if isinstance(admission, Latency):
+        yield Blind()
+    elif isinstance(transport, SimBackend):
         yield transport
     else:
         async with MetricsProbe(_base_url(config)) as probe:

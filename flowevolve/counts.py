@@ -70,8 +70,9 @@ class SpeculationCounts:
 
 @dataclass(slots=True)
 class RacingCounts:
-    """Evaluations stopped before their end. ``tokens_saved`` is an estimate: the rollouts that were not finished times
-    the mean tokens of those of the same stage that were.
+    """Evaluations stopped before their end. ``tokens_saved`` is an upper estimate: the rollouts that were not finished
+    times the mean tokens of those of the same stage that were. Of requests cancelled on the wire the server had written
+    a part already, which it does not report.
     """
 
     stopped: int = 0

@@ -78,5 +78,6 @@ class Flows:
         if self._sizes[item.flow]:
             return False
         del self._sizes[item.flow]
+        self._triggered.discard(item.flow)
         self._ledger.close(item.flow)
         return True

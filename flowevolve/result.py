@@ -46,6 +46,8 @@ class Result:
     report: RunReport
     llm: Totals
     mean_in_flight: float
+    cancelled: int = 0
+    """Requests cancelled on the wire."""
     held_out: HeldOut | None = None
     server: Observed | None = None
     """The server's own load, where the admission policy looked at it."""
@@ -79,6 +81,7 @@ class Result:
                 "requests": self.llm.requests,
                 "failed": self.llm.failed,
                 "retries": self.llm.retries,
+                "cancelled": self.cancelled,
                 "prompt_tokens": self.llm.usage.prompt_tokens,
                 "completion_tokens": self.llm.usage.completion_tokens,
                 "cached_tokens": self.llm.usage.cached_tokens,

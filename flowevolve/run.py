@@ -95,7 +95,7 @@ async def run(
             sinks=[*([directory.event] if directory is not None else []), *watchers.events],
         )
         report = await _run_and_follow(engine, [each for each in (follow, clients.admit) if each is not None])
-        mean_in_flight = clients.gate.stats().mean_in_flight
+        mean_in_flight, cancelled = clients.gate.stats().mean_in_flight, client.cancelled
         llm = client.account.totals()
         seed = next((each for each in report.pool.snapshot().candidates() if each.operator == "seed"), None)
         best = algorithm.best()
@@ -113,6 +113,7 @@ async def run(
             report=report,
             llm=llm,
             mean_in_flight=mean_in_flight,
+            cancelled=cancelled,
             server=clients.observed if clients.observed.looks else None,
             held_out=held_out,
         )
@@ -185,7 +186,7 @@ async def _admit(
     engine: Engine,
 ) -> None:
     """Keep the gate's limit in line with what the server can take."""
-    async with open_probe(config, transport) as probe:
+    async with open_probe(config, transport, admission) as probe:
         await follow_server(
             gate,
             admission,

@@ -206,11 +206,11 @@ class Runtime:
             return item
         if self.flows.of_phase(item):
             return item  # the algorithm wants all that it asked for here
-        if stage.commits and any(self.pool.status(candidate.id) == "speculative" for candidate in carried(item)):
-            return item  # brings the verdict on a candidate that is in the pool already: never too late
         seen = self.tally.staleness
         seen.seen += 1
         seen.max_gap = max(seen.max_gap, gap)
+        if stage.commits and not revoked and self._released(item):
+            return item  # the verdict on a candidate that is in the pool already is never too late
         repairable = (
             stage.repair_to is not None
             and self.graph.repair is not None
@@ -233,6 +233,9 @@ class Runtime:
         self.log("item.sent", {"item": sent.id, "stage": self.graph.repair, "version": sent.version})
         self.settle(stage.name, item, "consumed", "sent to repair")
         return sent
+
+    def _released(self, item: Item[object]) -> bool:
+        return any(self.pool.status(candidate.id) == "speculative" for candidate in carried(item))
 
     def settle(self, stage: str, item: Item[object], outcome: Outcome, reason: str) -> None:
         """An item's end. The flow ends with its last item."""

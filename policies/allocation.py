@@ -106,8 +106,9 @@ class Pressure:
     is begun now is work for the backend only much later, so a valve that follows every dip makes waves. Workers that
     idle for long are taken away, down to one to spare.
 
-    Against oscillation: a sign has to be seen ``patience`` times in a row, the thresholds leave a band in which nothing
-    is done, and a stage changed in one direction is not changed in the other for ``rest`` looks.
+    Against oscillation: a sign has to be seen ``patience`` times in a row (idleness six times as often), the thresholds
+    leave a band in which nothing is done, and a stage changed in one direction is not changed in the other for ``rest``
+    looks.
     """
 
     interval_seconds: float = 5.0
@@ -140,7 +141,7 @@ class Pressure:
         waiting, workers = sum(stage.waiting for stage in later), sum(stage.workers for stage in later)
         gap = later[-1].gap if later else 0.0
         if self._used < self.full:
-            return (1, f"the backend is used to {self._used:.0%}") if waiting < workers / 2 else (0, "")
+            return (1, f"the backend is used to {self._used:.0%}") if not later or waiting < workers / 2 else (0, "")
         if self._excess > self.flood:
             return -1, f"calls open beyond what may be in flight: {self._excess:.0%}"
         if waiting > workers:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, variance
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from flowevolve.policies.acceptance import Standing, ValidationAcceptance
 
@@ -45,7 +45,7 @@ class Racing(Protocol):
 class Off:
     """Every evaluation is finished."""
 
-    needs_improvement: bool = False
+    needs_improvement: ClassVar[bool] = False
 
     def hopeless(self, race: Race) -> str | None:
         return None
@@ -60,7 +60,7 @@ class Bound:
     """
 
     ceiling: float = 1.0
-    needs_improvement: bool = False
+    needs_improvement: ClassVar[bool] = False
 
     def hopeless(self, race: Race) -> str | None:
         at_best = {name: race.scores.get(name, self.ceiling) for name in race.order}
@@ -79,7 +79,7 @@ class Confidence:
 
     delta: float = 0.05
     least: int = 8
-    needs_improvement: bool = True
+    needs_improvement: ClassVar[bool] = True
 
     def hopeless(self, race: Race) -> str | None:
         n, total = len(race.scores), len(race.order)
@@ -87,6 +87,8 @@ class Confidence:
             return None
         incumbent = race.standing.incumbent
         differences = [score - incumbent[name] for name, score in race.scores.items()]
+        if min(differences) == max(differences):
+            return None  # nothing is known of how much they vary
         looks = max(1, (total - 1) // self.least)
         z = NormalDist().inv_cdf(1 - self.delta / looks)
         error = (variance(differences) / n * (1 - n / total)) ** 0.5
@@ -102,7 +104,7 @@ class Prefix:
     FlashEvolve's gate against weak candidates, as a stop: cheap, and as sure as the prefix is informative.
     """
 
-    needs_improvement: bool = False
+    needs_improvement: ClassVar[bool] = False
 
     def hopeless(self, race: Race) -> str | None:
         prefix = race.order[: race.prefix]

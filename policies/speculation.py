@@ -36,7 +36,7 @@ class Speculation:
 
     def quorum(self, stage: str, requests: int) -> int:
         """After how many of a stage's requests it releases what it has; all of them where it does not speculate."""
-        return min(requests, math.ceil(self.alpha.get(stage, 1.0) * requests))
+        return min(requests, math.ceil(round(self.alpha.get(stage, 1.0) * requests, 9)))
 
     def active(self, stage: str) -> bool:
         return self.alpha.get(stage, 1.0) < 1

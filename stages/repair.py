@@ -38,9 +38,9 @@ class Repair:
             yield Emit(proposed, to=stale.back_to, version=version)
             return
         context.reject(proposed.candidate, "replaced by its repair")
-        parents = (
-            [head] if head.id in proposed.candidate.parents else [head, context.pool[proposed.candidate.parents[0]]]
-        )
+        origin = context.pool[proposed.candidate.parents[0]]
+        # A patch onto the head owes nothing any more to a parent that was revoked.
+        parents = [head] if origin.id == head.id or context.pool.descends_from_revoked([origin.id]) else [head, origin]
         patched = context.propose(artifact, parents=parents, operator="repair", born=version)
         yield Emit(
             replace(proposed, candidate=patched, baseline=None),

@@ -54,9 +54,8 @@ def test_a_run_finds_its_limit_and_finds_it_again(policy: str) -> None:
     assert max(limit for limit in limits if isinstance(limit, int)) > 64
     assert all(isinstance(limit, int) and limit <= 128 for limit in limits)
     assert changes == changes_again
-    assert result.server is not None
-    assert result.server.looks >= 100
     assert result.server == again.server
+    assert (result.server is not None and result.server.looks >= 100) == (policy == "server_queue")
     assert (result.llm.requests, result.report.wall_seconds) == (again.llm.requests, again.report.wall_seconds)
 
 

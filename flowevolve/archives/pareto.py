@@ -55,8 +55,9 @@ class ParetoArchive:
 
     @property
     def confirmed(self) -> Sequence[Candidate]:
-        """The confirmed non-dominated candidates, oldest first."""
-        return tuple(self._candidates[name] for name in self.weights() if name in self._candidates)
+        """The confirmed candidates that no others of them dominate, oldest first."""
+        kept = self.weights() if not self._speculative else _undominated(self._fronts, self._candidates)
+        return tuple(self._candidates[name] for name in self._candidates if name in kept)
 
     def standing(self) -> Standing | None:
         """What a candidate has to be measured against; None while nothing is confirmed."""
@@ -79,7 +80,7 @@ class ParetoArchive:
         has not been dropped.
         """
         if self._weights is None:
-            self._weights = self._undominated()
+            self._weights = _undominated(self._all_fronts(), {**self._candidates, **self._speculative})
         return self._weights
 
     def _enter(self, candidate: Candidate) -> None:
@@ -88,26 +89,31 @@ class ParetoArchive:
         if self._best is None or _rank(candidate) > _rank(self._best):
             self._best = candidate
 
-    def _undominated(self) -> dict[str, int]:
-        fronts = self._fronts
-        if self._speculative:
-            fronts = {name: (best, list(members)) for name, (best, members) in fronts.items()}
-            for candidate in self._speculative.values():
-                _stand(candidate, fronts)
-        fronts_of: dict[str, list[str]] = {}
-        for example_id, (_, members) in fronts.items():
-            for member in members:
-                fronts_of.setdefault(member, []).append(example_id)
-        left = {example_id: len(members) for example_id, (_, members) in fronts.items()}
-        kept: dict[str, int] = {}
-        for member in sorted(fronts_of, key=lambda name: self[name].mean_score):
-            own = fronts_of[member]
-            if all(left[example_id] > 1 for example_id in own):
-                for example_id in own:
-                    left[example_id] -= 1
-            else:
-                kept[member] = len(own)
-        return {candidate.id: kept[candidate.id] for candidate in self.candidates if candidate.id in kept}
+    def _all_fronts(self) -> Fronts:
+        if not self._speculative:
+            return self._fronts
+        fronts = {name: (best, list(members)) for name, (best, members) in self._fronts.items()}
+        for candidate in self._speculative.values():
+            _stand(candidate, fronts)
+        return fronts
+
+
+def _undominated(fronts: Fronts, candidates: Mapping[str, Candidate]) -> dict[str, int]:
+    """Ids of these candidates that are not dominated, in their order, and on how many fronts each is."""
+    fronts_of: dict[str, list[str]] = {}
+    for example_id, (_, members) in fronts.items():
+        for member in members:
+            fronts_of.setdefault(member, []).append(example_id)
+    left = {example_id: len(members) for example_id, (_, members) in fronts.items()}
+    kept: dict[str, int] = {}
+    for member in sorted(fronts_of, key=lambda name: candidates[name].mean_score):
+        own = fronts_of[member]
+        if all(left[example_id] > 1 for example_id in own):
+            for example_id in own:
+                left[example_id] -= 1
+        else:
+            kept[member] = len(own)
+    return {name: kept[name] for name in candidates if name in kept}
 
 
 def _stand(candidate: Candidate, fronts: Fronts) -> None:

@@ -10,8 +10,9 @@ from flowevolve.pool import Add, Move, Update
 class ValidationOrder:
     """Examples passed ``window`` times in a row go behind all others, and come back when they are failed again.
 
-    A round is one candidate with a full score vector, whatever became of it. An example is passed with a score of at
-    least ``passing``. The order is a function of the log.
+    A round is one candidate that was confirmed, or revoked with all its scores: what the log tells. Candidates that
+    were turned down without ever being in the pool leave no trace there. An example is passed with a score of at least
+    ``passing``. The order is a function of the log.
     """
 
     def __init__(self, example_ids: Sequence[str], window: int = 3, passing: float = 1.0) -> None:

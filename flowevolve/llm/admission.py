@@ -33,6 +33,13 @@ class Probe(Protocol):
         ...
 
 
+class Blind:
+    """A probe that sees nothing, for policies that go by how fast answers come."""
+
+    async def load(self) -> ServerLoad | None:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class Load:
     """The facts at one look. What was observed is over the calls that ended since the last look."""

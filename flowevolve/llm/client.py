@@ -116,6 +116,8 @@ class LLMClient:
     ) -> None:
         self.account = account if account is not None else Account({})
         self.pace = Pace()
+        self.cancelled = 0
+        """Requests cancelled on the wire; what the server had written by then is not known."""
         self._lengths = LengthEstimates()
         self._roles = dict(roles)
         self._gate = gate
@@ -209,7 +211,11 @@ class LLMClient:
             call.started = anyio.current_time()
             if call.settings.send_priority:
                 call.request = replace(call.request, priority=server_priority(scope.priority, remaining))
-            return await call.backend.transport.chat(call.request, timeout=call.settings.timeout_seconds)
+            try:
+                return await call.backend.transport.chat(call.request, timeout=call.settings.timeout_seconds)
+            except anyio.get_cancelled_exc_class():
+                self.cancelled += 1
+                raise
 
     def _learn(self, call: _Call, finished: float, reply: ChatReply) -> None:
         self._lengths.note(call.work, reply.usage.completion_tokens)

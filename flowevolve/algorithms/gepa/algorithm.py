@@ -98,8 +98,7 @@ class GEPA(Algorithm):
         return self._archive.best()
 
     def estimate(self, trigger: str | None = None) -> Cost:
-        parts = -(-self.config.minibatch // self.tuning.speculation.quorum("generate", self.config.minibatch))
-        return Cost(proposals=parts, rollouts=2 * self.config.minibatch)
+        return Cost(proposals=1, rollouts=2 * self.config.minibatch)
 
     def graph(self) -> Graph:
         config, rollouts, speculation = self.config, Rollouts(self._task), self.tuning.speculation

@@ -62,6 +62,8 @@ def find_merge(
 
 
 def _qualifies(ancestor: Candidate, first: Candidate, second: Candidate) -> bool:
+    if len(ancestor.scores) < len(first.scores):
+        return False  # its evaluation was stopped: its mean is over other examples
     if ancestor.mean_score > min(first.mean_score, second.mean_score):
         return False
     base, a, b = ancestor.artifact, first.artifact, second.artifact

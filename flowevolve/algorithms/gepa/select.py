@@ -99,7 +99,7 @@ class Select:
 
     def _merge(self, context: StageContext) -> Emit | None:
         self._schedule.due = False
-        merge = find_merge(self._archive.confirmed, self._archive.__getitem__, frozenset(self._merged), context.random)
+        merge = find_merge(self._archive.confirmed, context.pool.__getitem__, frozenset(self._merged), context.random)
         if merge is None:
             return None
         self._merged.add((merge.first.id, merge.second.id, merge.ancestor.id))
