@@ -93,12 +93,34 @@ def test_confidence_keeps_its_level() -> None:
     assert sum(stopped(-0.3, random) for _ in range(50)) >= 45
 
 
+@pytest.mark.parametrize(("gains", "losses"), [(8, 2), (20, 14), (3, 0), (40, 30)])
+def test_confidence_keeps_its_level_on_scores_of_zero_and_one(gains: int, losses: int) -> None:
+    """Better candidates, with most examples tied: they must not be stopped because the first examples say nothing."""
+    ids = [f"x{n}" for n in range(90)]
+    incumbent = {name: float(place < losses) for place, name in enumerate(ids)}
+    full = {name: float(losses <= place < losses + gains) for place, name in enumerate(ids)}
+    random, stopped = Random(3), 0
+    for _ in range(300):
+        seen: dict[str, float] = {}
+        for name in random.sample(ids, len(ids) - 1):
+            seen[name] = full[name]
+            if Confidence(delta=0.05).hopeless(Race(ids, 90, seen, Standing(incumbent, incumbent), Improvement())):
+                stopped += 1
+                break
+    assert stopped <= 0.05 * 300 + 10
+
+
 @given(st.floats(0.01, 1.0), st.integers(1, 200))
 def test_a_quorum_is_at_least_one_and_at_most_all(alpha: float, requests: int) -> None:
     quorum = Speculation({"evaluate": alpha}).quorum("evaluate", requests)
     assert 1 <= quorum <= requests
-    assert quorum >= alpha * requests or quorum == requests
+    assert quorum >= alpha * requests - 1e-6
     assert Speculation().quorum("evaluate", requests) == requests
+
+
+def test_a_quorum_is_not_rounded_up_by_floating_point() -> None:
+    assert Speculation({"evaluate": 0.07}).quorum("evaluate", 100) == 7
+    assert Speculation({"evaluate": 0.55}).quorum("evaluate", 100) == 55
 
 
 @pytest.mark.parametrize("alpha", [0.0, -0.5, 1.5])
