@@ -48,6 +48,8 @@ class Setting:
     order: str = "later_first"
     admission: Mapping[str, object] = field(default_factory=lambda: {"policy": "fixed"})
     concurrency: int = 256
+    rows: int = 300
+    """Of the data set: 40 % for minibatches, 30 % for validation, 30 % held out."""
     easy_first: bool = False
     """Whether the validation set begins with the rows that every candidate soon passes."""
 
@@ -127,8 +129,8 @@ class Watch:
 
 
 @cache
-def task(easy_first: bool) -> Task:
-    rows = make_rows(rules=18, per_example=4, overlap=0.25, rows=300, seed=11)
+def task(size: int, easy_first: bool) -> Task:
+    rows = make_rows(rules=18, per_example=4, overlap=0.25, rows=size, seed=11)
     if easy_first:
         wanted = Counter(name for row in rows for name in _rules(row))
         rows.sort(key=lambda row: (str(row["split"]), -min(wanted[name] for name in _rules(row))))
@@ -146,7 +148,7 @@ def _rules(row: Mapping[str, object]) -> list[str]:
 def execute(setting: Setting, watch: Watch) -> Result:
     async def go() -> Result:
         watchers = Watchers(events=(watch.event,), calls=(watch.call,))
-        return await run(setting.config(), task=task(setting.easy_first), watchers=watchers)
+        return await run(setting.config(), task=task(setting.rows, setting.easy_first), watchers=watchers)
 
     return clock.run(go, clock="virtual")
 
