@@ -22,6 +22,17 @@ class Metrics:
         self._version = Gauge("flowevolve_pool_version", "Current pool version", registry=self.registry)
         self._best = Gauge("flowevolve_best_score", "Best mean validation score", registry=self.registry)
         self._flows = Gauge("flowevolve_open_flows", "Flows open", registry=self.registry)
+        self._candidates = Counter(
+            "flowevolve_candidates", "Candidates that came to a status", ["status"], registry=self.registry
+        )
+        self._stopped = Counter("flowevolve_evaluations_stopped", "Evaluations stopped early", registry=self.registry)
+        self._workers = Gauge(
+            "flowevolve_workers", "Workers, once allocation has changed them", ["stage"], registry=self.registry
+        )
+        self._limit = Gauge(
+            "flowevolve_request_limit", "Requests that may be in flight, once admission has changed it",
+            registry=self.registry,
+        )  # fmt: skip
         self._gap = Histogram(
             "flowevolve_version_gap", "Gap of items as they are taken", ["stage"], buckets=(0, 1, 2, 4, 8, 16, 32),
             registry=self.registry,
@@ -51,6 +62,18 @@ class Metrics:
                 self._version.set(_number(data["version"]))
                 if data["best_score"] is not None:
                     self._best.set(_number(data["best_score"]))
+                changes = data["changes"]
+                for change in changes if isinstance(changes, list) else []:
+                    if isinstance(change, dict) and "status" in change:
+                        self._candidates.labels(str(change["status"])).inc()
+            case "candidate.rejected":
+                self._candidates.labels("rejected").inc()
+            case "evaluation.stopped":
+                self._stopped.inc()
+            case "allocation.changed":
+                self._workers.labels(str(data["stage"])).set(_number(data["workers"]))
+            case "admission.changed":
+                self._limit.set(_number(data["limit"]))
 
     def call(self, record: CallRecord) -> None:
         """An LLM client observer."""

@@ -28,8 +28,11 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     tokens = f"{llm['prompt_tokens']} prompt and {llm['completion_tokens']} completion tokens"
     head.add_row("LLM", f"{llm['requests']} requests ({llm['failed']} failed), {tokens}")
     head.add_row("in flight", f"{_number(llm['mean_in_flight']):.1f} requests on average")
-    stale = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in staleness.items())
-    head.add_row("staleness", stale)
+    head.add_row("staleness", _counts(staleness))
+    for name in ("speculation", "racing"):
+        counts = _table(result.get(name))
+        if any(counts.values()):
+            head.add_row(name, _counts(counts))
     parts: list[RenderableType] = [head, _stages(_table(result["stages"]))]
     for name, text in _table(best.get("components")).items():
         parts.append(Panel(Text(str(text)), title=f"best {name}", title_align="left"))
@@ -47,6 +50,10 @@ def _stages(stages: Mapping[str, object]) -> Table:
 
 def _table(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
+
+
+def _counts(table: Mapping[str, object]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in table.items())
 
 
 def _number(value: object) -> float:

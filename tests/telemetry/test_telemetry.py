@@ -71,7 +71,12 @@ def test_the_live_table_draws() -> None:
 
 def test_metrics_count_items_and_calls() -> None:
     metrics = Metrics()
-    for event in EVENTS:
+    scheduled = [
+        Event(10, 9.1, "allocation.changed", {"stage": "evaluate", "by": 1, "workers": 9, "reason": "x"}),
+        Event(11, 9.2, "admission.changed", {"limit": 271, "before": 256, "reason": "x"}),
+        Event(12, 9.3, "evaluation.stopped", {"candidate": "c3", "reason": "x", "finished": 3, "saved": 5}),
+    ]
+    for event in [*EVENTS, *scheduled]:
         metrics.event(event)
     request = ChatRequest("m", (Message("user", "x"),))
     scope = CallScope("screen", "1", None, 0, 0)
@@ -79,6 +84,10 @@ def test_metrics_count_items_and_calls() -> None:
     text = generate_latest(metrics.registry).decode()
     assert 'flowevolve_items_total{outcome="discarded",stage="screen"} 1.0' in text
     assert "flowevolve_pool_version 3.0" in text
+    assert 'flowevolve_candidates_total{status="confirmed"} 3.0' in text
+    assert 'flowevolve_workers{stage="evaluate"} 9.0' in text
+    assert "flowevolve_request_limit 271.0" in text
+    assert "flowevolve_evaluations_stopped_total 1.0" in text
     assert 'flowevolve_llm_tokens_total{kind="completion",role="task"} 7.0' in text
     assert 'flowevolve_llm_calls_total{result="ok",role="task",stage="screen"} 1.0' in text
 
