@@ -24,7 +24,7 @@ def test_every_shipped_config_is_valid(path: Path) -> None:
     load_config(path)
 
 
-@pytest.mark.parametrize("name", ["quickstart.toml", "virtual.toml"])
+@pytest.mark.parametrize("name", ["quickstart.toml", "virtual.toml", "full_speed.toml"])
 def test_simulated_examples_improve_on_the_seed(name: str) -> None:
     config = load_config(ROOT / "examples" / name, ["clock=virtual", "sim.profile=qwen3-8b-h100"])
     config = config.model_copy(update={"budget": Budget(minutes=10)})
