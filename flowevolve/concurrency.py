@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from typing import TypeVar
 
 import anyio
@@ -18,21 +19,15 @@ async def run_all(jobs: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
     The first exception cancels the others and is raised as it is, not wrapped in a group: jobs are alike, so the others
     would only repeat it.
     """
+    failure: Exception | None = None
     results: dict[int, T] = {}
-    failure: list[Exception] = []
-
-    async def run(index: int) -> None:
+    async with anyio.create_task_group() as tasks, aclosing(as_completed(tasks, jobs)) as ended:
         try:
-            results[index] = await jobs[index]()
-        except Exception as error:  # noqa: BLE001 - raised again below, as it is
-            failure.append(error)
-            tasks.cancel_scope.cancel()
-
-    async with anyio.create_task_group() as tasks:
-        for index in range(len(jobs)):
-            tasks.start_soon(run, index)
-    if failure:
-        raise failure[0]
+            results = {index: result async for index, result in ended}
+        except Exception as error:  # noqa: BLE001 - raised again below, outside the group that would wrap it
+            failure = error
+    if failure is not None:
+        raise failure
     return [results[index] for index in range(len(jobs))]
 
 
@@ -45,22 +40,20 @@ async def as_completed(tasks: TaskGroup, jobs: Sequence[Callable[[], Awaitable[T
     ended: deque[tuple[int, T]] = deque()
     failed: list[Exception] = []
     changed = anyio.Event()
-    scope = anyio.CancelScope()
+    # One scope each, to cancel them in order: one scope for all would go through a set of tasks, and which of them
+    # frees its slot first would not repeat from run to run.
+    scopes = [anyio.CancelScope() for _ in jobs]
 
     async def run(index: int) -> None:
-        try:
-            ended.append((index, await jobs[index]()))
-        except Exception as error:  # noqa: BLE001 - raised again below, as it is
-            failed.append(error)
-        changed.set()
+        with scopes[index]:
+            try:
+                ended.append((index, await jobs[index]()))
+            except Exception as error:  # noqa: BLE001 - raised again below, as it is
+                failed.append(error)
+            changed.set()
 
-    async def run_jobs() -> None:
-        with scope:
-            async with anyio.create_task_group() as own:
-                for index in range(len(jobs)):
-                    own.start_soon(run, index)
-
-    tasks.start_soon(run_jobs)
+    for index in range(len(jobs)):
+        tasks.start_soon(run, index)
     try:
         for _ in jobs:
             while not ended and not failed:
@@ -70,7 +63,8 @@ async def as_completed(tasks: TaskGroup, jobs: Sequence[Callable[[], Awaitable[T
                 raise failed[0]
             yield ended.popleft()
     finally:
-        scope.cancel()
+        for scope in scopes:
+            scope.cancel()
 
 
 class Pulse:
