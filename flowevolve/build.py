@@ -14,6 +14,7 @@ from flowevolve.config import Config, RoleSection
 from flowevolve.errors import InputError
 from flowevolve.llm.accounting import Price
 from flowevolve.llm.admission import Admission, Blind, Probe
+from flowevolve.llm.aiohttp import AioHTTPTransport
 from flowevolve.llm.client import Role
 from flowevolve.llm.line import Order
 from flowevolve.llm.metrics_probe import MetricsProbe
@@ -55,6 +56,10 @@ ADMISSIONS: Registry[Admission] = Registry(
     "flowevolve.policies.admission",
     {"fixed": Fixed, "server_queue": ServerQueue, "latency": Latency},
 )
+TRANSPORTS: Mapping[str, type[OpenAITransport | AioHTTPTransport]] = {
+    "openai": OpenAITransport,
+    "aiohttp": AioHTTPTransport,
+}
 WORLDS: Mapping[str, type[RulesWorld]] = {"rules": RulesWorld}
 
 
@@ -171,7 +176,8 @@ def _openai(config: Config) -> tuple[Transport, str]:
     if llm.model is None:
         raise InputError("llm.model: is missing; name the model as the server knows it")
     key = os.environ.get(llm.api_key_env)
-    return OpenAITransport(_base_url(config), key, max_connections=llm.concurrency), llm.model
+    make = TRANSPORTS[llm.transport]
+    return make(_base_url(config), key, max_connections=llm.concurrency), llm.model
 
 
 def _base_url(config: Config) -> str:

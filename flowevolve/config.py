@@ -122,6 +122,8 @@ class PriceSection(Section):
 class LLMSection(Section):
     backend: Literal["sim", "openai"] = "sim"
     """``sim``: the simulated server inside this process. ``openai``: any OpenAI-compatible endpoint."""
+    transport: Literal["openai", "aiohttp"] = "openai"
+    """What carries requests to an endpoint: OpenAI's official SDK, or aiohttp alone, which takes much less CPU."""
     base_url: str | None = None
     api_key_env: str = "OPENAI_API_KEY"
     """The environment variable that holds the key; servers that want none get a placeholder."""

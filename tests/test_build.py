@@ -8,6 +8,11 @@ from flowevolve import build, clock
 from flowevolve.algorithms.gepa import GEPA
 from flowevolve.build import open_roles
 from flowevolve.config import parse_config
+from flowevolve.errors import InputError
+from flowevolve.llm.aiohttp import AioHTTPTransport
+from flowevolve.llm.client import Addressed
+from flowevolve.llm.openai import OpenAITransport
+from flowevolve.llm.types import Transport
 from flowevolve.registry import Registry
 
 
@@ -34,3 +39,24 @@ def test_a_run_has_the_roles_its_algorithm_calls_and_those_the_config_adds(monke
             return list(roles)
 
     assert clock.run(go, clock="virtual") == ["task", "navigator", "judge"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [({}, OpenAITransport), ({"transport": "openai"}, OpenAITransport), ({"transport": "aiohttp"}, AioHTTPTransport)],
+)
+async def test_an_endpoint_is_reached_over_the_transport_the_config_names(
+    settings: dict[str, str], expected: type[Transport]
+) -> None:
+    llm = {"backend": "openai", "model": "m", "base_url": "http://example.invalid/v1", **settings}
+    async with open_roles(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")) as roles:
+        transport = roles["task"].transport
+        assert type(transport) is expected
+        assert isinstance(transport, Addressed)
+        assert transport.base_url == "http://example.invalid/v1"
+
+
+def test_an_unknown_transport_is_named_with_those_there_are() -> None:
+    with pytest.raises(InputError, match=r"llm\.transport.*'openai' or 'aiohttp'"):
+        parse_config({"budget": {"proposals": 1}, "llm": {"transport": "carrier pigeon"}}, "test")

@@ -1,0 +1,241 @@
+"""The chat completions API as bytes: what every transport sends, and what it makes of what comes back.
+
+A request becomes a body here, an answer a `ChatReply`, and every way a call can fail exactly one of the classes in
+`flowevolve.llm.types`. Bodies are checked, as servers of many makes speak this API: a reply must have a text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
+from math import isfinite
+
+import aiohttp
+import anyio
+
+from flowevolve.llm.types import (
+    JSON,
+    ChatReply,
+    ChatRequest,
+    LLMError,
+    OverloadedError,
+    RefusedError,
+    RejectedError,
+    ServerError,
+    UnreachableError,
+    Usage,
+)
+
+CHAT_PATH = "/chat/completions"
+MODELS_PATH = "/models"
+"""Both below the base URL."""
+
+MODELS_SECONDS = 30.0
+"""How long a transport's ``models`` waits."""
+
+# Servers on uvicorn close idle connections after 5 s; a request sent at that moment is lost, so we let go first.
+KEEPALIVE_SECONDS = 4.0
+
+# How much of an unexpected answer goes into an error message, in characters.
+_SHOWN = 500
+
+# A null text is an answer where the tokens ran out while the model was still thinking, or where a filter took the text.
+_EMPTY_ANSWERS = ("length", "content_filter")
+
+_UNKNOWN_MODEL = re.compile(
+    r"(unknown|invalid|no such) model\b|\bmodel\b.{0,200}?\b(does not exist|doesn't exist|not found)|not a valid model",
+    re.IGNORECASE | re.DOTALL,
+)
+
+# Made once: `json.dumps` with these options would make one for every call.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+# No connection, one that broke, an address that is none, and redirects in a circle: nothing was answered.
+_UNANSWERED = (
+    aiohttp.ClientConnectionError,
+    aiohttp.ClientPayloadError,
+    aiohttp.InvalidURL,
+    aiohttp.NonHttpUrlClientError,
+    aiohttp.TooManyRedirects,
+)
+
+
+def request_body(request: ChatRequest) -> dict[str, JSON]:
+    """The body of a request; what was not asked for is left out. ``extra`` overrides."""
+    body: dict[str, JSON] = {
+        "model": request.model,
+        "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+    }
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.max_tokens is not None:
+        body["max_tokens"] = request.max_tokens
+    if request.seed is not None:
+        body["seed"] = request.seed
+    if request.stop:
+        body["stop"] = list(request.stop)
+    if request.priority is not None:
+        body["priority"] = request.priority
+    body.update(request.extra)
+    return body
+
+
+def encode(request: ChatRequest) -> bytes:
+    """The body of a request as JSON in UTF-8.
+
+    Raises:
+        ValueError: if a text has lone surrogates, or a number is infinite or not one.
+    """
+    return _ENCODER.encode(request_body(request)).encode()
+
+
+def chat_reply(content: bytes, model: str) -> ChatReply:
+    """The reply in the body of an answer; ``model`` is the name asked for, which counts where none is given.
+
+    Raises:
+        ServerError: if there is none.
+    """
+    match _decode(content):
+        case {"choices": [{"message": {"content": (str() | None) as text}, **choice}, *_], **answer}:
+            finish_reason = _text(choice.get("finish_reason"), "stop")
+            if text is None and finish_reason in _EMPTY_ANSWERS:
+                text = ""
+            if text is not None:
+                return ChatReply(text, _usage(answer.get("usage")), finish_reason, _text(answer.get("model"), model))
+    raise ServerError(f"the answer has no text: {_start(content)}")
+
+
+def model_names(content: bytes) -> tuple[str, ...]:
+    """The names in the body of an answer that lists models.
+
+    Raises:
+        ServerError: if it does not.
+    """
+    match _decode(content):
+        case {"data": list(entries)}:
+            return tuple(str(entry["id"]) for entry in entries if isinstance(entry, dict) and "id" in entry)
+    raise ServerError("the answer is not a list of models; is the base URL that of an OpenAI-compatible API?")
+
+
+@contextmanager
+def failures(seconds: float) -> Generator[None]:
+    """Bound a call over aiohttp by its time, and raise what goes wrong with it as an error of ours.
+
+    Raises:
+        UnreachableError: if ``seconds`` pass, or nothing was answered.
+        ServerError: if what came is not HTTP.
+        RejectedError: if the request can't be sent as it is.
+    """
+    try:
+        with anyio.fail_after(seconds):
+            yield
+    except TimeoutError:
+        raise UnreachableError(f"no complete answer within {seconds:g} s") from None
+    except _UNANSWERED as error:
+        raise unreachable(error) from error
+    except aiohttp.ClientError as error:
+        raise ServerError(f"the answer is not HTTP: {error}") from error
+    except ValueError as error:
+        raise RejectedError(f"the request can't be sent: {error}") from error
+
+
+def unreachable(cause: BaseException) -> UnreachableError:
+    """The error for a call that was not answered because of ``cause``."""
+    return UnreachableError(f"no connection: {cause}")
+
+
+def status_error(status: int, reason: str, headers: Mapping[str, str], content: bytes) -> LLMError:
+    """The error for an answer whose status says that it failed. ``headers`` are looked up in lower case."""
+    problem = _problem(content)
+    said = f"HTTP {status}: {_text(problem.get('message'), _start(content)).strip()[:_SHOWN] or reason}"
+    match status:
+        case 401 | 402 | 403 | 404 | 405:
+            return RefusedError(said, status=status)
+        case 400 if _names_unknown_model(problem, said):
+            return RefusedError(said, status=status)
+        case 429 if problem.get("code") == "insufficient_quota":
+            return RefusedError(said, status=status)  # OpenAI's way to say that the account has no money left
+        case 429 | 503:
+            return OverloadedError(said, status=status, retry_after=retry_after_seconds(headers))
+        case 408:
+            return UnreachableError(said, status=status)
+        case _ if 400 <= status < 500:
+            return RejectedError(said, status=status)
+        case _:
+            return ServerError(said, status=status)
+
+
+def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    """What ``retry-after-ms`` or, without it, ``Retry-After`` asks for.
+
+    The latter is in seconds or a date, which is read by the server's own clock (``Date``).
+    """
+    asked = headers.get("retry-after", "")
+    seconds = _number(headers.get("retry-after-ms", "")) / 1000
+    if not isfinite(seconds):
+        seconds = _number(asked)
+    if not isfinite(seconds):
+        try:
+            seconds = (parsedate_to_datetime(asked) - parsedate_to_datetime(headers.get("date", ""))).total_seconds()
+        except (ValueError, TypeError):  # no date, or only one of the two has a time zone
+            return None
+    return max(0.0, seconds)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def _decode(content: bytes) -> JSON:
+    try:
+        decoded: JSON = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ServerError(f"the answer is not JSON: {_start(content)!r}") from error
+    return decoded
+
+
+def _start(content: bytes) -> str:
+    return content[: 4 * _SHOWN].decode("utf-8", "replace")[:_SHOWN]
+
+
+def _text(value: object, otherwise: str) -> str:
+    return value if isinstance(value, str) else otherwise
+
+
+def _usage(usage: object) -> Usage:
+    """What the server counted; zeros for what it left out."""
+    match usage:
+        case {"prompt_tokens_details": {"cached_tokens": int(cached)}}:
+            pass
+        case _:
+            cached = 0
+    match usage:
+        case {"prompt_tokens": int(prompt), "completion_tokens": int(completion)}:
+            return Usage(prompt, completion, cached)
+    return Usage()
+
+
+def _problem(content: bytes) -> dict[str, JSON]:
+    """What an answer with an error says of it: OpenAI has it under ``error``, others at the top."""
+    try:
+        body = _decode(content)
+    except ServerError:
+        return {}
+    match body:
+        case {"error": dict(problem)} | dict(problem):
+            return problem
+    return {}
+
+
+def _names_unknown_model(problem: Mapping[str, JSON], said: str) -> bool:
+    return (
+        problem.get("code") == "model_not_found"
+        or problem.get("param") == "model"
+        or _UNKNOWN_MODEL.search(said) is not None
+    )
