@@ -2,6 +2,8 @@
 
 Rows are written in the order in which they are handed over; the event loop never waits for the disk. ``close`` returns
 when all is written. The file is in WAL mode: others may read it during the run.
+
+Schema 2 added ``calls.cached`` as the last column; a journal of schema 1 has no cached calls, and opening it adds it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from flowevolve.events import Event
 from flowevolve.llm.client import CallRecord
 from flowevolve.writer import Writer
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -26,11 +28,13 @@ CREATE TABLE IF NOT EXISTS calls (
     id INTEGER PRIMARY KEY, role TEXT NOT NULL, model TEXT NOT NULL, stage TEXT NOT NULL, item TEXT NOT NULL,
     idx INTEGER NOT NULL, candidate TEXT, request TEXT NOT NULL, reply TEXT, error TEXT, finish_reason TEXT,
     prompt_tokens INTEGER, completion_tokens INTEGER, cached_tokens INTEGER,
-    attempts INTEGER NOT NULL, queued REAL NOT NULL, started REAL NOT NULL, finished REAL NOT NULL
+    attempts INTEGER NOT NULL, queued REAL NOT NULL, started REAL NOT NULL, finished REAL NOT NULL,
+    cached INTEGER NOT NULL DEFAULT 0
 );
 """
 _INSERT_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?)"
-_INSERT_CALL = "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT_CALL = "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_CACHED = "ALTER TABLE calls ADD COLUMN cached INTEGER NOT NULL DEFAULT 0"
 
 
 class Journal:
@@ -47,6 +51,8 @@ class Journal:
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.execute("PRAGMA synchronous=NORMAL")
             self._database.executescript(_SCHEMA)
+            if all(name != "cached" for _, name, *_ in self._database.execute("PRAGMA table_info(calls)")):
+                self._database.execute(_ADD_CACHED)
             self._database.execute("INSERT OR REPLACE INTO meta VALUES ('schema', ?)", (str(SCHEMA_VERSION),))
             self._database.commit()
         except sqlite3.Error as error:
@@ -79,7 +85,7 @@ class Journal:
         )
         where = (record.role, request.model, scope.stage, scope.item, scope.index, scope.candidate)
         times = (record.attempts, record.queued, record.started, record.finished)
-        self._writer.put(_INSERT_CALL, (*where, _json(asked), *answered, *times))
+        self._writer.put(_INSERT_CALL, (*where, _json(asked), *answered, *times, record.cached))
 
     def close(self) -> None:
         """Write what is left and close the file. May be called twice.
