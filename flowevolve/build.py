@@ -15,6 +15,7 @@ from flowevolve.errors import InputError
 from flowevolve.llm.accounting import Price
 from flowevolve.llm.admission import Admission, Blind, Probe
 from flowevolve.llm.aiohttp import AioHTTPTransport
+from flowevolve.llm.cache import ResponseCache, open_cache
 from flowevolve.llm.client import Role
 from flowevolve.llm.line import Order
 from flowevolve.llm.metrics_probe import MetricsProbe
@@ -144,6 +145,15 @@ async def open_roles(config: Config) -> AsyncIterator[dict[str, Role]]:
         yield {name: _role(config, config.llm.roles.get(name, RoleSection()), transport, model) for name in names}
     finally:
         await transport.aclose()
+
+
+@asynccontextmanager
+async def open_response_cache(config: Config) -> AsyncIterator[ResponseCache | None]:
+    if config.llm.cache.path is None:
+        yield None
+    else:
+        async with open_cache(config.llm.cache.path) as cache:
+            yield cache
 
 
 @asynccontextmanager

@@ -2,7 +2,8 @@
 
 On a `VirtualClockLoop` time stands still while anything can run and then jumps to the next timer, so everything built
 on the loop's clock (sleeps, deadlines, time-outs) takes no time and happens in an order that never varies. Work handed
-to threads through `in_thread` holds the clock until it returns.
+to threads through `in_thread` holds the clock until it returns, and its result comes in at an instant fixed when the
+work was handed over: how long threads take changes nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ T = TypeVar("T")
 Args = TypeVarTuple("Args")
 Clock = Literal["real", "virtual"]
 
+THREAD_SECONDS = 1e-6
+"""What work in a thread takes on a virtual clock: results come in one by one, in the order of the handing over."""
+
 
 class VirtualClockLoop(asyncio.SelectorEventLoop):
     """An event loop whose time starts at 0 and jumps from timer to timer."""
@@ -32,10 +36,16 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self.now = 0.0
         self.holds = 0
+        self._last_result = 0.0
         super().__init__(_JumpingSelector(self))
 
     def time(self) -> float:
         return self.now
+
+    def next_result(self) -> float:
+        """When the result of work that is handed to a thread now comes in."""
+        self._last_result = max(self.now, self._last_result) + THREAD_SECONDS
+        return self._last_result
 
 
 class _JumpingSelector(selectors.BaseSelector):
@@ -80,11 +90,13 @@ async def in_thread(function: Callable[[*Args], T], *args: *Args, limiter: anyio
     loop = asyncio.get_running_loop()
     if not isinstance(loop, VirtualClockLoop):
         return await anyio.to_thread.run_sync(partial(function, *args), limiter=limiter)
+    comes_in = loop.next_result()
     loop.holds += 1
     try:
         return await anyio.to_thread.run_sync(partial(function, *args), limiter=limiter)
     finally:
         loop.holds -= 1
+        await anyio.sleep_until(comes_in)
 
 
 def run(function: Callable[[*Args], Awaitable[T]], *args: *Args, clock: Clock = "real") -> T:

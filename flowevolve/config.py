@@ -119,6 +119,11 @@ class PriceSection(Section):
     output: float = Field(ge=0)
 
 
+class CacheSection(Section):
+    path: Path | None = None
+    """The response cache's file, made if it is not there; several runs may share it at once. Without it, no cache."""
+
+
 class LLMSection(Section):
     backend: Literal["sim", "openai"] = "sim"
     """``sim``: the simulated server inside this process. ``openai``: any OpenAI-compatible endpoint."""
@@ -144,6 +149,7 @@ class LLMSection(Section):
     roles: dict[str, RoleSection] = Field(default_factory=dict)
     prices: dict[str, PriceSection] = Field(default_factory=dict)
     """By model name."""
+    cache: CacheSection = CacheSection()
 
     @model_validator(mode="after")
     def _needs(self) -> LLMSection:

@@ -86,6 +86,8 @@ class Result:
                 "completion_tokens": self.llm.usage.completion_tokens,
                 "cached_tokens": self.llm.usage.cached_tokens,
                 "cost_usd": self.llm.dollars,
+                "cached_calls": self.llm.cached_calls,
+                "cached_calls_tokens": self.llm.cached_calls_tokens,
                 "mean_in_flight": round(self.mean_in_flight, 3),
             },
             "server": None if self.server is None else asdict(self.server),

@@ -19,6 +19,7 @@ from flowevolve.build import (
     make_stopping,
     make_task,
     open_probe,
+    open_response_cache,
     open_roles,
     prices,
 )
@@ -30,6 +31,7 @@ from flowevolve.events import Sink
 from flowevolve.held_out import score_held_out
 from flowevolve.llm.accounting import Account
 from flowevolve.llm.admission import Admission, Observed, follow_server
+from flowevolve.llm.cache import ResponseCache
 from flowevolve.llm.client import CallRecord, CallScope, LLMClient, Observer
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
@@ -77,7 +79,7 @@ async def run(
     if config.held_out and not task.data.test:
         raise InputError(f"held_out: task {task.name!r} has no test split")
     watchers = watchers or Watchers()
-    async with _clients(config, watchers, out, events) as clients:
+    async with open_response_cache(config) as cache, _clients(config, watchers, cache, out, events) as clients:
         client, directory = clients.llm, clients.directory
         await client.check()
         sections = config.algorithm
@@ -134,7 +136,7 @@ async def check(config: Config, task: Task | None = None) -> Task:
     make_algorithm(config, task).graph()
     make_staleness(config)
     make_allocation(config)
-    async with _clients(config, Watchers(), None, False) as clients:
+    async with open_response_cache(config) as cache, _clients(config, Watchers(), cache, None, False) as clients:
         await clients.llm.check()
     return task
 
@@ -152,7 +154,9 @@ class _Clients:
 
 
 @asynccontextmanager
-async def _clients(config: Config, watchers: Watchers, out: Path | None, events: bool) -> AsyncIterator[_Clients]:
+async def _clients(
+    config: Config, watchers: Watchers, cache: ResponseCache | None, out: Path | None, events: bool
+) -> AsyncIterator[_Clients]:
     """Closed in the right order: all calls end before the journal does."""
     admission, order = make_admission(config), make_order(config)
     directory = RunDirectory(out, config.model_dump(mode="json"), events=events) if out is not None else None
@@ -166,7 +170,7 @@ async def _clients(config: Config, watchers: Watchers, out: Path | None, events:
         async with open_roles(config) as roles:
             gate = Gate(admission.first(config.llm.concurrency), order)
             retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
-            client = LLMClient(roles, gate, retry, config.seed, observe, Account(prices(config)))
+            client = LLMClient(roles, gate, retry, config.seed, observe, Account(prices(config)), cache)
             observed = Observed()
             transport = next(iter(roles.values())).transport
             admit = partial(_admit, config, admission, client, gate, transport, observed)

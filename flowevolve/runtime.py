@@ -317,8 +317,8 @@ class Runtime:
             reply = await self._llm.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature)
         finally:
             self.open_calls.add(-1)
-        dollars = self._llm.cost(role, reply.usage)
-        self.charge(scope.stage, scope.item, Cost(tokens=reply.usage.total_tokens, dollars=dollars or 0.0))
+        dollars = self._llm.cost(role, reply.paid)
+        self.charge(scope.stage, scope.item, Cost(tokens=reply.paid.total_tokens, dollars=dollars or 0.0))
         return reply
 
     def charge(self, stage: str, item_id: str, cost: Cost) -> None:

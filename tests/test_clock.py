@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from operator import getitem
 
 import anyio
 import anyio.lowlevel
@@ -61,8 +65,33 @@ def test_work_in_a_thread_holds_the_clock() -> None:
         return finished[0], anyio.current_time()
 
     finished, ended = clock.run(go, clock="virtual")
-    assert finished == 0.0
+    assert finished == clock.THREAD_SECONDS
     assert ended == pytest.approx(1000)
+
+
+def test_results_of_threads_come_in_as_handed_over_however_long_they_take() -> None:
+    second_ran = threading.Event()
+
+    async def go() -> list[tuple[str, float]]:
+        ended: list[tuple[str, float]] = []
+
+        async def work(name: str, job: Callable[[], object]) -> None:
+            with suppress(KeyError):
+                await clock.in_thread(job)
+            ended.append((name, anyio.current_time()))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(work, "first", second_ran.wait)
+            tasks.start_soon(work, "second", second_ran.set)
+            tasks.start_soon(work, "failing", partial(getitem, {}, "missing"))
+        return ended
+
+    tick = clock.THREAD_SECONDS
+    assert clock.run(go, clock="virtual") == [
+        ("first", tick),
+        ("second", 2 * tick),
+        ("failing", pytest.approx(3 * tick)),
+    ]
 
 
 def test_a_deadlock_is_an_error_not_a_hang() -> None:

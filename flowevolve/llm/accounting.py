@@ -37,7 +37,8 @@ class Totals:
 
     ``retries`` counts attempts after the first; tokens of attempts that failed are unknown and not in ``usage``.
     ``latency_seconds`` is the time in flight of each call's last attempt. ``dollars`` is None as soon as one of the
-    models has no price.
+    models that were paid for has no price. Calls answered by the response cache are in the last two sums alone; the
+    tokens there are prompt and completion tokens that were not paid for again.
     """
 
     requests: int = 0
@@ -46,6 +47,8 @@ class Totals:
     usage: Usage = field(default_factory=Usage)
     latency_seconds: float = 0.0
     dollars: float | None = 0.0
+    cached_calls: int = 0
+    cached_calls_tokens: int = 0
 
     def __add__(self, other: Totals) -> Totals:
         dollars = None if self.dollars is None or other.dollars is None else self.dollars + other.dollars
@@ -56,6 +59,8 @@ class Totals:
             self.usage + other.usage,
             self.latency_seconds + other.latency_seconds,
             dollars,
+            self.cached_calls + other.cached_calls,
+            self.cached_calls_tokens + other.cached_calls_tokens,
         )
 
 

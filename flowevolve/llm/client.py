@@ -2,7 +2,7 @@
 
 Every call that finishes, well or badly, is added to the account and handed to the observer exactly once; a cancelled
 call leaves no trace and no slot behind. What a call samples depends on the run's seed and on which work it belongs to,
-never on what else is running.
+never on what else is running. With a response cache, a call that it can answer takes no slot and costs nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import anyio
 
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.llm.accounting import Account, Totals
+from flowevolve.llm.cache import ResponseCache, reply_key
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.lengths import LengthEstimates, Work
 from flowevolve.llm.line import Ask
@@ -72,7 +73,10 @@ class CallScope:
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """A finished call. Either ``reply`` or ``error`` is set. Times are the event loop's, in seconds."""
+    """A finished call. Either ``reply`` or ``error`` is set. Times are the event loop's, in seconds.
+
+    A cached call was never sent: it has no attempts, and ``started`` is ``finished``.
+    """
 
     role: str
     scope: CallScope
@@ -86,6 +90,11 @@ class CallRecord:
     """When the last attempt was sent."""
     finished: float
 
+    @property
+    def cached(self) -> bool:
+        """Whether the reply came from the response cache."""
+        return self.reply is not None and self.reply.cached
+
 
 Observer = Callable[[CallRecord], None]
 """Called in the event loop before the call returns; must not block."""
@@ -97,6 +106,14 @@ class Addressed(Protocol):
 
     @property
     def base_url(self) -> str: ...
+
+
+@runtime_checkable
+class Identified(Protocol):
+    """A transport whose address does not say all that its replies depend on."""
+
+    @property
+    def identity(self) -> str: ...
 
 
 class LLMClient:
@@ -113,6 +130,7 @@ class LLMClient:
         seed: int,
         observer: Observer,
         account: Account | None = None,
+        cache: ResponseCache | None = None,
     ) -> None:
         self.account = account if account is not None else Account({})
         self.pace = Pace()
@@ -124,6 +142,7 @@ class LLMClient:
         self._retry = retry
         self._seed = seed
         self._observer = observer
+        self._cache = cache
         # By identity: two transports to one address are two backends as far as trouble goes, and need no hash.
         self._backends = {id(role.transport): _Backend(role.transport) for role in roles.values()}
 
@@ -143,6 +162,7 @@ class LLMClient:
             BackendUnreachableError: if the backend was silent for longer than the retry policy's patience.
             BackendRefusedError: if the backend will never serve this role.
             LLMError: if this one request failed for good.
+            InputError: if the response cache turns out to be damaged.
         """
         settings = self._role(role)
         request = ChatRequest(
@@ -155,17 +175,16 @@ class LLMClient:
         )
         backend = self._backends[id(settings.transport)]
         call = _Call(role, scope, request, settings, backend, queued=anyio.current_time())
-        while True:
-            try:
-                reply = await self._attempt(call)
-            except LLMError as error:
-                wait = self._wait_or_raise(call, error)
-            else:
-                backend.answered = anyio.current_time()
-                self._learn(call, backend.answered, reply)
-                self._report(call, backend.answered, reply, None)
-                return reply
-            await anyio.sleep(wait)
+        key = None if self._cache is None else reply_key(backend.identity, request)
+        if self._cache is None or key is None:
+            return await self._ask(call)
+        async with self._cache.turn(key) as known:
+            if known is not None:
+                self._found(call, known)
+                return known
+            reply = await self._ask(call)
+            self._cache.keep(key, reply)
+            return reply
 
     @property
     def call_limit(self) -> int:
@@ -203,6 +222,21 @@ class LLMClient:
         except KeyError:
             raise InputError(f"no LLM role {name!r}; add it to the config, which has {sorted(self._roles)}") from None
 
+    async def _ask(self, call: _Call) -> ChatReply:
+        """Send the request until it is answered or there is no point in going on."""
+        backend = call.backend
+        while True:
+            try:
+                reply = await self._attempt(call)
+            except LLMError as error:
+                wait = self._wait_or_raise(call, error)
+            else:
+                backend.answered = anyio.current_time()
+                self._learn(call, backend.answered, reply)
+                self._report(call, backend.answered, reply, None)
+                return reply
+            await anyio.sleep(wait)
+
     async def _attempt(self, call: _Call) -> ChatReply:
         scope = call.scope
         ask = Ask(scope.priority, call.work.group, scope.candidate, self._lengths.expect(call.work))
@@ -220,6 +254,12 @@ class LLMClient:
     def _learn(self, call: _Call, finished: float, reply: ChatReply) -> None:
         self._lengths.note(call.work, reply.usage.completion_tokens)
         self.pace.answered(finished - call.started, reply.usage.completion_tokens)
+
+    def _found(self, call: _Call, reply: ChatReply) -> None:
+        """Account and report a call that the response cache answered."""
+        self._lengths.note(call.work, reply.usage.completion_tokens)
+        call.started = anyio.current_time()
+        self._report(call, call.started, reply, None)
 
     def _wait_or_raise(self, call: _Call, error: LLMError) -> float:
         """Seconds to wait before the next attempt; if there is to be none, what the caller should see is raised."""
@@ -245,26 +285,31 @@ class LLMClient:
         raise error
 
     def _report(self, call: _Call, finished: float, reply: ChatReply | None, error: LLMError | None) -> None:
-        usage = Usage() if reply is None else reply.usage
         self.account.add(
             role=call.role,
             model=call.request.model,
             stage=call.scope.stage,
             candidate=call.scope.candidate,
-            call=Totals(
-                requests=1,
-                failed=0 if error is None else 1,
-                retries=call.attempts - 1,
-                usage=usage,
-                latency_seconds=finished - call.started,
-                dollars=self.account.cost(call.request.model, usage),
-            ),
+            call=self._totals(call, finished, reply),
         )
         said = None if error is None else f"{type(error).__name__}: {error}"
         self._observer(
             CallRecord(
                 call.role, call.scope, call.request, reply, said, call.attempts, call.queued, call.started, finished
             )
+        )
+
+    def _totals(self, call: _Call, finished: float, reply: ChatReply | None) -> Totals:
+        if reply is not None and reply.cached:
+            return Totals(cached_calls=1, cached_calls_tokens=reply.usage.total_tokens)
+        usage = Usage() if reply is None else reply.usage
+        return Totals(
+            requests=1,
+            failed=0 if reply is not None else 1,
+            retries=call.attempts - 1,
+            usage=usage,
+            latency_seconds=finished - call.started,
+            dollars=self.account.cost(call.request.model, usage),
         )
 
 
@@ -288,6 +333,7 @@ class _Backend:
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
         self.where = transport.base_url if isinstance(transport, Addressed) else type(transport).__name__
+        self.identity = transport.identity if isinstance(transport, Identified) else self.where
         self.answered = -inf
 
 

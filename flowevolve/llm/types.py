@@ -67,6 +67,13 @@ class ChatReply:
     usage: Usage = Usage()
     finish_reason: str = "stop"
     model: str = ""
+    cached: bool = False
+    """Whether it came from the response cache (`flowevolve.llm.cache`); ``usage`` is then what it cost back then."""
+
+    @property
+    def paid(self) -> Usage:
+        """What this call itself cost: nothing if the reply came from the response cache."""
+        return Usage() if self.cached else self.usage
 
 
 class LLMError(Exception):

@@ -33,6 +33,11 @@ class SimBackend:
         self._profile = profile
         self._error_rate = error_rate
 
+    @property
+    def identity(self) -> str:
+        """What texts and lengths depend on beside the request, for the response cache."""
+        return f"simulated: {self._world!r}, {self._profile!r}"
+
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
         if self.down:
             await anyio.lowlevel.checkpoint()

@@ -32,6 +32,9 @@ class RulesWorld:
     def __init__(self, params: RulesParams = PRESETS["normal"]) -> None:
         self.params = params
 
+    def __repr__(self) -> str:
+        return f"RulesWorld({self.params!r})"
+
     def reply(self, request: ChatRequest, rng: random.Random) -> str:
         """The reply's text. Equal requests and equally seeded generators give equal texts."""
         asked = request.messages[-1].content

@@ -1,26 +1,25 @@
 """The journal: every event and every finished LLM call of a run, in one SQLite file.
 
-Rows are handed over in order and written in that order by one thread, many to a transaction; the event loop never
-waits for the disk. ``close`` returns when all is written. The file is in WAL mode: others may read it during the run.
+Rows are written in the order in which they are handed over; the event loop never waits for the disk. ``close`` returns
+when all is written. The file is in WAL mode: others may read it during the run.
+
+Schema 2 added ``calls.cached`` as the last column; a journal of schema 1 has no cached calls, and opening it adds it.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-import threading
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Self
 
 from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
 from flowevolve.llm.client import CallRecord
+from flowevolve.writer import Writer
 
-SCHEMA_VERSION = 1
-BATCH = 1000
-"""Rows a transaction holds at most; what a crash of the process can lose is at most what is not yet handed over."""
+SCHEMA_VERSION = 2
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -29,13 +28,13 @@ CREATE TABLE IF NOT EXISTS calls (
     id INTEGER PRIMARY KEY, role TEXT NOT NULL, model TEXT NOT NULL, stage TEXT NOT NULL, item TEXT NOT NULL,
     idx INTEGER NOT NULL, candidate TEXT, request TEXT NOT NULL, reply TEXT, error TEXT, finish_reason TEXT,
     prompt_tokens INTEGER, completion_tokens INTEGER, cached_tokens INTEGER,
-    attempts INTEGER NOT NULL, queued REAL NOT NULL, started REAL NOT NULL, finished REAL NOT NULL
+    attempts INTEGER NOT NULL, queued REAL NOT NULL, started REAL NOT NULL, finished REAL NOT NULL,
+    cached INTEGER NOT NULL DEFAULT 0
 );
 """
 _INSERT_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?)"
-_INSERT_CALL = "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-
-_Row = tuple[str, tuple[object, ...]]
+_INSERT_CALL = "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_CACHED = "ALTER TABLE calls ADD COLUMN cached INTEGER NOT NULL DEFAULT 0"
 
 
 class Journal:
@@ -47,23 +46,22 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._rows: SimpleQueue[_Row | None] = SimpleQueue()
-        self._failure: Exception | None = None
         try:
             self._database = sqlite3.connect(path, check_same_thread=False)
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.execute("PRAGMA synchronous=NORMAL")
             self._database.executescript(_SCHEMA)
+            if all(name != "cached" for _, name, *_ in self._database.execute("PRAGMA table_info(calls)")):
+                self._database.execute(_ADD_CACHED)
             self._database.execute("INSERT OR REPLACE INTO meta VALUES ('schema', ?)", (str(SCHEMA_VERSION),))
             self._database.commit()
         except sqlite3.Error as error:
             raise InputError(f"{path}: can't write a journal here: {error}") from error
-        self._thread = threading.Thread(target=self._write, name="journal", daemon=True)
-        self._thread.start()
+        self._writer = Writer(self._database, "journal")
 
     def event(self, event: Event) -> None:
         """An `flowevolve.events.EventLog` sink."""
-        self._rows.put((_INSERT_EVENT, (event.seq, event.time, event.kind, _json(dict(event.data)))))
+        self._writer.put(_INSERT_EVENT, (event.seq, event.time, event.kind, _json(dict(event.data))))
 
     def call(self, record: CallRecord) -> None:
         """An `flowevolve.llm.client.LLMClient` observer."""
@@ -87,7 +85,7 @@ class Journal:
         )
         where = (record.role, request.model, scope.stage, scope.item, scope.index, scope.candidate)
         times = (record.attempts, record.queued, record.started, record.finished)
-        self._rows.put((_INSERT_CALL, (*where, _json(asked), *answered, *times)))
+        self._writer.put(_INSERT_CALL, (*where, _json(asked), *answered, *times, record.cached))
 
     def close(self) -> None:
         """Write what is left and close the file. May be called twice.
@@ -95,14 +93,13 @@ class Journal:
         Raises:
             StorageError: if something could not be written, on a full disk for example.
         """
-        if self._thread.is_alive():
-            self._rows.put(None)
-            self._thread.join()
+        self._writer.close()
         self._database.close()
-        if self._failure is not None:
+        failure = self._writer.failure
+        if failure is not None:
             raise StorageError(
-                f"{self._path}: the journal is not complete: {self._failure}; free some space and run again"
-            ) from self._failure
+                f"{self._path}: the journal is not complete: {failure}; free some space and run again"
+            ) from failure
 
     def __enter__(self) -> Self:
         return self
@@ -111,30 +108,6 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-    def _write(self) -> None:
-        open_ended = True
-        while open_ended:
-            batch = [self._rows.get()]
-            while len(batch) < BATCH and batch[-1] is not None:
-                try:
-                    batch.append(self._rows.get_nowait())
-                except Empty:
-                    break
-            if batch[-1] is None:
-                open_ended = False
-                batch.pop()
-            self._write_batch([row for row in batch if row is not None])
-
-    def _write_batch(self, batch: list[_Row]) -> None:
-        if self._failure is not None:
-            return
-        try:
-            with self._database:
-                for statement, values in batch:
-                    self._database.execute(statement, values)
-        except sqlite3.Error as error:
-            self._failure = error
 
 
 def _json(value: object) -> str:

@@ -76,7 +76,10 @@ class Metrics:
                 self._limit.set(_number(data["limit"]))
 
     def call(self, record: CallRecord) -> None:
-        """An LLM client observer."""
+        """An LLM client observer. A cached call is counted as such and adds no tokens and no latency."""
+        if record.cached:
+            self._calls.labels(record.role, record.scope.stage, "cached").inc()
+            return
         self._calls.labels(record.role, record.scope.stage, "ok" if record.error is None else "error").inc()
         self._latency.labels(record.role).observe(record.finished - record.started)
         if record.reply is not None:

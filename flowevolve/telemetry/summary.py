@@ -27,6 +27,9 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     head.add_row("proposals", f"{result['proposals']} ({rate}), accepted {result['accepted']}")
     tokens = f"{llm['prompt_tokens']} prompt and {llm['completion_tokens']} completion tokens"
     head.add_row("LLM", f"{llm['requests']} requests ({llm['failed']} failed), {tokens}")
+    if llm.get("cached_calls"):
+        saved = f"{llm['cached_calls_tokens']} tokens not paid for again"
+        head.add_row("cached", f"{llm['cached_calls']} calls answered by the response cache, {saved}")
     head.add_row("in flight", f"{_number(llm['mean_in_flight']):.1f} requests on average")
     head.add_row("staleness", _counts(staleness))
     for name in ("speculation", "racing"):

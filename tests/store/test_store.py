@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,22 @@ def test_what_could_not_be_written_is_not_kept_quiet(tmp_path: Path) -> None:
     journal.event(Event(0, 0.0, "the same number again", {}))
     with pytest.raises(StorageError, match="not complete"):
         journal.close()
+
+
+def test_a_journal_of_schema_1_is_gone_on_with(tmp_path: Path) -> None:
+    path = tmp_path / "j.sqlite"
+    with Journal(path) as journal:
+        journal.call(call(1))
+    with sqlite3.connect(path) as database:
+        database.execute("ALTER TABLE calls DROP COLUMN cached")
+        database.execute("UPDATE meta SET value = '1'")
+    database.close()
+    with Journal(path) as journal:
+        journal.call(replace(call(2), reply=ChatReply("again", Usage(1, 2, 3), cached=True)))
+    with sqlite3.connect(path) as database:
+        assert database.execute("SELECT reply, cached FROM calls").fetchall() == [("reply 1", 0), ("again", 1)]
+        assert database.execute("SELECT value FROM meta").fetchall() == [("2",)]
+    database.close()
 
 
 def test_a_place_that_is_no_file_is_refused(tmp_path: Path) -> None:

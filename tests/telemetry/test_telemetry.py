@@ -81,6 +81,8 @@ def test_metrics_count_items_and_calls() -> None:
     request = ChatRequest("m", (Message("user", "x"),))
     scope = CallScope("screen", "1", None, 0, 0)
     metrics.call(CallRecord("task", scope, request, ChatReply("y", Usage(5, 7, 1)), None, 1, 0.0, 1.0, 3.0))
+    cached = ChatReply("y", Usage(5, 7, 1), cached=True)
+    metrics.call(CallRecord("task", scope, request, cached, None, 0, 0.0, 1.0, 1.0))
     text = generate_latest(metrics.registry).decode()
     assert 'flowevolve_items_total{outcome="discarded",stage="screen"} 1.0' in text
     assert "flowevolve_pool_version 3.0" in text
@@ -90,6 +92,8 @@ def test_metrics_count_items_and_calls() -> None:
     assert "flowevolve_evaluations_stopped_total 1.0" in text
     assert 'flowevolve_llm_tokens_total{kind="completion",role="task"} 7.0' in text
     assert 'flowevolve_llm_calls_total{result="ok",role="task",stage="screen"} 1.0' in text
+    assert 'flowevolve_llm_calls_total{result="cached",role="task",stage="screen"} 1.0' in text
+    assert 'flowevolve_llm_latency_seconds_count{role="task"} 1.0' in text
 
 
 @pytest.mark.parametrize(("kind", "shown"), [("run.failed", True), ("run.start", False), ("item.sent", False)])
