@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from flowevolve.errors import EngineError
@@ -91,3 +91,10 @@ def carried(item: Item[object]) -> tuple[Candidate, ...]:
     if isinstance(payload, CarriesCandidates):
         return tuple(payload.carried)
     return (payload.candidate,) if isinstance(payload, CarriesCandidate) else ()
+
+
+def gathered(items: Sequence[Item[object]]) -> Item[object]:
+    """Items taken together as one: the first one's path and flow, the oldest version, all they derive from."""
+    derives = tuple(dict.fromkeys(candidate for item in items for candidate in item.derives))
+    oldest = min(item.version for item in items)
+    return replace(items[0], payload=Gathered(tuple(items)), derives=derives, version=oldest)

@@ -22,7 +22,7 @@ from flowevolve.counts import Level
 from flowevolve.errors import EngineError, FlowevolveError
 from flowevolve.events import EventLog
 from flowevolve.flows import Flows
-from flowevolve.item import Gathered, Item, Stale, Ticket, carried
+from flowevolve.item import Item, Stale, Ticket, carried, gathered
 from flowevolve.llm.client import CallScope, LLMClient
 from flowevolve.llm.types import JSON, ChatReply, LLMError, Message
 from flowevolve.policies.staleness import Staleness, StalenessPolicy
@@ -112,7 +112,7 @@ class Runtime:
 
         Cancelled, it leaves the items unsettled: they stay live.
         """
-        item = items[0] if stage.gather == 1 else _gathered(items)
+        item = items[0] if stage.gather == 1 else gathered(items)
         self.items_in_work += len(items)
         began = self._events.elapsed()
         try:
@@ -394,9 +394,3 @@ class Runtime:
 
 def _flow_of(item_id: str) -> int:
     return int(item_id.partition("/")[0].partition(".")[0])
-
-
-def _gathered(items: Sequence[Item[object]]) -> Item[object]:
-    derives = tuple(dict.fromkeys(candidate for item in items for candidate in item.derives))
-    oldest = min(item.version for item in items)
-    return replace(items[0], payload=Gathered(tuple(items)), derives=derives, version=oldest)
