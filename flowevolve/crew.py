@@ -30,7 +30,8 @@ class Crew:
 
     def __init__(self, stage: Stage) -> None:
         self.wanted = stage.workers
-        self._stage = stage
+        self._name = stage.name
+        self._least, self._most = stage.bounds or (stage.workers, stage.workers)
         self._present: set[int] = set()
         self._leaving: set[int] = set()
         self._idle: dict[int, anyio.CancelScope] = {}
@@ -55,8 +56,7 @@ class Crew:
 
     def resize(self, by: int) -> bool:
         """Want so many workers more or fewer; False if that would leave the stage's bounds."""
-        least, most = self._stage.bounds or (self._stage.workers, self._stage.workers)
-        if not least <= self.wanted + by <= most:
+        if not self._least <= self.wanted + by <= self._most:
             return False
         self.wanted += by
         for number in sorted(self._idle, reverse=True):
@@ -96,18 +96,15 @@ class Crew:
 
     def load(self, counts: StageCounts, queue: QueueStats, place: Place, seconds: float) -> StageLoad:
         """What happened since this was last asked, ``seconds`` ago."""
-        before, self._seen = (
-            self._seen,
-            _Seen(counts.items_in, counts.items_out, counts.gaps, queue.depth_seconds),
-        )
+        before = self._seen
+        self._seen = _Seen(counts.items_in, counts.items_out, counts.gaps, queue.depth_seconds)
         taken = counts.items_in - before.items_in
-        least, most = self._stage.bounds or (self.wanted, self.wanted)
         return StageLoad(
-            name=self._stage.name,
+            name=self._name,
             place=place,
             workers=self.wanted,
-            least=least,
-            most=most,
+            least=self._least,
+            most=self._most,
             busy=self._busy.take_mean(),
             waiting=(queue.depth_seconds - before.depth_seconds) / seconds,
             produced=counts.items_out - before.items_out,

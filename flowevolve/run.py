@@ -53,7 +53,6 @@ class Watchers:
 
     events: Sequence[Sink] = ()
     calls: Sequence[Observer] = ()
-    """Changes of how many requests may be in flight."""
 
 
 async def run(
