@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.errors import InputError
+from flowevolve.events import Event
 from flowevolve.policies.racing import Off as RacingOff
 from flowevolve.policies.racing import Racing
 from flowevolve.policies.speculation import Speculation
@@ -120,6 +121,11 @@ class Algorithm:
 
     def fit(self, context: UpdateContext) -> None:
         """Learn from what init produced."""
+
+    def recall(self, event: Event) -> None:
+        """Rebuild what stages keep beside the log: told of every event of an interrupted run, oldest first, with the
+        archives as they were then.
+        """
 
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
         """Emissions to end with, each naming its stage."""

@@ -63,6 +63,9 @@ class Artifact(Mapping[str, str]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Artifact) and other.id == self.id
 
+    def __reduce__(self) -> tuple[type[Artifact], tuple[dict[str, str], ArtifactKind]]:
+        return Artifact, (self._components, self.kind)
+
     def __repr__(self) -> str:
         return f"Artifact({self.id}, {self.kind}, {list(self)})"
 

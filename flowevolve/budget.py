@@ -8,10 +8,12 @@ how much it was.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import asdict, dataclass
+from typing import Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from flowevolve.llm.types import JSON
 
 Dimension = Literal["rollouts", "proposals", "tokens", "dollars", "evaluations"]
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
@@ -83,6 +85,15 @@ class Cost:
             max(0.0, self.dollars - other.dollars),
             max(0, self.evaluations - other.evaluations),
         )
+
+    def to_json(self) -> dict[str, JSON]:
+        """What there is of it, as `of` reads it."""
+        return {name: amount for name, amount in asdict(self).items() if amount}
+
+    @classmethod
+    def of(cls, data: JSON) -> Cost:
+        """The cost that `to_json` made this of."""
+        return cls(**cast("dict[str, int]", data))
 
     def amount(self, dimension: Dimension) -> float:
         match dimension:

@@ -43,7 +43,7 @@ class Services(Protocol):
 
     seed: int
     pool: Pool
-    stop_reason: str | None
+    stopping: bool
 
     async def chat(
         self,
@@ -55,12 +55,21 @@ class Services(Protocol):
         temperature: float | None,
     ) -> ChatReply: ...
     def charge(self, stage: str, item_id: str, cost: Cost) -> None: ...
-    def save(self, stage: str, rollouts: int) -> None: ...
-    def propose(self, candidate: Candidate, item_id: str) -> None: ...
+    def propose(
+        self,
+        item_id: str,
+        artifact: Artifact,
+        *,
+        parents: Sequence[Candidate],
+        operator: str,
+        attributes: Mapping[str, JSON],
+        born: int,
+    ) -> Candidate: ...
     def reject(self, candidate: Candidate, item_id: str, reason: str) -> None: ...
-    def commit(self, changes: Sequence[Change], item_id: str) -> Update: ...
-    def log(self, kind: str, data: Mapping[str, JSON]) -> None: ...
-    def candidate_id(self, item_id: str) -> str: ...
+    def commit(self, changes: Sequence[Change], item_id: str, stage: str) -> Update: ...
+    def record(
+        self, kind: str, stage: str, item_id: str, make: Callable[[], Mapping[str, JSON]]
+    ) -> Mapping[str, JSON]: ...
 
 
 def derived_random(*key: object) -> Random:
@@ -99,7 +108,7 @@ class StageContext:
     @property
     def stopping(self) -> bool:
         """Whether the run was asked to stop: what is open goes on, nothing new should be begun."""
-        return self._services.stop_reason is not None
+        return self._services.stopping
 
     async def chat(
         self,
@@ -144,7 +153,7 @@ class StageContext:
 
     def save(self, rollouts: int) -> None:
         """Count an evaluation that was stopped with so many rollouts not finished."""
-        self._services.save(self.stage, rollouts)
+        self.log("rollouts.saved", rollouts=rollouts)
 
     def propose(
         self,
@@ -156,16 +165,14 @@ class StageContext:
         born: int | None = None,
     ) -> Candidate:
         """Register a new candidate, ``proposed``. ``born`` is the version it was made from, now by default."""
-        candidate = Candidate(
-            self._services.candidate_id(self.item_id),
+        return self._services.propose(
+            self.item_id,
             artifact,
-            tuple(parent.id for parent in parents),
-            operator,
-            self.pool.version if born is None else born,
+            parents=parents,
+            operator=operator,
             attributes=attributes or {},
+            born=self.pool.version if born is None else born,
         )
-        self._services.propose(candidate, self.item_id)
-        return candidate
 
     def reject(self, candidate: Candidate, reason: str) -> None:
         """Reject a proposal that will not reach the pool."""
@@ -173,7 +180,16 @@ class StageContext:
 
     def log(self, kind: str, **data: JSON) -> None:
         """Write an event."""
-        self._services.log(kind, {"stage": self.stage, "item": self.item_id, **data})
+        self._services.record(kind, self.stage, self.item_id, lambda: data)
+
+    def decide(self, kind: str, make: Callable[[], Mapping[str, JSON]]) -> Mapping[str, JSON]:
+        """Settle something once for this item: what ``make`` returns is written as an event of this kind.
+
+        After a crash the work on an item is done again on a pool that may have moved on; then the event is found
+        instead, and ``make`` is not called. What a stage reads from the pool to write a prompt is settled like this,
+        else the replies it had paid for would answer other questions. The event has ``stage`` and ``item``, too.
+        """
+        return self._services.record(kind, self.stage, self.item_id, make)
 
 
 class UpdateContext(StageContext):
@@ -185,7 +201,7 @@ class UpdateContext(StageContext):
         Raises:
             EngineError: if a change is not allowed.
         """
-        return self._services.commit(changes, self.item_id)
+        return self._services.commit(changes, self.item_id, self.stage)
 
 
 class ChatFunction(Protocol):

@@ -39,6 +39,14 @@ class Executor(Protocol):
         """Accept an item for a stage."""
         ...
 
+    def restore(self, stage: str, item: Item[object]) -> None:
+        """Have an item wait for a stage again, whatever waits there already."""
+        ...
+
+    def set_workers(self, stage: str, workers: int) -> None:
+        """Go towards so many workers at a stage, as far as its bounds allow."""
+        ...
+
     async def advance(self) -> None:
         """Make progress: return when a flow may have closed or the run was asked to stop."""
         ...
@@ -79,6 +87,13 @@ class Stream:
     async def put(self, stage: str, item: Item[object]) -> None:
         await self._queues[stage].put(item)
 
+    def restore(self, stage: str, item: Item[object]) -> None:
+        self._queues[stage].put_back(item)
+
+    def set_workers(self, stage: str, workers: int) -> None:
+        while (missing := workers - self.workers(stage)) and self.resize(stage, 1 if missing > 0 else -1):
+            pass
+
     async def advance(self) -> None:
         if self._only_gathering():
             self._flush_first()
@@ -111,7 +126,9 @@ class Stream:
             for stage in runtime.graph.stages
             if stage.bounds is not None
         ]
-        return Workload(anyio.current_time(), seconds, stages, runtime.open_calls.take_mean(), runtime.call_limit)
+        return Workload(
+            anyio.current_time(), seconds, stages, runtime.effects.open_calls.take_mean(), runtime.call_limit
+        )
 
     def _place(self, stage: Stage) -> Place:
         graph = self._runtime.graph
@@ -188,7 +205,13 @@ class Lockstep:
             waiting.clear()
 
     async def put(self, stage: str, item: Item[object]) -> None:
+        self.restore(stage, item)
+
+    def restore(self, stage: str, item: Item[object]) -> None:
         self._waiting[stage].append(item)
+
+    def set_workers(self, stage: str, workers: int) -> None:
+        pass
 
     async def advance(self) -> None:
         """Run everything that waits, stage by stage in the order of the graph, until nothing does."""

@@ -18,7 +18,8 @@ class Flows:
         self._carriers: Counter[str] = Counter()
         self._phases: set[int] = set()
         self._triggered: set[int] = set()
-        self._next = 0
+        self.opened = 0
+        """How many flows were opened so far: the number of the next one."""
 
     def __len__(self) -> int:
         return len(self._sizes)
@@ -37,17 +38,21 @@ class Flows:
         self, stage: str, ticket: Ticket, estimate: Cost, *, version: int, now: float, phase: bool
     ) -> Item[Ticket]:
         """Start a flow with a ticket for ``stage``. ``phase``: of init or finish, not of the stream."""
-        flow = self._next
-        self._next += 1
-        self._sizes[flow] = 0
-        if phase:
-            self._phases.add(flow)
-        if ticket.trigger is not None:
-            self._triggered.add(flow)
-        self._ledger.reserve(flow, estimate)
+        flow = self.opened
+        self.opened += 1
+        self.restore(flow, phase=phase, triggered=ticket.trigger is not None, reserved=estimate)
         item = Item(str(flow), flow, ticket, version, (), now)
         self.enter(stage, item)
         return item
+
+    def restore(self, flow: int, *, phase: bool, triggered: bool, reserved: Cost) -> None:
+        """Have a flow open, as one was that is being resumed; its items `enter` after this."""
+        self._sizes[flow] = 0
+        if phase:
+            self._phases.add(flow)
+        if triggered:
+            self._triggered.add(flow)
+        self._ledger.reserve(flow, reserved)
 
     def of_phase(self, item: Item[object]) -> bool:
         """Whether an item comes from init or finish."""

@@ -7,10 +7,10 @@ candidate's status moves only proposed → {speculative, confirmed, rejected} an
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, cast
 
 from flowevolve.artifact import Artifact
 from flowevolve.errors import EngineError
@@ -102,6 +102,7 @@ def describe_change(change: Change) -> JSON:
                 "add": candidate.id,
                 "pool": pool,
                 "status": status,
+                "operator": candidate.operator,
                 "scores": dict(candidate.scores),
                 "attributes": dict(candidate.attributes),
             }
@@ -111,6 +112,23 @@ def describe_change(change: Change) -> JSON:
             return {"annotate": candidate_id, "pool": pool, "attributes": dict(attributes), "scores": _plain(scores)}
         case Note(kind=kind, data=data, pool=pool):
             return {"note": kind, "pool": pool, "data": dict(data)}
+
+
+def read_change(data: Mapping[str, JSON], lookup: Callable[[str], Candidate]) -> Change:
+    """The change that `describe_change` made this of; ``lookup`` knows the candidates proposed so far."""
+    scores = cast("dict[str, float] | None", data.get("scores"))
+    attributes = cast("dict[str, JSON]", data.get("attributes"))
+    pool = cast(str, data["pool"])
+    match data:
+        case {"add": str(name), "status": status}:
+            candidate = replace(lookup(name), attributes=attributes).scored(scores or {})
+            return Add(candidate, cast('Literal["speculative", "confirmed", "rejected"]', status), pool)
+        case {"move": str(name), "status": status}:
+            return Move(name, cast('Literal["confirmed", "revoked"]', status), scores, pool)
+        case {"annotate": str(name)}:
+            return Annotate(name, attributes, scores, pool)
+        case _:
+            return Note(cast(str, data["note"]), cast("dict[str, JSON]", data["data"]), pool)
 
 
 def _plain(scores: Mapping[str, float] | None) -> JSON:

@@ -1,66 +1,93 @@
-"""What a run counts for its report. What init and finish do themselves is no stage's."""
+"""What a run counts for its report: a function of its event log, so that a resumed run goes on counting.
+
+What init and finish do themselves is no stage's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import cast
 
 from flowevolve.budget import Cost
 from flowevolve.counts import RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
-from flowevolve.pool import Add, Change, Move
+from flowevolve.events import Event
+from flowevolve.llm.types import JSON
+from flowevolve.stage import Graph
+
+Change = Mapping[str, JSON]
 
 
 class Tally:
     """Facts for reports; nothing decides by them."""
 
-    def __init__(self, stages: Sequence[str]) -> None:
-        self.stages = {stage: StageCounts() for stage in stages}
+    def __init__(self, graph: Graph) -> None:
+        self.stages = {stage.name: StageCounts() for stage in graph.stages}
         self.staleness = StalenessCounts()
         self.speculation = SpeculationCounts()
         self.racing = RacingCounts()
         self.accepted = 0
+        self._repair = graph.repair
 
-    def worked(self, stage: str, seconds: float) -> None:
-        if stage in self.stages:
-            self.stages[stage].busy_seconds += seconds
+    def take(self, event: Event) -> None:
+        """An event sink."""
+        counts = self.stages.get(str(event.data.get("stage")))
+        match event.kind:
+            case "item.taken":
+                self._taken(event, counts)
+            case "item.sent":
+                self._sent(str(event.data["source"]))
+            case "item.done":
+                self._done(event, counts)
+            case "rollouts.saved":
+                self._saved(cast(int, event.data["rollouts"]), counts)
+            case "pool.commit":
+                for change in cast("list[Change]", event.data["changes"]):
+                    self._committed(change)
 
-    def sent(self, stage: str) -> None:
-        if stage in self.stages:
-            self.stages[stage].items_out += 1
+    def _taken(self, event: Event, counts: StageCounts | None) -> None:
+        gap, judged = cast(int, event.data["gap"]), event.data["judged"]
+        if counts is not None:
+            counts.items_in += 1
+            counts.gaps += gap
+        if judged is not None:
+            self.staleness.seen += 1
+            self.staleness.max_gap = max(self.staleness.max_gap, gap)
+            self.staleness.discarded += judged == "discard"
 
-    def settled(self, stage: str, reason: str, *, discarded: bool) -> None:
-        counts = self.stages.get(stage)
+    def _sent(self, source: str) -> None:
+        self.staleness.repaired += source == self._repair
+        if source in self.stages:
+            self.stages[source].items_out += 1
+
+    def _done(self, event: Event, counts: StageCounts | None) -> None:
         if counts is None:
             return
-        if discarded:
+        if event.data["outcome"] == "discarded":
             counts.discarded += 1
-            counts.reasons[reason] += 1
+            counts.reasons[str(event.data["reason"])] += 1
         else:
             counts.consumed += 1
+        counts.busy_seconds += cast(float, event.data["seconds"])
+        cost = Cost.of(event.data["cost"])
+        counts.rollouts += cost.rollouts
+        counts.tokens += cost.tokens
 
-    def spent(self, stage: str, cost: Cost) -> None:
-        counts = self.stages.get(stage)
-        if counts is not None:
-            counts.rollouts += cost.rollouts
-            counts.tokens += cost.tokens
-
-    def saved(self, stage: str, rollouts: int) -> None:
+    def _saved(self, rollouts: int, counts: StageCounts | None) -> None:
         self.racing.stopped += 1
         self.racing.rollouts_saved += rollouts
-        counts = self.stages.get(stage)
         if counts is not None and counts.rollouts:
             self.racing.tokens_saved += round(rollouts * counts.tokens / counts.rollouts)
 
-    def committed(self, changes: Sequence[Change]) -> None:
-        for change in changes:
-            match change:
-                case Add(candidate=candidate, status="confirmed"):
-                    self.accepted += candidate.operator != "seed"
-                case Add(status="speculative"):
-                    self.speculation.released += 1
-                case Move(status="confirmed"):
-                    self.accepted += 1
-                    self.speculation.confirmed += 1
-                case Move(status="revoked"):
-                    self.speculation.revoked += 1
-                case _:
-                    pass
+    def _committed(self, change: Change) -> None:
+        match change:
+            case {"add": _, "status": "confirmed", "operator": operator}:
+                self.accepted += operator != "seed"
+            case {"add": _, "status": "speculative"}:
+                self.speculation.released += 1
+            case {"move": _, "status": "confirmed"}:
+                self.accepted += 1
+                self.speculation.confirmed += 1
+            case {"move": _, "status": "revoked"}:
+                self.speculation.revoked += 1
+            case _:
+                pass

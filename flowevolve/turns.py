@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from flowevolve.item import Ticket
 from flowevolve.stage import Trigger
@@ -55,6 +56,13 @@ class Turns:
             del self._fired[name]
         self._ordinals[name] += 1
         return Ticket(name, self._ordinals[name] - 1)
+
+    def restore(self, ordinals: Mapping[str | None, int], fired: Sequence[Trigger]) -> None:
+        """Go on where a run was interrupted: so many tickets were numbered for each trigger, or ordinary ones (None),
+        and these triggers were waiting for a flow.
+        """
+        self._ordinals.update(ordinals)
+        self._fired = {trigger.name: trigger for trigger in fired}
 
     def drop(self, trigger: Trigger) -> None:
         """Open no flow for it this time: there is no budget for one."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import cast
 
 from flowevolve.artifact import Artifact
 from flowevolve.context import StageContext
 from flowevolve.errors import EngineError
 from flowevolve.item import Item, Stale
-from flowevolve.llm.types import Message
+from flowevolve.llm.types import JSON, Message
 from flowevolve.pool import Candidate
 from flowevolve.prompts import UnparsableReplyError, judge_prompt, parse_verdict
 from flowevolve.stage import Discard, Emit
@@ -29,11 +30,9 @@ class Repair:
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         stale = item.expect(Stale)
         proposed = stale.item.expect(Proposed)
-        head = self.head()
-        if head is None:
-            raise EngineError("an item went stale, so the pool must have a best candidate; the archive names none")
-        version = context.pool.version
-        artifact = await _judge(proposed.candidate, head, stale.item.version, context)
+        began = context.decide("repair.began", lambda: self._now(context))
+        head, version = context.pool[cast(str, began["head"])], cast(int, began["version"])
+        artifact = await _judge(proposed.candidate, head, stale.item.version, version, context)
         if artifact is None:
             yield Emit(proposed, to=stale.back_to, version=version)
             return
@@ -49,8 +48,17 @@ class Repair:
             derives=tuple(parent.id for parent in parents),
         )
 
+    def _now(self, context: StageContext) -> Mapping[str, JSON]:
+        """What the judge is to compare with, so that an interrupted repair asks it the same again."""
+        head = self.head()
+        if head is None:
+            raise EngineError("an item went stale, so the pool must have a best candidate; the archive names none")
+        return {"head": head.id, "version": context.pool.version}
 
-async def _judge(candidate: Candidate, head: Candidate, since: int, context: StageContext) -> Artifact | None:
+
+async def _judge(
+    candidate: Candidate, head: Candidate, since: int, upto: int, context: StageContext
+) -> Artifact | None:
     """The patched artifact, or None where the judge's reply can't be read and the item goes on as it is.
 
     Raises:
@@ -59,7 +67,7 @@ async def _judge(candidate: Candidate, head: Candidate, since: int, context: Sta
     parent = context.pool[candidate.parents[0]]
     updates = [
         added.artifact
-        for update in context.pool.updates_between(since)
+        for update in context.pool.updates_between(since, upto)
         for added in update.added()
         if context.pool.status(added.id) != "revoked"
     ]
@@ -70,7 +78,7 @@ async def _judge(candidate: Candidate, head: Candidate, since: int, context: Sta
         [_only(update, changed) for update in updates],
         _only(head.artifact, changed),
     )
-    gap = context.pool.version - since
+    gap = upto - since
     reply = await context.chat("reflection", [Message("user", prompt)], candidate=candidate.id)
     try:
         verdict = parse_verdict(reply.text, changed)

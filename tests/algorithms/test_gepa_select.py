@@ -73,7 +73,8 @@ def test_a_merge_skips_no_minibatch() -> None:
         return await Engine(Selecting(), llm=client, budget=budget, max_in_flight=2, sinks=[events.append]).run()
 
     clock.run(go, clock="virtual")
-    assert sum(event.kind == "gepa.merged" for event in events) == 1
-    batches = [event.data["batch"] for event in events if event.kind == "gepa.selected"]
+    selected = [event.data for event in events if event.kind == "gepa.selected"]
+    assert sum(data["ancestor"] is not None for data in selected) == 1
+    batches = [data["batch"] for data in selected if data["ancestor"] is None]
     epoch = [name for batch in batches[:3] for name in batch]  # type: ignore[union-attr]
     assert sorted(map(str, epoch)) == sorted(TRAIN)

@@ -138,7 +138,9 @@ def test_released_candidates_are_selected_as_parents_before_their_verdict() -> N
                 assert isinstance(change, dict)
                 statuses[str(change.get("add", change.get("move")))] = str(change["status"])
         elif event.kind == "gepa.selected":
-            chosen.add(statuses[str(event.data["parent"])])
+            parents = event.data["parents"]
+            assert isinstance(parents, list)
+            chosen.add(statuses[str(parents[0])])
     assert chosen == {"confirmed", "speculative"}
 
 

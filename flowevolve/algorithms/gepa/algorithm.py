@@ -21,6 +21,7 @@ from flowevolve.archives.validation_order import ValidationOrder
 from flowevolve.budget import Cost
 from flowevolve.context import UpdateContext
 from flowevolve.errors import InputError
+from flowevolve.events import Event
 from flowevolve.policies.acceptance import (
     Acceptance,
     Everything,
@@ -85,6 +86,14 @@ class GEPA(Algorithm):
         val_ids = tuple(example.id for example in task.data.val)
         self._order = ValidationOrder(val_ids, self.tuning.speculation.window)
         self.archives = (self._archive, self._schedule, self._order)
+        self._select = Select(
+            self._archive,
+            self._schedule,
+            self.config,
+            _selection(self.config),
+            _components(self.config),
+            tuple(example.id for example in task.data.train),
+        )
 
     @classmethod
     def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> GEPA:
@@ -102,12 +111,10 @@ class GEPA(Algorithm):
 
     def graph(self) -> Graph:
         config, rollouts, speculation = self.config, Rollouts(self._task), self.tuning.speculation
-        train_ids = tuple(example.id for example in self._task.data.train)
-        select = Select(self._archive, self._schedule, config, _selection(config), _components(config), train_ids)
         # What is selected goes stale: generate's queue is short, so that tickets wait before selection, not after it.
         return Graph(
             (
-                Stage("select", select, ("generate", "screen")),
+                Stage("select", self._select, ("generate", "screen")),
                 self._stage("generate", Generate(rollouts, config.skip_perfect, speculation), "propose", capacity=1),
                 self._stage("propose", Propose(), "screen"),
                 self._stage("repair", Repair(self._archive.best), "screen"),
@@ -142,6 +149,9 @@ class GEPA(Algorithm):
         """The seed goes straight to validation, which counts in the budget."""
         seed = context.propose(self._task.seed(), parents=[], operator="seed")
         yield Emit(Proposed(seed, (), ()), to="evaluate")
+
+    def recall(self, event: Event) -> None:
+        self._select.recall(event)
 
     def fit(self, context: UpdateContext) -> None:
         if self._archive.best() is None and not context.stopping:

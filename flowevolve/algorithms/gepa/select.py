@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
+from typing import cast
 
 from flowevolve.algorithms.gepa.config import GEPAConfig
-from flowevolve.algorithms.gepa.merge import find_merge, stratified_ids
+from flowevolve.algorithms.gepa.merge import Merge, find_merge, join, stratified_ids
 from flowevolve.archives.pareto import ParetoArchive
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext
+from flowevolve.events import Event
 from flowevolve.item import Item
+from flowevolve.llm.types import JSON
 from flowevolve.policies.batching import EpochBatches
 from flowevolve.policies.selection import ComponentSelection, Selection
 from flowevolve.pool import Add, Candidate, Move, Update
@@ -50,7 +53,7 @@ class Select:
     """Picks parent, components and minibatch.
 
     Its cursors and its count of rewrites, which numbers the minibatches, are rebuilt from the ``gepa.selected`` events:
-    there is one for every rewrite. A flow that merges draws no minibatch, so none is skipped.
+    there is one for every flow. A flow that merges draws no minibatch, so none is skipped.
     """
 
     def __init__(
@@ -71,24 +74,57 @@ class Select:
         self._batches: EpochBatches | None = None
         self._rewrites = 0
         self._cursors: dict[str, int] = {}
-        self._merged: set[tuple[str, str, str]] = set()
+        self._merged_before: set[tuple[str, str, str]] = set()
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        merge = self._merge(context) if self._schedule.due else None
-        yield merge if merge is not None else self._rewrite(context)
+        chosen = context.decide("gepa.selected", lambda: self._choose(context))
+        yield self._merged(chosen, context) if chosen["ancestor"] else self._rewrite(chosen, context)
 
-    def _rewrite(self, context: StageContext) -> Emit:
+    def recall(self, event: Event) -> None:
+        """Rebuild cursors, counts and what was merged."""
+        if event.kind == "gepa.selected":
+            self._note(event.data)
+
+    def _choose(self, context: StageContext) -> Mapping[str, JSON]:
+        merge = self._find_merge(context) if self._schedule.due else None
+        chosen = self._choose_rewrite(context) if merge is None else self._choose_merge(merge, context)
+        self._note(chosen)
+        return chosen
+
+    def _note(self, chosen: Mapping[str, JSON]) -> None:
+        parents = cast("list[str]", chosen["parents"])
+        if chosen["looked_for_merge"]:
+            self._schedule.due = False
+        if chosen["ancestor"]:
+            self._merged_before.add((parents[0], parents[1], str(chosen["ancestor"])))
+        else:
+            self._rewrites += 1
+            self._cursors[parents[0]] = cast(int, chosen["cursor"])
+
+    # Rewrites
+
+    def _choose_rewrite(self, context: StageContext) -> dict[str, JSON]:
         parent = self._selection.select(self._archive, context.random)
         names, cursor = self._components.select(list(parent.artifact), self._cursor(parent))
-        self._cursors[parent.id] = cursor
         if self._batches is None:
             self._batches = EpochBatches(
                 self._train_ids, self._config.minibatch, lambda epoch: context.derive_random("epoch", epoch)
             )
-        batch = self._batches.batch(self._rewrites)
-        self._rewrites += 1
-        context.log("gepa.selected", parent=parent.id, components=list(names), batch=list(batch))
-        return Emit(Selected(parent, names, batch), to="generate", version=context.pool.version, derives=(parent.id,))
+        return {
+            "parents": [parent.id],
+            "ancestor": None,
+            "looked_for_merge": self._schedule.due,
+            "components": list(names),
+            "cursor": cursor,
+            "batch": list(self._batches.batch(self._rewrites)),
+            "version": context.pool.version,
+        }
+
+    def _rewrite(self, chosen: Mapping[str, JSON], context: StageContext) -> Emit:
+        (parent,) = (context.pool[name] for name in cast("list[str]", chosen["parents"]))
+        components, batch = (tuple(cast("list[str]", chosen[name])) for name in ("components", "batch"))
+        selected = Selected(parent, components, batch)
+        return Emit(selected, to="generate", version=cast(int, chosen["version"]), derives=(parent.id,))
 
     def _cursor(self, candidate: Candidate) -> int:
         """A candidate's place in the round; a new one starts where the furthest of its parents is."""
@@ -97,20 +133,32 @@ class Select:
             self._cursors[candidate.id] = max(inherited, default=0)
         return self._cursors[candidate.id]
 
-    def _merge(self, context: StageContext) -> Emit | None:
-        self._schedule.due = False
-        merge = find_merge(self._archive.confirmed, context.pool.__getitem__, frozenset(self._merged), context.random)
-        if merge is None:
-            return None
-        self._merged.add((merge.first.id, merge.second.id, merge.ancestor.id))
-        context.spend(Cost(proposals=1))
-        candidate = context.propose(merge.artifact, parents=[merge.first, merge.second], operator="merge")
+    # Merges
+
+    def _find_merge(self, context: StageContext) -> Merge | None:
+        done = frozenset(self._merged_before)
+        return find_merge(self._archive.confirmed, context.pool.__getitem__, done, context.random)
+
+    def _choose_merge(self, merge: Merge, context: StageContext) -> dict[str, JSON]:
         ids = stratified_ids(merge.first, merge.second, self._config.merge_sample, context.random)
-        better = max((merge.first, merge.second), key=lambda parent: sum(parent.scores[name] for name in ids))
-        context.log("gepa.merged", parents=list(candidate.parents), ancestor=merge.ancestor.id, batch=list(ids))
+        return {
+            "parents": [merge.first.id, merge.second.id],
+            "ancestor": merge.ancestor.id,
+            "looked_for_merge": True,
+            "batch": list(ids),
+            "version": context.pool.version,
+        }
+
+    def _merged(self, chosen: Mapping[str, JSON], context: StageContext) -> Emit:
+        first, second = (context.pool[name] for name in cast("list[str]", chosen["parents"]))
+        context.spend(Cost(proposals=1))
+        artifact = join(first, second, context.pool[str(chosen["ancestor"])])
+        candidate = context.propose(artifact, parents=[first, second], operator="merge")
+        ids = tuple(cast("list[str]", chosen["batch"]))
+        better = max((first, second), key=lambda parent: sum(parent.scores[name] for name in ids))
         return Emit(
             Proposed(candidate, ids, tuple(better.scores[name] for name in ids), split="val"),
             to="screen",
-            version=context.pool.version,
+            version=cast(int, chosen["version"]),
             derives=candidate.parents,
         )

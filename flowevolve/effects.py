@@ -1,0 +1,210 @@
+"""What stages do to a run: propose, reject, commit, spend, log, call LLMs. This is what stands behind their contexts.
+
+Every effect is an event, so the log tells all that a run did. Where a run is resumed, work that was interrupted is done
+again from its start, and the effects it had are recognised instead of repeated (`flowevolve.work`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from flowevolve.algorithm import Algorithm
+from flowevolve.artifact import Artifact
+from flowevolve.budget import Cost, Ledger
+from flowevolve.counts import Level
+from flowevolve.events import EventLog
+from flowevolve.llm.client import CallScope, LLMClient
+from flowevolve.llm.types import JSON, ChatReply, LLMError, Message
+from flowevolve.playback import Playback, root_of
+from flowevolve.pool import Candidate, Change, Pool, Update, describe_change
+from flowevolve.work import Work
+
+Settled = Callable[[], Awaitable[None]]
+"""Returns once everything that was journaled so far is on disk."""
+
+
+async def nothing_to_settle() -> None:
+    """The `Settled` of a run that keeps no journal."""
+
+
+class Effects:
+    """The `flowevolve.context.Services` of one run."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        *,
+        llm: LLMClient,
+        ledger: Ledger,
+        events: EventLog,
+        seed: int,
+        settled: Settled,
+    ) -> None:
+        self.pool = Pool(algorithm.pools)
+        self.seed = seed
+        self.stopping = False
+        self.open_calls = Level(events.elapsed)
+        self.best_score: float | None = None
+        self.proposals_at_gain = 0
+        """How many proposals had been made when the best score last rose."""
+        self.playback = Playback()
+        self.works: dict[str, Work] = {}
+        """Work that was interrupted and has not been done again yet, by its item."""
+        self.on_commit: Callable[[Update, bool, str], None] = lambda update, improved, item: None
+        """Told of every commit, whether it made the best score rise, and the item that caused it."""
+        self._algorithm = algorithm
+        self._llm = llm
+        self._ledger = ledger
+        self._events = events
+        self._settled = settled
+        self._proposals: dict[str, list[Candidate]] = {}
+        self._costs: dict[str, Cost] = {}
+
+    def log(self, kind: str, data: Mapping[str, JSON], attachment: object | None = None) -> None:
+        self._events.emit(kind, data, attachment)
+
+    def record(self, kind: str, stage: str, item_id: str, make: Callable[[], Mapping[str, JSON]]) -> Mapping[str, JSON]:
+        """Write an event of a stage's work on an item, or find it written already; returns what it says."""
+        work = self.works.get(item_id)
+        known = work.logged(kind) if work is not None else None
+        if known is None:
+            known = {"stage": stage, "item": item_id, **make()}
+            self.log(kind, known)
+        return known
+
+    async def chat(
+        self,
+        role: str,
+        messages: Sequence[Message],
+        scope: CallScope,
+        *,
+        max_tokens: int | None,
+        temperature: float | None,
+    ) -> ChatReply:
+        """Make a call, or find the reply that had come in for it. A reply is on disk before anybody sees it."""
+        reply = await self.playback.reply(scope, messages)
+        if reply is None:
+            reply = await self._ask(role, messages, scope, max_tokens, temperature)
+        dollars = self._llm.cost(role, reply.paid)
+        self.charge(scope.stage, scope.item, Cost(tokens=reply.paid.total_tokens, dollars=dollars or 0.0))
+        return reply
+
+    async def _ask(
+        self, role: str, messages: Sequence[Message], scope: CallScope, most: int | None, temperature: float | None
+    ) -> ChatReply:
+        self.open_calls.add(1)
+        try:
+            reply = await self._llm.chat(role, messages, scope=scope, max_tokens=most, temperature=temperature)
+        except LLMError:
+            await self._settled()
+            raise
+        finally:
+            self.open_calls.add(-1)
+        await self._settled()
+        return reply
+
+    def charge(self, stage: str, item_id: str, cost: Cost) -> None:
+        """Spend; it is in the log once the work on the item is done."""
+        root = root_of(item_id)
+        self._ledger.charge(flow_of(root), cost)
+        self._costs[root] = self._costs.get(root, Cost()) + cost
+
+    def propose(
+        self,
+        item_id: str,
+        artifact: Artifact,
+        *,
+        parents: Sequence[Candidate],
+        operator: str,
+        attributes: Mapping[str, JSON],
+        born: int,
+    ) -> Candidate:
+        work = self.works.get(item_id)
+        known = work.proposed(artifact, parents, operator) if work is not None else None
+        if known is not None:
+            return known
+        names = tuple(parent.id for parent in parents)
+        candidate = Candidate(self._new_id(item_id), artifact, names, operator, born, attributes=attributes)
+        self.pool.register(candidate)
+        self._proposals.setdefault(item_id, []).append(candidate)
+        self.log("candidate.proposed", {"item": item_id, **describe_candidate(candidate)})
+        return candidate
+
+    def _new_id(self, item_id: str) -> str:
+        """Short and unique: the item's path without the trailing first branches, numbered when it is taken."""
+        base = item_id.replace(".r", "")
+        while base.endswith(".0"):
+            base = base[:-2]
+        name, number = f"c{base}", 2
+        while name in self.pool:
+            name, number = f"c{base}-{number}", number + 1
+        return name
+
+    def reject(self, candidate: Candidate, item_id: str, reason: str) -> None:
+        if item_id in self.works and self.pool.status(candidate.id) == "rejected":
+            return
+        self.pool.reject(candidate.id)
+        self.log("candidate.rejected", {"candidate": candidate.id, "item": item_id, "reason": reason})
+
+    def commit(self, changes: Sequence[Change], item_id: str, stage: str) -> Update:
+        """Commit as a stage's work on an item."""
+        work = self.works.get(item_id)
+        known = work.committed() if work is not None else None
+        return self.apply(changes, item_id, stage) if known is None else known
+
+    def apply(self, changes: Sequence[Change], item_id: str, stage: str | None = None) -> Update:
+        """Commit; without a ``stage`` on the engine's own account."""
+        update = self.pool.commit(changes, cause=item_id, time=self._events.elapsed())
+        for archive in self._algorithm.archives:
+            archive.apply(update)
+        before = self.best_score
+        best = self._algorithm.best()
+        self.best_score = best.mean_score if best is not None else None
+        improved = self.best_score is not None and (before is None or self.best_score > before)
+        if improved:
+            self.proposals_at_gain = self._ledger.spent.proposals
+        self.log(
+            "pool.commit",
+            {
+                "version": update.version,
+                "item": item_id,
+                "stage": stage,
+                "changes": [describe_change(change) for change in changes],
+                "best": best.id if best is not None else None,
+                "best_score": self.best_score,
+            },
+        )
+        self.on_commit(update, improved, item_id)
+        return update
+
+    # Work that ends
+
+    def restore_work(self, item_id: str, work: Work) -> None:
+        self.works[item_id] = work
+        self._proposals[item_id] = list(work.proposals)
+
+    def end_work(self, item_id: str) -> tuple[Cost, list[Candidate], list[Candidate]]:
+        """What the work on an item cost, the candidates it proposed, and those it had once proposed but not again."""
+        cost = self._costs.pop(item_id, Cost())
+        proposals = self._proposals.pop(item_id, [])
+        work = self.works.pop(item_id, None)
+        return cost, proposals, [] if work is None else work.proposals
+
+
+def describe_candidate(candidate: Candidate) -> dict[str, JSON]:
+    """A new candidate as the event log has it."""
+    return {
+        "candidate": candidate.id,
+        "operator": candidate.operator,
+        "parents": list(candidate.parents),
+        "born": candidate.born,
+        "artifact": candidate.artifact.id,
+        "kind_of_artifact": candidate.artifact.kind,
+        "components": dict(candidate.artifact),
+        "attributes": dict(candidate.attributes),
+    }
+
+
+def flow_of(item_id: str) -> int:
+    """The flow that an item's path begins with."""
+    return int(item_id.partition(".")[0])

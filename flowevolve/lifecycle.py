@@ -1,0 +1,217 @@
+"""From start to end of a run: init, fit, admission, drain and finish, and what is watched beside them.
+
+When a budget is spent or the algorithm has no more work, open flows run to their end: they were paid for. When time is
+up or somebody asks to stop, they have ``drain_seconds``, and finish as long again. A run that was interrupted goes on
+in the phase in which it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+
+import anyio
+from anyio.abc import TaskGroup
+
+from flowevolve.algorithm import Algorithm
+from flowevolve.budget import Budget, Cost
+from flowevolve.clock import in_thread
+from flowevolve.context import StageContext, UpdateContext
+from flowevolve.errors import EngineError
+from flowevolve.executor import Executor, Stream
+from flowevolve.item import Item, Ticket
+from flowevolve.llm.types import JSON
+from flowevolve.policies.allocation import Allocation
+from flowevolve.recovery import NOT_KEPT, History, Interrupted, Phase, recover
+from flowevolve.runtime import Runtime
+from flowevolve.stage import Emit, Stage, Trigger
+
+
+class Lifecycle:
+    """Takes one run through its phases. ``held`` counts the items that were not worked to their end."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        runtime: Runtime,
+        executor: Executor,
+        *,
+        budget: Budget,
+        allocation: Allocation | None,
+        drain_seconds: float,
+        history: History | None,
+    ) -> None:
+        self.held = 0
+        self._algorithm = algorithm
+        self._runtime = runtime
+        self._executor = executor
+        self._budget = budget
+        self._allocation = allocation
+        self._drain_seconds = drain_seconds
+        self._history = history
+        self._interrupted: Interrupted | None = None
+
+    async def run(self, tasks: TaskGroup) -> None:
+        """Go through all phases; what goes on beside them is started in ``tasks``."""
+        runtime = self._runtime
+        if self._history is None:
+            stages: list[JSON] = [stage.name for stage in runtime.graph.stages]
+            runtime.log("run.start", {"algorithm": self._algorithm.name, "stages": stages})
+        else:
+            await self._resume(self._history)
+        tasks.start_soon(self._watch_time)
+        for trigger in runtime.graph.triggers:
+            if trigger.every_seconds is not None:
+                tasks.start_soon(self._watch_trigger, trigger, trigger.every_seconds)
+        if isinstance(self._executor, Stream) and self._allocation is not None:
+            tasks.start_soon(self._watch_load, self._executor, self._allocation)
+        await self._bounded(self._evolve)
+        await self._bounded(self._finish)
+
+    async def _resume(self, history: History) -> None:
+        """Put everything where the history ends."""
+        runtime = self._runtime
+        self._interrupted = await in_thread(recover, runtime, self._algorithm, history)
+        runtime.log(
+            "run.resumed",
+            {
+                "version": runtime.pool.version,
+                "items": len(self._interrupted.waiting),
+                "lost": len(self._interrupted.lost),
+                "replies": runtime.effects.playback.left,
+            },
+        )
+        for stage, item in self._interrupted.lost:
+            runtime.settle(stage, item, "discarded", NOT_KEPT)
+        runtime.check_stopping()
+
+    async def _evolve(self) -> None:
+        before = self._interrupted
+        if before is not None:
+            for stage, item in before.waiting:
+                self._executor.restore(stage, item)
+            for stage, workers in before.workers.items():
+                self._executor.set_workers(stage, workers)
+        init = None if before is None else before.phases.get("init")
+        if init is None or not init.ended:
+            ticket = await self._phase("init", self._algorithm.init, init)
+            async with anyio.create_task_group() as tasks:
+                self._algorithm.fit(UpdateContext(self._runtime.effects, tasks, "fit", ticket.id, 0, 0))
+            self._end_phase("init", ticket)
+        await self._admit()
+        await self._drain()
+
+    async def _finish(self) -> None:
+        before = self._interrupted
+        finish = None if before is None else before.phases.get("finish")
+        if before is not None and finish is not None and finish.done and self._runtime.flows.opened > before.flows:
+            finish = None  # the run has gone on since: there is more to finish
+        if finish is None or not finish.ended:
+            self._end_phase("finish", await self._phase("finish", self._algorithm.finish, finish))
+
+    def _end_phase(self, name: str, ticket: Item[Ticket]) -> None:
+        cost, *_ = self._runtime.effects.end_work(ticket.id)
+        self._runtime.log("phase.ended", {"phase": name, "cost": cost.to_json()})
+
+    async def _bounded(self, part: Callable[[], Awaitable[None]]) -> None:
+        """Run a part of the run on workers of its own. Once time is up or somebody asked to stop it has
+        ``drain_seconds``; what is open then is held.
+        """
+        async with anyio.create_task_group() as tasks:
+            self._executor.start(tasks)
+            tasks.start_soon(self._guard, tasks.cancel_scope)
+            await part()
+            tasks.cancel_scope.cancel()
+        self.hold_open()
+
+    def hold_open(self) -> None:
+        """Account for the items that will not be worked on any more."""
+        for stage, item in self._runtime.flows.abandon():
+            self.held += 1
+            self._runtime.log("item.held", {"item": item.id, "stage": stage})
+
+    async def _phase(
+        self, name: str, emit: Callable[[UpdateContext], AsyncGenerator[Emit]], before: Phase | None
+    ) -> Item[Ticket]:
+        """Run a phase's emissions through the graph as one flow, or what is left of that; returns its ticket."""
+
+        async def run(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+            if not isinstance(context, UpdateContext):
+                raise EngineError(f"phase {name} needs a context that can commit")
+            async with aclosing(emit(context)) as emissions:
+                async for emission in emissions:
+                    yield emission
+
+        ticket = self._runtime.open_flow(name, Ticket(), Cost(), phase=True) if before is None else before.ticket
+        if before is None or not before.done:
+            await self._runtime.work(Stage(name, run, commits=True), [ticket], 0, self._executor.put)
+        await self._drain()
+        return ticket
+
+    async def _admit(self) -> None:
+        """Open flows while the budget, the bound on open flows and the algorithm allow it."""
+        runtime, executor, turns = self._runtime, self._executor, self._runtime.turns
+        turns.is_open = True
+        while runtime.admitting:
+            if len(runtime.flows) >= executor.width:
+                await executor.advance()
+            elif turns.ready:
+                await self._admit_one(turns.next())
+            elif runtime.flows:
+                await executor.advance()
+            elif any(trigger.every_seconds is not None for trigger in runtime.graph.triggers):
+                await runtime.changed.wait()
+            else:
+                runtime.stop("stalled")
+        turns.is_open = False
+
+    async def _admit_one(self, trigger: Trigger | None) -> None:
+        """Open a flow for this trigger, or an ordinary one, if there is budget for it; else wait for some."""
+        runtime = self._runtime
+        estimate = self._algorithm.estimate(None if trigger is None else trigger.name)
+        refusal = self._runtime.ledger.refusal(estimate)
+        if refusal is None:
+            stage = runtime.graph.entry if trigger is None else trigger.stage
+            ticket = runtime.open_flow(stage, runtime.turns.ticket(trigger), estimate)
+            await self._executor.put(stage, ticket)
+        elif runtime.flows:
+            await self._executor.advance()
+        elif trigger is not None:
+            runtime.turns.drop(trigger)
+        else:
+            runtime.stop(refusal)
+
+    async def _drain(self) -> None:
+        while self._runtime.flows:
+            await self._executor.advance()
+
+    async def _watch_time(self) -> None:
+        limit = self._budget.time_limit()
+        if limit is not None:
+            await anyio.sleep(limit - self._runtime.elapsed())
+            self._runtime.stop("seconds", hurry=True)
+
+    async def _watch_trigger(self, trigger: Trigger, period: float) -> None:
+        while True:
+            await anyio.sleep(period)
+            self._runtime.fire(trigger)
+
+    async def _watch_load(self, stream: Stream, policy: Allocation) -> None:
+        """Ask the allocation policy at its interval, and do as it says."""
+        while True:
+            await anyio.sleep(policy.interval_seconds)
+            for change in policy.decide(stream.load(policy.interval_seconds)):
+                if stream.resize(change.stage, change.by):
+                    workers = stream.workers(change.stage)
+                    self._runtime.log(
+                        "allocation.changed",
+                        {"stage": change.stage, "by": change.by, "workers": workers, "reason": change.reason},
+                    )
+
+    async def _guard(self, scope: anyio.CancelScope) -> None:
+        """Once time is up or somebody asked to stop, bound the time that what is in this scope takes to end."""
+        while not self._runtime.hurry:
+            await self._runtime.changed.wait()
+        await anyio.sleep(self._drain_seconds)
+        self._runtime.log("run.drain_ended", {"open_flows": len(self._runtime.flows)})
+        scope.cancel()

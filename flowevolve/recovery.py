@@ -1,0 +1,282 @@
+"""Rebuilding a run that was interrupted from its event log.
+
+The log is folded into a fresh runtime: pool and archives, what was spent and counted, the open flows and their items.
+Items that were waiting wait again; work that was under way is begun again, knowing what it had done (`flowevolve.work`)
+and with the replies that had come in (`flowevolve.playback`). What was spent on such work counts again as it is redone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, cast
+
+from flowevolve.algorithm import Algorithm
+from flowevolve.artifact import Artifact, ArtifactKind
+from flowevolve.budget import Cost
+from flowevolve.errors import InputError
+from flowevolve.events import Event
+from flowevolve.item import Item, Ticket
+from flowevolve.llm.types import JSON
+from flowevolve.playback import Playback, PlayedCall
+from flowevolve.pool import Candidate, read_change
+from flowevolve.runtime import Runtime
+from flowevolve.work import Sent, Work
+
+NOT_KEPT = "its payload could not be kept in the journal"
+
+
+class History(Protocol):
+    """What is kept of a run that was interrupted."""
+
+    @property
+    def last(self) -> Event:
+        """The last event."""
+        ...
+
+    def events(self) -> Iterator[Event]:
+        """All events, oldest first."""
+        ...
+
+    def payload(self, item: str) -> object:
+        """The payload of an item that was live.
+
+        Raises:
+            KeyError: if it could not be kept.
+        """
+        ...
+
+    def calls(self, works: Collection[tuple[str, str]]) -> Iterable[PlayedCall]:
+        """The calls that were answered for the work of these stages on these items, in that order."""
+        ...
+
+
+@dataclass(slots=True)
+class _Flow:
+    stage: str
+    phase: bool
+    trigger: str | None
+    spent: Cost = field(default_factory=Cost)
+
+
+@dataclass(slots=True)
+class _Live:
+    stage: str
+    item: Item[object]
+    """Without its payload, unless that is a ticket."""
+    taken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """init or finish: its ticket, whether its own work was done, and whether all that came of it was."""
+
+    ticket: Item[Ticket]
+    done: bool
+    ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """What the engine has to know of the run it goes on with."""
+
+    waiting: Sequence[tuple[str, Item[object]]]
+    """Items and the stages they wait for, in the order in which they are to be worked on."""
+    lost: Sequence[tuple[str, Item[object]]]
+    """Items whose payload could not be kept, and where they were."""
+    phases: Mapping[str, Phase]
+    """The phases that were begun."""
+    workers: Mapping[str, int]
+    """Workers that allocation had given to stages."""
+    flows: int
+    """Flows opened so far."""
+
+
+def recover(runtime: Runtime, algorithm: Algorithm, history: History) -> Interrupted:
+    """Put a fresh runtime where the history ends.
+
+    Raises:
+        InputError: if the history is not one of this algorithm.
+    """
+    fold = _Fold(runtime, algorithm)
+    for event in history.events():
+        try:
+            fold.take(event)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"the journal can't be followed at event {event.seq} ({event.kind}): {type(error).__name__}: {error}; "
+                "it was written by another version of flowevolve or of the algorithm. Start a new run from its pool: "
+                "flowevolve run CONFIG --from DIR"
+            ) from error
+    return fold.restore(history)
+
+
+class _Fold:
+    def __init__(self, runtime: Runtime, algorithm: Algorithm) -> None:
+        self._runtime = runtime
+        self._algorithm = algorithm
+        self._flows: dict[int, _Flow] = {}
+        self._opened = 0
+        self._live: dict[str, _Live] = {}
+        self._works: dict[str, Work] = {}
+        self._spent = Cost()
+        self._ordinals: Counter[str | None] = Counter()
+        self._fired: dict[str, None] = {}
+        self._ending: dict[str, str] = {}
+        self._workers: dict[str, int] = {}
+        self._best: float | None = None
+        self._proposals_at_gain = 0
+        self._phases: dict[str, Phase] = {}
+
+    def take(self, event: Event) -> None:
+        data = event.data
+        match event.kind:
+            case "flow.open":
+                self._flow_opened(event)
+            case "flow.close":
+                del self._flows[cast(int, data["flow"])]
+            case "item.sent":
+                self._sent(event)
+            case "item.taken":
+                self._live[str(data["item"])].taken = True
+                self._works[str(data["item"])] = Work()
+            case "item.done":
+                self._done(str(data["item"]), Cost.of(data["cost"]))
+            case "candidate.proposed":
+                self._candidate_proposed(data)
+            case "candidate.rejected":
+                self._runtime.pool.reject(str(data["candidate"]))
+                self._ending.pop(str(data["candidate"]), None)
+            case "candidate.ending":
+                self._ending[str(data["candidate"])] = str(data["reason"])
+            case "pool.commit":
+                self._committed(event)
+            case "trigger.fired":
+                self._fired[str(data["trigger"])] = None
+            case "allocation.changed":
+                self._workers[str(data["stage"])] = cast(int, data["workers"])
+            case "phase.ended":
+                phase = str(data["phase"])
+                self._phases[phase] = replace(self._phases[phase], ended=True)
+                self._spent += Cost.of(data["cost"])
+            case kind if "item" in data and "stage" in data and kind != "item.held":
+                self._logged(kind, data)
+        self._runtime.tally.take(event)
+        self._algorithm.recall(event)
+
+    def _flow_opened(self, event: Event) -> None:
+        data = event.data
+        number, trigger = cast(int, data["flow"]), cast("str | None", data["trigger"])
+        flow = _Flow(str(data["stage"]), bool(data["phase"]), trigger)
+        self._flows[number] = flow
+        self._opened = number + 1
+        ticket = Ticket(trigger, cast(int, data["ordinal"]))
+        item = Item(str(number), number, ticket, cast(int, data["version"]), (), event.time)
+        self._live[item.id] = _Live(flow.stage, item, taken=flow.phase)
+        if flow.phase:
+            self._works[item.id] = Work()
+            self._phases[flow.stage] = Phase(item, done=False, ended=False)
+        else:
+            self._ordinals[trigger] += 1
+            self._fired.pop(trigger or "", None)
+
+    def _sent(self, event: Event) -> None:
+        data = event.data
+        name, stage = str(data["item"]), str(data["stage"])
+        item: Item[object] = Item(
+            name,
+            int(name.partition(".")[0]),
+            None,
+            cast(int, data["version"]),
+            tuple(cast("list[str]", data["derives"])),
+            event.time,
+            cast(int, data["repairs"]),
+        )
+        self._live[name] = _Live(stage, item)
+        parent, _, number = name.rpartition(".")
+        if parent in self._works and number != "r":
+            work = self._works[parent]
+            work.sent.append(Sent(name, stage, str(data["payload"])))
+            work.children = int(number) + 1
+
+    def _done(self, name: str, cost: Cost) -> None:
+        live = self._live.pop(name)
+        flow = self._flows[live.item.flow]
+        if flow.phase and name == str(live.item.flow):
+            self._phases[live.stage] = replace(self._phases[live.stage], done=True)
+        self._works.pop(name, None)
+        self._spent += cost
+        flow.spent += cost
+
+    def _candidate_proposed(self, data: Mapping[str, JSON]) -> None:
+        candidate = Candidate(
+            str(data["candidate"]),
+            Artifact(cast("dict[str, str]", data["components"]), cast(ArtifactKind, data["kind_of_artifact"])),
+            tuple(cast("list[str]", data["parents"])),
+            str(data["operator"]),
+            cast(int, data["born"]),
+            attributes=cast("dict[str, JSON]", data["attributes"]),
+        )
+        self._runtime.pool.register(candidate)
+        work = self._works.get(str(data["item"]))
+        if work is not None:
+            work.proposals.append(candidate)
+
+    def _committed(self, event: Event) -> None:
+        data, pool = event.data, self._runtime.pool
+        described = cast("list[dict[str, JSON]]", data["changes"])
+        changes = [read_change(change, pool.__getitem__) for change in described]
+        update = pool.commit(changes, cause=str(data["item"]), time=event.time)
+        for archive in self._algorithm.archives:
+            archive.apply(update)
+        best = cast("float | None", data["best_score"])
+        if best is not None and (self._best is None or best > self._best):
+            self._proposals_at_gain = self._spent.proposals
+        self._best = best
+        work = self._works.get(str(data["item"]))
+        if work is not None and data["stage"] is not None:
+            work.commits.append(update)
+
+    def _logged(self, kind: str, data: Mapping[str, JSON]) -> None:
+        """An event that a stage wrote of its own."""
+        work = self._works.get(str(data["item"]))
+        if work is not None:
+            work.events.setdefault(kind, deque()).append(data)
+
+    def restore(self, history: History) -> Interrupted:
+        runtime = self._runtime
+        runtime.ledger.spent = self._spent
+        runtime.effects.best_score = self._best
+        runtime.effects.proposals_at_gain = self._proposals_at_gain
+        runtime.ending.update(self._ending)
+        waiting_triggers = [trigger for trigger in runtime.graph.triggers if trigger.name in self._fired]
+        runtime.turns.restore(self._ordinals, waiting_triggers)
+        runtime.flows.opened = self._opened
+        for number, flow in self._flows.items():
+            estimate = Cost() if flow.phase else self._algorithm.estimate(flow.trigger)
+            runtime.flows.restore(
+                number, phase=flow.phase, triggered=flow.trigger is not None, reserved=estimate.less(flow.spent)
+            )
+        waiting, lost = self._enter(history)
+        for name, work in self._works.items():
+            runtime.effects.restore_work(name, work)
+        under_way = [(self._live[name].stage, name) for name in self._works]
+        runtime.effects.playback = Playback(history.calls(under_way))
+        return Interrupted(waiting, lost, self._phases, self._workers, self._opened)
+
+    def _enter(self, history: History) -> tuple[list[tuple[str, Item[object]]], list[tuple[str, Item[object]]]]:
+        """Make the items live again; returns those that wait, first those that were being worked on, and the lost."""
+        waiting: list[tuple[str, Item[object]]] = []
+        lost: list[tuple[str, Item[object]]] = []
+        for live in sorted(self._live.values(), key=lambda live: not live.taken):
+            kept = True
+            if not isinstance(live.item.payload, Ticket):
+                try:
+                    live.item = replace(live.item, payload=history.payload(live.item.id))
+                except KeyError:
+                    kept = False
+            self._runtime.flows.enter(live.stage, live.item)
+            if live.stage in self._runtime.graph.positions:
+                (waiting if kept else lost).append((live.stage, live.item))
+        return waiting, lost
