@@ -22,7 +22,7 @@ from flowevolve.executor import Executor, Stream
 from flowevolve.item import Item, Ticket
 from flowevolve.llm.types import JSON
 from flowevolve.policies.allocation import Allocation
-from flowevolve.recovery import NOT_KEPT, History, Interrupted, Phase, recover
+from flowevolve.recovery import History, Interrupted, Phase, recover
 from flowevolve.runtime import Runtime
 from flowevolve.stage import Emit, Stage, Trigger
 
@@ -50,6 +50,8 @@ class Lifecycle:
         self._drain_seconds = drain_seconds
         self._history = history
         self._interrupted: Interrupted | None = None
+        self._finished = -1
+        """How many flows had been opened when the run was last finished."""
 
     async def run(self, tasks: TaskGroup) -> None:
         """Go through all phases; what goes on beside them is started in ``tasks``."""
@@ -77,12 +79,13 @@ class Lifecycle:
             {
                 "version": runtime.pool.version,
                 "items": len(self._interrupted.waiting),
-                "lost": len(self._interrupted.lost),
                 "replies": runtime.effects.playback.left,
             },
         )
-        for stage, item in self._interrupted.lost:
-            runtime.settle(stage, item, "discarded", NOT_KEPT)
+        for flow in self._interrupted.empty:
+            runtime.log("flow.close", {"flow": flow})
+        for stage, item, outcome, reason in self._interrupted.over:
+            runtime.settle(stage, item, outcome, reason)
         runtime.check_stopping()
 
     async def _evolve(self) -> None:
@@ -98,16 +101,21 @@ class Lifecycle:
             async with anyio.create_task_group() as tasks:
                 self._algorithm.fit(UpdateContext(self._runtime.effects, tasks, "fit", ticket.id, 0, 0))
             self._end_phase("init", ticket)
+        finish = None if before is None else before.phases.get("finish")
+        if finish is not None:
+            await self._finish_once(finish)  # it had begun: what is open may wait for it
         await self._admit()
         await self._drain()
 
     async def _finish(self) -> None:
-        before = self._interrupted
-        finish = None if before is None else before.phases.get("finish")
-        if before is not None and finish is not None and finish.done and self._runtime.flows.opened > before.flows:
-            finish = None  # the run has gone on since: there is more to finish
-        if finish is None or not finish.ended:
-            self._end_phase("finish", await self._phase("finish", self._algorithm.finish, finish))
+        """Unless nothing has happened since the run was finished before."""
+        if self._runtime.flows.opened != self._finished:
+            await self._finish_once(None)
+
+    async def _finish_once(self, before: Phase | None) -> None:
+        if before is None or not before.ended:
+            self._end_phase("finish", await self._phase("finish", self._algorithm.finish, before))
+        self._finished = self._runtime.flows.opened
 
     def _end_phase(self, name: str, ticket: Item[Ticket]) -> None:
         cost, *_ = self._runtime.effects.end_work(ticket.id)

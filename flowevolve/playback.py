@@ -17,7 +17,8 @@ from flowevolve.llm.types import ChatReply, Message
 PATIENCE_SECONDS = 1.0
 """How long a reply waits for its turn; longer only if the stage no longer asks what it asked then."""
 
-Key = tuple[str, int]
+Key = tuple[str, int, tuple[Message, ...]]
+"""Item, index and what was asked: calls made side by side may share the first two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Playback:
         self._works: dict[tuple[str, str], _Work] = {}
         for call in calls:
             work = self._works.setdefault((call.stage, root_of(call.item)), _Work())
-            work.calls.setdefault((call.item, call.index), call)
+            work.calls.setdefault((call.item, call.index, call.messages), call)
 
     @property
     def left(self) -> int:
@@ -52,18 +53,17 @@ class Playback:
         work = self._works.get((scope.stage, root_of(scope.item)))
         if work is None:
             return None
-        key = (scope.item, scope.index)
+        key = (scope.item, scope.index, tuple(messages))
         call = work.calls.get(key)
         if call is None:
             return None
-        if call.messages == tuple(messages):
-            with anyio.move_on_after(PATIENCE_SECONDS):
-                await work.turn(key)
-            self.used += 1
+        with anyio.move_on_after(PATIENCE_SECONDS):
+            await work.turn(key)
         work.leave(key)
         if not work.calls:
             self._works.pop((scope.stage, root_of(scope.item)), None)
-        return call.reply if call.messages == tuple(messages) else None
+        self.used += 1
+        return call.reply
 
 
 class _Work:

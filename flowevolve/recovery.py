@@ -21,7 +21,7 @@ from flowevolve.item import Item, Ticket
 from flowevolve.llm.types import JSON
 from flowevolve.playback import Playback, PlayedCall
 from flowevolve.pool import Candidate, read_change
-from flowevolve.runtime import Runtime
+from flowevolve.runtime import SENT_TO_REPAIR, Outcome, Runtime
 from flowevolve.work import Sent, Work
 
 NOT_KEPT = "its payload could not be kept in the journal"
@@ -66,6 +66,8 @@ class _Live:
     item: Item[object]
     """Without its payload, unless that is a ticket."""
     taken: bool = False
+    repaired: bool = False
+    """Whether it was sent to repair, under another id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +85,10 @@ class Interrupted:
 
     waiting: Sequence[tuple[str, Item[object]]]
     """Items and the stages they wait for, in the order in which they are to be worked on."""
-    lost: Sequence[tuple[str, Item[object]]]
-    """Items whose payload could not be kept, and where they were."""
+    over: Sequence[tuple[str, Item[object], Outcome, str]]
+    """Items to settle, with their stages, outcomes and reasons: they had ended, or their payload could not be kept."""
+    empty: Sequence[int]
+    """Flows whose last item had ended, but not they."""
     phases: Mapping[str, Phase]
     """The phases that were begun."""
     workers: Mapping[str, int]
@@ -139,8 +143,9 @@ class _Fold:
             case "item.sent":
                 self._sent(event)
             case "item.taken":
-                self._live[str(data["item"])].taken = True
-                self._works[str(data["item"])] = Work()
+                if data["judged"] in (None, "continue"):  # else what comes of that is in the events that follow
+                    self._live[str(data["item"])].taken = True
+                    self._works[str(data["item"])] = Work()
             case "item.done":
                 self._done(str(data["item"]), Cost.of(data["cost"]))
             case "candidate.proposed":
@@ -195,7 +200,9 @@ class _Fold:
         )
         self._live[name] = _Live(stage, item)
         parent, _, number = name.rpartition(".")
-        if parent in self._works and number != "r":
+        if number == "r":
+            self._live[parent].repaired = True
+        elif parent in self._works:
             work = self._works[parent]
             work.sent.append(Sent(name, stage, str(data["payload"])))
             work.children = int(number) + 1
@@ -253,22 +260,28 @@ class _Fold:
         waiting_triggers = [trigger for trigger in runtime.graph.triggers if trigger.name in self._fired]
         runtime.turns.restore(self._ordinals, waiting_triggers)
         runtime.flows.opened = self._opened
+        inhabited = {live.item.flow for live in self._live.values()}
+        empty = [number for number in self._flows if number not in inhabited]
         for number, flow in self._flows.items():
+            if number not in inhabited:
+                continue
             estimate = Cost() if flow.phase else self._algorithm.estimate(flow.trigger)
             runtime.flows.restore(
                 number, phase=flow.phase, triggered=flow.trigger is not None, reserved=estimate.less(flow.spent)
             )
-        waiting, lost = self._enter(history)
+        waiting, over = self._enter(history)
         for name, work in self._works.items():
             runtime.effects.restore_work(name, work)
         under_way = [(self._live[name].stage, name) for name in self._works]
         runtime.effects.playback = Playback(history.calls(under_way))
-        return Interrupted(waiting, lost, self._phases, self._workers, self._opened)
+        return Interrupted(waiting, over, empty, self._phases, self._workers, self._opened)
 
-    def _enter(self, history: History) -> tuple[list[tuple[str, Item[object]]], list[tuple[str, Item[object]]]]:
-        """Make the items live again; returns those that wait, first those that were being worked on, and the lost."""
+    def _enter(
+        self, history: History
+    ) -> tuple[list[tuple[str, Item[object]]], list[tuple[str, Item[object], Outcome, str]]]:
+        """Make the items live again; returns those that wait, first those that were being worked on, and the others."""
         waiting: list[tuple[str, Item[object]]] = []
-        lost: list[tuple[str, Item[object]]] = []
+        over: list[tuple[str, Item[object], Outcome, str]] = []
         for live in sorted(self._live.values(), key=lambda live: not live.taken):
             kept = True
             if not isinstance(live.item.payload, Ticket):
@@ -277,6 +290,10 @@ class _Fold:
                 except KeyError:
                     kept = False
             self._runtime.flows.enter(live.stage, live.item)
-            if live.stage in self._runtime.graph.positions:
-                (waiting if kept else lost).append((live.stage, live.item))
-        return waiting, lost
+            if live.repaired:
+                over.append((live.stage, live.item, *SENT_TO_REPAIR))
+            elif not kept:
+                over.append((live.stage, live.item, "discarded", NOT_KEPT))
+            elif live.stage in self._runtime.graph.positions:
+                waiting.append((live.stage, live.item))
+        return waiting, over

@@ -39,6 +39,7 @@ from flowevolve.llm.types import ChatReply, Message, Transport
 from flowevolve.policies.admission import Fixed
 from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.pool import Candidate
+from flowevolve.recovery import History
 from flowevolve.result import Best, HeldOut, Result
 from flowevolve.store.rundir import RunDirectory
 from flowevolve.tasks.base import Task
@@ -64,8 +65,11 @@ async def run(
     events: bool = False,
     watchers: Watchers | None = None,
     follow: Follow | None = None,
+    history: History | None = None,
 ) -> Result:
     """Run a configuration to its end. ``task`` and ``staleness``, given as objects, stand in for what the config names.
+
+    With ``history`` the run that it tells of is gone on with; `flowevolve.resume` reads one from a run directory.
 
     Raises:
         InputError: if the configuration can't be run.
@@ -94,6 +98,7 @@ async def run(
             seed=config.seed,
             drain_seconds=config.drain_seconds,
             sinks=[*([directory.event] if directory is not None else []), *watchers.events],
+            history=history,
         )
         report = await _run_and_follow(engine, [each for each in (follow, clients.admit) if each is not None])
         mean_in_flight, cancelled = clients.gate.stats().mean_in_flight, client.cancelled

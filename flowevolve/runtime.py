@@ -34,6 +34,7 @@ from flowevolve.turns import Turns
 
 Outcome = Literal["consumed", "discarded"]
 OUT_OF_WORK = "exhausted"
+SENT_TO_REPAIR: tuple[Outcome, str] = ("consumed", "sent to repair")
 NOTHING_TO_DO: tuple[Outcome, str] = ("consumed", "nothing to do yet")
 Send = Callable[[str, Item[object]], Awaitable[None]]
 """Hands an item to the stage of this name, waiting where its queue is full."""
@@ -249,7 +250,7 @@ class Runtime:
         stale = Stale(item, stage.repair_to)
         sent = replace(item, id=f"{item.id}.r", payload=stale, created=self._events.elapsed())
         self._enter(stage.name, self.graph.repair or "", sent)
-        self.settle(stage.name, item, "consumed", "sent to repair")
+        self.settle(stage.name, item, *SENT_TO_REPAIR)
         return sent
 
     def _judge(self, stage: Stage, item: Item[object]) -> Decision | None:
