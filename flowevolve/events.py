@@ -21,6 +21,8 @@ class Event:
     time: float
     kind: str
     data: Mapping[str, JSON]
+    attachment: object | None = None
+    """Travels with the event to the journal as a pickle; not part of its JSON."""
 
     def to_json(self) -> str:
         """One line of ``events.jsonl``. Times are rounded to the microsecond, the loop's own resolution."""
@@ -34,13 +36,14 @@ Sink = Callable[[Event], None]
 class EventLog:
     """Numbers events and hands each to every sink, in order, before ``emit`` returns.
 
-    Sinks must not block and must not raise: a slow consumer buffers on its own side.
+    Sinks must not block and must not raise: a slow consumer buffers on its own side. ``first`` and ``elapsed`` continue
+    a log that was begun before: the next event's number, and the seconds already gone.
     """
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    def __init__(self, now: Callable[[], float], *, first: int = 0, elapsed: float = 0.0) -> None:
         self._now = now
-        self._origin = now()
-        self._next = 0
+        self._origin = now() - elapsed
+        self._next = first
         self._sinks: list[Sink] = []
 
     def subscribe(self, sink: Sink) -> Callable[[], None]:
@@ -48,12 +51,12 @@ class EventLog:
         self._sinks.append(sink)
         return lambda: self._sinks.remove(sink)
 
-    def emit(self, kind: str, data: Mapping[str, JSON]) -> None:
-        event = Event(self._next, self.elapsed(), kind, data)
+    def emit(self, kind: str, data: Mapping[str, JSON], attachment: object | None = None) -> None:
+        event = Event(self._next, self.elapsed(), kind, data, attachment)
         self._next += 1
         for sink in self._sinks:
             sink(event)
 
     def elapsed(self) -> float:
-        """Seconds since the log was made."""
+        """Seconds since the log was begun."""
         return self._now() - self._origin
