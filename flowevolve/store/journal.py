@@ -241,5 +241,4 @@ def flow_of(item: str) -> int:
     return int(item.partition("/")[0].partition(".")[0])
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -43,13 +43,17 @@ def load(data: bytes, artifacts: Mapping[str, Artifact]) -> object:
 
 
 class _Pickler(pickle.Pickler):
+    """Names artifacts by a reducer, not by ``persistent_id``, which pickle would ask about every single string."""
+
     def __init__(self, buffer: BytesIO, known_artifacts: Collection[str]) -> None:
         super().__init__(buffer, protocol=5)
-        self._known = known_artifacts
-        self.dispatch_table = {**copyreg.dispatch_table, **_REDUCERS}
 
-    def persistent_id(self, value: object) -> str | None:
-        return value.id if type(value) is Artifact and value.id in self._known else None
+        def reduce(artifact: Artifact) -> tuple[Callable[..., object], tuple[object, ...]]:
+            if artifact.id in known_artifacts:
+                return _journaled, (artifact.id,)
+            return Artifact, (dict(artifact), artifact.kind)
+
+        self.dispatch_table = {**copyreg.dispatch_table, MappingProxyType: _reduce_view, Artifact: reduce}
 
 
 class _Unpickler(pickle.Unpickler):
@@ -57,19 +61,24 @@ class _Unpickler(pickle.Unpickler):
         super().__init__(buffer)
         self._artifacts = artifacts
 
-    def persistent_load(self, artifact_id: object) -> Artifact:
+    def find_class(self, module: str, name: str) -> object:
+        return self._artifact if (module, name) == (__name__, _journaled.__name__) else super().find_class(module, name)
+
+    def _artifact(self, artifact_id: str) -> Artifact:
         try:
-            return self._artifacts[str(artifact_id)]
+            return self._artifacts[artifact_id]
         except KeyError:
             raise pickle.UnpicklingError(f"artifact {artifact_id} is not in the journal") from None
 
 
-def _view(table: dict[object, object]) -> MappingProxyType[object, object]:
+def _journaled(artifact_id: str) -> Artifact:
+    """Stands in a pickle for an artifact that is in the journal."""
+    raise pickle.UnpicklingError(f"artifact {artifact_id} is in the journal: load this with flowevolve.store.payloads")
+
+
+def _reduce_view(view: MappingProxyType[Any, object]) -> tuple[Callable[..., object], tuple[object, ...]]:
+    return _view, (dict(view),)
+
+
+def _view(table: dict[Any, object]) -> MappingProxyType[Any, object]:
     return MappingProxyType(table)
-
-
-_REDUCERS: dict[type, Callable[[Any], tuple[Callable[..., object], tuple[Any, ...]]]] = {
-    MappingProxyType: lambda view: (_view, (dict(view),)),
-    Artifact: lambda artifact: (Artifact, (dict(artifact), artifact.kind)),
-}
-"""Types that pickle can't take apart itself."""
