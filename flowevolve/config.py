@@ -165,6 +165,11 @@ class SimSection(Section):
     """How hard the world is."""
 
 
+class JournalSection(Section):
+    sync: Literal["normal", "full"] = "normal"
+    """What the run's record survives: ``normal`` a crash of the process, ``full`` a loss of power too."""
+
+
 class Config(Section):
     """A whole run."""
 
@@ -182,6 +187,7 @@ class Config(Section):
     scheduler: SchedulerSection = SchedulerSection()
     stages: dict[str, StageSection] = Field(default_factory=dict)
     stopping: StoppingSection = StoppingSection()
+    journal: JournalSection = JournalSection()
     budget: Budget
     drain_seconds: float = Field(default=30.0, ge=0)
     """How long open work may go on after a stop before it is cut off."""

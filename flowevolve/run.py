@@ -163,7 +163,8 @@ async def _clients(
 ) -> AsyncIterator[_Clients]:
     """Closed in the right order: all calls end before the journal does."""
     admission, order = make_admission(config), make_order(config)
-    directory = RunDirectory(out, config.model_dump(mode="json"), events=events) if out is not None else None
+    table, sync = config.model_dump(mode="json"), config.journal.sync
+    directory = None if out is None else RunDirectory(out, table, events=events, sync=sync)
     observers = [*([directory.journal.call] if directory is not None else []), *watchers.calls]
 
     def observe(record: CallRecord) -> None:

@@ -6,8 +6,8 @@ the number of calls, and every breakdown adds up to the totals.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from flowevolve.llm.types import Usage
@@ -64,6 +64,16 @@ class Totals:
         )
 
 
+class Spent(NamedTuple):
+    """Sums of calls that were made for one candidate, or for none, in one role, model and stage."""
+
+    role: str
+    model: str
+    stage: str
+    candidate: str | None
+    totals: Totals
+
+
 class Account:
     """Sums up finished calls. ``prices`` maps model names, as requested, to what they cost."""
 
@@ -83,6 +93,12 @@ class Account:
         self._by_work[work] = self._by_work.get(work, _NOTHING) + call
         if candidate is not None:
             self._by_candidate[candidate] = self._by_candidate.get(candidate, _NOTHING) + call
+
+    def restore(self, spent: Iterable[Spent]) -> None:
+        """Add what an earlier part of the run spent; its dollars are worked out from this account's prices."""
+        for role, model, stage, candidate, totals in spent:
+            dollars = self.cost(model, totals.usage) if totals.requests else 0.0
+            self.add(role=role, model=model, stage=stage, candidate=candidate, call=replace(totals, dollars=dollars))
 
     def totals(self) -> Totals:
         """Everything."""

@@ -24,7 +24,7 @@ import anyio.lowlevel
 from flowevolve.clock import in_thread
 from flowevolve.errors import InputError, StorageError
 from flowevolve.llm.types import ChatReply, ChatRequest, Usage
-from flowevolve.writer import Row, Writer
+from flowevolve.writer import Writer
 
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x666C6563
@@ -84,7 +84,7 @@ class ResponseCache:
             except (sqlite3.Error, OSError, _ForeignError) as error:
                 raise self._unusable(error) from error
             self._connections = connections.pop_all()
-        self._writer = Writer(database, "response cache", self._settled)
+        self._writer: Writer[tuple[bytes, str]] = Writer(database, "response cache", _write, self._written)
 
     @asynccontextmanager
     async def turn(self, key: bytes) -> AsyncGenerator[ChatReply | None]:
@@ -109,7 +109,7 @@ class ResponseCache:
     def keep(self, key: bytes, reply: ChatReply) -> None:
         """Keep a reply; it is found from now on, and in other processes as soon as it is on disk. Never waits."""
         text = self._unwritten[key] = _encode(reply)
-        self._writer.put(_KEEP, (key, text))
+        self._writer.put((key, text))
 
     def close(self) -> None:
         """Write what is left.
@@ -162,10 +162,9 @@ class ResponseCache:
                 found[key] = _decode(text)
         return found
 
-    def _settled(self, rows: Sequence[Row]) -> None:
-        for _, (key, _) in rows:
-            if isinstance(key, bytes):
-                self._unwritten.pop(key, None)
+    def _written(self, rows: Sequence[tuple[bytes, str]]) -> None:
+        for key, _ in rows:
+            self._unwritten.pop(key, None)
 
     def _unusable(self, error: Exception) -> InputError:
         return InputError(
@@ -236,6 +235,10 @@ def _check(database: sqlite3.Connection) -> None:
     if version != SCHEMA_VERSION:
         raise _ForeignError(f"it has schema {version}, and this version of flowevolve wants {SCHEMA_VERSION}")
     database.execute("SELECT key, reply FROM replies LIMIT 1").fetchone()
+
+
+def _write(database: sqlite3.Connection, row: tuple[bytes, str]) -> None:
+    database.execute(_KEEP, row)
 
 
 def _encode(reply: ChatReply) -> str:

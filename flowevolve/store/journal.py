@@ -1,91 +1,131 @@
 """The journal: every event and every finished LLM call of a run, in one SQLite file.
 
-Rows are written in the order in which they are handed over; the event loop never waits for the disk. ``close`` returns
-when all is written. The file is in WAL mode: others may read it during the run.
-
-Schema 2 added ``calls.cached`` as the last column; a journal of schema 1 has no cached calls, and opening it adds it.
+Rows are written in the order in which they are handed over, whole steps at a time (`flowevolve.writer`); the event loop
+waits for the disk only in ``settled`` and ``close``. What survives what: docs/reference/run-directory.md. During the
+run the file is in WAL mode: others may read it (`flowevolve.store.reading`). Closed, it is one plain file.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
+from flowevolve.clock import VirtualClockLoop
 from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
 from flowevolve.llm.client import CallRecord
+from flowevolve.store.payloads import dump
+from flowevolve.store.texts import Texts, pack
 from flowevolve.writer import Writer
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+"""1 had no ``calls.cached``; 1 and 2 hold requests in one column, and neither the events' order among the calls nor
+payloads: they can be read, not gone on with."""
+
+BUSY_SECONDS = 60.0
+"""How long a write waits for another process that writes to the file, which none of ours does during a run."""
+
+Sync = Literal["normal", "full"]
+"""When a settled step is safe: ``normal`` from a crash of the process, ``full`` from a loss of power too."""
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS events (seq INTEGER PRIMARY KEY, t REAL NOT NULL, kind TEXT NOT NULL, data TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS calls (
-    id INTEGER PRIMARY KEY, role TEXT NOT NULL, model TEXT NOT NULL, stage TEXT NOT NULL, item TEXT NOT NULL,
-    idx INTEGER NOT NULL, candidate TEXT, request TEXT NOT NULL, reply TEXT, error TEXT, finish_reason TEXT,
-    prompt_tokens INTEGER, completion_tokens INTEGER, cached_tokens INTEGER,
-    attempts INTEGER NOT NULL, queued REAL NOT NULL, started REAL NOT NULL, finished REAL NOT NULL,
-    cached INTEGER NOT NULL DEFAULT 0
+BEGIN;
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE events (seq INTEGER PRIMARY KEY, t REAL NOT NULL, kind TEXT NOT NULL, data TEXT NOT NULL);
+CREATE INDEX proposals ON events (seq) WHERE kind = 'candidate.proposed';
+CREATE TABLE payloads (item TEXT PRIMARY KEY, flow INTEGER NOT NULL, data BLOB NOT NULL);
+CREATE INDEX payloads_flow ON payloads (flow);
+CREATE TABLE texts (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, data NOT NULL);
+CREATE TABLE calls (
+    id INTEGER PRIMARY KEY, seq INTEGER NOT NULL, role TEXT NOT NULL, model TEXT NOT NULL, stage TEXT NOT NULL,
+    item TEXT NOT NULL, idx INTEGER NOT NULL, candidate TEXT, messages TEXT, temperature REAL, max_tokens INTEGER,
+    seed INTEGER, reply TEXT, error TEXT, finish_reason TEXT, prompt_tokens INTEGER, completion_tokens INTEGER,
+    cached_tokens INTEGER, attempts INTEGER NOT NULL, queued REAL NOT NULL, started REAL NOT NULL,
+    finished REAL NOT NULL, cached INTEGER NOT NULL
 );
+CREATE INDEX calls_item ON calls (item);
 """
-_INSERT_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?)"
-_INSERT_CALL = "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_ADD_CACHED = "ALTER TABLE calls ADD COLUMN cached INTEGER NOT NULL DEFAULT 0"
+_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?)"
+_PAYLOAD = "INSERT OR REPLACE INTO payloads VALUES (?, ?, ?)"
+_FLOW_CLOSED = "DELETE FROM payloads WHERE flow = ?"
+_CALL = "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ARTIFACTS = "SELECT json_extract(data, '$.artifact') FROM events WHERE kind = 'candidate.proposed'"
+
+_Row = tuple[str, tuple[object, ...]]
+"""A statement and its values."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call on its way to the thread, which works out its row: that takes longer than the loop should."""
+
+    record: CallRecord
+    seq: int
+    origin: float
 
 
 class Journal:
-    """Writes to ``path``. Use as a context manager, or call ``close``.
+    """Writes to ``path``: a new journal, or with ``resume`` the one that is there. A context manager; or `close` it.
 
     Raises:
-        InputError: if the file can't be opened as a journal.
+        InputError: if the file can't be opened as a journal, holds one already, or has none to go on with.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, resume: bool = False, sync: Sync = "normal") -> None:
+        self.origin = 0.0
+        """The loop's time at which the run began: times of calls are written relative to it."""
+        self.unsaved: dict[str, str] = {}
+        """Items of open flows whose payload can't be pickled, and why; they can't be put back after a crash."""
         self._path = path
-        try:
-            self._database = sqlite3.connect(path, check_same_thread=False)
-            self._database.execute("PRAGMA journal_mode=WAL")
-            self._database.execute("PRAGMA synchronous=NORMAL")
-            self._database.executescript(_SCHEMA)
-            if all(name != "cached" for _, name, *_ in self._database.execute("PRAGMA table_info(calls)")):
-                self._database.execute(_ADD_CACHED)
-            self._database.execute("INSERT OR REPLACE INTO meta VALUES ('schema', ?)", (str(SCHEMA_VERSION),))
-            self._database.commit()
-        except sqlite3.Error as error:
-            raise InputError(f"{path}: can't write a journal here: {error}") from error
-        self._writer = Writer(self._database, "journal")
+        self._artifacts: set[str] = set()
+        self._last_event = -1
+        if resume and not path.exists():
+            raise InputError(f"{path}: no journal to go on with; start a new run")
+        with ExitStack() as stack:
+            try:
+                database = sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False)
+                self._database = stack.enter_context(closing(database))
+                self._open(resume)
+                self._database.execute(f"PRAGMA synchronous={sync}")
+            except sqlite3.Error as error:
+                raise InputError(f"{path}: can't write a journal here: {error}") from error
+            self._texts = Texts(self._database)
+            self._writer = Writer(self._database, "journal", self._write)
+            stack.pop_all()
 
     def event(self, event: Event) -> None:
         """An `flowevolve.events.EventLog` sink."""
-        self._writer.put(_INSERT_EVENT, (event.seq, event.time, event.kind, _json(dict(event.data))))
+        self._last_event = event.seq
+        data = event.data
+        self._writer.put((_EVENT, (event.seq, event.time, event.kind, _json(dict(data)))))
+        if event.kind == "candidate.proposed":
+            self._artifacts.add(str(data.get("artifact")))
+        elif event.kind == "flow.close":
+            self._close_flow(data["flow"])
+        if event.attachment is not None:
+            self._save(str(data["item"]), event.attachment)
 
     def call(self, record: CallRecord) -> None:
         """An `flowevolve.llm.client.LLMClient` observer."""
-        scope, request, reply = record.scope, record.request, record.reply
-        asked = {
-            "messages": [[message.role, message.content] for message in request.messages],
-            "temperature": request.temperature,
-            "max_tokens": request.max_tokens,
-            "seed": request.seed,
-        }
-        usage = reply.usage if reply is not None else None
-        answered = (
-            None if reply is None else reply.text,
-            record.error,
-            None if reply is None else reply.finish_reason,
-            *(
-                (None, None, None)
-                if usage is None
-                else (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
-            ),
-        )
-        where = (record.role, request.model, scope.stage, scope.item, scope.index, scope.candidate)
-        times = (record.attempts, record.queued, record.started, record.finished)
-        self._writer.put(_INSERT_CALL, (*where, _json(asked), *answered, *times, record.cached))
+        self._writer.put(_Call(record, self._last_event, self.origin))
+
+    async def settled(self) -> None:
+        """Return when everything handed over so far is written. On a virtual clock at once, as nothing may wait there.
+
+        Raises:
+            StorageError: if something could not be written; what was written before that stays.
+        """
+        if isinstance(asyncio.get_running_loop(), VirtualClockLoop):
+            self._writer.hand_over()
+        else:
+            await self._writer.settled()
+        self._check()
 
     def close(self) -> None:
         """Write what is left and close the file. May be called twice.
@@ -94,12 +134,11 @@ class Journal:
             StorageError: if something could not be written, on a full disk for example.
         """
         self._writer.close()
+        with suppress(sqlite3.Error):  # closed already, or somebody is reading it: then it stays in WAL mode
+            self._database.execute("PRAGMA busy_timeout=0")
+            self._database.execute("PRAGMA journal_mode=DELETE")
         self._database.close()
-        failure = self._writer.failure
-        if failure is not None:
-            raise StorageError(
-                f"{self._path}: the journal is not complete: {failure}; free some space and run again"
-            ) from failure
+        self._check()
 
     def __enter__(self) -> Self:
         return self
@@ -109,6 +148,97 @@ class Journal:
     ) -> None:
         self.close()
 
+    def _open(self, resume: bool) -> None:
+        """Make the tables of a new journal, or look at the one that is there."""
+        database = self._database
+        schema = find_schema(database)
+        if schema is None and resume:
+            raise InputError(f"{self._path}: no journal to go on with; start a new run")
+        if schema is not None and not resume:
+            raise InputError(f"{self._path}: holds a journal already; resume that run, or write somewhere else")
+        if schema not in (None, SCHEMA_VERSION):
+            raise InputError(
+                f"{self._path}: is a journal of schema {schema}, and only those of schema {SCHEMA_VERSION} can be gone "
+                "on with; report and export read it; to go on, start a new run"
+            )
+        database.execute("PRAGMA journal_mode=WAL")
+        if schema is None:
+            database.executescript(_SCHEMA)
+            database.execute("INSERT INTO meta VALUES ('schema', ?)", (str(SCHEMA_VERSION),))
+            database.commit()
+        else:
+            self._artifacts.update(artifact for (artifact,) in database.execute(_ARTIFACTS))
+            (last,) = database.execute("SELECT max(seq) FROM events").fetchone()
+            self._last_event = -1 if last is None else last
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    def _save(self, item: str, payload: object) -> None:
+        try:
+            data = dump(payload, self._artifacts)
+        except Exception as error:  # noqa: BLE001  a plug-in's payload may raise anything, and the run can do without
+            self.unsaved[item] = f"{type(error).__name__}: {error}"
+        else:
+            self._writer.put((_PAYLOAD, (item, flow_of(item), data)))
+
+    def _close_flow(self, flow: object) -> None:
+        self._writer.put((_FLOW_CLOSED, (flow,)))
+        if self.unsaved:
+            self.unsaved = {item: why for item, why in self.unsaved.items() if flow_of(item) != flow}
+
+    def _check(self) -> None:
+        failure = self._writer.failure
+        if failure is not None:
+            raise StorageError(
+                f"{self._path}: the journal is not complete: {failure}; what was written before that is safe: "
+                "see that there is space, and resume"
+            ) from failure
+
+    # In the writer's thread
+
+    def _write(self, database: sqlite3.Connection, row: _Row | _Call) -> None:
+        statement, values = (_CALL, self._columns(row)) if isinstance(row, _Call) else row
+        try:
+            database.execute(statement, values)
+        except UnicodeEncodeError:  # lone surrogates, as replies have them at times
+            database.execute(statement, [pack(value) if isinstance(value, str) else value for value in values])
+
+    def _columns(self, call: _Call) -> tuple[object, ...]:
+        record, origin = call.record, call.origin
+        scope, request, reply = record.scope, record.request, record.reply
+        messages = [[message.role, self._texts.number(message.content)] for message in request.messages]
+        where = (call.seq, record.role, request.model, scope.stage, scope.item, scope.index, scope.candidate)
+        asked = (_json(messages), request.temperature, request.max_tokens, request.seed)
+        times = (record.queued - origin, record.started - origin, record.finished - origin)
+        rest = (record.attempts, *times, record.cached)
+        if reply is None:
+            return (*where, *asked, None, record.error, None, None, None, None, *rest)
+        usage = reply.usage
+        tokens = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
+        return (*where, *asked, pack(reply.text), record.error, reply.finish_reason, *tokens, *rest)
+
+
+def find_schema(database: sqlite3.Connection) -> int | None:
+    """The schema of a journal; None if the file is empty.
+
+    Raises:
+        InputError: if it is something else.
+    """
+    if database.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
+        return None
+    try:
+        (schema,) = database.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+        return int(schema)
+    except (sqlite3.Error, TypeError, ValueError):
+        (_, _, path) = database.execute("PRAGMA database_list").fetchone()
+        raise InputError(f"{path}: is no journal of flowevolve") from None
+
+
+def flow_of(item: str) -> int:
+    """The number of the flow an item's id, or the scope of one of its calls, belongs to.
+
+    Raises:
+        ValueError: if it is not of a flow.
+    """
+    return int(item.partition("/")[0].partition(".")[0])
+
+
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -1,43 +1,75 @@
 """The run directory: everything one run leaves on disk.
 
-``config.toml`` (resolved), ``journal.sqlite``, ``events.jsonl`` on request, and ``result.json`` once the run has ended.
-A directory that already holds a run is never written over.
+``config.toml`` (resolved), ``journal.sqlite``, ``events.jsonl`` on request, ``lock`` and, once the run has ended,
+``result.json``. A directory that already holds a run is never written over; the run can be gone on with.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, Self, TextIO
 
 import tomli_w
 
 from flowevolve.errors import InputError
 from flowevolve.events import Event
-from flowevolve.store.journal import Journal
+from flowevolve.store.journal import Journal, Sync
+from flowevolve.store.lock import Lock
+from flowevolve.store.reading import CONFIG, JOURNAL, Recorded
 
-CONFIG, JOURNAL, EVENTS, RESULT = "config.toml", "journal.sqlite", "events.jsonl", "result.json"
+EVENTS, RESULT, PART = "events.jsonl", "result.json", ".part"
 
 
 class RunDirectory:
-    """A new run's directory. Close it when the run has ended.
+    """A run's directory, which no other process may use meanwhile. Close it when the run has ended.
 
     Raises:
-        InputError: if the directory holds a run already or can't be written.
+        InputError: if the directory holds a run already, is in use, or can't be written.
     """
 
-    def __init__(self, path: Path, config: Mapping[str, object], *, events: bool = False) -> None:
-        self.path = path
-        try:
+    def __init__(
+        self, path: Path, config: Mapping[str, object], *, events: bool = False, sync: Sync = "normal"
+    ) -> None:
+        with _explained(path):
             path.mkdir(parents=True, exist_ok=True)
             if any((path / name).exists() for name in (CONFIG, JOURNAL, RESULT)):
                 raise InputError(f"{path}: holds a run already; give another directory with --out, or remove it")
-            (path / CONFIG).write_text(tomli_w.dumps(_without_none(config)), encoding="utf-8")
-            self._events: TextIO | None = (path / EVENTS).open("w", encoding="utf-8") if events else None
-        except OSError as error:
-            raise InputError(f"{path}: can't be written: {error}") from error
-        self.journal = Journal(path / JOURNAL)
+        self._open(path, config, events=events, sync=sync, resume=False)
+
+    @classmethod
+    def reopen(cls, path: Path, config: Mapping[str, object], *, events: bool = False, sync: Sync = "normal") -> Self:
+        """Go on with the run in a directory. ``config`` replaces the one that is there; ``events.jsonl``, if it is
+        there or asked for, is written anew from the journal, and whatever an interrupted write left is removed.
+
+        Raises:
+            InputError: if there is no run to go on with, or the directory is in use or can't be written.
+        """
+        if not (path / JOURNAL).is_file():
+            raise InputError(f"{path}: holds no run to go on with: there is no {JOURNAL} in it")
+        directory = cls.__new__(cls)
+        directory._open(path, config, events=events, sync=sync, resume=True)
+        return directory
+
+    def _open(self, path: Path, config: Mapping[str, object], *, events: bool, sync: Sync, resume: bool) -> None:
+        self.path = path
+        self._events: TextIO | None = None
+        with ExitStack() as stack, _explained(path):
+            self._lock = Lock(path)
+            stack.callback(self._lock.release)
+            self.journal = Journal(path / JOURNAL, resume=resume, sync=sync)
+            stack.callback(self.journal.close)
+            (path / (RESULT + PART)).unlink(missing_ok=True)
+            _write_whole(path / CONFIG, [tomli_w.dumps(_without_none(config))])
+            if events or (path / EVENTS).exists():
+                _write_whole(path / EVENTS, _recorded_events(path) if resume else ())
+                self._events = _open_text(path / EVENTS, "a")
+            if sync == "full":
+                _put_on_disk(path / CONFIG, path, path.absolute().parent)
+            stack.pop_all()
 
     def event(self, event: Event) -> None:
         """An event sink: the journal, and ``events.jsonl`` if asked for."""
@@ -47,9 +79,7 @@ class RunDirectory:
 
     def write_result(self, result: Mapping[str, object]) -> None:
         """Write ``result.json`` whole or not at all."""
-        draft = self.path / (RESULT + ".part")
-        draft.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        draft.replace(self.path / RESULT)
+        _write_whole(self.path / RESULT, [json.dumps(result, indent=2, ensure_ascii=False) + "\n"])
 
     def close(self) -> None:
         """Write what is left.
@@ -57,9 +87,12 @@ class RunDirectory:
         Raises:
             StorageError: if something could not be written.
         """
-        if self._events is not None:
-            self._events.close()
-        self.journal.close()
+        try:
+            if self._events is not None:
+                self._events.close()
+            self.journal.close()
+        finally:
+            self._lock.release()
 
 
 def read_result(path: Path) -> dict[str, object]:
@@ -89,3 +122,40 @@ def _without_none(table: Mapping[str, object]) -> dict[str, object]:
         for key, value in table.items()
         if value is not None
     }
+
+
+def _recorded_events(path: Path) -> Iterator[str]:
+    with Recorded(path) as recorded:
+        for event in recorded.events():
+            yield event.to_json() + "\n"
+
+
+def _write_whole(path: Path, parts: Iterable[str]) -> None:
+    """Write a file whole or not at all."""
+    draft = path.with_name(path.name + PART)
+    with _open_text(draft, "w") as file:
+        file.writelines(parts)
+    draft.replace(path)
+
+
+def _open_text(path: Path, mode: Literal["w", "a"]) -> TextIO:
+    """For JSON: a lone surrogate, which UTF-8 has no bytes for, is written as the escape that JSON has for it."""
+    return path.open(mode, encoding="utf-8", errors="backslashreplace")
+
+
+def _put_on_disk(*paths: Path) -> None:
+    """Return when these files, and what these directories list, would survive a loss of power."""
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path}: can't be written: {error}") from error

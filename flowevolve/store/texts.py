@@ -1,0 +1,63 @@
+"""How texts lie in a journal: any text a reply can hold comes back as it was, and one that recurs is stored once."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from hashlib import blake2b
+
+SHORT = 1000
+"""Bytes up to which a text is stored as it is."""
+REMEMBERED = 8192
+"""Texts whose number a writer remembers; the others it looks up."""
+
+_FIND = "SELECT id FROM texts WHERE hash = ?"
+_ADD = "INSERT INTO texts (hash, data) VALUES (?, ?)"
+
+
+def pack(text: str) -> str | bytes:
+    """A text as a column holds it: itself, or as compressed bytes if it is long or holds lone surrogates."""
+    if len(text) <= SHORT and text.isascii():
+        return text
+    data = text.encode("utf-8", "surrogatepass")
+    if len(data) <= SHORT and _is_unicode(text):
+        return text
+    return zlib.compress(data, 1)
+
+
+def unpack(stored: str | bytes) -> str:
+    """What `pack` was given."""
+    return stored if isinstance(stored, str) else zlib.decompress(stored).decode("utf-8", "surrogatepass")
+
+
+class Texts:
+    """Table ``texts`` as its writer sees it: a text's number, which it is given when it is first met."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+        self._numbers: dict[bytes, int] = {}
+
+    def number(self, text: str) -> int:
+        key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = self._find_or_add(key, text)
+            if len(self._numbers) > REMEMBERED:
+                del self._numbers[next(iter(self._numbers))]
+        return number
+
+    def _find_or_add(self, key: bytes, text: str) -> int:
+        row = self._database.execute(_FIND, (key,)).fetchone()
+        if row is not None:
+            return int(row[0])
+        number = self._database.execute(_ADD, (key, pack(text))).lastrowid
+        assert number is not None
+        return number
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
