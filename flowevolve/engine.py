@@ -64,7 +64,9 @@ class RunReport:
 
 
 class Engine:
-    """Runs one algorithm once.
+    """Runs one algorithm once, or goes on with a run that was interrupted, whose ``history`` is given.
+
+    ``settled`` is awaited before anybody sees a reply; ``about`` stands in the log's first event.
 
     Raises:
         InputError: if a stage gathers more items than there may be flows in flight.
@@ -86,6 +88,7 @@ class Engine:
         sinks: Sequence[Sink] = (),
         settled: Settled = nothing_to_settle,
         history: History | None = None,
+        about: Mapping[str, JSON] | None = None,
     ) -> None:
         self._events = _event_log(history)
         for sink in sinks:
@@ -114,6 +117,7 @@ class Engine:
             allocation=allocation,
             drain_seconds=drain_seconds,
             history=history,
+            about=about or {},
         )
         self._scope = anyio.CancelScope()
         self._runtime.abort = self._scope.cancel

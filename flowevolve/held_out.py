@@ -12,6 +12,9 @@ from flowevolve.llm.types import LLMError
 from flowevolve.pool import Candidate
 from flowevolve.tasks.base import Example, Task
 
+HELD_OUT = "held_out"
+"""What its calls have in place of a stage's name."""
+
 
 async def score_held_out(task: Task, candidates: Sequence[Candidate], chat: ChatFunction) -> list[float]:
     """Each candidate's mean score over the test split; an example that gets no answer scores 0."""
@@ -22,7 +25,7 @@ async def score_held_out(task: Task, candidates: Sequence[Candidate], chat: Chat
 
 
 async def _score(task: Task, candidate: Candidate, example: Example, chat: ChatFunction) -> float:
-    scope = CallScope("held_out", f"{candidate.id}/{example.id}", candidate.id, priority=0, index=0)
+    scope = CallScope(HELD_OUT, f"{candidate.id}/{example.id}", candidate.id, priority=0, index=0)
     try:
         rollout = await task.rollout(candidate.artifact, example, ScopedModel(chat, "task", scope))
     except LLMError:

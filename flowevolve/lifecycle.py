@@ -7,7 +7,7 @@ in the phase in which it was.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 
 import anyio
@@ -40,6 +40,7 @@ class Lifecycle:
         allocation: Allocation | None,
         drain_seconds: float,
         history: History | None,
+        about: Mapping[str, JSON],
     ) -> None:
         self.held = 0
         self._algorithm = algorithm
@@ -49,6 +50,7 @@ class Lifecycle:
         self._allocation = allocation
         self._drain_seconds = drain_seconds
         self._history = history
+        self._about = about
         self._interrupted: Interrupted | None = None
         self._finished = -1
         """How many flows had been opened when the run was last finished."""
@@ -58,7 +60,7 @@ class Lifecycle:
         runtime = self._runtime
         if self._history is None:
             stages: list[JSON] = [stage.name for stage in runtime.graph.stages]
-            runtime.log("run.start", {"algorithm": self._algorithm.name, "stages": stages})
+            runtime.log("run.start", {"algorithm": self._algorithm.name, "stages": stages, **self._about})
         else:
             await self._resume(self._history)
         tasks.start_soon(self._watch_time)

@@ -18,6 +18,7 @@ from flowevolve.budget import Cost
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.item import Item, Ticket
+from flowevolve.llm.accounting import Spent
 from flowevolve.llm.types import JSON
 from flowevolve.playback import Playback, PlayedCall
 from flowevolve.pool import Candidate, read_change
@@ -45,6 +46,10 @@ class History(Protocol):
         Raises:
             KeyError: if it could not be kept.
         """
+        ...
+
+    def spent(self) -> Iterable[Spent]:
+        """What its calls cost."""
         ...
 
     def calls(self, works: Collection[tuple[str, str]]) -> Iterable[PlayedCall]:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pytest
-from flowevolve.store.payloads import dump, load
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from flowevolve import clock
 from flowevolve.config import parse_config
 from flowevolve.events import Event
+from flowevolve.llm.accounting import Spent
 from flowevolve.llm.client import CallRecord
 from flowevolve.playback import PlayedCall, root_of
 from flowevolve.result import Result
-from flowevolve.run import Watchers, run
+from flowevolve.run import Given, Watchers, carry_out, make_plan
+from flowevolve.store.payloads import dump, load
 from flowevolve.tasks.house_style import house_style_task, make_rows
 
 TASK = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=30, seed=1))
@@ -42,6 +46,9 @@ class Memory:
                 return load(fact.attachment, {})
         raise KeyError(item)
 
+    def spent(self) -> Iterable[Spent]:
+        return ()
+
     def calls(self, works: Collection[tuple[str, str]]) -> Iterable[PlayedCall]:
         for fact in self.facts:
             if isinstance(fact, CallRecord) and fact.reply is not None:
@@ -61,7 +68,8 @@ def evolve(settings: Mapping[str, object], before: Sequence[Fact] = ()) -> tuple
 
     async def go() -> Result:
         watchers = Watchers(events=(keep,), calls=(facts.append,))
-        return await run(config, task=TASK, watchers=watchers, history=Memory(tuple(before)) if before else None)
+        plan = make_plan(config, Given(TASK))
+        return await carry_out(plan, None, watchers, None, Memory(tuple(before)) if before else None)
 
     return clock.run(go, clock="virtual"), facts
 
@@ -69,7 +77,7 @@ def evolve(settings: Mapping[str, object], before: Sequence[Fact] = ()) -> tuple
 def check(facts: Sequence[Fact], result: Result) -> None:
     events = [fact for fact in facts if isinstance(fact, Event)]
     assert [event.seq for event in events] == list(range(len(events)))
-    assert all(a.time <= b.time for a, b in zip(events, events[1:], strict=False))
+    assert all(a.time <= b.time for a, b in pairwise(events))
     data = {kind: [event.data for event in events if event.kind == kind] for kind in {event.kind for event in events}}
     begun = [str(each["item"]) for each in data["item.sent"]] + [str(each["flow"]) for each in data["flow.open"]]
     done = [str(each["item"]) for each in data["item.done"]]
@@ -102,17 +110,28 @@ SETTINGS: dict[str, Mapping[str, object]] = {
 
 
 @pytest.mark.parametrize("name", list(SETTINGS))
-def test_a_run_interrupted_anywhere_ends_in_good_order(name: str) -> None:
+def test_a_run_interrupted_after_any_event_or_call_ends_in_good_order(name: str) -> None:
     _, facts = evolve(SETTINGS[name])
-    boundaries = [i for i in range(1, len(facts)) if is_step(facts, i)]
-    for end in boundaries:
+    for end in range(1, len(facts)):
         result, combined = evolve(SETTINGS[name], facts[:end])
-        try:
-            check(combined, result)
-        except AssertionError:
-            print("interrupted after", end, facts[end - 1])
-            raise
+        check(combined, result)
 
 
-def is_step(facts: Sequence[Fact], end: int) -> bool:
-    return True
+@settings(max_examples=15, deadline=None)
+@given(cuts=st.lists(st.floats(0.02, 0.98), min_size=2, max_size=4), seed=st.integers(0, 1000))
+def test_a_run_interrupted_again_and_again_ends_in_good_order(cuts: list[float], seed: int) -> None:
+    options = {**SETTINGS["stream"], "seed": seed}
+    result, facts = evolve(options)
+    for cut in cuts:
+        result, facts = evolve(options, facts[: max(1, int(cut * len(facts)))])
+        check(facts, result)
+
+
+def test_replies_that_had_come_in_are_used_again() -> None:
+    _, facts = evolve(SETTINGS["stream"])
+    for end in range(20, len(facts), 7):
+        _, combined = evolve(SETTINGS["stream"], facts[:end])
+        resumed = next(fact for fact in combined[end:] if isinstance(fact, Event) and fact.kind == "run.resumed")
+        ended = {str(f.data["item"]) for f in facts[:end] if isinstance(f, Event) and f.kind == "item.done"}
+        calls = [fact for fact in facts[:end] if isinstance(fact, CallRecord)]
+        assert resumed.data["replies"] == sum(root_of(call.scope.item) not in ended for call in calls)

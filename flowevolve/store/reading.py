@@ -279,7 +279,7 @@ def open_read_only(path: Path) -> sqlite3.Connection:
 
 
 def _connect(file: Path, how: str) -> sqlite3.Connection:
-    database = sqlite3.connect(f"{file.absolute().as_uri()}?{how}", uri=True)
+    database = sqlite3.connect(f"{file.absolute().as_uri()}?{how}", uri=True, check_same_thread=False)
     try:
         database.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except BaseException:

@@ -17,6 +17,7 @@ import tomli_w
 
 from flowevolve.errors import InputError
 from flowevolve.events import Event
+from flowevolve.llm.client import CallRecord
 from flowevolve.store.journal import Journal, Sync
 from flowevolve.store.lock import Lock
 from flowevolve.store.reading import CONFIG, JOURNAL, Recorded
@@ -76,6 +77,22 @@ class RunDirectory:
         self.journal.event(event)
         if self._events is not None:
             self._events.write(event.to_json() + "\n")
+
+    def call(self, record: CallRecord) -> None:
+        """An `flowevolve.llm.client.LLMClient` observer."""
+        self.journal.call(record)
+
+    def begin(self, origin: float) -> None:
+        """Count the times of calls from ``origin``, the event loop's time at which the run began."""
+        self.journal.origin = origin
+
+    async def settled(self) -> None:
+        """Return when everything so far is in the journal.
+
+        Raises:
+            StorageError: if something could not be written.
+        """
+        await self.journal.settled()
 
     def write_result(self, result: Mapping[str, object]) -> None:
         """Write ``result.json`` whole or not at all."""

@@ -1,0 +1,63 @@
+"""A run directory as the engine goes on from it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from flowevolve.artifact import Artifact
+from flowevolve.errors import InputError
+from flowevolve.events import Event
+from flowevolve.llm.accounting import Spent
+from flowevolve.llm.types import ChatReply, Usage
+from flowevolve.playback import PlayedCall
+from flowevolve.store.payloads import load
+from flowevolve.store.reading import Recorded
+
+
+class RunHistory:
+    """What a run directory tells of its run: a `flowevolve.recovery.History`. To be closed.
+
+    Raises:
+        InputError: if there is no run in it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._recorded = Recorded(path)
+        last = self._recorded.last_event()
+        if last is None:
+            raise InputError(f"{path}: the run was killed before it did anything; remove the directory and start again")
+        self.last: Event = self._recorded.event(last[0])
+        self._payloads = self._recorded.payloads()
+        wanted = _Wanted()
+        for data in self._payloads.values():
+            load(data, wanted)
+        self._artifacts = self._recorded.artifacts(list(wanted))
+
+    def close(self) -> None:
+        self._recorded.close()
+
+    def events(self) -> Iterator[Event]:
+        return self._recorded.events()
+
+    def payload(self, item: str) -> object:
+        return load(self._payloads[item], self._artifacts)
+
+    def spent(self) -> list[Spent]:
+        return self._recorded.totals()
+
+    def calls(self, works: Collection[tuple[str, str]]) -> Iterator[PlayedCall]:
+        for stage, item in works:
+            for call in self._recorded.calls_of(stage, item):
+                if call.reply is not None and call.messages is not None:
+                    usage = call.usage or Usage()
+                    reply = ChatReply(call.reply, usage, call.finish_reason or "stop", call.model, call.cached)
+                    yield PlayedCall(call.stage, call.item, call.index, call.messages, reply)
+
+
+class _Wanted(dict[str, Artifact]):
+    """Notes which artifacts are asked for."""
+
+    def __missing__(self, artifact_id: str) -> Artifact:
+        self[artifact_id] = Artifact({artifact_id: ""})
+        return self[artifact_id]
