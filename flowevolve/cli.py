@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -36,10 +37,12 @@ from flowevolve.config import Config, load_config, parse_config
 from flowevolve.engine import Engine
 from flowevolve.errors import FlowevolveError, InputError
 from flowevolve.result import Result
+from flowevolve.resume import resume
 from flowevolve.run import Watchers, check, run
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.rules_params import PRESETS
 from flowevolve.sim.server import serve
+from flowevolve.store.reading import Recorded
 from flowevolve.store.rundir import read_result
 from flowevolve.telemetry.logs import configure_logs, log_event
 from flowevolve.telemetry.metrics import Metrics
@@ -55,6 +58,8 @@ ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="a TOML file;
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a setting; may be repeated")
 ]
+MetricsPort = Annotated[int | None, typer.Option(help="serve Prometheus metrics on this loopback port")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="log more than warnings")]
 
 
 @app.command("run")
@@ -63,31 +68,58 @@ def run_command(
     overrides: Overrides = None,
     out: Annotated[Path | None, typer.Option(help="the run directory; by default a new one under runs/")] = None,
     events: Annotated[bool, typer.Option("--events", help="also write events.jsonl")] = False,
-    metrics_port: Annotated[int | None, typer.Option(help="serve Prometheus metrics on this loopback port")] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="log more than warnings")] = False,
+    metrics_port: MetricsPort = None,
+    verbose: Verbose = False,
 ) -> None:
     """Run a configuration; Ctrl-C once finishes what is open and stops, twice stops at once."""
     configure_logs(logging.INFO if verbose else logging.WARNING)
     settings = load_config(config, overrides or ())
     directory = out or _fresh_directory(config)
-    title = f"{settings.algorithm.name} ({settings.algorithm.mode}) on {settings.task.name}, {_backend(settings)}"
-    console.print(title, highlight=False)
+    console.print(_title(settings), highlight=False)
+
+    async def go(watchers: Watchers) -> Result:
+        return await run(settings, out=directory, events=events, watchers=watchers, follow=_listen)
+
+    _show(go, settings.clock, directory, metrics_port)
+
+
+def _show(
+    go: Callable[[Watchers], Awaitable[Result]], clock_name: clock.Clock, directory: Path, metrics_port: int | None
+) -> None:
+    """Carry out a run, showing how it goes and what it came to."""
     progress: Progress = LiveTable(console, "") if console.is_terminal else Lines(_plain)
 
     metrics = Metrics()
     if metrics_port is not None:
         _serve_metrics(metrics, metrics_port)
 
-    async def go() -> Result:
-        watchers = Watchers(events=(progress.event, log_event, metrics.event), calls=(metrics.call,))
-        return await run(settings, out=directory, events=events, watchers=watchers, follow=_listen)
-
+    watchers = Watchers(events=(progress.event, log_event, metrics.event), calls=(metrics.call,))
     with progress:
-        result = clock.run(go, clock=settings.clock)
+        result = clock.run(go, watchers, clock=clock_name)
     console.print(summarize(result.to_json()))
     console.print(f"written to {directory}", highlight=False, soft_wrap=True)
     if result.report.stop_reason == "interrupted":
+        _plain(f"to go on: flowevolve resume {directory}")
         raise typer.Exit(INTERRUPTED)
+
+
+@app.command("resume")
+def resume_command(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="the run directory of a killed or stopped run")],
+    overrides: Overrides = None,
+    metrics_port: MetricsPort = None,
+    verbose: Verbose = False,
+) -> None:
+    """Go on with a run where it was stopped or killed; --set may give it a larger budget or other workers."""
+    configure_logs(logging.INFO if verbose else logging.WARNING)
+    with Recorded(directory) as recorded:
+        settings = parse_config(recorded.config, f"{directory}/config.toml")
+    console.print(f"going on with {directory}: {_title(settings)}", highlight=False, soft_wrap=True)
+
+    async def go(watchers: Watchers) -> Result:
+        return await resume(directory, changes=overrides or (), watchers=watchers, follow=_listen)
+
+    _show(go, settings.clock, directory, metrics_port)
 
 
 @app.command("check")
@@ -209,6 +241,10 @@ def _serve_metrics(metrics: Metrics, port: int) -> None:
 def _fresh_directory(config: Path) -> Path:
     stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
     return Path("runs") / f"{config.stem}-{stamp}"
+
+
+def _title(config: Config) -> str:
+    return f"{config.algorithm.name} ({config.algorithm.mode}) on {config.task.name}, {_backend(config)}"
 
 
 def _backend(config: Config) -> str:

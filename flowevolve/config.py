@@ -242,6 +242,18 @@ def parse_config(table: Mapping[str, object], source: str) -> Config:
         raise InputError(f"{source}: {_unknown_key(error) or describe_validation(error)}") from None
 
 
+def with_overrides(config: Config, overrides: Sequence[str]) -> Config:
+    """A configuration with ``key=value`` overrides.
+
+    Raises:
+        InputError: naming the override or the key, and what is wrong.
+    """
+    table = config.model_dump(mode="json", exclude_none=True)
+    for override in overrides:
+        _override(table, override)
+    return parse_config(table, "--set") if overrides else config
+
+
 def _override(table: dict[str, object], override: str) -> None:
     key, equals, text = override.partition("=")
     path = key.strip().split(".")

@@ -80,6 +80,11 @@ class Lifecycle:
             "run.resumed",
             {
                 "version": runtime.pool.version,
+                "best": best.id if (best := self._algorithm.best()) is not None else None,
+                "best_score": runtime.effects.best_score,
+                "proposals": runtime.ledger.spent.proposals,
+                "accepted": runtime.tally.accepted,
+                "flows": len(runtime.flows),
                 "items": len(self._interrupted.waiting),
                 "replies": runtime.effects.playback.left,
             },

@@ -26,6 +26,7 @@ LAYERS: list[set[str]] = [
     {"telemetry", "config"},
     {"build"},
     {"run"},
+    {"resume"},
     {"api", "cli", "__init__", "__main__"},
 ]
 """From the bottom up; a module may import its own layer and those below."""

@@ -43,6 +43,7 @@ _EVENTS = "SELECT seq, t, kind, data FROM events WHERE seq > ? ORDER BY seq LIMI
 _PROPOSALS = """
 SELECT seq, t, kind, data FROM events WHERE kind = 'candidate.proposed' AND seq > ? ORDER BY seq LIMIT ?
 """
+_OF_KIND = "SELECT seq, t, kind, data FROM events WHERE kind = ? ORDER BY seq"
 _CALLS = "SELECT * FROM recorded_calls WHERE id > ? ORDER BY id LIMIT ?"
 _CALLS_OF = "SELECT * FROM recorded_calls WHERE stage = ? AND (item = ? OR item >= ? AND item < ?) ORDER BY id"
 _TOTALS = """
@@ -151,6 +152,10 @@ class Recorded:
     def events(self, after: int = -1) -> Iterator[Event]:
         """The events after this number, in order."""
         return map(_event, self._pages(_EVENTS, after))
+
+    def events_of_kind(self, kind: str) -> Iterator[Event]:
+        """The events of a kind, in order; looks through all."""
+        return map(_event, self._database.execute(_OF_KIND, (kind,)))
 
     def proposals(self) -> Iterator[Event]:
         """The ``candidate.proposed`` events, in order."""

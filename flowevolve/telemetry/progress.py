@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, cast
 
 from rich.console import Console
 from rich.live import Live
@@ -45,15 +45,23 @@ class Tally:
                 self.repaired += event.data["verdict"] == "orthogonal"
             case "pool.commit":
                 self._commit(event)
+            case "run.resumed":
+                self._resume(event)
             case "run.stopping":
                 self.stopping = str(event.data["reason"])
+
+    def _resume(self, event: Event) -> None:
+        data = event.data
+        self.version, self.proposals = cast(int, data["version"]), cast(int, data["proposals"])
+        self.accepted, self.open_flows = cast(int, data["accepted"]), cast(int, data["flows"])
+        self.best, self.best_score = cast("str | None", data["best"]), cast("float | None", data["best_score"])
 
     def _commit(self, event: Event) -> None:
         version, best, score = event.data["version"], event.data["best"], event.data["best_score"]
         self.version = version if isinstance(version, int) else self.version
         self.best = str(best) if best is not None else None
         self.best_score = float(score) if isinstance(score, int | float) else None
-        if self.seed_score is None:
+        if version == 1:
             self.seed_score = self.best_score
             return
         changes = event.data["changes"]

@@ -1,0 +1,225 @@
+"""Going on with a run that was killed or stopped.
+
+A run is rebuilt from its journal and goes on from there (`flowevolve.recovery`). One on the virtual clock that was
+killed is done again instead: its simulated server went with it, and doing the same again brings it back exactly where
+it was; every event and reply is compared with the journal on the way. Nothing is paid twice in either case.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flowevolve.clock import in_thread
+from flowevolve.config import Config, parse_config, with_overrides
+from flowevolve.errors import InputError
+from flowevolve.events import Event
+from flowevolve.llm.client import CallRecord
+from flowevolve.policies.staleness import StalenessPolicy
+from flowevolve.result import Result
+from flowevolve.run import Follow, Given, Plan, Watchers, carry_out, make_plan
+from flowevolve.store.history import RunHistory
+from flowevolve.store.reading import Recorded
+from flowevolve.store.rundir import RunDirectory
+from flowevolve.tasks.base import Task
+
+MAY_CHANGE = (
+    "algorithm.max_in_flight",
+    "algorithm.width",
+    "allocation",
+    "budget",
+    "drain_seconds",
+    "held_out",
+    "journal",
+    "llm",
+    "racing",
+    "scheduler",
+    "sim.faults",
+    "sim.profile",
+    "speculation",
+    "staleness",
+    "stages",
+    "stopping",
+    "vllm",
+)
+"""Settings, and sections of them, that may be others when a run goes on; scores must go on meaning the same."""
+MODEL = "model"
+"""Within ``llm`` what is called so may not change either."""
+OPEN_ENDED = ("interrupted", "cancelled", "stopped", "failed", "stop_file")
+"""Reasons to stop that leave a run with something to do."""
+
+
+async def resume(
+    directory: Path,
+    *,
+    config: Config | None = None,
+    changes: Sequence[str] = (),
+    task: Task | None = None,
+    staleness: StalenessPolicy | None = None,
+    watchers: Watchers | None = None,
+    follow: Follow | None = None,
+) -> Result:
+    """Go on with the run in a directory until its budget is spent.
+
+    ``config`` stands in for the run's own; ``changes`` are overrides of it, ``key=value``. What was given as an object
+    when the run began has to be given again.
+
+    Raises:
+        InputError: if there is no such run, another process is at work on it, it has ended, or the configuration is
+            not one it can go on with.
+        BackendUnreachableError, BackendRefusedError, TaskFailedError: as `flowevolve.run`.
+    """
+    before = await in_thread(_look, directory)
+    wanted = with_overrides(before.config if config is None else config, changes)
+    _check_compatible(directory, before.config, wanted)
+    given = Given(task, staleness)
+    _check_given(directory, before.given, given)
+    changed = wanted != before.config
+    if before.ended is not None and not changed and before.ended not in OPEN_ENDED:
+        raise InputError(
+            f"{directory}: the run has ended ({before.ended}); to go on with it, give it more, such as "
+            f"--set budget.{before.ended if before.ended in type(wanted.budget).model_fields else 'minutes'}=…"
+        )
+    plan = make_plan(wanted, given)
+    if wanted.clock == "virtual" and not changed and before.ended is None and not before.was_touched:
+        return await _do_again(directory, plan, watchers or Watchers(), follow)
+    history = await in_thread(RunHistory, directory)
+    try:
+        keeping = _reopen(directory, wanted)
+        return await carry_out(plan, keeping, watchers or Watchers(), follow, history)
+    finally:
+        history.close()
+
+
+def is_run(directory: Path) -> bool:
+    """Whether there is a run in a directory that could be gone on with."""
+    return (directory / "journal.sqlite").is_file()
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """A run as it was left."""
+
+    config: Config
+    given: frozenset[str]
+    ended: str | None
+    """Why it stopped; None if it was killed."""
+    was_touched: bool
+    """Whether somebody stopped it or went on with it: then doing the same again needs them again."""
+
+
+def _look(directory: Path) -> _Before:
+    with Recorded(directory) as recorded:
+        table, source = recorded.config, f"{directory}/config.toml"
+        first = next(recorded.events(), None)
+        last = recorded.last_event()
+        if first is None or last is None:
+            raise InputError(f"{directory}: the run was killed before it did anything; remove it and start again")
+        given = first.data.get("given", [])
+        end = recorded.event(last[0])
+        stops = [event.data["reason"] for event in recorded.events_of_kind("run.stopping")]
+        touched = any(reason in OPEN_ENDED for reason in stops) or any(recorded.events_of_kind("run.resumed"))
+    return _Before(
+        parse_config(table, source),
+        frozenset(map(str, given if isinstance(given, list) else [])),
+        str(end.data["reason"]) if end.kind == "run.stop" else None,
+        touched,
+    )
+
+
+def _reopen(directory: Path, config: Config) -> RunDirectory:
+    return RunDirectory.reopen(directory, config.model_dump(mode="json"), sync=config.journal.sync)
+
+
+def _check_given(directory: Path, before: frozenset[str], given: Given) -> None:
+    missing = sorted(before.difference(map(str, given.names())))
+    if missing:
+        raise InputError(
+            f"{directory}: this run's {' and '.join(missing)} was given as an object; go on with it from Python, with "
+            f"flowevolve.resume({str(directory)!r}, {', '.join(f'{name}=…' for name in missing)})"
+        )
+
+
+def _check_compatible(directory: Path, before: Config, wanted: Config) -> None:
+    old, new = _flat(before.model_dump(mode="json")), _flat(wanted.model_dump(mode="json"))
+    wrong = [
+        f"{key} is {json.dumps(new.get(key))} and was {json.dumps(old.get(key))}"
+        for key in sorted(old.keys() | new.keys())
+        if old.get(key) != new.get(key) and not _may_change(key)
+    ]
+    if wrong:
+        raise InputError(
+            f"{directory}: the run can't go on with other settings of these: {'; '.join(wrong)}. Leave them as they "
+            "were, or start a new run from its pool: flowevolve run CONFIG --from DIR"
+        )
+
+
+def _may_change(key: str) -> bool:
+    names = key.split(".")
+    if names[0] == "llm" and MODEL in names[1:]:
+        return False
+    return any(key == allowed or key.startswith(f"{allowed}.") for allowed in MAY_CHANGE)
+
+
+def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            flat.update(_flat(value, f"{prefix}{key}."))
+        elif value is not None:
+            flat[prefix + key] = value
+    return flat
+
+
+async def _do_again(directory: Path, plan: Plan, watchers: Watchers, follow: Follow | None) -> Result:
+    keeping = _reopen(directory, plan.config)
+    with Recorded(directory) as recorded:
+        return await carry_out(plan, _Again(keeping, recorded), watchers, follow)
+
+
+class _Again:
+    """A run directory whose run is being done again: nothing is written until that is where it was."""
+
+    def __init__(self, directory: RunDirectory, recorded: Recorded) -> None:
+        self._directory = directory
+        self._events: Iterator[Event] = recorded.events()
+        self._calls = recorded.calls()
+
+    def event(self, event: Event) -> None:
+        before = next(self._events, None)
+        if before is None:
+            self._directory.event(event)
+        elif event.to_json() != before.to_json():
+            raise InputError(
+                f"{self._directory.path}: done again, the run took another way at event {event.seq}: {event.kind}, "
+                f"where the journal has {before.kind}. The code or the packages have changed since. To go on from its "
+                "pool: flowevolve run CONFIG --from DIR"
+            )
+
+    def call(self, record: CallRecord) -> None:
+        before = next(self._calls, None)
+        if before is None:
+            self._directory.call(record)
+        elif (before.stage, before.item, before.reply) != (
+            record.scope.stage,
+            record.scope.item,
+            None if record.reply is None else record.reply.text,
+        ):
+            raise InputError(
+                f"{self._directory.path}: done again, the run made another call of stage {record.scope.stage!r} for "
+                f"item {record.scope.item} than the journal has. The code or the packages have changed since"
+            )
+
+    def begin(self, origin: float) -> None:
+        self._directory.begin(origin)
+
+    async def settled(self) -> None:
+        await self._directory.settled()
+
+    def write_result(self, result: Mapping[str, object]) -> None:
+        self._directory.write_result(result)
+
+    def close(self) -> None:
+        self._directory.close()
