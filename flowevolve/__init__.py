@@ -19,8 +19,10 @@ from flowevolve.errors import TaskFailedError as TaskFailedError
 from flowevolve.events import Event as Event
 from flowevolve.pool import Candidate as Candidate
 from flowevolve.result import Result as Result
+from flowevolve.resume import resume as resume
 from flowevolve.run import run as run
 from flowevolve.stage import Discard as Discard
 from flowevolve.stage import Emit as Emit
 from flowevolve.stage import Graph as Graph
 from flowevolve.stage import Stage as Stage
+from flowevolve.tasks.base import Task as Task

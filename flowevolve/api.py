@@ -11,7 +11,9 @@ from flowevolve.budget import Budget
 from flowevolve.config import LLMSection, parse_config
 from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.result import Result
-from flowevolve.run import run
+from flowevolve.resume import is_run
+from flowevolve.resume import resume as go_on
+from flowevolve.run import Given, run
 from flowevolve.tasks.base import Task
 
 
@@ -38,11 +40,13 @@ def optimize(
     seed: int = 0,
     clock: clocks.Clock = "real",
     out: Path | None = None,
+    resume: bool = False,
 ) -> Result:
     """Evolve a task's artifact and return what was found. Blocks; inside an event loop await `flowevolve.run`.
 
     ``task`` and ``staleness`` are objects or names; without ``llm`` the simulated backend answers. ``settings`` are the
-    algorithm's own; ``out`` is the run directory, by default none.
+    algorithm's own; ``out`` is the run directory, by default none. With ``resume`` a run that is in ``out`` already is
+    gone on with: a script that was killed can simply be started again (async form: `flowevolve.resume`).
 
     Raises:
         FlowevolveError: if the arguments can't be run, or the run failed.
@@ -61,12 +65,11 @@ def optimize(
         sections["llm"] = llm
     config = parse_config(sections, "optimize")
 
+    given = Given(None if isinstance(task, str) else task, None if isinstance(staleness, str) else staleness)
+
     async def go() -> Result:
-        return await run(
-            config,
-            task=None if isinstance(task, str) else task,
-            staleness=None if isinstance(staleness, str) else staleness,
-            out=out,
-        )
+        if resume and out is not None and is_run(out):
+            return await go_on(out, config=config, task=given.task, staleness=given.staleness)
+        return await run(config, task=given.task, staleness=given.staleness, out=out)
 
     return clocks.run(go, clock=clock)

@@ -5,6 +5,7 @@ Exit codes: 0 done, 2 bad config or input, 3 backend unreachable, 4 task broken,
 
 from __future__ import annotations
 
+import json
 import logging
 import signal
 import sys
@@ -66,6 +67,9 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="log more than wa
 def run_command(
     config: ConfigPath,
     overrides: Overrides = None,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="DIR[@VERSION]", help="start from the pool of another run")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="the run directory; by default a new one under runs/")] = None,
     events: Annotated[bool, typer.Option("--events", help="also write events.jsonl")] = False,
     metrics_port: MetricsPort = None,
@@ -73,7 +77,7 @@ def run_command(
 ) -> None:
     """Run a configuration; Ctrl-C once finishes what is open and stops, twice stops at once."""
     configure_logs(logging.INFO if verbose else logging.WARNING)
-    settings = load_config(config, overrides or ())
+    settings = load_config(config, [*(overrides or ()), *_start(start)])
     directory = out or _fresh_directory(config)
     console.print(_title(settings), highlight=False)
 
@@ -81,6 +85,16 @@ def run_command(
         return await run(settings, out=directory, events=events, watchers=watchers, follow=_listen)
 
     _show(go, settings.clock, directory, metrics_port)
+
+
+def _start(named: str | None) -> list[str]:
+    """``DIR[@VERSION]`` as overrides."""
+    if named is None:
+        return []
+    directory, at, version = named.rpartition("@")
+    if not at or not version.isdigit():
+        directory, version = named, ""
+    return [f"start.run={json.dumps(directory)}", *([f"start.version={version}"] if version else [])]
 
 
 def _show(

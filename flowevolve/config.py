@@ -170,6 +170,13 @@ class JournalSection(Section):
     """What the run's record survives: ``normal`` a crash of the process, ``full`` a loss of power too."""
 
 
+class StartSection(Section):
+    run: Path
+    """The directory of a run whose pool this one starts from, instead of from its own seed."""
+    version: int | None = Field(default=None, gt=0)
+    """That pool's version; by default its last."""
+
+
 class Config(Section):
     """A whole run."""
 
@@ -188,6 +195,7 @@ class Config(Section):
     stages: dict[str, StageSection] = Field(default_factory=dict)
     stopping: StoppingSection = StoppingSection()
     journal: JournalSection = JournalSection()
+    start: StartSection | None = None
     budget: Budget
     drain_seconds: float = Field(default=30.0, ge=0)
     """How long open work may go on after a stop before it is cut off."""

@@ -65,6 +65,7 @@ class Services(Protocol):
         attributes: Mapping[str, JSON],
         born: int,
     ) -> Candidate: ...
+    def adopt(self, candidate: Candidate, item_id: str) -> None: ...
     def reject(self, candidate: Candidate, item_id: str, reason: str) -> None: ...
     def commit(self, changes: Sequence[Change], item_id: str, stage: str) -> Update: ...
     def record(
@@ -194,6 +195,10 @@ class StageContext:
 
 class UpdateContext(StageContext):
     """The context of the committing stage."""
+
+    def adopt(self, candidate: Candidate) -> None:
+        """Enter a candidate of another run as a proposal, under its own id."""
+        self._services.adopt(candidate, self.item_id)
 
     def commit(self, changes: Sequence[Change]) -> Update:
         """Apply all changes as one pool update, or none.

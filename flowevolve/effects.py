@@ -16,7 +16,7 @@ from flowevolve.events import EventLog
 from flowevolve.llm.client import CallScope, LLMClient
 from flowevolve.llm.types import JSON, ChatReply, LLMError, Message
 from flowevolve.playback import Playback, root_of
-from flowevolve.pool import Candidate, Change, Pool, Update, describe_change
+from flowevolve.pool import Candidate, Change, Pool, Update, describe_candidate, describe_change
 from flowevolve.work import Work
 
 Settled = Callable[[], Awaitable[None]]
@@ -130,6 +130,12 @@ class Effects:
         self.log("candidate.proposed", {"item": item_id, **describe_candidate(candidate)})
         return candidate
 
+    def adopt(self, candidate: Candidate, item_id: str) -> None:
+        """Enter a candidate of another run as a proposal, under its own id; nothing if that was done already."""
+        if candidate.id not in self.pool:
+            self.pool.register(candidate)
+            self.log("candidate.proposed", {"item": item_id, **describe_candidate(candidate), "adopted": True})
+
     def _new_id(self, item_id: str) -> str:
         """Short and unique: the item's path without the trailing first branches, numbered when it is taken."""
         base = item_id.replace(".r", "")
@@ -189,20 +195,6 @@ class Effects:
         proposals = self._proposals.pop(item_id, [])
         work = self.works.pop(item_id, None)
         return cost, proposals, [] if work is None else work.proposals
-
-
-def describe_candidate(candidate: Candidate) -> dict[str, JSON]:
-    """A new candidate as the event log has it."""
-    return {
-        "candidate": candidate.id,
-        "operator": candidate.operator,
-        "parents": list(candidate.parents),
-        "born": candidate.born,
-        "artifact": candidate.artifact.id,
-        "kind_of_artifact": candidate.artifact.kind,
-        "components": dict(candidate.artifact),
-        "attributes": dict(candidate.attributes),
-    }
 
 
 def flow_of(item_id: str) -> int:

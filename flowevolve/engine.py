@@ -29,7 +29,7 @@ from flowevolve.policies.staleness import Full, StalenessPolicy
 from flowevolve.policies.stopping import StoppingPolicy
 from flowevolve.pool import Pool
 from flowevolve.queue import QueueStats
-from flowevolve.recovery import History
+from flowevolve.recovery import History, Start
 from flowevolve.runtime import Runtime
 from flowevolve.stage import Graph
 
@@ -66,7 +66,8 @@ class RunReport:
 class Engine:
     """Runs one algorithm once, or goes on with a run that was interrupted, whose ``history`` is given.
 
-    ``settled`` is awaited before anybody sees a reply; ``about`` stands in the log's first event.
+    With ``start`` another run's pool takes the place of what init and fit would make. ``settled`` is awaited before
+    anybody sees a reply; ``about`` stands in the log's first event.
 
     Raises:
         InputError: if a stage gathers more items than there may be flows in flight.
@@ -88,6 +89,7 @@ class Engine:
         sinks: Sequence[Sink] = (),
         settled: Settled = nothing_to_settle,
         history: History | None = None,
+        start: Start | None = None,
         about: Mapping[str, JSON] | None = None,
     ) -> None:
         self._events = _event_log(history)
@@ -117,6 +119,7 @@ class Engine:
             allocation=allocation,
             drain_seconds=drain_seconds,
             history=history,
+            start=start,
             about=about or {},
         )
         self._scope = anyio.CancelScope()

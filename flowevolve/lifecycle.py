@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
+from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup
@@ -22,9 +23,9 @@ from flowevolve.executor import Executor, Stream
 from flowevolve.item import Item, Ticket
 from flowevolve.llm.types import JSON
 from flowevolve.policies.allocation import Allocation
-from flowevolve.recovery import History, Interrupted, Phase, recover
+from flowevolve.recovery import History, Interrupted, Phase, Start, recover
 from flowevolve.runtime import Runtime
-from flowevolve.stage import Emit, Stage, Trigger
+from flowevolve.stage import NO_EMISSIONS, Emit, Stage, Trigger
 
 
 class Lifecycle:
@@ -40,6 +41,7 @@ class Lifecycle:
         allocation: Allocation | None,
         drain_seconds: float,
         history: History | None,
+        start: Start | None,
         about: Mapping[str, JSON],
     ) -> None:
         self.held = 0
@@ -50,6 +52,7 @@ class Lifecycle:
         self._allocation = allocation
         self._drain_seconds = drain_seconds
         self._history = history
+        self._start = start
         self._about = about
         self._interrupted: Interrupted | None = None
         self._finished = -1
@@ -104,15 +107,22 @@ class Lifecycle:
                 self._executor.set_workers(stage, workers)
         init = None if before is None else before.phases.get("init")
         if init is None or not init.ended:
-            ticket = await self._phase("init", self._algorithm.init, init)
-            async with anyio.create_task_group() as tasks:
-                self._algorithm.fit(UpdateContext(self._runtime.effects, tasks, "fit", ticket.id, 0, 0))
-            self._end_phase("init", ticket)
+            self._end_phase("init", await self._begin(init))
         finish = None if before is None else before.phases.get("finish")
         if finish is not None:
             await self._finish_once(finish)  # it had begun: what is open may wait for it
         await self._admit()
         await self._drain()
+
+    async def _begin(self, before: Phase | None) -> Item[Ticket]:
+        """init and fit; returns their ticket."""
+        if self._start is not None:
+            self._runtime.flows.opened = max(self._runtime.flows.opened, self._start.flows)
+            return await self._phase("init", partial(_adopt, self._start), before)
+        ticket = await self._phase("init", self._algorithm.init, before)
+        async with anyio.create_task_group() as tasks:
+            self._algorithm.fit(UpdateContext(self._runtime.effects, tasks, "fit", ticket.id, 0, 0))
+        return ticket
 
     async def _finish(self) -> None:
         """Unless nothing has happened since the run was finished before."""
@@ -230,3 +240,13 @@ class Lifecycle:
         await anyio.sleep(self._drain_seconds)
         self._runtime.log("run.drain_ended", {"open_flows": len(self._runtime.flows)})
         scope.cancel()
+
+
+async def _adopt(start: Start, context: UpdateContext) -> AsyncGenerator[Emit]:
+    """Make another run's pool this one's."""
+    for candidate in start.candidates:
+        context.adopt(candidate)
+    for changes in start.updates:
+        context.commit(changes)
+    for emission in NO_EMISSIONS:
+        yield emission

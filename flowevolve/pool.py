@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, cast
 
-from flowevolve.artifact import Artifact
+from flowevolve.artifact import Artifact, ArtifactKind
 from flowevolve.errors import EngineError
 from flowevolve.llm.types import JSON
 
@@ -92,6 +92,32 @@ class Note:
 
 
 Change = Add | Move | Annotate | Note
+
+
+def describe_candidate(candidate: Candidate) -> dict[str, JSON]:
+    """A new candidate as the event log has it."""
+    return {
+        "candidate": candidate.id,
+        "operator": candidate.operator,
+        "parents": list(candidate.parents),
+        "born": candidate.born,
+        "artifact": candidate.artifact.id,
+        "kind_of_artifact": candidate.artifact.kind,
+        "components": dict(candidate.artifact),
+        "attributes": dict(candidate.attributes),
+    }
+
+
+def read_candidate(data: Mapping[str, JSON]) -> Candidate:
+    """The candidate that `describe_candidate` made this of."""
+    return Candidate(
+        str(data["candidate"]),
+        Artifact(cast("dict[str, str]", data["components"]), cast(ArtifactKind, data["kind_of_artifact"])),
+        tuple(cast("list[str]", data["parents"])),
+        str(data["operator"]),
+        cast(int, data["born"]),
+        attributes=cast("dict[str, JSON]", data["attributes"]),
+    )
 
 
 def describe_change(change: Change) -> JSON:

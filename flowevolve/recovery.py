@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
 
 from flowevolve.algorithm import Algorithm
-from flowevolve.artifact import Artifact, ArtifactKind
 from flowevolve.budget import Cost
 from flowevolve.errors import InputError
 from flowevolve.events import Event
@@ -21,7 +20,7 @@ from flowevolve.item import Item, Ticket
 from flowevolve.llm.accounting import Spent
 from flowevolve.llm.types import JSON
 from flowevolve.playback import Playback, PlayedCall
-from flowevolve.pool import Candidate, read_change
+from flowevolve.pool import Candidate, Change, read_candidate, read_change
 from flowevolve.runtime import SENT_TO_REPAIR, Outcome, Runtime
 from flowevolve.work import Sent, Work
 
@@ -34,6 +33,11 @@ class History(Protocol):
     @property
     def last(self) -> Event:
         """The last event."""
+        ...
+
+    @property
+    def begun(self) -> bool:
+        """Whether init was over."""
         ...
 
     def events(self) -> Iterator[Event]:
@@ -100,6 +104,16 @@ class Interrupted:
     """Workers that allocation had given to stages."""
     flows: int
     """Flows opened so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The pool of another run, to start from: its candidates as they were proposed, and its updates, oldest first."""
+
+    candidates: Sequence[Candidate]
+    updates: Sequence[Sequence[Change]]
+    flows: int
+    """How many flows it had opened: ours are numbered from there, as candidates are named after flows."""
 
 
 def recover(runtime: Runtime, algorithm: Algorithm, history: History) -> Interrupted:
@@ -222,14 +236,7 @@ class _Fold:
         flow.spent += cost
 
     def _candidate_proposed(self, data: Mapping[str, JSON]) -> None:
-        candidate = Candidate(
-            str(data["candidate"]),
-            Artifact(cast("dict[str, str]", data["components"]), cast(ArtifactKind, data["kind_of_artifact"])),
-            tuple(cast("list[str]", data["parents"])),
-            str(data["operator"]),
-            cast(int, data["born"]),
-            attributes=cast("dict[str, JSON]", data["attributes"]),
-        )
+        candidate = read_candidate(data)
         self._runtime.pool.register(candidate)
         work = self._works.get(str(data["item"]))
         if work is not None:

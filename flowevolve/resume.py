@@ -8,7 +8,7 @@ it was; every event and reply is compared with the journal on the way. Nothing i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -184,33 +184,33 @@ class _Again:
 
     def __init__(self, directory: RunDirectory, recorded: Recorded) -> None:
         self._directory = directory
-        self._events: Iterator[Event] = recorded.events()
+        self._events = recorded.events()
         self._calls = recorded.calls()
+        self._diverged = False
 
     def event(self, event: Event) -> None:
-        before = next(self._events, None)
-        if before is None:
+        before = None if self._diverged else next(self._events, None)
+        if before is not None and event.to_json() != before.to_json():
+            self._diverge(f"at event {event.seq}: {event.kind}, where the journal has {before.kind}")
+        elif before is None and not self._diverged:
             self._directory.event(event)
-        elif event.to_json() != before.to_json():
-            raise InputError(
-                f"{self._directory.path}: done again, the run took another way at event {event.seq}: {event.kind}, "
-                f"where the journal has {before.kind}. The code or the packages have changed since. To go on from its "
-                "pool: flowevolve run CONFIG --from DIR"
-            )
 
     def call(self, record: CallRecord) -> None:
-        before = next(self._calls, None)
-        if before is None:
-            self._directory.call(record)
-        elif (before.stage, before.item, before.reply) != (
-            record.scope.stage,
-            record.scope.item,
-            None if record.reply is None else record.reply.text,
-        ):
-            raise InputError(
-                f"{self._directory.path}: done again, the run made another call of stage {record.scope.stage!r} for "
-                f"item {record.scope.item} than the journal has. The code or the packages have changed since"
+        scope, text = record.scope, None if record.reply is None else record.reply.text
+        before = None if self._diverged else next(self._calls, None)
+        if before is not None and (before.stage, before.item, before.reply) != (scope.stage, scope.item, text):
+            self._diverge(
+                f"with a call of stage {scope.stage!r} for item {scope.item}, which the journal does not have"
             )
+        elif before is None and not self._diverged:
+            self._directory.call(record)
+
+    def _diverge(self, where: str) -> None:
+        self._diverged = True
+        raise InputError(
+            f"{self._directory.path}: done again, the run took another way {where}. The code or the packages have "
+            "changed since. To go on from its pool: flowevolve run CONFIG --from DIR"
+        )
 
     def begin(self, origin: float) -> None:
         self._directory.begin(origin)
@@ -219,7 +219,8 @@ class _Again:
         await self._directory.settled()
 
     def write_result(self, result: Mapping[str, object]) -> None:
-        self._directory.write_result(result)
+        if not self._diverged:
+            self._directory.write_result(result)
 
     def close(self) -> None:
         self._directory.close()

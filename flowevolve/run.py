@@ -46,6 +46,7 @@ from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.pool import Candidate
 from flowevolve.recovery import History
 from flowevolve.result import Best, HeldOut, Result
+from flowevolve.store.pools import read_start
 from flowevolve.store.rundir import RunDirectory
 from flowevolve.tasks.base import Task
 
@@ -155,6 +156,9 @@ async def _carry_out(
         client = clients.llm
         await client.check()
         sections = config.algorithm
+        start = None
+        if config.start is not None and not (history is not None and history.begun):
+            start = await in_thread(read_start, config.start.run, config.start.version, algorithm.name)
         engine = Engine(
             algorithm,
             llm=client,
@@ -169,6 +173,7 @@ async def _carry_out(
             sinks=[*([keeping.event] if keeping is not None else []), *watchers.events],
             settled=nothing_to_settle if keeping is None else keeping.settled,
             history=history,
+            start=start,
             about={"task": plan.task.name, "given": plan.given.names()},
         )
         if history is not None:

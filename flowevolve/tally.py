@@ -41,8 +41,9 @@ class Tally:
             case "rollouts.saved":
                 self._saved(cast(int, event.data["rollouts"]), counts)
             case "pool.commit":
-                for change in cast("list[Change]", event.data["changes"]):
-                    self._committed(change)
+                if event.data["stage"] != "init":  # what a run starts from was not accepted by it
+                    for change in cast("list[Change]", event.data["changes"]):
+                        self._committed(change)
 
     def _taken(self, event: Event, counts: StageCounts | None) -> None:
         gap, judged = cast(int, event.data["gap"]), event.data["judged"]

@@ -28,6 +28,7 @@ class RunHistory:
         if last is None:
             raise InputError(f"{path}: the run was killed before it did anything; remove the directory and start again")
         self.last: Event = self._recorded.event(last[0])
+        self.begun = any(self._recorded.events_of_kind("phase.ended"))
         self._payloads = self._recorded.payloads()
         wanted = _Wanted()
         for data in self._payloads.values():

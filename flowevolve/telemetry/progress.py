@@ -38,7 +38,8 @@ class Tally:
             case "flow.close":
                 self.open_flows -= 1
             case "candidate.proposed":
-                self.proposals += event.data["operator"] not in ("seed", "repair")
+                new = event.data["operator"] not in ("seed", "repair") and "adopted" not in event.data
+                self.proposals += new
             case "item.done":
                 self.stale += event.data["reason"] == "stale"
             case "repair.judged":
@@ -63,6 +64,7 @@ class Tally:
         self.best_score = float(score) if isinstance(score, int | float) else None
         if version == 1:
             self.seed_score = self.best_score
+        if version == 1 or event.data["stage"] == "init":
             return
         changes = event.data["changes"]
         for change in changes if isinstance(changes, list) else []:

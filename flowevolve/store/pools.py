@@ -1,0 +1,67 @@
+"""The pool of a recorded run, as another run starts from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+from flowevolve.errors import InputError
+from flowevolve.llm.types import JSON
+from flowevolve.pool import Add, Candidate, Change, Move, read_candidate, read_change
+from flowevolve.recovery import Start
+from flowevolve.store.reading import Recorded
+
+
+def read_start(path: Path, version: int | None, algorithm: str) -> Start:
+    """The pool of the run in ``path`` as of a version, by default the last.
+
+    Candidates that were speculative then are revoked: nobody is left to finish their evaluation.
+
+    Raises:
+        InputError: if there is no such run or version, or it is a run of another algorithm.
+    """
+    proposed: dict[str, Candidate] = {}
+    used: dict[str, Candidate] = {}
+    speculative: dict[str, str] = {}
+    updates: list[list[Change]] = []
+    flows = 0
+    with Recorded(path) as recorded:
+        for event in recorded.events():
+            data = event.data
+            match event.kind:
+                case "run.start" if data["algorithm"] != algorithm:
+                    raise InputError(f"start.run: {path} is a run of {data['algorithm']!r}, not of {algorithm!r}")
+                case "flow.open":
+                    flows = cast(int, data["flow"]) + 1
+                case "candidate.proposed":
+                    candidate = read_candidate(data)
+                    proposed[candidate.id] = candidate
+                case "candidate.rejected":
+                    del proposed[str(data["candidate"])]
+                case "pool.commit" if version is None or len(updates) < version:
+                    described = cast("list[dict[str, JSON]]", data["changes"])
+                    updates.append([read_change(change, proposed.__getitem__) for change in described])
+                    _follow(updates[-1], proposed, used, speculative)
+    if version is not None and version > len(updates):
+        raise InputError(f"start.version: is {version}, but the pool of {path} has only {len(updates)} versions")
+    if not updates:
+        raise InputError(f"start.run: the pool of {path} is empty")
+    if speculative:
+        updates.append([Move(name, "revoked", pool=pool) for name, pool in speculative.items()])
+    return Start(list(used.values()), updates, flows)
+
+
+def _follow(
+    changes: list[Change], proposed: dict[str, Candidate], used: dict[str, Candidate], speculative: dict[str, str]
+) -> None:
+    """Note which candidates a commit put into a pool, and which are there on trial."""
+    for change in changes:
+        match change:
+            case Add(candidate=candidate, status=status, pool=pool):
+                used[candidate.id] = proposed[candidate.id]
+                if status == "speculative":
+                    speculative[candidate.id] = pool
+            case Move(candidate_id=name):
+                speculative.pop(name, None)
+            case _:
+                pass

@@ -1,0 +1,138 @@
+"""Going on with runs in directories, and starting from another run's pool."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+import flowevolve as fe
+from flowevolve import clock
+from flowevolve.config import Config, parse_config
+from flowevolve.errors import InputError
+from flowevolve.result import Result
+from flowevolve.run import Watchers
+from flowevolve.tasks.house_style import house_style_task, make_rows
+
+SETTINGS: Mapping[str, object] = {
+    "clock": "virtual",
+    "algorithm": {"max_in_flight": 6},
+    "staleness": {"policy": "reflective"},
+    "speculation": {"alpha": {"generate": 0.34, "evaluate": 0.3}},
+    "budget": {"proposals": 8},
+}
+
+
+def config(**sections: object) -> Config:
+    return parse_config({**SETTINGS, **sections}, "test")
+
+
+def run(out: Path, **sections: object) -> Result:
+    async def go() -> Result:
+        return await fe.run(config(**sections), out=out, events=True)
+
+    return clock.run(go, clock="virtual")
+
+
+def resume(directory: Path, *changes: str, task: fe.Task | None = None) -> tuple[Result, list[fe.Event]]:
+    events: list[fe.Event] = []
+
+    async def go() -> Result:
+        return await fe.resume(directory, changes=changes, task=task, watchers=Watchers(events=(events.append,)))
+
+    return clock.run(go, clock="virtual"), events
+
+
+def kill(directory: Path, share: float) -> None:
+    """Leave a run as if it had been killed when so much of it had been done."""
+    with sqlite3.connect(directory / "journal.sqlite") as database:
+        (last,) = database.execute("SELECT max(seq) FROM events").fetchone()
+        database.execute("DELETE FROM events WHERE seq > ?", (int(last * share),))
+        database.execute("DELETE FROM calls WHERE seq >= ?", (int(last * share),))
+    database.close()
+    (directory / "result.json").unlink()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_on_the_virtual_clock_a_killed_run_ends_as_if_it_had_not_been(tmp_path: Path, share: float) -> None:
+    before = run(tmp_path / "run")
+    log = (tmp_path / "run" / "events.jsonl").read_text()
+    kill(tmp_path / "run", share)
+    after, _ = resume(tmp_path / "run")
+    assert (tmp_path / "run" / "events.jsonl").read_text() == log
+    assert after.to_json() == before.to_json()
+
+
+def test_a_run_done_again_that_goes_another_way_says_where(tmp_path: Path) -> None:
+    run(tmp_path)
+    kill(tmp_path, 0.5)
+    with sqlite3.connect(tmp_path / "journal.sqlite") as database:
+        database.execute("UPDATE events SET kind = 'other' WHERE seq = 40")
+    database.close()
+    with pytest.raises(InputError, match="another way at event 40"):
+        resume(tmp_path)
+
+
+def test_a_run_that_has_ended_goes_on_with_a_larger_budget(tmp_path: Path) -> None:
+    before = run(tmp_path)
+    with pytest.raises(InputError, match=r"has ended \(proposals\)"):
+        resume(tmp_path)
+    after, events = resume(tmp_path, "budget.proposals=12", "stages.evaluate.workers=3", "algorithm.max_in_flight=3")
+    assert after.report.spent.proposals >= 12
+    assert after.report.wall_seconds > before.report.wall_seconds
+    assert after.llm.requests > before.llm.requests
+    assert events[0].kind == "run.resumed"
+    assert json.loads((tmp_path / "result.json").read_text())["proposals"] == after.report.spent.proposals
+    log = [json.loads(line)["seq"] for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert log == list(range(len(log)))
+
+
+def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
+    run(tmp_path)
+    with pytest.raises(InputError, match=r"algorithm\.minibatch is 5 and was null; seed is 4 and was 0"):
+        resume(tmp_path, "seed=4", "algorithm.minibatch=5", "budget.proposals=12")
+
+
+def test_a_task_given_as_an_object_has_to_be_given_again(tmp_path: Path) -> None:
+    task = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=30, seed=1))
+    budget = fe.Budget(proposals=4)
+    fe.optimize(task, budget=budget, clock="virtual", out=tmp_path)
+    with pytest.raises(InputError, match="task was given as an object"):
+        resume(tmp_path, "budget.proposals=6")
+    result, _ = resume(tmp_path, "budget.proposals=6", task=task)
+    assert result.report.spent.proposals >= 6
+
+
+def test_a_script_that_is_started_again_goes_on(tmp_path: Path) -> None:
+    def script(proposals: int) -> Result:
+        budget = fe.Budget(proposals=proposals)
+        return fe.optimize(budget=budget, clock="virtual", out=tmp_path / "run", resume=True)
+
+    first, second = script(4), script(8)
+    assert second.report.pool.version >= first.report.pool.version
+    assert second.report.spent.proposals >= 8
+    assert second.llm.requests > first.llm.requests
+
+
+def test_a_run_starts_from_anothers_pool_at_a_version(tmp_path: Path) -> None:
+    before = run(tmp_path / "a")
+    version = before.report.pool.version // 2
+    after = run(tmp_path / "b", start={"run": str(tmp_path / "a"), "version": version}, seed=7)
+    first = before.report.pool.snapshot(version)
+    adopted = {candidate.id for candidate in first.candidates("confirmed")}
+    assert adopted
+    assert adopted <= {candidate.id for candidate in after.report.pool.snapshot().candidates()}
+    assert after.seed_score == before.seed_score
+    assert after.report.spent.proposals >= 8
+    assert not list(after.report.pool.snapshot().candidates("speculative"))
+
+
+def test_a_start_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    run(tmp_path / "a")
+    with pytest.raises(InputError, match=r"start\.version: is 999, but the pool of .* has only"):
+        run(tmp_path / "b", start={"run": str(tmp_path / "a"), "version": 999})
+    with pytest.raises(InputError, match="no such run directory"):
+        run(tmp_path / "c", start={"run": str(tmp_path / "nothing")})
