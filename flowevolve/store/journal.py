@@ -21,7 +21,7 @@ from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
 from flowevolve.llm.client import CallRecord
 from flowevolve.store.payloads import dump
-from flowevolve.store.texts import Texts, pack
+from flowevolve.store.texts import Texts, is_unicode, pack
 from flowevolve.writer import Writer
 
 SCHEMA_VERSION = 3
@@ -198,8 +198,8 @@ class Journal:
         statement, values = (_CALL, self._columns(row)) if isinstance(row, _Call) else row
         try:
             database.execute(statement, values)
-        except UnicodeEncodeError:  # lone surrogates, as replies have them at times
-            database.execute(statement, [pack(value) if isinstance(value, str) else value for value in values])
+        except UnicodeEncodeError:
+            database.execute(statement, [_storable(value) for value in values])
 
     def _columns(self, call: _Call) -> tuple[object, ...]:
         record, origin = call.record, call.origin
@@ -239,6 +239,10 @@ def flow_of(item: str) -> int:
         ValueError: if it is not of a flow.
     """
     return int(item.partition("/")[0].partition(".")[0])
+
+
+def _storable(value: object) -> object:
+    return pack(value) if isinstance(value, str) and not is_unicode(value) else value
 
 
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
