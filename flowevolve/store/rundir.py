@@ -14,7 +14,7 @@ from typing import Self, TextIO
 
 import tomli_w
 
-from flowevolve.errors import InputError
+from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
 from flowevolve.store.files import PART, open_text, put_on_disk, write_whole, writing
 from flowevolve.store.journal import Journal, Sync
@@ -57,6 +57,7 @@ class RunDirectory:
     def _open(self, path: Path, config: Mapping[str, object], *, events: bool, sync: Sync, resume: bool) -> None:
         self.path = path
         self._events: TextIO | None = None
+        self._failure: OSError | None = None
         with ExitStack() as stack, writing(path):
             self._lock = Lock(path)
             stack.callback(self._lock.release)
@@ -74,8 +75,11 @@ class RunDirectory:
     def event(self, event: Event) -> None:
         """An event sink: the journal, and ``events.jsonl`` if asked for."""
         self.journal.event(event)
-        if self._events is not None:
-            self._events.write(event.to_json() + "\n")
+        if self._events is not None and self._failure is None:
+            try:
+                self._events.write(event.to_json() + "\n")
+            except OSError as error:  # said at the end: sinks don't raise
+                self._failure = error
 
     def write_result(self, result: Mapping[str, object]) -> None:
         """Write ``result.json`` whole or not at all."""
@@ -87,12 +91,23 @@ class RunDirectory:
         Raises:
             StorageError: if something could not be written.
         """
+        with ExitStack() as stack:
+            stack.callback(self._lock.release)
+            stack.callback(self.journal.close)
+            self._close_events()
+
+    def _close_events(self) -> None:
+        if self._events is None:
+            return
         try:
-            if self._events is not None:
-                self._events.close()
-            self.journal.close()
-        finally:
-            self._lock.release()
+            self._events.close()
+        except OSError as error:
+            self._failure = error
+        if self._failure is not None:
+            raise StorageError(
+                f"{self.path / EVENTS}: is not complete: {self._failure}; see that there is space, and resume: "
+                "it is then written anew from the journal"
+            ) from self._failure
 
 
 def read_result(path: Path) -> dict[str, object]:
