@@ -43,6 +43,8 @@ from flowevolve.run import Watchers, check, run
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.rules_params import PRESETS
 from flowevolve.sim.server import serve
+from flowevolve.store.compact import compact
+from flowevolve.store.export import export
 from flowevolve.store.reading import Recorded
 from flowevolve.store.rundir import read_result
 from flowevolve.telemetry.logs import configure_logs, log_event
@@ -61,6 +63,8 @@ Overrides = Annotated[
 ]
 MetricsPort = Annotated[int | None, typer.Option(help="serve Prometheus metrics on this loopback port")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="log more than warnings")]
+
+RunPath = Annotated[Path, typer.Argument(metavar="DIR", help="a run directory")]
 
 
 @app.command("run")
@@ -151,9 +155,35 @@ def check_command(config: ConfigPath, overrides: Overrides = None) -> None:
 
 
 @app.command("report")
-def report_command(directory: Annotated[Path, typer.Argument(metavar="DIR", help="a run directory")]) -> None:
+def report_command(directory: RunPath) -> None:
     """Print the summary of a finished run."""
     console.print(summarize(read_result(directory)))
+
+
+class TableFormat(StrEnum):
+    jsonl = "jsonl"
+    parquet = "parquet"
+
+
+@app.command("export")
+def export_command(
+    directory: RunPath,
+    table_format: Annotated[TableFormat, typer.Option("--format", help="of the tables")] = TableFormat.jsonl,
+    out: Annotated[Path | None, typer.Option(help="where to; by default export/ in the run directory")] = None,
+) -> None:
+    """Write a run's candidates, scores, lineage, calls and best artifact to files; the run may be going on."""
+    done = export(directory, out, table_format.value)
+    _plain(f"{done.candidates} candidates and {done.calls} calls written to {done.out}")
+
+
+@app.command("compact")
+def compact_command(directory: RunPath) -> None:
+    """Drop the texts of a run's calls for good: they can't be read or replayed any more. All counts stay."""
+    done = compact(directory)
+    _plain(
+        f"dropped the texts of {done.calls} calls: {done.before / 1e6:.1f} MB before, {done.after / 1e6:.1f} MB now; "
+        "events, candidates, scores, times and tokens are all there"
+    )
 
 
 @app.command("sim")

@@ -18,6 +18,8 @@ from typing import Generic, TypeVar
 
 import anyio
 
+from flowevolve.errors import EngineError
+
 T = TypeVar("T")
 
 LINGER_SECONDS = 0.02
@@ -77,9 +79,15 @@ class Writer(Generic[T]):
             self._step = []
 
     async def settled(self) -> None:
-        """Return when everything put so far is committed or given up; ``failure`` tells which."""
+        """Return when everything put so far is committed or given up; ``failure`` tells which.
+
+        Raises:
+            EngineError: if something was put after `close`.
+        """
         self.hand_over()
-        if self._ended < self._handed_over and self._thread.is_alive():
+        if self._ended < self._handed_over:
+            if not self._thread.is_alive():
+                raise EngineError(f"{self._thread.name}: something was put after it was closed, and is lost")
             mark = _Mark(asyncio.get_running_loop())
             self._line.put(mark)
             self._hurry.set()

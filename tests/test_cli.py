@@ -145,6 +145,23 @@ def test_run_writes_a_result_and_report_reads_it(config: Path) -> None:
     assert flowevolve("report", "elsewhere", cwd=folder).returncode == 2
 
 
+def test_a_run_is_exported_and_compacted(config: Path) -> None:
+    folder = config.parent
+    assert flowevolve("run", "run.toml", "--out", "out", cwd=folder).returncode == 0
+    done = flowevolve("export", "out", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "written to out/export" in done.stdout
+    assert (folder / "out" / "export" / "best" / "system_prompt.txt").exists()
+    lines = len((folder / "out" / "export" / "calls.jsonl").read_text().splitlines())
+    assert f"{lines} calls" in done.stdout
+    done = flowevolve("compact", "out", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert f"dropped the texts of {lines} calls" in done.stdout
+    for command in ("export", "compact"):
+        done = flowevolve(command, "elsewhere", cwd=folder)
+        assert (done.returncode, done.stderr) == (2, "error: elsewhere: no such run directory\n")
+
+
 def test_same_seed_same_events_in_another_process(config: Path) -> None:
     """Invariant 6, with other hash seeds."""
     logs = {}

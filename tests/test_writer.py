@@ -13,6 +13,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from flowevolve.errors import EngineError
 from flowevolve.writer import Writer
 
 pytestmark = pytest.mark.anyio
@@ -122,6 +123,9 @@ async def test_settled_waits_for_what_was_put_before_it(database: sqlite3.Connec
     await writer.settled()
     writer.close()
     await writer.settled()
+    writer.put(2)
+    with pytest.raises(EngineError, match="test: something was put after it was closed"):
+        await writer.settled()
 
 
 async def test_a_cancelled_waiter_leaves_the_writer_as_it_was(database: sqlite3.Connection) -> None:

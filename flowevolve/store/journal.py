@@ -21,7 +21,7 @@ from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
 from flowevolve.llm.client import CallRecord
 from flowevolve.store.payloads import dump
-from flowevolve.store.texts import Texts, pack
+from flowevolve.store.texts import Texts, is_unicode, pack, unpack
 from flowevolve.writer import Writer
 
 SCHEMA_VERSION = 3
@@ -55,7 +55,7 @@ _EVENT = "INSERT INTO events VALUES (?, ?, ?, ?)"
 _PAYLOAD = "INSERT OR REPLACE INTO payloads VALUES (?, ?, ?)"
 _FLOW_CLOSED = "DELETE FROM payloads WHERE flow = ?"
 _CALL = "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_ARTIFACTS = "SELECT json_extract(data, '$.artifact') FROM events WHERE kind = 'candidate.proposed'"
+_PROPOSALS = "SELECT data FROM events WHERE kind = 'candidate.proposed'"
 
 _Row = tuple[str, tuple[object, ...]]
 """A statement and its values."""
@@ -105,7 +105,7 @@ class Journal:
         data = event.data
         self._writer.put((_EVENT, (event.seq, event.time, event.kind, _json(dict(data)))))
         if event.kind == "candidate.proposed":
-            self._artifacts.add(str(data.get("artifact")))
+            self._artifacts.add(str(data["artifact"]))
         elif event.kind == "flow.close":
             self._close_flow(data["flow"])
         if event.attachment is not None:
@@ -167,7 +167,8 @@ class Journal:
             database.execute("INSERT INTO meta VALUES ('schema', ?)", (str(SCHEMA_VERSION),))
             database.commit()
         else:
-            self._artifacts.update(artifact for (artifact,) in database.execute(_ARTIFACTS))
+            for (data,) in database.execute(_PROPOSALS):
+                self._artifacts.add(json.loads(unpack(data))["artifact"])
             (last,) = database.execute("SELECT max(seq) FROM events").fetchone()
             self._last_event = -1 if last is None else last
 
@@ -198,8 +199,8 @@ class Journal:
         statement, values = (_CALL, self._columns(row)) if isinstance(row, _Call) else row
         try:
             database.execute(statement, values)
-        except UnicodeEncodeError:  # lone surrogates, as replies have them at times
-            database.execute(statement, [pack(value) if isinstance(value, str) else value for value in values])
+        except UnicodeEncodeError:
+            database.execute(statement, [_storable(value) for value in values])
 
     def _columns(self, call: _Call) -> tuple[object, ...]:
         record, origin = call.record, call.origin
@@ -239,6 +240,10 @@ def flow_of(item: str) -> int:
         ValueError: if it is not of a flow.
     """
     return int(item.partition("/")[0].partition(".")[0])
+
+
+def _storable(value: object) -> object:
+    return pack(value) if isinstance(value, str) and not is_unicode(value) else value
 
 
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -99,6 +99,8 @@ class Recorded:
         self._database = open_read_only(path)
         try:
             schema = find_schema(self._database)
+            if schema is None:
+                raise InputError(f"{path / JOURNAL}: is empty: the run was killed before it began")
             if schema not in _VIEWS:
                 raise InputError(
                     f"{path / JOURNAL}: has schema {schema}; this version of flowevolve reads up to {SCHEMA_VERSION}"

@@ -7,22 +7,22 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Literal, Self, TextIO
+from typing import Self, TextIO
 
 import tomli_w
 
-from flowevolve.errors import InputError
+from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
 from flowevolve.llm.client import CallRecord
+from flowevolve.store.files import PART, open_text, put_on_disk, write_whole, writing
 from flowevolve.store.journal import Journal, Sync
 from flowevolve.store.lock import Lock
 from flowevolve.store.reading import CONFIG, JOURNAL, Recorded
 
-EVENTS, RESULT, PART = "events.jsonl", "result.json", ".part"
+EVENTS, RESULT = "events.jsonl", "result.json"
 
 
 class RunDirectory:
@@ -35,7 +35,7 @@ class RunDirectory:
     def __init__(
         self, path: Path, config: Mapping[str, object], *, events: bool = False, sync: Sync = "normal"
     ) -> None:
-        with _explained(path):
+        with writing(path):
             path.mkdir(parents=True, exist_ok=True)
             if any((path / name).exists() for name in (CONFIG, JOURNAL, RESULT)):
                 raise InputError(f"{path}: holds a run already; give another directory with --out, or remove it")
@@ -58,25 +58,29 @@ class RunDirectory:
     def _open(self, path: Path, config: Mapping[str, object], *, events: bool, sync: Sync, resume: bool) -> None:
         self.path = path
         self._events: TextIO | None = None
-        with ExitStack() as stack, _explained(path):
+        self._failure: OSError | None = None
+        with ExitStack() as stack, writing(path):
             self._lock = Lock(path)
             stack.callback(self._lock.release)
             self.journal = Journal(path / JOURNAL, resume=resume, sync=sync)
             stack.callback(self.journal.close)
             (path / (RESULT + PART)).unlink(missing_ok=True)
-            _write_whole(path / CONFIG, [tomli_w.dumps(_without_none(config))])
+            write_whole(path / CONFIG, [tomli_w.dumps(_without_none(config))])
             if events or (path / EVENTS).exists():
-                _write_whole(path / EVENTS, _recorded_events(path) if resume else ())
-                self._events = _open_text(path / EVENTS, "a")
+                write_whole(path / EVENTS, _recorded_events(path) if resume else ())
+                self._events = open_text(path / EVENTS, "a")
             if sync == "full":
-                _put_on_disk(path / CONFIG, path, path.absolute().parent)
+                put_on_disk(path / CONFIG, path, path.absolute().parent)
             stack.pop_all()
 
     def event(self, event: Event) -> None:
         """An event sink: the journal, and ``events.jsonl`` if asked for."""
         self.journal.event(event)
-        if self._events is not None:
-            self._events.write(event.to_json() + "\n")
+        if self._events is not None and self._failure is None:
+            try:
+                self._events.write(event.to_json() + "\n")
+            except OSError as error:  # said at the end: sinks don't raise
+                self._failure = error
 
     def call(self, record: CallRecord) -> None:
         """An `flowevolve.llm.client.LLMClient` observer."""
@@ -96,7 +100,7 @@ class RunDirectory:
 
     def write_result(self, result: Mapping[str, object]) -> None:
         """Write ``result.json`` whole or not at all."""
-        _write_whole(self.path / RESULT, [json.dumps(result, indent=2, ensure_ascii=False) + "\n"])
+        write_whole(self.path / RESULT, [json.dumps(result, indent=2, ensure_ascii=False) + "\n"])
 
     def close(self) -> None:
         """Write what is left.
@@ -104,12 +108,23 @@ class RunDirectory:
         Raises:
             StorageError: if something could not be written.
         """
+        with ExitStack() as stack:
+            stack.callback(self._lock.release)
+            stack.callback(self.journal.close)
+            self._close_events()
+
+    def _close_events(self) -> None:
+        if self._events is None:
+            return
         try:
-            if self._events is not None:
-                self._events.close()
-            self.journal.close()
-        finally:
-            self._lock.release()
+            self._events.close()
+        except OSError as error:
+            self._failure = error
+        if self._failure is not None:
+            raise StorageError(
+                f"{self.path / EVENTS}: is not complete: {self._failure}; see that there is space, and resume: "
+                "it is then written anew from the journal"
+            ) from self._failure
 
 
 def read_result(path: Path) -> dict[str, object]:
@@ -145,34 +160,3 @@ def _recorded_events(path: Path) -> Iterator[str]:
     with Recorded(path) as recorded:
         for event in recorded.events():
             yield event.to_json() + "\n"
-
-
-def _write_whole(path: Path, parts: Iterable[str]) -> None:
-    """Write a file whole or not at all."""
-    draft = path.with_name(path.name + PART)
-    with _open_text(draft, "w") as file:
-        file.writelines(parts)
-    draft.replace(path)
-
-
-def _open_text(path: Path, mode: Literal["w", "a"]) -> TextIO:
-    """For JSON: a lone surrogate, which UTF-8 has no bytes for, is written as the escape that JSON has for it."""
-    return path.open(mode, encoding="utf-8", errors="backslashreplace")
-
-
-def _put_on_disk(*paths: Path) -> None:
-    """Return when these files, and what these directories list, would survive a loss of power."""
-    for path in paths:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"{path}: can't be written: {error}") from error

@@ -20,7 +20,7 @@ def pack(text: str) -> str | bytes:
     if len(text) <= SHORT and text.isascii():
         return text
     data = text.encode("utf-8", "surrogatepass")
-    if len(data) <= SHORT and _is_unicode(text):
+    if len(data) <= SHORT and is_unicode(text):
         return text
     return zlib.compress(data, 1)
 
@@ -55,7 +55,8 @@ class Texts:
         return number
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
+    """Whether UTF-8 can hold a text: it has no lone surrogates, as replies have them at times."""
     try:
         text.encode()
     except UnicodeEncodeError:

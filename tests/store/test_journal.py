@@ -152,6 +152,15 @@ async def test_lone_surrogates_anywhere_do_not_stop_the_writer(tmp_path: Path) -
     assert numbers(tmp_path / "j.sqlite") == [0]
 
 
+def test_a_journal_with_lone_surrogates_is_gone_on_with(tmp_path: Path) -> None:
+    path, artifact = tmp_path / "j.sqlite", Artifact({"p": "\ud800" * 500})
+    with Journal(path) as journal:
+        journal.event(Event(0, 0.0, "candidate.proposed", {"artifact": artifact.id, "components": dict(artifact)}))
+    with Journal(path, resume=True) as journal:
+        journal.event(sent(1, "1.0", artifact))
+    assert len(payloads(path)["1.0"]) < 500
+
+
 @dataclass(frozen=True)
 class Payload:
     artifact: Artifact

@@ -204,7 +204,7 @@ def test_journals_of_older_schemas_are_read(schema: int, tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [(None, "holds no run"), (b"not a database, though it should be one", "can't be read"), (b"", "has schema None")],
+    [(None, "holds no run"), (b"not a database, though it should be one", "can't be read"), (b"", "is empty")],
 )
 def test_what_is_no_journal_is_said_in_one_line(content: bytes | None, says: str, tmp_path: Path) -> None:
     if content is not None:

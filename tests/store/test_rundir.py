@@ -7,10 +7,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 import pytest
 
-from flowevolve.errors import InputError
+from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
 from flowevolve.store.rundir import RunDirectory, read_result
 
@@ -58,6 +59,23 @@ def test_a_run_is_gone_on_with(tmp_path: Path) -> None:
     lines = (path / "events.jsonl").read_text().splitlines()
     assert [json.loads(line)["seq"] for line in lines] == [0, 1, 2, 3]
     assert json.loads(lines[0])["text"] == "lone \ud800, é"
+
+
+def test_events_jsonl_on_a_full_disk_is_said_at_the_end_and_costs_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def on_a_full_disk(path: Path, mode: str) -> IO[str]:
+        return Path("/dev/full").open(mode)
+
+    monkeypatch.setattr("flowevolve.store.rundir.open_text", on_a_full_disk)
+    directory = RunDirectory(tmp_path / "run", {}, events=True)
+    for seq in range(100):
+        directory.event(Event(seq, 0.0, "a", {"text": "x" * 1000}))
+    with pytest.raises(StorageError, match=r"events\.jsonl: is not complete: .*No space left"):
+        directory.close()
+    monkeypatch.undo()
+    RunDirectory.reopen(tmp_path / "run", {}).close()
+    assert len((tmp_path / "run" / "events.jsonl").read_text().splitlines()) == 100
 
 
 def test_events_jsonl_comes_only_where_it_was_or_is_asked_for(tmp_path: Path) -> None:

@@ -1,0 +1,224 @@
+"""A run as tables for other tools, and its best artifact as plain files.
+
+Rows are written as they are read: memory holds the numbers of the events that change a candidate, and no texts.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+from flowevolve.events import Event
+from flowevolve.store.files import open_text, writing
+from flowevolve.store.reading import Recorded, RecordedCall
+from flowevolve.store.tables import JsonLines, Parquet, Row, Table
+
+Format = Literal["jsonl", "parquet"]
+
+_COLUMNS: Mapping[str, Mapping[str, str]] = {
+    "candidates": {
+        "id": "text",
+        "status": "text",
+        "pool": "text",
+        "parents": "texts",
+        "operator": "text",
+        "born": "integer",
+        "scores": "numbers by name",
+        "mean": "number",
+        "attributes": "json",
+        "kind": "text",
+        "artifact": "text",
+        "components": "texts by name",
+    },
+    "scores": {"candidate": "text", "example": "text", "score": "number"},
+    "lineage": {"child": "text", "parent": "text"},
+    "calls": {
+        **dict.fromkeys(("role", "model", "stage", "item"), "text"),
+        "index": "integer",
+        "candidate": "text",
+        "messages": "messages",
+        "temperature": "number",
+        **dict.fromkeys(("max_tokens", "seed"), "integer"),
+        **dict.fromkeys(("reply", "error", "finish_reason"), "text"),
+        **dict.fromkeys(("prompt_tokens", "completion_tokens", "cached_tokens"), "integer"),
+        "cached": "yes or no",
+        "attempts": "integer",
+        **dict.fromkeys(("queued", "started", "finished"), "number"),
+        "after_event": "integer",
+    },
+}
+"""The tables, their columns, and what a Parquet file is told of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """Where an export went, and how many rows its two large tables have."""
+
+    out: Path
+    candidates: int
+    calls: int
+
+
+def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -> Exported:
+    """Write tables ``candidates``, ``scores``, ``lineage`` and ``calls``, and ``best/`` with one file a component.
+
+    The run in ``path`` may be going on: what it had done when the export began is exported, into ``out`` (by default
+    ``export/`` in it). Files of an earlier export are written over.
+
+    Raises:
+        InputError: if there is no run, the files can't be written, or Parquet is asked for and pyarrow is missing.
+    """
+    out = path / "export" if out is None else out
+    with Recorded(path) as recorded, writing(out), ExitStack() as stack:
+        last = recorded.last_event()
+        run = _Run(recorded, upto=-1 if last is None else last[0])
+        out.mkdir(parents=True, exist_ok=True)
+        tables: dict[str, Table] = {}
+        for name, columns in _COLUMNS.items():
+            file = out / f"{name}.{file_format}"
+            table: Table = JsonLines(file) if file_format == "jsonl" else Parquet(file, columns)
+            tables[name] = stack.enter_context(closing(table))
+        for row in run.candidates():
+            _write_candidate(row, tables)
+            if row["id"] == run.best:
+                _write_components(out / "best", row["components"])
+        for call in run.calls():
+            tables["calls"].write(_call_row(call))
+        return Exported(out, tables["candidates"].rows, tables["calls"].rows)
+
+
+class _Run:
+    """What a run had recorded up to one event."""
+
+    def __init__(self, recorded: Recorded, upto: int) -> None:
+        self._recorded = recorded
+        self._upto = upto
+        self._touched: dict[str, list[int]] = defaultdict(list)
+        self.best: str | None = None
+        for event in takewhile(self._had_happened, recorded.events()):
+            for candidate in _candidates_in(event):
+                self._touched[candidate].append(event.seq)
+            if event.kind == "pool.commit":
+                self.best = _fields(event)["best"]
+
+    def candidates(self) -> Iterator[dict[str, Any]]:
+        """A row a candidate, in the order in which they were proposed."""
+        for proposal in takewhile(self._had_happened, self._recorded.proposals()):
+            touched = self._touched.get(_fields(proposal)["candidate"], ())
+            yield _fold(proposal, [self._recorded.event(seq) for seq in touched])
+
+    def calls(self) -> Iterator[RecordedCall]:
+        return takewhile(lambda call: call.seq <= self._upto, self._recorded.calls())
+
+    def _had_happened(self, event: Event) -> bool:
+        return event.seq <= self._upto
+
+
+def _write_candidate(row: Row, tables: Mapping[str, Table]) -> None:
+    tables["candidates"].write(row)
+    for example, score in row["scores"].items():
+        tables["scores"].write({"candidate": row["id"], "example": example, "score": score})
+    for parent in row["parents"]:
+        tables["lineage"].write({"child": row["id"], "parent": parent})
+
+
+def _write_components(folder: Path, components: Mapping[str, str]) -> None:
+    folder.mkdir(exist_ok=True)
+    for name, text in components.items():
+        file = quote(name, safe=" ")  # a name may hold anything, a slash for example
+        with open_text(folder / (file if Path(file).suffix else f"{file}.txt"), "w") as opened:
+            opened.write(text)
+
+
+def _candidates_in(event: Event) -> Sequence[str]:
+    """The candidates whose status, scores or attributes this event changes."""
+    if event.kind == "candidate.rejected":
+        return [_fields(event)["candidate"]]
+    if event.kind == "pool.commit":
+        changed = (_candidate_of(change) for change in _fields(event)["changes"])
+        return list(dict.fromkeys(candidate for candidate in changed if candidate is not None))
+    return []
+
+
+def _candidate_of(change: Row) -> str | None:
+    found: str | None = change.get("add") or change.get("move") or change.get("annotate")
+    return found
+
+
+def _fold(proposal: Event, touched: Sequence[Event]) -> dict[str, Any]:
+    """A candidate as these events left it."""
+    proposed = _fields(proposal)
+    state: dict[str, Any] = {"status": "proposed", "pool": None, "scores": {}, "attributes": proposed["attributes"]}
+    for event in touched:
+        if event.kind == "candidate.rejected":
+            state["status"] = "rejected"
+        else:
+            for change in _fields(event)["changes"]:
+                if _candidate_of(change) == proposed["candidate"]:
+                    _apply(change, state)
+    scores = state["scores"]
+    return {
+        "id": proposed["candidate"],
+        "status": state["status"],
+        "pool": state["pool"],
+        "parents": proposed["parents"],
+        "operator": proposed["operator"],
+        "born": proposed["born"],
+        "scores": scores,
+        "mean": sum(scores.values()) / len(scores) if scores else None,
+        "attributes": state["attributes"],
+        "kind": proposed["kind_of_artifact"],
+        "artifact": proposed["artifact"],
+        "components": proposed["components"],
+    }
+
+
+def _apply(change: Row, state: dict[str, Any]) -> None:
+    """As `flowevolve.pool.Pool.commit` applies the change that `flowevolve.pool.describe_change` described."""
+    if "add" in change:
+        state |= {name: change[name] for name in ("status", "pool", "scores", "attributes")}
+        return
+    if change["scores"] is not None:
+        state["scores"] = change["scores"]
+    if "move" in change:
+        state["status"] = change["status"]
+    else:
+        state["attributes"] = {**state["attributes"], **change["attributes"]}
+
+
+def _call_row(call: RecordedCall) -> dict[str, Any]:
+    messages, usage = call.messages, call.usage
+    return {
+        "role": call.role,
+        "model": call.model,
+        "stage": call.stage,
+        "item": call.item,
+        "index": call.index,
+        "candidate": call.candidate,
+        "messages": None if messages is None else [{"role": each.role, "content": each.content} for each in messages],
+        "temperature": call.temperature,
+        "max_tokens": call.max_tokens,
+        "seed": call.seed,
+        "reply": call.reply,
+        "error": call.error,
+        "finish_reason": call.finish_reason,
+        "prompt_tokens": None if usage is None else usage.prompt_tokens,
+        "completion_tokens": None if usage is None else usage.completion_tokens,
+        "cached_tokens": None if usage is None else usage.cached_tokens,
+        "cached": call.cached,
+        "attempts": call.attempts,
+        "queued": call.queued,
+        "started": call.started,
+        "finished": call.finished,
+        "after_event": call.seq,
+    }
+
+
+def _fields(event: Event) -> Row:
+    return event.data

@@ -1,0 +1,98 @@
+"""Compacting drops the texts of calls of ended flows, and nothing else."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from flowevolve.errors import InputError, StorageError
+from flowevolve.events import Event
+from flowevolve.llm.client import CallRecord, CallScope
+from flowevolve.llm.types import ChatReply, ChatRequest, Message, Usage
+from flowevolve.store.compact import compact
+from flowevolve.store.reading import Recorded
+from flowevolve.store.rundir import RunDirectory
+
+SHARED = Message("system", "shared " * 400)
+
+
+def call(item: str, number: int) -> CallRecord:
+    request = ChatRequest("m", (SHARED, Message("user", f"{number} lone \ud800")))
+    scope = CallScope("screen", item, "c1", 2, 0)
+    text = "".join(chr(0x4E00 + (number * 7919 + place * place) % 20000) for place in range(3000))
+    return CallRecord("task", scope, request, ChatReply(text, Usage(1, 2, 3)), None, 1, 0.0, 0.5, 1.0)
+
+
+def recorded_run(path: Path) -> RunDirectory:
+    """Flow 0 has ended, flow 1 is open, and one call belongs to none."""
+    directory = RunDirectory(path, {})
+    directory.event(Event(0, 0.0, "flow.open", {"flow": 0}))
+    for number in range(40):
+        directory.journal.call(call(f"0.0/e{number}", number))
+    directory.event(Event(1, 0.0, "item.sent", {"item": "1.0"}, "payload"))
+    directory.journal.call(replace(call("0.0", 40), reply=None, error="failed"))
+    directory.journal.call(call("1.0/e1", 41))
+    directory.journal.call(call("c1/e1", 42))
+    directory.event(Event(2, 0.0, "flow.close", {"flow": 0}))
+    return directory
+
+
+def test_what_was_counted_stays_and_the_file_shrinks(tmp_path: Path) -> None:
+    recorded_run(tmp_path).close()
+    with Recorded(tmp_path) as recorded:
+        before, totals = list(recorded.calls()), recorded.totals()
+        events, payloads = list(recorded.events()), recorded.payloads()
+    done = compact(tmp_path)
+    assert done.calls == 41
+    assert done.after < done.before / 3
+    assert done.after == (tmp_path / "journal.sqlite").stat().st_size
+    with Recorded(tmp_path) as recorded:
+        after = list(recorded.calls())
+        assert recorded.totals() == totals
+        assert list(recorded.events()) == events
+        assert recorded.payloads() == payloads
+    assert after[:41] == [replace(each, messages=None, reply=None) for each in before[:41]]
+    assert after[41:] == before[41:]
+    assert compact(tmp_path).calls == 0
+
+
+def test_a_compacted_run_is_gone_on_with(tmp_path: Path) -> None:
+    recorded_run(tmp_path).close()
+    compact(tmp_path)
+    directory = RunDirectory.reopen(tmp_path, {})
+    directory.journal.call(call("1.0", 43))
+    directory.close()
+    with Recorded(tmp_path) as recorded:
+        last = list(recorded.calls())[-1]
+    assert last.messages == call("1.0", 43).request.messages
+
+
+def test_a_run_that_is_going_on_is_left_alone(tmp_path: Path) -> None:
+    directory = recorded_run(tmp_path)
+    with pytest.raises(InputError, match="is at work in this run directory"):
+        compact(tmp_path)
+    directory.close()
+    assert compact(tmp_path).calls == 41
+
+
+def test_what_cannot_be_compacted_is_said_and_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="no such run directory"):
+        compact(tmp_path / "nowhere")
+    recorded_run(tmp_path).close()
+    with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as database:
+        database.execute("CREATE TRIGGER full BEFORE UPDATE ON calls BEGIN SELECT raise(ABORT, 'disk full'); END")
+        database.commit()
+        with pytest.raises(StorageError, match="could not be compacted, and nothing in it is lost: disk full"):
+            compact(tmp_path)
+        with Recorded(tmp_path) as recorded:
+            assert all(each.messages is not None for each in recorded.calls())
+        database.execute("DROP TRIGGER full")
+        database.execute("UPDATE meta SET value = '2'")
+        database.execute("ALTER TABLE calls ADD COLUMN request")
+        database.commit()
+    with pytest.raises(InputError, match="is a journal of schema 2"):
+        compact(tmp_path)
