@@ -84,9 +84,8 @@ class Effects:
         """Make a call, or find the reply that had come in for it. A reply is on disk before anybody sees it."""
         reply = await self.playback.reply(scope, messages)
         if reply is None:
-            reply = await self._ask(role, messages, scope, max_tokens, temperature)
-        dollars = self._llm.cost(role, reply.paid)
-        self.charge(scope.stage, scope.item, Cost(tokens=reply.paid.total_tokens, dollars=dollars or 0.0))
+            return await self._ask(role, messages, scope, max_tokens, temperature)
+        self._pay(role, scope.stage, scope.item, reply)
         return reply
 
     async def _ask(
@@ -95,6 +94,7 @@ class Effects:
         self.open_calls.add(1)
         try:
             reply = await self._llm.chat(role, messages, scope=scope, max_tokens=most, temperature=temperature)
+            self._pay(role, scope.stage, scope.item, reply)  # at once: waiting for the disk may be cancelled
         except LLMError:
             await self._settled()
             raise
@@ -102,6 +102,10 @@ class Effects:
             self.open_calls.add(-1)
         await self._settled()
         return reply
+
+    def _pay(self, role: str, stage: str, item_id: str, reply: ChatReply) -> None:
+        dollars = self._llm.cost(role, reply.paid)
+        self.charge(stage, item_id, Cost(tokens=reply.paid.total_tokens, dollars=dollars or 0.0))
 
     def charge(self, stage: str, item_id: str, cost: Cost) -> None:
         """Spend; it is in the log once the work on the item is done."""
@@ -189,8 +193,10 @@ class Effects:
         self.works[item_id] = work
         self._proposals[item_id] = list(work.proposals)
 
-    def end_work(self, item_id: str) -> tuple[Cost, list[Candidate], list[Candidate]]:
+    def end_work(self, stage: str, item_id: str) -> tuple[Cost, list[Candidate], list[Candidate]]:
         """What the work on an item cost, the candidates it proposed, and those it had once proposed but not again."""
+        for call in self.playback.forget(stage, item_id):
+            self._pay(call.role, stage, item_id, call.reply)
         cost = self._costs.pop(item_id, Cost())
         proposals = self._proposals.pop(item_id, [])
         work = self.works.pop(item_id, None)

@@ -53,7 +53,7 @@ class RunHistory:
                 if call.reply is not None and call.messages is not None:
                     usage = call.usage or Usage()
                     reply = ChatReply(call.reply, usage, call.finish_reason or "stop", call.model, call.cached)
-                    yield PlayedCall(call.stage, call.item, call.index, call.messages, reply)
+                    yield PlayedCall(call.role, call.stage, call.item, call.index, call.messages, reply)
 
 
 class _Wanted(dict[str, Artifact]):
