@@ -1,4 +1,4 @@
-"""The charts of the ablations."""
+"""The charts of the benches."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.ablation_runs import MINUTES, Measured, Saturation
+from bench.soak import Sample
 
 Runs = Mapping[str, Sequence[Measured]]
 
@@ -58,6 +59,32 @@ def timeline(path: Path, stream: Saturation, lockstep: Saturation) -> None:
         axes.step(np.array(times) / 60, levels, where="post", label=name, lw=0.9)
     axes.legend(frameon=False)
     _save(figure, path)
+
+
+def draw_soak(path: Path, samples: Sequence[Sample]) -> None:
+    """Four curves over time: memory, the journal, what is open, and what was made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hours = np.array([each.seconds for each in samples]) / 3600
+    panels: Sequence[tuple[str, Mapping[str, Sequence[float]]]] = (
+        ("MB in memory", {"": [each.rss / 1e6 for each in samples]}),
+        ("MB of journal", {"": [each.journal / 1e6 for each in samples]}),
+        ("open", {"file handles": [each.handles for each in samples], "tasks": [each.tasks for each in samples]}),
+        (
+            "candidates",
+            {"proposed": [each.proposals for each in samples], "confirmed": [each.pool for each in samples]},
+        ),
+    )
+    with mpl.rc_context({"svg.hashsalt": "flowevolve", "font.size": 9}):
+        figure = Figure(figsize=(8.0, 4.8), layout="constrained")
+        for axes, (label, lines) in zip(figure.subplots(2, 2).flat, panels, strict=True):
+            for name, values in lines.items():
+                axes.plot(hours, values, label=name)
+            axes.set_xlabel("hours")
+            axes.set_ylabel(label)
+            axes.set_ylim(bottom=0)
+            if len(lines) > 1:
+                axes.legend(frameon=False)
+        _save(figure, path)
 
 
 def _axes(x: str, y: str) -> tuple[Figure, Axes]:

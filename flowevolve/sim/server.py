@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import cast
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from flowevolve.llm.types import (
     ChatRequest,
@@ -26,15 +27,17 @@ _ROLES = ("system", "user", "assistant")
 
 
 @asynccontextmanager
-async def serve(backend: SimBackend, host: str = "127.0.0.1", port: int = 0) -> AsyncGenerator[str]:
-    """Serve on this address (port 0: any free one) and yield the API's base URL.
+async def serve(
+    backend: SimBackend, host: str = "127.0.0.1", port: int = 0, middlewares: Sequence[Middleware] = ()
+) -> AsyncGenerator[str]:
+    """Serve on this address (port 0: any free one), behind these middlewares, and yield the API's base URL.
 
     A client that goes away cancels its request and frees its place in the batch.
 
     Raises:
         OSError: if the address can't be listened on.
     """
-    app = web.Application(client_max_size=64 * 2**20)
+    app = web.Application(client_max_size=64 * 2**20, middlewares=middlewares)
     handlers = _Handlers(backend)
     app.router.add_post("/v1/chat/completions", handlers.chat)
     app.router.add_get("/v1/models", handlers.models)
