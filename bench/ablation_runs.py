@@ -15,7 +15,7 @@ import anyio
 from flowevolve import clock
 from flowevolve.config import Config, parse_config
 from flowevolve.events import Event
-from flowevolve.llm.client import CallRecord
+from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import ChatReply
 from flowevolve.result import Result
 from flowevolve.run import Watchers, run

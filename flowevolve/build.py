@@ -16,7 +16,7 @@ from flowevolve.llm.accounting import Price
 from flowevolve.llm.admission import Admission, Blind, Probe
 from flowevolve.llm.aiohttp import AioHTTPTransport
 from flowevolve.llm.cache import ResponseCache, open_cache
-from flowevolve.llm.client import Role
+from flowevolve.llm.calls import Role
 from flowevolve.llm.line import Order
 from flowevolve.llm.metrics_probe import MetricsProbe
 from flowevolve.llm.openai import OpenAITransport

@@ -18,7 +18,7 @@ from anyio.abc import TaskGroup
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost
 from flowevolve.concurrency import as_completed
-from flowevolve.llm.client import CallScope
+from flowevolve.llm.calls import CallScope
 from flowevolve.llm.types import JSON, ChatReply, Message
 from flowevolve.pool import Candidate, Change, Pool, Snapshot, Status, Update
 

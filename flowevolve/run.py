@@ -32,7 +32,8 @@ from flowevolve.held_out import score_held_out
 from flowevolve.llm.accounting import Account
 from flowevolve.llm.admission import Admission, Observed, follow_server
 from flowevolve.llm.cache import ResponseCache
-from flowevolve.llm.client import CallRecord, CallScope, LLMClient, Observer
+from flowevolve.llm.calls import CallRecord, CallScope, Observer
+from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.types import ChatReply, Message, Transport

@@ -23,7 +23,8 @@ from flowevolve.errors import EngineError, FlowevolveError
 from flowevolve.events import EventLog
 from flowevolve.flows import Flows
 from flowevolve.item import Item, Stale, Ticket, carried, gathered
-from flowevolve.llm.client import CallScope, LLMClient
+from flowevolve.llm.calls import CallScope
+from flowevolve.llm.client import LLMClient
 from flowevolve.llm.types import JSON, ChatReply, LLMError, Message
 from flowevolve.policies.staleness import Staleness, StalenessPolicy
 from flowevolve.policies.stopping import Progress, StoppingPolicy

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from math import inf
 from typing import Protocol, runtime_checkable
 
@@ -20,13 +19,13 @@ import anyio
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.llm.accounting import Account, Totals
 from flowevolve.llm.cache import ResponseCache, reply_key
+from flowevolve.llm.calls import CallRecord, CallScope, Observer, Role, call_seed
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.lengths import LengthEstimates, Work
 from flowevolve.llm.line import Ask
 from flowevolve.llm.pace import Pace
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.types import (
-    JSON,
     ChatReply,
     ChatRequest,
     LLMError,
@@ -40,64 +39,6 @@ from flowevolve.llm.types import (
 
 CHECK_SECONDS = 30.0
 """How long `LLMClient.check` waits for one backend."""
-
-
-@dataclass(frozen=True, slots=True)
-class Role:
-    """What stands behind a role's name: a model on a backend, and how it is asked."""
-
-    transport: Transport
-    model: str
-    temperature: float | None = None
-    max_tokens: int | None = None
-    timeout_seconds: float = 600.0
-    """For one attempt, from sending the request to the end of the answer."""
-    send_seed: bool = True
-    send_priority: bool = False
-    """Send `server_priority`. Only for servers that schedule by it: others turn the unknown parameter down."""
-    extra: Mapping[str, JSON] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class CallScope:
-    """Which work an LLM call belongs to; with the run's seed it determines the call's sampling seed."""
-
-    stage: str
-    item: str
-    candidate: str | None
-    priority: int
-    """Lower goes first."""
-    index: int
-    """Counts the calls of this item in this stage."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallRecord:
-    """A finished call. Either ``reply`` or ``error`` is set. Times are the event loop's, in seconds.
-
-    A cached call was never sent: it has no attempts, and ``started`` is ``finished``.
-    """
-
-    role: str
-    scope: CallScope
-    request: ChatRequest
-    reply: ChatReply | None
-    error: str | None
-    attempts: int
-    queued: float
-    """When the call was made."""
-    started: float
-    """When the last attempt was sent."""
-    finished: float
-
-    @property
-    def cached(self) -> bool:
-        """Whether the reply came from the response cache."""
-        return self.reply is not None and self.reply.cached
-
-
-Observer = Callable[[CallRecord], None]
-"""Called in the event loop before the call returns; must not block."""
 
 
 @runtime_checkable
@@ -319,12 +260,6 @@ def server_priority(rank: int, remaining: int) -> int:
     Lower goes first there, too, so requests that wait in the server keep the gate's order.
     """
     return rank * 1000 + min(remaining, 999)
-
-
-def call_seed(run_seed: int, scope: CallScope) -> int:
-    """The sampling seed of a call, in 31 bits: the same for the same work, whatever else runs and on every machine."""
-    key = f"{run_seed}\x1f{scope.stage}\x1f{scope.item}\x1f{scope.index}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(key, digest_size=4).digest(), "big") >> 1
 
 
 class _Backend:

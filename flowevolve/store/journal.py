@@ -16,7 +16,7 @@ from typing import Self
 
 from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
-from flowevolve.llm.client import CallRecord
+from flowevolve.llm.calls import CallRecord
 from flowevolve.writer import Writer
 
 SCHEMA_VERSION = 2

@@ -17,7 +17,8 @@ from flowevolve.errors import InputError, StorageError
 from flowevolve.llm import cache as cache_module
 from flowevolve.llm.accounting import Account, Price, Totals
 from flowevolve.llm.cache import ResponseCache, open_cache, reply_key
-from flowevolve.llm.client import CallRecord, CallScope, LLMClient, Role
+from flowevolve.llm.calls import CallRecord, CallScope, Role
+from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.line import Ask
 from flowevolve.llm.retry import RetryPolicy

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.llm.accounting import Account, Price
-from flowevolve.llm.client import CallRecord, CallScope, LLMClient, Role, call_seed, server_priority
+from flowevolve.llm.calls import CallRecord, CallScope, Role, call_seed
+from flowevolve.llm.client import LLMClient, server_priority
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.types import (

@@ -11,7 +11,7 @@ import pytest
 
 from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event, EventLog
-from flowevolve.llm.client import CallRecord, CallScope
+from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.types import ChatReply, ChatRequest, Message, Usage
 from flowevolve.store.journal import Journal
 from flowevolve.store.rundir import RunDirectory, read_result
