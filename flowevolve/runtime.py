@@ -25,7 +25,7 @@ from flowevolve.flows import Flows
 from flowevolve.item import Item, Stale, Ticket, carried, gathered
 from flowevolve.llm.calls import CallScope
 from flowevolve.llm.client import LLMClient
-from flowevolve.llm.types import JSON, ChatReply, LLMError, Message
+from flowevolve.llm.types import JSON, ChatReply, EmbedReply, LLMError, Message
 from flowevolve.policies.staleness import Staleness, StalenessPolicy
 from flowevolve.policies.stopping import Progress, StoppingPolicy
 from flowevolve.pool import DEFAULT_POOL, Candidate, Change, Move, Pool, Update, describe_change
@@ -313,13 +313,15 @@ class Runtime:
         max_tokens: int | None,
         temperature: float | None,
     ) -> ChatReply:
-        self.open_calls.add(1)
-        try:
+        with self.open_calls.one_more():
             reply = await self._llm.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature)
-        finally:
-            self.open_calls.add(-1)
-        dollars = self._llm.cost(role, reply.paid)
-        self.charge(scope.stage, scope.item, Cost(tokens=reply.paid.total_tokens, dollars=dollars or 0.0))
+        self.charge(scope.stage, scope.item, Cost(tokens=reply.paid.total_tokens, dollars=reply.dollars or 0.0))
+        return reply
+
+    async def embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply:
+        with self.open_calls.one_more():
+            reply = await self._llm.embed(role, texts, scope=scope)
+        self.charge(scope.stage, scope.item, Cost(tokens=reply.usage.total_tokens, dollars=reply.dollars or 0.0))
         return reply
 
     def charge(self, stage: str, item_id: str, cost: Cost) -> None:

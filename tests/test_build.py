@@ -10,8 +10,8 @@ from flowevolve.build import open_roles
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
 from flowevolve.llm.aiohttp import AioHTTPTransport
-from flowevolve.llm.client import Addressed
 from flowevolve.llm.openai import OpenAITransport
+from flowevolve.llm.pending import Addressed
 from flowevolve.llm.types import Transport
 from flowevolve.registry import Registry
 

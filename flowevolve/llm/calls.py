@@ -6,12 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from flowevolve.llm.types import JSON, ChatReply, ChatRequest, Transport
+from flowevolve.llm.gate import Gate
+from flowevolve.llm.types import JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest, Transport
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What stands behind a role's name: a model on a backend, and how it is asked."""
+    """What stands behind a role's name: a model on a backend, and how it is asked.
+
+    Where it is one of several, `flowevolve.llm.ensemble.Ensemble` holds them.
+    """
 
     transport: Transport
     model: str
@@ -23,11 +27,23 @@ class Role:
     send_priority: bool = False
     """Send `server_priority`. Only for servers that schedule by it: others turn the unknown parameter down."""
     extra: Mapping[str, JSON] = field(default_factory=dict)
+    gate: Gate | None = None
+    """A bound on its own requests in flight, inside that of the run."""
+
+    @property
+    def members(self) -> tuple[Role, ...]:
+        return (self,)
+
+    def draw(self, run_seed: int, scope: CallScope) -> Role:
+        """The model for a call: there is only one."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)
 class CallScope:
-    """Which work an LLM call belongs to; with the run's seed it determines the call's sampling seed."""
+    """Which work an LLM call belongs to; with the run's seed it determines the call's sampling seed, and which model
+    of an ensemble by weight answers it.
+    """
 
     stage: str
     item: str
@@ -47,8 +63,8 @@ class CallRecord:
 
     role: str
     scope: CallScope
-    request: ChatRequest
-    reply: ChatReply | None
+    request: ChatRequest | EmbedRequest
+    reply: ChatReply | EmbedReply | None
     error: str | None
     attempts: int
     queued: float

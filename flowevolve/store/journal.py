@@ -17,6 +17,7 @@ from typing import Self
 from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
 from flowevolve.llm.calls import CallRecord
+from flowevolve.llm.types import JSON, ChatRequest, EmbedRequest
 from flowevolve.writer import Writer
 
 SCHEMA_VERSION = 2
@@ -66,12 +67,6 @@ class Journal:
     def call(self, record: CallRecord) -> None:
         """An `flowevolve.llm.client.LLMClient` observer."""
         scope, request, reply = record.scope, record.request, record.reply
-        asked = {
-            "messages": [[message.role, message.content] for message in request.messages],
-            "temperature": request.temperature,
-            "max_tokens": request.max_tokens,
-            "seed": request.seed,
-        }
         usage = reply.usage if reply is not None else None
         answered = (
             None if reply is None else reply.text,
@@ -85,7 +80,7 @@ class Journal:
         )
         where = (record.role, request.model, scope.stage, scope.item, scope.index, scope.candidate)
         times = (record.attempts, record.queued, record.started, record.finished)
-        self._writer.put(_INSERT_CALL, (*where, _json(asked), *answered, *times, record.cached))
+        self._writer.put(_INSERT_CALL, (*where, _json(_asked(request)), *answered, *times, record.cached))
 
     def close(self) -> None:
         """Write what is left and close the file. May be called twice.
@@ -108,6 +103,17 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _asked(request: ChatRequest | EmbedRequest) -> dict[str, JSON]:
+    if isinstance(request, EmbedRequest):
+        return {"input": list(request.texts)}
+    return {
+        "messages": [[message.role, message.content] for message in request.messages],
+        "temperature": request.temperature,
+        "max_tokens": request.max_tokens,
+        "seed": request.seed,
+    }
 
 
 def _json(value: object) -> str:

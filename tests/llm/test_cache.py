@@ -89,7 +89,7 @@ class Rig:
 async def test_a_reply_is_found_again_whole_and_marked(cache) -> None:
     rig = Rig(cache)
     first = await rig.ask()
-    assert await rig.ask() == replace(first, cached=True)
+    assert await rig.ask() == replace(first, cached=True, dollars=0.0)
     assert (first.cached, first.text, len(rig.server.requests)) == (False, "reply 1 \ud800", 1)
 
 
@@ -284,7 +284,7 @@ async def test_what_another_holder_of_the_file_keeps_is_found(tmp_path) -> None:
         async with open_cache(path) as theirs:
             theirs.keep(key, ChatReply("theirs"))
         async with mine.turn(key) as known:
-            assert known == ChatReply("theirs", cached=True)
+            assert known == ChatReply("theirs", cached=True, dollars=0.0)
         mine.keep(key, ChatReply("mine"))  # made at the same time: the first one on disk stays
     async with open_cache(path) as later, later.turn(key) as known:
         assert known is not None
