@@ -15,16 +15,17 @@ from flowevolve.build import (
     make_algorithm,
     make_allocation,
     make_order,
+    make_roles,
     make_staleness,
     make_stopping,
     make_task,
     open_probe,
     open_response_cache,
     open_roles,
-    prices,
 )
 from flowevolve.config import Config
 from flowevolve.context import ChatFunction
+from flowevolve.credit import Credit
 from flowevolve.engine import Engine, RunReport
 from flowevolve.errors import InputError
 from flowevolve.events import Sink
@@ -40,7 +41,9 @@ from flowevolve.llm.types import ChatReply, Message, Transport
 from flowevolve.policies.admission import Fixed
 from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.pool import Candidate
-from flowevolve.result import Best, HeldOut, Result
+from flowevolve.prices import price_table
+from flowevolve.result import Best, HeldOut, ModelCounts, Result
+from flowevolve.roles import model_names
 from flowevolve.store.rundir import RunDirectory
 from flowevolve.tasks.base import Task
 
@@ -94,11 +97,11 @@ async def run(
             stopping=make_stopping(config),
             seed=config.seed,
             drain_seconds=config.drain_seconds,
-            sinks=[*([directory.event] if directory is not None else []), *watchers.events],
+            sinks=[*([directory.event] if directory is not None else []), clients.credit.event, *watchers.events],
         )
         report = await _run_and_follow(engine, [each for each in (follow, clients.admit) if each is not None])
         mean_in_flight, cancelled = clients.gate.stats().mean_in_flight, client.cancelled
-        llm = client.account.totals()
+        llm, by_model = client.account.totals(), _by_model(client, clients.credit)
         seed = next((each for each in report.pool.snapshot().candidates() if each.operator == "seed"), None)
         best = algorithm.best()
         held_out = None
@@ -114,6 +117,7 @@ async def run(
             best=None if best is None else Best(best.id, best.mean_score, best.artifact.components, best.artifact),
             report=report,
             llm=llm,
+            by_model=by_model,
             mean_in_flight=mean_in_flight,
             cancelled=cancelled,
             server=clients.observed if clients.observed.looks else None,
@@ -147,6 +151,7 @@ class _Clients:
 
     llm: LLMClient
     gate: Gate
+    credit: Credit
     directory: RunDirectory | None
     admit: Follow | None
     """The loop that keeps the gate's limit, where there is anything to follow."""
@@ -159,6 +164,7 @@ async def _clients(
 ) -> AsyncIterator[_Clients]:
     """Closed in the right order: all calls end before the journal does."""
     admission, order = make_admission(config), make_order(config)
+    account = Account(price_table(config, model_names(make_roles(config).values())))
     directory = RunDirectory(out, config.model_dump(mode="json"), events=events) if out is not None else None
     observers = [*([directory.journal.call] if directory is not None else []), *watchers.calls]
 
@@ -170,11 +176,13 @@ async def _clients(
         async with open_roles(config) as roles:
             gate = Gate(admission.first(config.llm.concurrency), order)
             retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
-            client = LLMClient(roles, gate, retry, config.seed, observe, Account(prices(config)), cache)
+            credit = Credit(roles)
+            observers.append(credit.call)
+            client = LLMClient(roles, gate, retry, config.seed, observe, account, cache)
             observed = Observed()
-            transport = next(iter(roles.values())).transport
+            transport = next(iter(roles.values())).members[0].transport
             admit = partial(_admit, config, admission, client, gate, transport, observed)
-            yield _Clients(client, gate, directory, None if isinstance(admission, Fixed) else admit, observed)
+            yield _Clients(client, gate, credit, directory, None if isinstance(admission, Fixed) else admit, observed)
     finally:
         if directory is not None:
             directory.close()
@@ -212,6 +220,13 @@ async def _run_and_follow(engine: Engine, follows: Sequence[Follow]) -> RunRepor
         report = await engine.run()
         tasks.cancel_scope.cancel()
     return report
+
+
+def _by_model(client: LLMClient, credit: Credit) -> dict[str, ModelCounts]:
+    return {
+        model: ModelCounts(totals, credit.accepted[model])
+        for (model,), totals in client.account.breakdown("model").items()
+    }
 
 
 async def _hold_out(task: Task, seed: Candidate, best: Candidate, chat: ChatFunction) -> HeldOut:

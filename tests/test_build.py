@@ -51,7 +51,8 @@ async def test_an_endpoint_is_reached_over_the_transport_the_config_names(
 ) -> None:
     llm = {"backend": "openai", "model": "m", "base_url": "http://example.invalid/v1", **settings}
     async with open_roles(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")) as roles:
-        transport = roles["task"].transport
+        [member] = roles["task"].members
+        transport = member.transport
         assert type(transport) is expected
         assert isinstance(transport, Addressed)
         assert transport.base_url == "http://example.invalid/v1"

@@ -84,8 +84,10 @@ def read_result(path: Path) -> dict[str, object]:
 
 def _without_none(table: Mapping[str, object]) -> dict[str, object]:
     """TOML has no null: what is not set is left out."""
-    return {
-        key: _without_none(value) if isinstance(value, Mapping) else value
-        for key, value in table.items()
-        if value is not None
-    }
+    return {key: _plain(value) for key, value in table.items() if value is not None}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return _without_none(value)
+    return [_plain(each) for each in value] if isinstance(value, list) else value
