@@ -57,7 +57,7 @@ def _stages(stages: Mapping[str, object]) -> Table:
 
 
 def _models(by_model: Mapping[str, object]) -> Table:
-    table = Table("model", "requests", "failed", "prompt tokens", "completion tokens", "dollars", "accepted")
+    table = Table("model", "requests", "failed", "tokens in", "tokens out", "dollars", "accepted")
     for name, counts in by_model.items():
         row = _table(counts)
         dollars = f"{_number(row['cost_usd']):.4f}" if row["cost_usd"] is not None else "-"
