@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Literal, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FilePath, JsonValue, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from flowevolve.budget import Budget
@@ -120,7 +120,7 @@ class ModelSection(Section):
     base_url: URL | None = None
     transport: TransportName | None = None
     api_key_env: Variable | None = None
-    api_key_file: Path | None = None
+    api_key_file: FilePath | None = None
     model: str | None = None
     temperature: float | None = Field(default=None, ge=0)
     max_tokens: int | None = Field(default=None, gt=0)
@@ -180,7 +180,7 @@ class LLMSection(Section):
     base_url: URL | None = None
     api_key_env: Variable = "OPENAI_API_KEY"
     """The environment variable that holds the key; servers that want none get a placeholder."""
-    api_key_file: Path | None = None
+    api_key_file: FilePath | None = None
     """A file that holds the key, instead of the environment."""
     model: str | None = None
     temperature: float | None = Field(default=None, ge=0)
@@ -298,7 +298,9 @@ def misplaced_key(error: ValidationError) -> str | None:
     for detail in error.errors():
         *section, name = map(str, detail["loc"])
         place = ".".join([*section, name])
-        if name.startswith(("api_key", "apikey")) and detail["type"] != "path_type":
+        if detail["type"] == "path_not_file" and name == "api_key_file":
+            return f"{place}: there is no such file; name one that holds the key"
+        if name.startswith(("api_key", "apikey")):
             where = "the name of an environment variable (in capitals) in api_key_env, or a file in api_key_file"
             return f"{place}: keys don't belong in a configuration, which is kept with every run; give {where}"
         if detail["type"] == "secret":

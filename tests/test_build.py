@@ -94,7 +94,7 @@ async def test_models_of_one_backend_share_a_transport_and_the_roles_own_gate(
 @pytest.mark.parametrize(
     ("role", "says"),
     [
-        ({"api_key_file": "nowhere/key"}, r"nowhere/key: the API key can't be read"),
+        ({"api_key_file": "nowhere/key"}, r"llm\.roles\.task\.api_key_file: there is no such file"),
         (
             {"models": [{"model": "a"}, {"model": "b"}], "bandit": "ucb1"},
             r"llm\.roles\.task\.bandit: unknown bandit 'ucb1'; did you mean 'ucb'",

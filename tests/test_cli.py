@@ -90,7 +90,11 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
     "missing prices": (("llm.prices_file=none.toml",), 2, "none.toml: the prices can't be read"),
     "key in the config": (("llm.api_key=sk-1",), 2, "llm.api_key: keys don't belong in a configuration"),
     "key for a variable's name": (("llm.roles.task.api_key_env=sk-1",), 2, "keys don't belong in a configuration"),
-    "missing key file": ((*OPENAI, "llm.model=m", "llm.api_key_file=none"), 2, "none: the API key can't be read"),
+    "missing key file": (
+        (*OPENAI, "llm.model=m", "llm.api_key_file=none"),
+        2,
+        "llm.api_key_file: there is no such file",
+    ),
     "bandit without models": (("llm.roles.task.bandit=ucb",), 2, "at least two models"),
     "unreachable server": ((*OPENAI, "llm.model=m", "llm.base_url=http://127.0.0.1:9/v1"), 3, "127.0.0.1:9"),
     "override without a value": (("seed",), 2, "key.of.setting=value"),

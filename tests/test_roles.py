@@ -11,7 +11,7 @@ from flowevolve.config import parse_config
 from flowevolve.errors import InputError
 from flowevolve.roles import ModelSettings, RoleSettings, model_names, role_settings
 
-LLM = {"backend": "openai", "model": "m", "base_url": "http://here/v1", "api_key_file": "key", "temperature": 0.5}
+LLM = {"backend": "openai", "model": "m", "base_url": "http://here/v1", "api_key_file": __file__, "temperature": 0.5}
 
 
 def roles(llm: Mapping[str, object], called: tuple[str, ...] = ("task",)) -> dict[str, RoleSettings]:
@@ -31,14 +31,20 @@ def test_a_role_is_as_llm_unless_it_says_otherwise() -> None:
 
 
 @pytest.mark.parametrize(
-    "role", [{"base_url": "http://there/v1"}, {"transport": "aiohttp"}, {"api_key_file": "k"}, {"api_key_env": "K"}]
+    "role",
+    [
+        {"base_url": "http://there/v1"},
+        {"transport": "aiohttp"},
+        {"api_key_file": str(Path(__file__).parent / "conftest.py")},
+        {"api_key_env": "K"},
+    ],
 )
 def test_another_backend_is_told_apart(role: dict[str, object]) -> None:
     assert one(role).backend != one({}).backend
 
 
 def test_who_names_a_place_for_the_key_names_the_only_one() -> None:
-    assert one({}).llm.api_key_file == Path("key")
+    assert one({}).llm.api_key_file == Path(__file__)
     named = one({"api_key_env": "THEIR_KEY"}).llm
     assert (named.api_key_env, named.api_key_file) == ("THEIR_KEY", None)
 
@@ -97,12 +103,15 @@ SECRETS: dict[str, dict[str, object]] = {
     "key of its own": {"api_key": "sk-secret"},
     "key of a role": {"roles": {"r": {"api_key": "sk-secret"}}},
     "key of a model": {"roles": {"r": {"models": [{"model": "a", "api_key": "sk-secret"}]}}},
+    "key in place of a file": {"api_key_file": "sk-secret"},
     "key in the address": {"base_url": "http://user:sk-secret@here/v1"},
 }
 
 
 @pytest.mark.parametrize("secret", SECRETS)
 def test_a_key_in_the_configuration_is_refused_and_not_repeated(secret: str) -> None:
-    with pytest.raises(InputError, match=r"api_key_env.* or .*api_key_file") as caught:
+    with pytest.raises(
+        InputError, match=r"api_key_env.* or .*api_key_file|api_key_file: there is no such file"
+    ) as caught:
         roles(SECRETS[secret])
     assert "secret" not in str(caught.value)
