@@ -296,9 +296,9 @@ def _override(table: dict[str, object], override: str) -> None:
 def misplaced_key(error: ValidationError) -> str | None:
     """What to say where an API key may have been written into the configuration: everything but what is there."""
     for detail in error.errors():
-        *section, name = map(str, detail["loc"])
-        place = ".".join([*section, name])
-        if detail["type"] == "path_not_file" and name == "api_key_file":
+        place = ".".join(map(str, detail["loc"]))
+        name = place.rpartition(".")[2]
+        if name == "api_key_file" and detail["type"] == "path_not_file":
             return f"{place}: there is no such file; name one that holds the key"
         if name.startswith(("api_key", "apikey")):
             where = "the name of an environment variable (in capitals) in api_key_env, or a file in api_key_file"
