@@ -18,8 +18,8 @@ from anyio.abc import TaskGroup
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost
 from flowevolve.concurrency import as_completed
-from flowevolve.llm.client import CallScope
-from flowevolve.llm.types import JSON, ChatReply, Message
+from flowevolve.llm.calls import CallScope
+from flowevolve.llm.types import JSON, ChatReply, EmbedReply, Message
 from flowevolve.pool import Candidate, Change, Pool, Snapshot, Status, Update
 
 T = TypeVar("T")
@@ -54,6 +54,7 @@ class Services(Protocol):
         max_tokens: int | None,
         temperature: float | None,
     ) -> ChatReply: ...
+    async def embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply: ...
     def charge(self, stage: str, item_id: str, cost: Cost) -> None: ...
     def propose(
         self,
@@ -128,6 +129,18 @@ class StageContext:
         scope = CallScope(self.stage, self.item_id, candidate, self._priority, self._calls)
         self._calls += 1
         return await self._services.chat(role, messages, scope, max_tokens=max_tokens, temperature=temperature)
+
+    async def embed(
+        self, texts: Sequence[str], *, role: str = "embedding", candidate: str | None = None
+    ) -> tuple[tuple[float, ...], ...]:
+        """One vector for every text, in their order and all of one length.
+
+        Raises:
+            LLMError: as `chat`.
+        """
+        scope = CallScope(self.stage, self.item_id, candidate, self._priority, self._calls)
+        self._calls += 1
+        return (await self._services.embed(role, texts, scope)).vectors
 
     def chat_model(
         self, key: str, candidate: str | None, role: str = "task", *, less_urgent: bool = False

@@ -7,18 +7,22 @@ again from its start, and the effects it had are recognised instead of repeated 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 from flowevolve.algorithm import Algorithm
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost, Ledger
 from flowevolve.counts import Level
 from flowevolve.events import EventLog
-from flowevolve.llm.client import CallScope, LLMClient
-from flowevolve.llm.types import JSON, ChatReply, LLMError, Message
+from flowevolve.llm.calls import CallScope
+from flowevolve.llm.client import LLMClient
+from flowevolve.llm.types import JSON, ChatReply, EmbedReply, LLMError, Message
 from flowevolve.playback import Playback, root_of
 from flowevolve.pool import Candidate, Change, Pool, Update, describe_candidate, describe_change
 from flowevolve.work import Work
 
+Reply = TypeVar("Reply", ChatReply, EmbedReply)
 Settled = Callable[[], Awaitable[None]]
 """Returns once everything that was journaled so far is on disk."""
 
@@ -82,24 +86,29 @@ class Effects:
         temperature: float | None,
     ) -> ChatReply:
         """Make a call, or find the reply that had come in for it. A reply is on disk before anybody sees it."""
-        reply = await self.playback.reply(scope, messages)
-        if reply is None:
-            reply = await self._ask(role, messages, scope, max_tokens, temperature)
-        dollars = self._llm.cost(role, reply.paid)
-        self.charge(scope.stage, scope.item, Cost(tokens=reply.paid.total_tokens, dollars=dollars or 0.0))
+        llm, known = self._llm, await self.playback.reply(scope, messages)
+        if known is None:
+            reply = await self._settle(
+                llm.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature)
+            )
+        else:
+            reply = replace(known, dollars=llm.account.cost(known.model, known.paid))
+        self.charge(scope.stage, scope.item, Cost(tokens=reply.paid.total_tokens, dollars=reply.dollars or 0.0))
         return reply
 
-    async def _ask(
-        self, role: str, messages: Sequence[Message], scope: CallScope, most: int | None, temperature: float | None
-    ) -> ChatReply:
-        self.open_calls.add(1)
-        try:
-            reply = await self._llm.chat(role, messages, scope=scope, max_tokens=most, temperature=temperature)
-        except LLMError:
-            await self._settled()
-            raise
-        finally:
-            self.open_calls.add(-1)
+    async def embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply:
+        reply = await self._settle(self._llm.embed(role, texts, scope=scope))
+        self.charge(scope.stage, scope.item, Cost(tokens=reply.usage.total_tokens, dollars=reply.dollars or 0.0))
+        return reply
+
+    async def _settle(self, call: Awaitable[Reply]) -> Reply:
+        """What a call brings, once that is on disk."""
+        with self.open_calls.one_more():
+            try:
+                reply = await call
+            except LLMError:
+                await self._settled()
+                raise
         await self._settled()
         return reply
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from flowevolve.llm.client import CallScope
+from flowevolve.llm.calls import CallScope
 from flowevolve.llm.types import ChatReply, Message
 
 PATIENCE_SECONDS = 1.0

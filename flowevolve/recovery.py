@@ -18,6 +18,7 @@ from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.item import Item, Ticket
 from flowevolve.llm.accounting import Spent
+from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import JSON
 from flowevolve.playback import Playback, PlayedCall
 from flowevolve.pool import Candidate, Change, read_candidate, read_change
@@ -42,6 +43,10 @@ class History(Protocol):
 
     def events(self) -> Iterator[Event]:
         """All events, oldest first."""
+        ...
+
+    def facts(self) -> Iterable[Event | CallRecord]:
+        """Events and calls in the order in which they happened; the calls may have no texts."""
         ...
 
     def payload(self, item: str) -> object:

@@ -16,7 +16,7 @@ from flowevolve.clock import in_thread
 from flowevolve.config import Config, parse_config, with_overrides
 from flowevolve.errors import InputError
 from flowevolve.events import Event
-from flowevolve.llm.client import CallRecord
+from flowevolve.llm.calls import CallRecord
 from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.result import Result
 from flowevolve.run import Follow, Given, Plan, Watchers, carry_out, make_plan

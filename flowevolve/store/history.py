@@ -9,8 +9,10 @@ from flowevolve.artifact import Artifact
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.llm.accounting import Spent
+from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import ChatReply, Usage
 from flowevolve.playback import PlayedCall
+from flowevolve.store.journal import EMBEDDED
 from flowevolve.store.payloads import load
 from flowevolve.store.reading import Recorded
 
@@ -41,6 +43,18 @@ class RunHistory:
     def events(self) -> Iterator[Event]:
         return self._recorded.events()
 
+    def facts(self) -> Iterator[Event | CallRecord]:
+        calls = self._recorded.call_heads()
+        call = next(calls, None)
+        for event in self._recorded.events():
+            while call is not None and call.seq < event.seq:
+                yield call.record
+                call = next(calls, None)
+            yield event
+        while call is not None:
+            yield call.record
+            call = next(calls, None)
+
     def payload(self, item: str) -> object:
         return load(self._payloads[item], self._artifacts)
 
@@ -50,7 +64,8 @@ class RunHistory:
     def calls(self, works: Collection[tuple[str, str]]) -> Iterator[PlayedCall]:
         for stage, item in works:
             for call in self._recorded.calls_of(stage, item):
-                if call.reply is not None and call.messages is not None:
+                is_chat = call.messages is not None and all(said.role != EMBEDDED for said in call.messages)
+                if call.reply is not None and call.messages is not None and is_chat:
                     usage = call.usage or Usage()
                     reply = ChatReply(call.reply, usage, call.finish_reason or "stop", call.model, call.cached)
                     yield PlayedCall(call.stage, call.item, call.index, call.messages, reply)

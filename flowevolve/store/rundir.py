@@ -16,7 +16,7 @@ import tomli_w
 
 from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
-from flowevolve.llm.client import CallRecord
+from flowevolve.llm.calls import CallRecord
 from flowevolve.store.files import PART, open_text, put_on_disk, write_whole, writing
 from flowevolve.store.journal import Journal, Sync
 from flowevolve.store.lock import Lock
@@ -149,11 +149,13 @@ def read_result(path: Path) -> dict[str, object]:
 
 def _without_none(table: Mapping[str, object]) -> dict[str, object]:
     """TOML has no null: what is not set is left out."""
-    return {
-        key: _without_none(value) if isinstance(value, Mapping) else value
-        for key, value in table.items()
-        if value is not None
-    }
+    return {key: _plain(value) for key, value in table.items() if value is not None}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return _without_none(value)
+    return [_plain(each) for each in value] if isinstance(value, list) else value
 
 
 def _recorded_events(path: Path) -> Iterator[str]:
