@@ -87,30 +87,36 @@ class Effects:
     ) -> ChatReply:
         """Make a call, or find the reply that had come in for it. A reply is on disk before anybody sees it."""
         llm, known = self._llm, await self.playback.reply(scope, messages)
-        if known is None:
-            reply = await self._settle(
-                llm.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature)
-            )
-        else:
-            reply = replace(known, dollars=llm.account.cost(known.model, known.paid))
-        self.charge(scope.stage, scope.item, Cost(tokens=reply.paid.total_tokens, dollars=reply.dollars or 0.0))
-        return reply
+        if known is not None:
+            return self._pay_again(scope.stage, scope.item, known)
+        return await self._settle(
+            scope, llm.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature)
+        )
 
     async def embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply:
-        reply = await self._settle(self._llm.embed(role, texts, scope=scope))
-        self.charge(scope.stage, scope.item, Cost(tokens=reply.usage.total_tokens, dollars=reply.dollars or 0.0))
-        return reply
+        return await self._settle(scope, self._llm.embed(role, texts, scope=scope))
 
-    async def _settle(self, call: Awaitable[Reply]) -> Reply:
+    async def _settle(self, scope: CallScope, call: Awaitable[Reply]) -> Reply:
         """What a call brings, once that is on disk."""
         with self.open_calls.one_more():
             try:
                 reply = await call
+                self._pay(scope.stage, scope.item, reply)  # at once: waiting for the disk may be cancelled
             except LLMError:
                 await self._settled()
                 raise
         await self._settled()
         return reply
+
+    def _pay_again(self, stage: str, item_id: str, reply: ChatReply) -> ChatReply:
+        """Charge a reply that had come in for work that was not finished then."""
+        reply = replace(reply, dollars=self._llm.account.cost(reply.model, reply.paid))
+        self._pay(stage, item_id, reply)
+        return reply
+
+    def _pay(self, stage: str, item_id: str, reply: ChatReply | EmbedReply) -> None:
+        paid = reply.paid if isinstance(reply, ChatReply) else reply.usage
+        self.charge(stage, item_id, Cost(tokens=paid.total_tokens, dollars=reply.dollars or 0.0))
 
     def charge(self, stage: str, item_id: str, cost: Cost) -> None:
         """Spend; it is in the log once the work on the item is done."""
@@ -198,8 +204,10 @@ class Effects:
         self.works[item_id] = work
         self._proposals[item_id] = list(work.proposals)
 
-    def end_work(self, item_id: str) -> tuple[Cost, list[Candidate], list[Candidate]]:
+    def end_work(self, stage: str, item_id: str) -> tuple[Cost, list[Candidate], list[Candidate]]:
         """What the work on an item cost, the candidates it proposed, and those it had once proposed but not again."""
+        for call in self.playback.forget(stage, item_id):
+            self._pay_again(stage, item_id, call.reply)
         cost = self._costs.pop(item_id, Cost())
         proposals = self._proposals.pop(item_id, [])
         work = self.works.pop(item_id, None)

@@ -135,7 +135,7 @@ class Lifecycle:
         self._finished = self._runtime.flows.opened
 
     def _end_phase(self, name: str, ticket: Item[Ticket]) -> None:
-        cost, *_ = self._runtime.effects.end_work(ticket.id)
+        cost, *_ = self._runtime.effects.end_work(name, ticket.id)
         self._runtime.log("phase.ended", {"phase": name, "cost": cost.to_json()})
 
     async def _bounded(self, part: Callable[[], Awaitable[None]]) -> None:

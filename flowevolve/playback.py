@@ -43,6 +43,11 @@ class Playback:
             work = self._works.setdefault((call.stage, root_of(call.item)), _Work())
             work.calls.setdefault((call.item, call.index, call.messages), call)
 
+    def forget(self, stage: str, item: str) -> Iterable[PlayedCall]:
+        """Give up what a work that has ended did not ask for again; returns it, as it was paid for."""
+        work = self._works.pop((stage, item), None)
+        return () if work is None else work.calls.values()
+
     @property
     def left(self) -> int:
         """Replies not asked for yet."""

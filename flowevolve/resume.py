@@ -22,7 +22,7 @@ from flowevolve.result import Result
 from flowevolve.run import Follow, Given, Plan, Watchers, carry_out, make_plan
 from flowevolve.store.history import RunHistory
 from flowevolve.store.reading import Recorded
-from flowevolve.store.rundir import RunDirectory
+from flowevolve.store.rundir import RESULT, RunDirectory
 from flowevolve.tasks.base import Task
 
 MAY_CHANGE = (
@@ -105,7 +105,7 @@ class _Before:
     config: Config
     given: frozenset[str]
     ended: str | None
-    """Why it stopped; None if it was killed."""
+    """Why it stopped; None if it was killed, be it before it could write its result."""
     was_touched: bool
     """Whether somebody stopped it or went on with it: then doing the same again needs them again."""
 
@@ -124,7 +124,7 @@ def _look(directory: Path) -> _Before:
     return _Before(
         parse_config(table, source),
         frozenset(map(str, given if isinstance(given, list) else [])),
-        str(end.data["reason"]) if end.kind == "run.stop" else None,
+        str(end.data["reason"]) if end.kind == "run.stop" and (directory / RESULT).exists() else None,
         touched,
     )
 

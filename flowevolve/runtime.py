@@ -278,8 +278,8 @@ class Runtime:
 
     def settle(self, stage: str, item: Item[object], outcome: Outcome, reason: str, seconds: float = 0.0) -> None:
         """An item's end, after so many seconds of work. The flow ends with its last item."""
+        cost, proposals, not_again = self.effects.end_work(stage, item.id)
         flow_ended = self.flows.leave(item)
-        cost, proposals, not_again = self.effects.end_work(item.id)
         if outcome == "discarded":
             self._note_ending([*carried(item), *proposals], reason)
         self._note_ending(not_again, "not proposed again")

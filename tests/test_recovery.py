@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pytest
@@ -148,3 +148,19 @@ def test_replies_that_had_come_in_are_used_again() -> None:
         ended = {str(f.data["item"]) for f in facts[:end] if isinstance(f, Event) and f.kind == "item.done"}
         calls = [fact for fact in facts[:end] if isinstance(fact, CallRecord)]
         assert resumed.data["replies"] == sum(root_of(call.scope.item) not in ended for call in calls)
+
+
+def test_what_was_paid_for_is_charged_though_nobody_asks_for_it_again() -> None:
+    """As when the pool has moved on, and the work that is done again goes another way."""
+    _, facts = evolve(SETTINGS["stream"])
+    for end in range(20, len(facts), 7):
+        before = list(facts[:end])
+        last = max((place for place, fact in enumerate(before) if isinstance(fact, CallRecord)), default=None)
+        if last is not None:
+            call = before[last]
+            assert isinstance(call, CallRecord)
+            assert isinstance(call.request, ChatRequest)
+            other = replace(call.request, messages=(Message("user", "something else"),))
+            before[last] = replace(call, request=other)
+        result, combined = evolve(SETTINGS["stream"], before)
+        check(combined, result)

@@ -90,6 +90,34 @@ def test_a_run_that_has_ended_goes_on_with_a_larger_budget(tmp_path: Path) -> No
     assert log == list(range(len(log)))
 
 
+@pytest.mark.parametrize("changes", [(), ("budget.proposals=12",)])
+def test_a_run_killed_before_it_could_write_its_result_writes_it(tmp_path: Path, changes: tuple[str, ...]) -> None:
+    before = run(tmp_path)
+    if changes:
+        before, _ = resume(tmp_path, *changes)
+    (tmp_path / "result.json").unlink()
+    after, _ = resume(tmp_path)
+    assert json.loads((tmp_path / "result.json").read_text()) == after.to_json()
+    assert after.best == before.best
+    assert after.report.spent == before.report.spent
+    assert after.llm.requests == before.llm.requests
+
+
+def test_a_result_is_gone_as_soon_as_its_run_goes_on(tmp_path: Path) -> None:
+    run(tmp_path)
+
+    async def look(engine: fe.Engine) -> None:
+        seen.append((tmp_path / "result.json").exists())
+
+    async def go() -> Result:
+        return await fe.resume(tmp_path, changes=["budget.proposals=12"], follow=look)
+
+    seen: list[bool] = []
+    clock.run(go, clock="virtual")
+    assert seen == [False]
+    assert (tmp_path / "result.json").exists()
+
+
 def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     run(tmp_path)
     with pytest.raises(InputError, match=r"algorithm\.minibatch is 5 and was null; seed is 4 and was 0"):

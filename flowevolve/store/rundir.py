@@ -64,7 +64,8 @@ class RunDirectory:
             stack.callback(self._lock.release)
             self.journal = Journal(path / JOURNAL, resume=resume, sync=sync)
             stack.callback(self.journal.close)
-            (path / (RESULT + PART)).unlink(missing_ok=True)
+            for name in (RESULT, RESULT + PART):  # of a run that goes on there is no result yet
+                (path / name).unlink(missing_ok=True)
             write_whole(path / CONFIG, [tomli_w.dumps(_without_none(config))])
             if events or (path / EVENTS).exists():
                 write_whole(path / EVENTS, _recorded_events(path) if resume else ())
