@@ -80,7 +80,7 @@ def optimize(
 
     async def go() -> Result:
         if resume and out is not None and is_run(out):
-            return await go_on(out, config=config, task=given.task, staleness=given.staleness)
+            return await go_on(out, config=config, task=given.task, staleness=given.staleness, again=True)
         return await run(config, task=given.task, staleness=given.staleness, out=out)
 
     return clocks.run(go, clock=clock)

@@ -70,7 +70,7 @@ class Services(Protocol):
     def reject(self, candidate: Candidate, item_id: str, reason: str) -> None: ...
     def commit(self, changes: Sequence[Change], item_id: str, stage: str) -> Update: ...
     def record(
-        self, kind: str, stage: str, item_id: str, make: Callable[[], Mapping[str, JSON]]
+        self, kind: str, stage: str, item_id: str, make: Callable[[], Mapping[str, JSON]], key: str | None = None
     ) -> Mapping[str, JSON]: ...
 
 
@@ -196,14 +196,17 @@ class StageContext:
         """Write an event."""
         self._services.record(kind, self.stage, self.item_id, lambda: data)
 
-    def decide(self, kind: str, make: Callable[[], Mapping[str, JSON]]) -> Mapping[str, JSON]:
+    def decide(
+        self, kind: str, make: Callable[[], Mapping[str, JSON]], *, key: str | None = None
+    ) -> Mapping[str, JSON]:
         """Settle something once for this item: what ``make`` returns is written as an event of this kind.
 
         After a crash the work on an item is done again on a pool that may have moved on; then the event is found
         instead, and ``make`` is not called. What a stage reads from the pool to write a prompt is settled like this,
         else the replies it had paid for would answer other questions. The event has ``stage`` and ``item``, too.
+        Where jobs side by side settle something of one kind, each gives a ``key`` of its own.
         """
-        return self._services.record(kind, self.stage, self.item_id, make)
+        return self._services.record(kind, self.stage, self.item_id, make, key)
 
 
 class UpdateContext(StageContext):

@@ -67,12 +67,14 @@ class Effects:
     def log(self, kind: str, data: Mapping[str, JSON], attachment: object | None = None) -> None:
         self._events.emit(kind, data, attachment)
 
-    def record(self, kind: str, stage: str, item_id: str, make: Callable[[], Mapping[str, JSON]]) -> Mapping[str, JSON]:
+    def record(
+        self, kind: str, stage: str, item_id: str, make: Callable[[], Mapping[str, JSON]], key: str | None = None
+    ) -> Mapping[str, JSON]:
         """Write an event of a stage's work on an item, or find it written already; returns what it says."""
         work = self.works.get(item_id)
-        known = work.logged(kind) if work is not None else None
+        known = work.logged(kind, key) if work is not None else None
         if known is None:
-            known = {"stage": stage, "item": item_id, **make()}
+            known = {"stage": stage, "item": item_id, **({} if key is None else {"key": key}), **make()}
             self.log(kind, known)
         return known
 
@@ -206,8 +208,8 @@ class Effects:
 
     def end_work(self, stage: str, item_id: str) -> tuple[Cost, list[Candidate], list[Candidate]]:
         """What the work on an item cost, the candidates it proposed, and those it had once proposed but not again."""
-        for call in self.playback.forget(stage, item_id):
-            self._pay_again(stage, item_id, call.reply)
+        for reply in self.playback.forget(stage, item_id):
+            self._pay_again(stage, item_id, reply)
         cost = self._costs.pop(item_id, Cost())
         proposals = self._proposals.pop(item_id, [])
         work = self.works.pop(item_id, None)

@@ -141,10 +141,12 @@ def make_plan(config: Config, given: Given) -> Plan:
 async def carry_out(
     plan: Plan, keeping: Keeping | None, watchers: Watchers, follow: Follow | None, history: History | None = None
 ) -> Result:
-    """Run a plan to its end, from the start or from where ``history`` ends; closes ``keeping``."""
+    """Run a plan to its end, from the start or from where ``history`` ends; closes both."""
     try:
         result = await _carry_out(plan, keeping, watchers, follow, history)
     finally:
+        if history is not None:
+            history.close()
         if keeping is not None:
             keeping.close()
     if result.report.error is not None:

@@ -61,6 +61,9 @@ class Memory:
                 if (scope.stage, root_of(scope.item)) in works:
                     yield PlayedCall(scope.stage, scope.item, scope.index, asked(fact), fact.reply)
 
+    def close(self) -> None:
+        pass
+
     def facts(self) -> Sequence[Fact]:
         return self.told
 
