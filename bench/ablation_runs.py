@@ -15,8 +15,8 @@ import anyio
 from flowevolve import clock
 from flowevolve.config import Config, parse_config
 from flowevolve.events import Event
-from flowevolve.llm.client import CallRecord
-from flowevolve.llm.types import ChatReply
+from flowevolve.llm.calls import CallRecord
+from flowevolve.llm.types import ChatReply, ChatRequest
 from flowevolve.result import Result
 from flowevolve.run import Watchers, run
 from flowevolve.sim.profiles import PROFILES
@@ -226,8 +226,8 @@ def open_loop(profile: str, calls: Sequence[CallRecord]) -> float:
     service = make_service(PROFILES[profile])
     rates: list[float] = []
 
-    async def serve(call: CallRecord, reply: ChatReply) -> None:
-        prompt = total_text([message.content for message in call.request.messages])
+    async def serve(request: ChatRequest, reply: ChatReply) -> None:
+        prompt = total_text([message.content for message in request.messages])
         await service.serve(prompt, reply.usage.completion_tokens, 0, random.Random(0))
         if not service.stats.waiting:
             rates.append(service.stats.output_tokens / anyio.current_time())
@@ -235,8 +235,8 @@ def open_loop(profile: str, calls: Sequence[CallRecord]) -> float:
     async def go() -> None:
         async with anyio.create_task_group() as tasks:
             for call in sorted(calls, key=lambda each: each.started):
-                if call.reply is not None:
-                    tasks.start_soon(serve, call, call.reply)
+                if isinstance(call.request, ChatRequest) and isinstance(call.reply, ChatReply):
+                    tasks.start_soon(serve, call.request, call.reply)
 
     clock.run(go, clock="virtual")
     return rates[0]

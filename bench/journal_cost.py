@@ -25,7 +25,7 @@ from bench.stats import environment, spread
 from flowevolve import clock
 from flowevolve.artifact import Artifact
 from flowevolve.events import EventLog
-from flowevolve.llm.client import CallRecord, CallScope
+from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.types import ChatReply, ChatRequest, Message, Usage
 from flowevolve.pool import Candidate
 from flowevolve.stages.payloads import Rolled, Selected

@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
+from pydantic import ValidationError
+
 from flowevolve import clock as clocks
 from flowevolve.budget import Budget
-from flowevolve.config import LLMSection, parse_config
+from flowevolve.config import LLMSection, misplaced_key, parse_config
+from flowevolve.errors import InputError
 from flowevolve.policies.staleness import StalenessPolicy
+from flowevolve.registry import describe_validation
 from flowevolve.result import Result
 from flowevolve.resume import is_run
 from flowevolve.resume import resume as go_on
@@ -21,10 +25,17 @@ class LLM(LLMSection):
     """A model behind an OpenAI-compatible endpoint: ``LLM("Qwen/Qwen3-8B", base_url="http://localhost:8000/v1")``.
 
     Takes every setting of a config's ``[llm]`` section by name.
+
+    Raises:
+        InputError: naming the setting that is wrong.
     """
 
     def __init__(self, model: str, **settings: object) -> None:
-        super().__init__(**{"backend": "openai", "model": model, **settings})  # type: ignore[arg-type]  # pydantic checks
+        try:
+            super().__init__(**{"backend": "openai", "model": model, **settings})  # type: ignore[arg-type]  # pydantic checks
+        except ValidationError as error:
+            known = list(LLMSection.model_fields)
+            raise InputError(f"LLM: {misplaced_key(error) or describe_validation(error, known=known)}") from None
 
 
 def optimize(
@@ -69,7 +80,7 @@ def optimize(
 
     async def go() -> Result:
         if resume and out is not None and is_run(out):
-            return await go_on(out, config=config, task=given.task, staleness=given.staleness)
+            return await go_on(out, config=config, task=given.task, staleness=given.staleness, again=True)
         return await run(config, task=given.task, staleness=given.staleness, out=out)
 
     return clocks.run(go, clock=clock)

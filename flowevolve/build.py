@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from pydantic import ValidationError
 
 from flowevolve.algorithm import Algorithm, Tuning, WorkersWanted
 from flowevolve.algorithms.gepa import GEPA
-from flowevolve.config import Config, RoleSection
+from flowevolve.config import Config, LLMSection
 from flowevolve.errors import InputError
-from flowevolve.llm.accounting import Price
 from flowevolve.llm.admission import Admission, Blind, Probe
 from flowevolve.llm.aiohttp import AioHTTPTransport
 from flowevolve.llm.cache import ResponseCache, open_cache
-from flowevolve.llm.client import Role
+from flowevolve.llm.calls import Role
+from flowevolve.llm.ensemble import Choice, Ensemble, Models
+from flowevolve.llm.gate import Gate
+from flowevolve.llm.keys import read_key
 from flowevolve.llm.line import Order
 from flowevolve.llm.metrics_probe import MetricsProbe
 from flowevolve.llm.openai import OpenAITransport
+from flowevolve.llm.pending import Addressed
 from flowevolve.llm.types import Transport
 from flowevolve.policies.admission import Fixed, Latency, ServerQueue
 from flowevolve.policies.allocation import Allocation, MedianRate, Pressure
+from flowevolve.policies.bandits import UCB
 from flowevolve.policies.ordering import Fifo, LaterFirst
 from flowevolve.policies.racing import Bound, Confidence, Off, Prefix, Racing
 from flowevolve.policies.speculation import Speculation
 from flowevolve.policies.staleness import Full, Guarded, Reflective, StalenessPolicy
 from flowevolve.policies.stopping import FileExists, NoImprovement, StoppingPolicy
 from flowevolve.registry import Registry, describe_validation
+from flowevolve.roles import ModelSettings, RoleSettings, model_names, role_settings
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.rules import RulesWorld
@@ -57,11 +61,14 @@ ADMISSIONS: Registry[Admission] = Registry(
     "flowevolve.policies.admission",
     {"fixed": Fixed, "server_queue": ServerQueue, "latency": Latency},
 )
+BANDITS: Registry[Choice] = Registry("bandit", "flowevolve.policies.bandits", {"ucb": UCB})
 TRANSPORTS: Mapping[str, type[OpenAITransport | AioHTTPTransport]] = {
     "openai": OpenAITransport,
     "aiohttp": AioHTTPTransport,
 }
 WORLDS: Mapping[str, type[RulesWorld]] = {"rules": RulesWorld}
+OPENAI_URL = "https://api.openai.com/v1"
+"""Where requests go if the configuration names no address."""
 
 
 def make_task(config: Config) -> Task:
@@ -128,23 +135,61 @@ def make_tuning(config: Config) -> Tuning:
     )
 
 
-def prices(config: Config) -> dict[str, Price]:
-    return {
-        name: Price(price.input, price.input if price.cached_input is None else price.cached_input, price.output)
-        for name, price in config.llm.prices.items()
-    }
+def make_roles(config: Config) -> dict[str, RoleSettings]:
+    """The roles of a run: those its algorithm calls, and those the config adds.
+
+    Raises:
+        InputError: if a model has no name.
+    """
+    return role_settings(config, find_algorithm(config).roles)
 
 
 @asynccontextmanager
-async def open_roles(config: Config) -> AsyncIterator[dict[str, Role]]:
-    """The roles of a run, on one open transport: those its algorithm calls, and those the config adds."""
-    called = find_algorithm(config).roles
-    transport, model = make_sim(config) if config.llm.backend == "sim" else _openai(config)
-    try:
-        names = dict.fromkeys([*called, *config.llm.roles])
-        yield {name: _role(config, config.llm.roles.get(name, RoleSection()), transport, model) for name in names}
-    finally:
-        await transport.aclose()
+async def open_roles(config: Config) -> AsyncIterator[dict[str, Models]]:
+    """The roles of a run on open transports, one for all models with the same backend.
+
+    Raises:
+        InputError: if a backend's settings are wrong.
+    """
+    roles = make_roles(config)
+    transports: dict[str, Transport] = {}
+    async with AsyncExitStack() as opened:
+        for model in (model for role in roles.values() for model in role.models):
+            if model.backend not in transports:
+                transport = _transport(model.llm) if model.llm.backend == "openai" else make_sim(config, roles)
+                opened.push_async_callback(transport.aclose)
+                transports[model.backend] = transport
+        yield {name: _models(config, name, role, transports) for name, role in roles.items()}
+
+
+def _models(config: Config, name: str, role: RoleSettings, transports: Mapping[str, Transport]) -> Models:
+    gate = None if role.concurrency is None else Gate(role.concurrency, make_order(config))
+    members = [_member(model, transports[model.backend], gate) for model in role.models]
+    if len(members) == 1:
+        return members[0]
+    choice = None if role.bandit is None else BANDITS.make(role.bandit, {}, f"llm.roles.{name}.bandit")
+    return Ensemble(members, [model.weight for model in role.models], choice)
+
+
+def _member(model: ModelSettings, transport: Transport, gate: Gate | None) -> Role:
+    llm = model.llm
+    return Role(
+        transport,
+        model.name,
+        temperature=llm.temperature,
+        max_tokens=llm.max_tokens,
+        timeout_seconds=llm.timeout_seconds,
+        send_seed=llm.send_seed,
+        send_priority=llm.send_priority,
+        extra=llm.extra,
+        gate=gate,
+    )
+
+
+def _transport(llm: LLMSection) -> Transport:
+    """The open transport to the backend that one model's form of ``[llm]`` names."""
+    key = read_key(llm.api_key_env, llm.api_key_file)
+    return TRANSPORTS[llm.transport](llm.base_url or OPENAI_URL, key, max_connections=llm.concurrency)
 
 
 @asynccontextmanager
@@ -164,12 +209,13 @@ async def open_probe(config: Config, transport: Transport, admission: Admission)
     elif isinstance(transport, SimBackend):
         yield transport
     else:
-        async with MetricsProbe(_base_url(config)) as probe:
+        url = transport.base_url if isinstance(transport, Addressed) else OPENAI_URL
+        async with MetricsProbe(url) as probe:
             yield probe
 
 
-def make_sim(config: Config) -> tuple[SimBackend, str]:
-    """The simulated server inside this process, and the name of its model."""
+def make_sim(config: Config, roles: Mapping[str, RoleSettings]) -> SimBackend:
+    """The simulated server inside this process; it serves the models of all roles."""
     if config.sim.profile not in PROFILES:
         raise InputError(f"sim.profile: unknown profile {config.sim.profile!r}; there are {', '.join(PROFILES)}")
     if config.sim.world not in WORLDS:
@@ -177,32 +223,5 @@ def make_sim(config: Config) -> tuple[SimBackend, str]:
     if config.sim.preset not in PRESETS:
         raise InputError(f"sim.preset: unknown preset {config.sim.preset!r}; there are {', '.join(PRESETS)}")
     world = WORLDS[config.sim.world](PRESETS[config.sim.preset])
-    model = config.llm.model or "simulated"
-    return SimBackend(world, PROFILES[config.sim.profile], model=model), model
-
-
-def _openai(config: Config) -> tuple[Transport, str]:
-    llm = config.llm
-    if llm.model is None:
-        raise InputError("llm.model: is missing; name the model as the server knows it")
-    key = os.environ.get(llm.api_key_env)
-    make = TRANSPORTS[llm.transport]
-    return make(_base_url(config), key, max_connections=llm.concurrency), llm.model
-
-
-def _base_url(config: Config) -> str:
-    return config.llm.base_url or "https://api.openai.com/v1"
-
-
-def _role(config: Config, role: RoleSection, transport: Transport, model: str) -> Role:
-    llm = config.llm
-    return Role(
-        transport,
-        role.model or model,
-        temperature=llm.temperature if role.temperature is None else role.temperature,
-        max_tokens=llm.max_tokens if role.max_tokens is None else role.max_tokens,
-        timeout_seconds=role.timeout_seconds or llm.timeout_seconds,
-        send_seed=llm.send_seed,
-        send_priority=llm.send_priority,
-        extra=llm.extra if role.extra is None else role.extra,
-    )
+    models = model_names(roles.values())
+    return SimBackend(world, PROFILES[config.sim.profile], model=models[0], other_models=models[1:])

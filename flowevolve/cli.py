@@ -25,12 +25,15 @@ from flowevolve.build import (
     ADMISSIONS,
     ALGORITHMS,
     ALLOCATION,
+    BANDITS,
+    OPENAI_URL,
     ORDERINGS,
     RACING,
     STALENESS,
     TASKS,
     WORLDS,
     make_algorithm,
+    make_roles,
     make_sim,
     make_task,
 )
@@ -39,6 +42,7 @@ from flowevolve.engine import Engine
 from flowevolve.errors import FlowevolveError, InputError
 from flowevolve.result import Result
 from flowevolve.resume import resume
+from flowevolve.roles import model_names
 from flowevolve.run import Watchers, check, run
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.rules_params import PRESETS
@@ -143,6 +147,7 @@ def resume_command(
 @app.command("check")
 def check_command(config: ConfigPath, overrides: Overrides = None) -> None:
     """Validate a configuration and reach its backends, spending nothing."""
+    configure_logs()
     settings = load_config(config, overrides or ())
 
     async def go() -> None:
@@ -200,7 +205,7 @@ def sim_command(
     settings = parse_config({"sim": sections, "llm": {"model": model}, "budget": {"seconds": 1}}, "sim")
 
     async def go() -> None:
-        backend, _ = make_sim(settings)
+        backend = make_sim(settings, make_roles(settings))
         async with serve(backend, host=host, port=port) as url:
             console.print(
                 f"simulated {model!r} (profile {profile}, world {world}) at {url}", highlight=False, soft_wrap=True
@@ -243,6 +248,7 @@ def list_command(
                 ("allocation", ["fixed", *ALLOCATION.names()]),
                 ("scheduler.order", ORDERINGS.names()),
                 ("scheduler.admission", ADMISSIONS.names()),
+                ("llm.roles.NAME.bandit", BANDITS.names()),
             )
             for name in names
         ],
@@ -295,7 +301,9 @@ def _backend(config: Config) -> str:
     if config.llm.backend == "sim":
         sim = config.sim
         return f"simulated LLM (profile {sim.profile}, world {sim.world}, {config.clock} clock)"
-    return f"{config.llm.model} at {config.llm.base_url or 'api.openai.com'}"
+    models = model_names(make_roles(config).values())
+    where = f" at {config.llm.base_url or OPENAI_URL}" if len(models) == 1 else ""
+    return f"{', '.join(models)}{where}"
 
 
 def _plain(line: str) -> None:

@@ -6,13 +6,14 @@ that thing's own settings, which are checked by the thing itself.
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, get_args
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FilePath, JsonValue, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from flowevolve.budget import Budget
 from flowevolve.errors import InputError
@@ -101,14 +102,61 @@ class StoppingSection(Section):
     """Stop when this file exists."""
 
 
-class RoleSection(Section):
-    """One role of the LLM layer; what is left out is as in ``[llm]``."""
+def _without_user(url: str) -> str:
+    if "@" in urlsplit(url).netloc:
+        raise PydanticCustomError("secret", "must not have a user or a password")
+    return url
 
+
+Variable = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
+"""The name of an environment variable, in capitals: what else might be put there by mistake is a key."""
+URL = Annotated[str, AfterValidator(_without_user)]
+TransportName = Literal["openai", "aiohttp"]
+
+
+class ModelSection(Section):
+    """A model of a role; what is left out is as in the role."""
+
+    base_url: URL | None = None
+    transport: TransportName | None = None
+    api_key_env: Variable | None = None
+    api_key_file: FilePath | None = None
     model: str | None = None
     temperature: float | None = Field(default=None, ge=0)
     max_tokens: int | None = Field(default=None, gt=0)
     timeout_seconds: float | None = Field(default=None, gt=0)
+    send_seed: bool | None = None
+    send_priority: bool | None = None
     extra: dict[str, JsonValue] | None = None
+
+
+class EnsembleEntry(ModelSection):
+    """One of several models of a role."""
+
+    model: str
+    weight: float | None = Field(default=None, gt=0)
+    """How often it is drawn, against the others; 1 if left out. Not with a bandit."""
+
+
+class RoleSection(ModelSection):
+    """One role of the LLM layer; what is left out is as in ``[llm]``."""
+
+    concurrency: int | None = Field(default=None, gt=0)
+    """Its own requests in flight at most, inside the bound of ``[llm]``."""
+    models: tuple[EnsembleEntry, ...] = ()
+    """Several models, of which each call draws one."""
+    bandit: str | None = None
+    """Draw by what came of earlier calls (``ucb``) and not by weight."""
+
+    @model_validator(mode="after")
+    def _draws(self) -> RoleSection:
+        if self.bandit is not None:
+            names = [entry.model for entry in self.models]
+            if len(set(names)) < max(2, len(names)):
+                raise ValueError("a bandit needs at least two models, each with a name of its own")
+            if any(entry.weight is not None for entry in self.models):
+                raise ValueError("a bandit draws by outcome: leave the weights out, or the bandit")
+        return self
 
 
 class PriceSection(Section):
@@ -127,11 +175,13 @@ class CacheSection(Section):
 class LLMSection(Section):
     backend: Literal["sim", "openai"] = "sim"
     """``sim``: the simulated server inside this process. ``openai``: any OpenAI-compatible endpoint."""
-    transport: Literal["openai", "aiohttp"] = "openai"
+    transport: TransportName = "openai"
     """What carries requests to an endpoint: OpenAI's official SDK, or aiohttp alone, which takes much less CPU."""
-    base_url: str | None = None
-    api_key_env: str = "OPENAI_API_KEY"
+    base_url: URL | None = None
+    api_key_env: Variable = "OPENAI_API_KEY"
     """The environment variable that holds the key; servers that want none get a placeholder."""
+    api_key_file: FilePath | None = None
+    """A file that holds the key, instead of the environment."""
     model: str | None = None
     temperature: float | None = Field(default=None, ge=0)
     max_tokens: int | None = Field(default=None, gt=0)
@@ -149,13 +199,9 @@ class LLMSection(Section):
     roles: dict[str, RoleSection] = Field(default_factory=dict)
     prices: dict[str, PriceSection] = Field(default_factory=dict)
     """By model name."""
+    prices_file: Path | None = None
+    """More prices, in tables by model name; those in ``prices`` count before them."""
     cache: CacheSection = CacheSection()
-
-    @model_validator(mode="after")
-    def _needs(self) -> LLMSection:
-        if self.backend == "openai" and self.model is None:
-            raise ValueError("backend 'openai' needs llm.model, the name the server knows the model by")
-        return self
 
 
 class SimSection(Section):
@@ -208,15 +254,7 @@ class Config(Section):
             raise ValueError("clock 'virtual' needs llm.backend 'sim': real servers live in real time")
         if self.budget.time_limit() is None and not self.budget.limits() and self.budget.target_score is None:
             raise ValueError("budget: give at least one limit, such as budget.minutes or budget.proposals")
-        if self.budget.dollars is not None:
-            self._check_prices()
         return self
-
-    def _check_prices(self) -> None:
-        models = {self.llm.model, *(role.model for role in self.llm.roles.values())} - {None}
-        for model in sorted(name for name in models if name is not None):
-            if model not in self.llm.prices:
-                raise ValueError(f"budget.dollars needs the price of {model!r}: add [llm.prices.{json.dumps(model)}]")
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
@@ -247,7 +285,8 @@ def parse_config(table: Mapping[str, object], source: str) -> Config:
     try:
         return Config.model_validate(table)
     except ValidationError as error:
-        raise InputError(f"{source}: {_unknown_key(error) or describe_validation(error)}") from None
+        what = misplaced_key(error) or _unknown_key(error) or describe_validation(error)
+        raise InputError(f"{source}: {what}") from None
 
 
 def with_overrides(config: Config, overrides: Sequence[str]) -> Config:
@@ -280,6 +319,21 @@ def _override(table: dict[str, object], override: str) -> None:
     inner[path[-1]] = value
 
 
+def misplaced_key(error: ValidationError) -> str | None:
+    """What to say where an API key may have been written into the configuration: everything but what is there."""
+    for detail in error.errors():
+        place = ".".join(map(str, detail["loc"]))
+        name = place.rpartition(".")[2]
+        if name == "api_key_file" and detail["type"] == "path_not_file":
+            return f"{place}: there is no such file; name one that holds the key"
+        if name.startswith(("api_key", "apikey")):
+            where = "the name of an environment variable (in capitals) in api_key_env, or a file in api_key_file"
+            return f"{place}: keys don't belong in a configuration, which is kept with every run; give {where}"
+        if detail["type"] == "secret":
+            return f"{place}: {detail['msg']}: it is kept with every run; give a key in api_key_env or api_key_file"
+    return None
+
+
 def _unknown_key(error: ValidationError) -> str | None:
     for detail in error.errors():
         if detail["type"] == "extra_forbidden":
@@ -290,11 +344,15 @@ def _unknown_key(error: ValidationError) -> str | None:
 
 
 def _known_keys(section: Sequence[str]) -> list[str]:
-    model: type[BaseModel] = Config
+    kind: object = Config
     for name in section:
-        field = model.model_fields.get(name)
-        annotation = field.annotation if field is not None else None
-        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-            return []
-        model = annotation
-    return list(model.model_fields)
+        kind = _inside(kind, name)
+    return list(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else []
+
+
+def _inside(kind: object, name: str) -> object:
+    """The type of what stands at a key of a section or of a table of sections, or at a place in a list of them."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        field = kind.model_fields.get(name)
+        return None if field is None else field.annotation
+    return next((part for part in reversed(get_args(kind)) if part is not Ellipsis), None)

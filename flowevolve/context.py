@@ -18,8 +18,8 @@ from anyio.abc import TaskGroup
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost
 from flowevolve.concurrency import as_completed
-from flowevolve.llm.client import CallScope
-from flowevolve.llm.types import JSON, ChatReply, Message
+from flowevolve.llm.calls import CallScope
+from flowevolve.llm.types import JSON, ChatReply, EmbedReply, Message
 from flowevolve.pool import Candidate, Change, Pool, Snapshot, Status, Update
 
 T = TypeVar("T")
@@ -54,6 +54,7 @@ class Services(Protocol):
         max_tokens: int | None,
         temperature: float | None,
     ) -> ChatReply: ...
+    async def embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply: ...
     def charge(self, stage: str, item_id: str, cost: Cost) -> None: ...
     def propose(
         self,
@@ -69,7 +70,7 @@ class Services(Protocol):
     def reject(self, candidate: Candidate, item_id: str, reason: str) -> None: ...
     def commit(self, changes: Sequence[Change], item_id: str, stage: str) -> Update: ...
     def record(
-        self, kind: str, stage: str, item_id: str, make: Callable[[], Mapping[str, JSON]]
+        self, kind: str, stage: str, item_id: str, make: Callable[[], Mapping[str, JSON]], key: str | None = None
     ) -> Mapping[str, JSON]: ...
 
 
@@ -129,6 +130,18 @@ class StageContext:
         self._calls += 1
         return await self._services.chat(role, messages, scope, max_tokens=max_tokens, temperature=temperature)
 
+    async def embed(
+        self, texts: Sequence[str], *, role: str = "embedding", candidate: str | None = None
+    ) -> tuple[tuple[float, ...], ...]:
+        """One vector for every text, in their order and all of one length.
+
+        Raises:
+            LLMError: as `chat`.
+        """
+        scope = CallScope(self.stage, self.item_id, candidate, self._priority, self._calls)
+        self._calls += 1
+        return (await self._services.embed(role, texts, scope)).vectors
+
     def chat_model(
         self, key: str, candidate: str | None, role: str = "task", *, less_urgent: bool = False
     ) -> ScopedModel:
@@ -183,14 +196,17 @@ class StageContext:
         """Write an event."""
         self._services.record(kind, self.stage, self.item_id, lambda: data)
 
-    def decide(self, kind: str, make: Callable[[], Mapping[str, JSON]]) -> Mapping[str, JSON]:
+    def decide(
+        self, kind: str, make: Callable[[], Mapping[str, JSON]], *, key: str | None = None
+    ) -> Mapping[str, JSON]:
         """Settle something once for this item: what ``make`` returns is written as an event of this kind.
 
         After a crash the work on an item is done again on a pool that may have moved on; then the event is found
         instead, and ``make`` is not called. What a stage reads from the pool to write a prompt is settled like this,
         else the replies it had paid for would answer other questions. The event has ``stage`` and ``item``, too.
+        Where jobs side by side settle something of one kind, each gives a ``key`` of its own.
         """
-        return self._services.record(kind, self.stage, self.item_id, make)
+        return self._services.record(kind, self.stage, self.item_id, make, key)
 
 
 class UpdateContext(StageContext):

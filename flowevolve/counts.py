@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 
@@ -19,6 +20,15 @@ class Level:
     def add(self, by: int) -> None:
         self._account()
         self.value += by
+
+    @contextmanager
+    def one_more(self) -> Generator[None]:
+        """One higher for the length of a ``with``."""
+        self.add(1)
+        try:
+            yield
+        finally:
+            self.add(-1)
 
     def take_mean(self) -> float:
         """The mean since this was last asked."""

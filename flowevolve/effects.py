@@ -7,18 +7,22 @@ again from its start, and the effects it had are recognised instead of repeated 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 from flowevolve.algorithm import Algorithm
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost, Ledger
 from flowevolve.counts import Level
 from flowevolve.events import EventLog
-from flowevolve.llm.client import CallScope, LLMClient
-from flowevolve.llm.types import JSON, ChatReply, LLMError, Message
+from flowevolve.llm.calls import CallScope
+from flowevolve.llm.client import LLMClient
+from flowevolve.llm.types import JSON, ChatReply, EmbedReply, LLMError, Message
 from flowevolve.playback import Playback, root_of
 from flowevolve.pool import Candidate, Change, Pool, Update, describe_candidate, describe_change
 from flowevolve.work import Work
 
+Reply = TypeVar("Reply", ChatReply, EmbedReply)
 Settled = Callable[[], Awaitable[None]]
 """Returns once everything that was journaled so far is on disk."""
 
@@ -63,12 +67,14 @@ class Effects:
     def log(self, kind: str, data: Mapping[str, JSON], attachment: object | None = None) -> None:
         self._events.emit(kind, data, attachment)
 
-    def record(self, kind: str, stage: str, item_id: str, make: Callable[[], Mapping[str, JSON]]) -> Mapping[str, JSON]:
+    def record(
+        self, kind: str, stage: str, item_id: str, make: Callable[[], Mapping[str, JSON]], key: str | None = None
+    ) -> Mapping[str, JSON]:
         """Write an event of a stage's work on an item, or find it written already; returns what it says."""
         work = self.works.get(item_id)
-        known = work.logged(kind) if work is not None else None
+        known = work.logged(kind, key) if work is not None else None
         if known is None:
-            known = {"stage": stage, "item": item_id, **make()}
+            known = {"stage": stage, "item": item_id, **({} if key is None else {"key": key}), **make()}
             self.log(kind, known)
         return known
 
@@ -82,30 +88,37 @@ class Effects:
         temperature: float | None,
     ) -> ChatReply:
         """Make a call, or find the reply that had come in for it. A reply is on disk before anybody sees it."""
-        reply = await self.playback.reply(scope, messages)
-        if reply is None:
-            return await self._ask(role, messages, scope, max_tokens, temperature)
-        self._pay(role, scope.stage, scope.item, reply)
-        return reply
+        llm, known = self._llm, await self.playback.reply(scope, messages)
+        if known is not None:
+            return self._pay_again(scope.stage, scope.item, known)
+        return await self._settle(
+            scope, llm.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature)
+        )
 
-    async def _ask(
-        self, role: str, messages: Sequence[Message], scope: CallScope, most: int | None, temperature: float | None
-    ) -> ChatReply:
-        self.open_calls.add(1)
-        try:
-            reply = await self._llm.chat(role, messages, scope=scope, max_tokens=most, temperature=temperature)
-            self._pay(role, scope.stage, scope.item, reply)  # at once: waiting for the disk may be cancelled
-        except LLMError:
-            await self._settled()
-            raise
-        finally:
-            self.open_calls.add(-1)
+    async def embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply:
+        return await self._settle(scope, self._llm.embed(role, texts, scope=scope))
+
+    async def _settle(self, scope: CallScope, call: Awaitable[Reply]) -> Reply:
+        """What a call brings, once that is on disk."""
+        with self.open_calls.one_more():
+            try:
+                reply = await call
+                self._pay(scope.stage, scope.item, reply)  # at once: waiting for the disk may be cancelled
+            except LLMError:
+                await self._settled()
+                raise
         await self._settled()
         return reply
 
-    def _pay(self, role: str, stage: str, item_id: str, reply: ChatReply) -> None:
-        dollars = self._llm.cost(role, reply.paid)
-        self.charge(stage, item_id, Cost(tokens=reply.paid.total_tokens, dollars=dollars or 0.0))
+    def _pay_again(self, stage: str, item_id: str, reply: ChatReply) -> ChatReply:
+        """Charge a reply that had come in for work that was not finished then."""
+        reply = replace(reply, dollars=self._llm.account.cost(reply.model, reply.paid))
+        self._pay(stage, item_id, reply)
+        return reply
+
+    def _pay(self, stage: str, item_id: str, reply: ChatReply | EmbedReply) -> None:
+        paid = reply.paid if isinstance(reply, ChatReply) else reply.usage
+        self.charge(stage, item_id, Cost(tokens=paid.total_tokens, dollars=reply.dollars or 0.0))
 
     def charge(self, stage: str, item_id: str, cost: Cost) -> None:
         """Spend; it is in the log once the work on the item is done."""
@@ -195,8 +208,8 @@ class Effects:
 
     def end_work(self, stage: str, item_id: str) -> tuple[Cost, list[Candidate], list[Candidate]]:
         """What the work on an item cost, the candidates it proposed, and those it had once proposed but not again."""
-        for call in self.playback.forget(stage, item_id):
-            self._pay(call.role, stage, item_id, call.reply)
+        for reply in self.playback.forget(stage, item_id):
+            self._pay_again(stage, item_id, reply)
         cost = self._costs.pop(item_id, Cost())
         proposals = self._proposals.pop(item_id, [])
         work = self.works.pop(item_id, None)

@@ -39,8 +39,8 @@ class Executor(Protocol):
         """Accept an item for a stage."""
         ...
 
-    def restore(self, stage: str, item: Item[object]) -> None:
-        """Have an item wait for a stage again, whatever waits there already."""
+    def restore(self, stage: str, items: Sequence[Item[object]], *, together: bool) -> None:
+        """Have items wait for a stage again; ``together``: as the one batch that was being worked on."""
         ...
 
     def set_workers(self, stage: str, workers: int) -> None:
@@ -87,8 +87,12 @@ class Stream:
     async def put(self, stage: str, item: Item[object]) -> None:
         await self._queues[stage].put(item)
 
-    def restore(self, stage: str, item: Item[object]) -> None:
-        self._queues[stage].put_back(item)
+    def restore(self, stage: str, items: Sequence[Item[object]], *, together: bool) -> None:
+        if together:
+            self._queues[stage].put_together(items)
+            return
+        for item in items:
+            self._queues[stage].put_back(item)
 
     def set_workers(self, stage: str, workers: int) -> None:
         while (missing := workers - self.workers(stage)) and self.resize(stage, 1 if missing > 0 else -1):
@@ -199,16 +203,21 @@ class Lockstep:
         self.width = width
         self._runtime = runtime
         self._waiting: dict[str, list[Item[object]]] = {stage.name: [] for stage in runtime.graph.stages}
+        self._together: dict[str, list[list[Item[object]]]] = {stage.name: [] for stage in runtime.graph.stages}
 
     def start(self, tasks: TaskGroup) -> None:
-        for waiting in self._waiting.values():
-            waiting.clear()
+        for stage in self._waiting:
+            self._waiting[stage].clear()
+            self._together[stage].clear()
 
     async def put(self, stage: str, item: Item[object]) -> None:
-        self.restore(stage, item)
-
-    def restore(self, stage: str, item: Item[object]) -> None:
         self._waiting[stage].append(item)
+
+    def restore(self, stage: str, items: Sequence[Item[object]], *, together: bool) -> None:
+        if together:
+            self._together[stage].append(list(items))
+        else:
+            self._waiting[stage].extend(items)
 
     def set_workers(self, stage: str, workers: int) -> None:
         pass
@@ -216,12 +225,15 @@ class Lockstep:
     async def advance(self) -> None:
         """Run everything that waits, stage by stage in the order of the graph, until nothing does."""
         while True:
-            stage = next((stage for stage in self._runtime.graph.stages if self._waiting[stage.name]), None)
+            stage = next((stage for stage in self._runtime.graph.stages if self._holds(stage.name)), None)
             if stage is None:
                 return
-            items = self._waiting[stage.name]
-            self._waiting[stage.name] = []
-            await self._run_stage(stage, items)
+            items, together = self._waiting[stage.name], self._together[stage.name]
+            self._waiting[stage.name], self._together[stage.name] = [], []
+            await self._run_stage(stage, items, together)
+
+    def _holds(self, stage: str) -> bool:
+        return bool(self._waiting[stage] or self._together[stage])
 
     def close(self) -> None:
         pass
@@ -232,10 +244,12 @@ class Lockstep:
     def workers(self, stage: str) -> int:
         return self._runtime.graph.stage(stage).workers
 
-    async def _run_stage(self, stage: Stage, items: Sequence[Item[object]]) -> None:
+    async def _run_stage(
+        self, stage: Stage, items: Sequence[Item[object]], together: Sequence[Sequence[Item[object]]]
+    ) -> None:
         for item in items:
             self._runtime.mark_taken(stage, item)
-        batches = [items[start : start + stage.gather] for start in range(0, len(items), stage.gather)]
+        batches = [*together, *(items[start : start + stage.gather] for start in range(0, len(items), stage.gather))]
         emitted: list[list[QueuedItem]] = [[] for _ in batches]
 
         async def run(index: int) -> None:

@@ -24,6 +24,11 @@ class Flows:
     def __len__(self) -> int:
         return len(self._sizes)
 
+    @property
+    def items(self) -> int:
+        """How many live items there are."""
+        return len(self._live)
+
     def abandon(self) -> list[tuple[str, Item[object]]]:
         """Give up all flows; returns the items that had not ended, each with its stage's name, oldest first."""
         items = list(self._live.values())

@@ -7,7 +7,7 @@ from functools import partial
 
 from flowevolve.concurrency import run_all
 from flowevolve.context import ChatFunction, ScopedModel
-from flowevolve.llm.client import CallScope
+from flowevolve.llm.calls import CallScope
 from flowevolve.llm.types import LLMError
 from flowevolve.pool import Candidate
 from flowevolve.tasks.base import Example, Task

@@ -88,7 +88,7 @@ class Lifecycle:
                 "proposals": runtime.ledger.spent.proposals,
                 "accepted": runtime.tally.accepted,
                 "flows": len(runtime.flows),
-                "items": len(self._interrupted.waiting),
+                "items": runtime.flows.items,
                 "replies": runtime.effects.playback.left,
             },
         )
@@ -101,28 +101,32 @@ class Lifecycle:
     async def _evolve(self) -> None:
         before = self._interrupted
         if before is not None:
+            for stage, items in before.under_way:
+                self._executor.restore(stage, items, together=True)
             for stage, item in before.waiting:
-                self._executor.restore(stage, item)
-            for stage, workers in before.workers.items():
-                self._executor.set_workers(stage, workers)
+                self._executor.restore(stage, [item], together=False)
+            if self._allocation is not None:
+                for stage, workers in before.workers.items():
+                    self._executor.set_workers(stage, workers)
         init = None if before is None else before.phases.get("init")
         if init is None or not init.ended:
-            self._end_phase("init", await self._begin(init))
+            await self._begin(init)
         finish = None if before is None else before.phases.get("finish")
         if finish is not None:
             await self._finish_once(finish)  # it had begun: what is open may wait for it
         await self._admit()
         await self._drain()
 
-    async def _begin(self, before: Phase | None) -> Item[Ticket]:
-        """init and fit; returns their ticket."""
+    async def _begin(self, before: Phase | None) -> None:
+        """init and fit. What fit does and the end of the phase are one step: fit is never run twice."""
         if self._start is not None:
             self._runtime.flows.opened = max(self._runtime.flows.opened, self._start.flows)
-            return await self._phase("init", partial(_adopt, self._start), before)
+            self._end_phase("init", await self._phase("init", partial(_adopt, self._start), before))
+            return
         ticket = await self._phase("init", self._algorithm.init, before)
         async with anyio.create_task_group() as tasks:
             self._algorithm.fit(UpdateContext(self._runtime.effects, tasks, "fit", ticket.id, 0, 0))
-        return ticket
+            self._end_phase("init", ticket)
 
     async def _finish(self) -> None:
         """Unless nothing has happened since the run was finished before."""
@@ -130,9 +134,11 @@ class Lifecycle:
             await self._finish_once(None)
 
     async def _finish_once(self, before: Phase | None) -> None:
-        if before is None or not before.ended:
+        if before is not None and before.ended:
+            self._finished = before.ticket.flow + 1
+        else:
             self._end_phase("finish", await self._phase("finish", self._algorithm.finish, before))
-        self._finished = self._runtime.flows.opened
+            self._finished = self._runtime.flows.opened
 
     def _end_phase(self, name: str, ticket: Item[Ticket]) -> None:
         cost, *_ = self._runtime.effects.end_work(name, ticket.id)
@@ -217,8 +223,10 @@ class Lifecycle:
             self._runtime.stop("seconds", hurry=True)
 
     async def _watch_trigger(self, trigger: Trigger, period: float) -> None:
+        count = int(self._runtime.elapsed() / period)
         while True:
-            await anyio.sleep(period)
+            count += 1
+            await anyio.sleep(count * period - self._runtime.elapsed())
             self._runtime.fire(trigger)
 
     async def _watch_load(self, stream: Stream, policy: Allocation) -> None:

@@ -6,13 +6,15 @@ on early depends on it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import anyio
 
-from flowevolve.llm.client import CallScope
-from flowevolve.llm.types import ChatReply, Message
+from flowevolve.concurrency import Pulse
+from flowevolve.llm.calls import CallScope
+from flowevolve.llm.types import ChatReply, LLMError, Message
 
 PATIENCE_SECONDS = 1.0
 """How long a reply waits for its turn; longer only if the stage no longer asks what it asked then."""
@@ -23,52 +25,53 @@ Key = tuple[str, int, tuple[Message, ...]]
 
 @dataclass(frozen=True, slots=True)
 class PlayedCall:
-    """A finished call: which work it belongs to, what was asked, and what came back."""
+    """A finished call: which work it belongs to, what was asked, and what came back, or how it failed."""
 
-    role: str
     stage: str
     item: str
     index: int
     messages: tuple[Message, ...]
-    reply: ChatReply
+    reply: ChatReply | LLMError
+
+    @property
+    def key(self) -> Key:
+        return self.item, self.index, self.messages
 
 
 class Playback:
     """The replies of one run that are to be used again, by the work they belong to."""
 
     def __init__(self, calls: Iterable[PlayedCall] = ()) -> None:
-        self.used = 0
-        """Replies that were used again."""
         self._works: dict[tuple[str, str], _Work] = {}
         for call in calls:
-            work = self._works.setdefault((call.stage, root_of(call.item)), _Work())
-            work.calls.setdefault((call.item, call.index, call.messages), call)
+            self._works.setdefault((call.stage, root_of(call.item)), _Work()).add(call)
 
-    def forget(self, stage: str, item: str) -> Iterable[PlayedCall]:
-        """Give up what a work that has ended did not ask for again; returns it, as it was paid for."""
+    def forget(self, stage: str, item: str) -> list[ChatReply]:
+        """Give up what a work that has ended did not ask for again; returns the replies, as they were paid for."""
         work = self._works.pop((stage, item), None)
-        return () if work is None else work.calls.values()
+        calls = [] if work is None else work.calls
+        return [call.reply for call in calls if isinstance(call.reply, ChatReply)]
 
     @property
     def left(self) -> int:
         """Replies not asked for yet."""
-        return sum(len(work.calls) for work in self._works.values())
+        return sum(isinstance(call.reply, ChatReply) for work in self._works.values() for call in work.calls)
 
     async def reply(self, scope: CallScope, messages: Sequence[Message]) -> ChatReply | None:
-        """What came back when this was asked before; None if it was not, or something else was asked."""
+        """What came back when this was asked before; None if it was not.
+
+        Raises:
+            LLMError: if the call failed for good then.
+        """
         work = self._works.get((scope.stage, root_of(scope.item)))
-        if work is None:
-            return None
-        key = (scope.item, scope.index, tuple(messages))
-        call = work.calls.get(key)
-        if call is None:
+        call = None if work is None else work.claim((scope.item, scope.index, tuple(messages)))
+        if work is None or call is None:
             return None
         with anyio.move_on_after(PATIENCE_SECONDS):
-            await work.turn(key)
-        work.leave(key)
-        if not work.calls:
-            self._works.pop((scope.stage, root_of(scope.item)), None)
-        self.used += 1
+            await work.turn(call)
+        work.leave(call)
+        if isinstance(call.reply, LLMError):
+            raise call.reply
         return call.reply
 
 
@@ -76,21 +79,27 @@ class _Work:
     """The calls of one work, in the order in which they were answered."""
 
     def __init__(self) -> None:
-        self.calls: dict[Key, PlayedCall] = {}
-        self._waiting: dict[Key, anyio.Event] = {}
+        self.calls: list[PlayedCall] = []
+        self._unclaimed: dict[Key, deque[PlayedCall]] = {}
+        self._changed = Pulse()
 
-    async def turn(self, key: Key) -> None:
+    def add(self, call: PlayedCall) -> None:
+        self.calls.append(call)
+        self._unclaimed.setdefault(call.key, deque()).append(call)
+
+    def claim(self, key: Key) -> PlayedCall | None:
+        """The oldest call like this that nobody has asked for again."""
+        calls = self._unclaimed.get(key)
+        return calls.popleft() if calls else None
+
+    async def turn(self, call: PlayedCall) -> None:
         """Wait until all that was answered before has been handed out."""
-        while next(iter(self.calls)) != key:
-            self._waiting[key] = anyio.Event()
-            await self._waiting[key].wait()
+        while self.calls[0] is not call:
+            await self._changed.wait()
 
-    def leave(self, key: Key) -> None:
-        self.calls.pop(key, None)
-        self._waiting.pop(key, None)
-        for waiting in self._waiting.values():
-            waiting.set()
-        self._waiting.clear()
+    def leave(self, call: PlayedCall) -> None:
+        self.calls = [each for each in self.calls if each is not call]
+        self._changed.fire()
 
 
 def root_of(item: str) -> str:

@@ -7,7 +7,7 @@ its producers back, in order of arrival. Statistics are exact and cost a few add
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -46,6 +46,7 @@ class ItemQueue(Generic[T]):
         self.gather = gather
         self._now = now
         self._entries: deque[tuple[T, float]] = deque()
+        self._together: deque[int] = deque()
         self._takers: deque[anyio.Event] = deque()
         self._putters: deque[anyio.Event] = deque()
         self._closed = self._flushing = False
@@ -90,8 +91,21 @@ class ItemQueue(Generic[T]):
             if self._closed:
                 raise QueueClosedError
             await self._line_up(self._takers)
+        if self._together:
+            return self.drain(self._together.popleft())
         self._flushing = False
         return self.drain(self.gather)
+
+    def put_together(self, entries: Sequence[T]) -> None:
+        """Append entries that are to be taken together, as they once were, before any others are put.
+
+        Raises:
+            QueueClosedError: if the queue was closed.
+        """
+        for entry in entries:
+            self.put_back(entry)
+        self._together.append(len(entries))
+        self._pass_on()
 
     def flush(self) -> None:
         """Let the next taker have what is there, though it is fewer than ``gather``."""
@@ -131,7 +145,8 @@ class ItemQueue(Generic[T]):
         )
 
     def _ready(self) -> bool:
-        return len(self._entries) >= (1 if self._flushing or self._closed else self.gather)
+        enough = 1 if self._flushing or self._closed or self._together else self.gather
+        return len(self._entries) >= enough
 
     async def _line_up(self, line: deque[anyio.Event]) -> None:
         turn = anyio.Event()

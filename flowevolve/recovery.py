@@ -18,6 +18,7 @@ from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.item import Item, Ticket
 from flowevolve.llm.accounting import Spent
+from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import JSON
 from flowevolve.playback import Playback, PlayedCall
 from flowevolve.pool import Candidate, Change, read_candidate, read_change
@@ -42,6 +43,11 @@ class History(Protocol):
 
     def events(self) -> Iterator[Event]:
         """All events, oldest first."""
+        ...
+
+    def close(self) -> None: ...
+    def facts(self) -> Iterable[Event | CallRecord]:
+        """Events and calls in the order in which they happened; the calls may have no texts."""
         ...
 
     def payload(self, item: str) -> object:
@@ -75,8 +81,10 @@ class _Live:
     item: Item[object]
     """Without its payload, unless that is a ticket."""
     taken: bool = False
-    repaired: bool = False
-    """Whether it was sent to repair, under another id."""
+    batch: tuple[str, ...] = ()
+    """The items it was gathered with, itself among them."""
+    over: tuple[Outcome, str] | None = None
+    """How it ended, where only that was not written any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +100,10 @@ class Phase:
 class Interrupted:
     """What the engine has to know of the run it goes on with."""
 
+    under_way: Sequence[tuple[str, Sequence[Item[object]]]]
+    """Items that were being worked on, one or a batch, and the stages where they were."""
     waiting: Sequence[tuple[str, Item[object]]]
-    """Items and the stages they wait for, in the order in which they are to be worked on."""
+    """Items and the stages they wait for, oldest first."""
     over: Sequence[tuple[str, Item[object], Outcome, str]]
     """Items to settle, with their stages, outcomes and reasons: they had ended, or their payload could not be kept."""
     empty: Sequence[int]
@@ -102,8 +112,6 @@ class Interrupted:
     """The phases that were begun."""
     workers: Mapping[str, int]
     """Workers that allocation had given to stages."""
-    flows: int
-    """Flows opened so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +173,12 @@ class _Fold:
                 if data["judged"] in (None, "continue"):  # else what comes of that is in the events that follow
                     self._live[str(data["item"])].taken = True
                     self._works[str(data["item"])] = Work()
+            case "items.gathered":
+                batch = tuple(cast("list[str]", data["items"]))
+                for name in batch:
+                    self._live[name].batch = batch
             case "item.done":
-                self._done(str(data["item"]), Cost.of(data["cost"]))
+                self._done(str(data["item"]), data)
             case "candidate.proposed":
                 self._candidate_proposed(data)
             case "candidate.rejected":
@@ -183,6 +195,7 @@ class _Fold:
             case "phase.ended":
                 phase = str(data["phase"])
                 self._phases[phase] = replace(self._phases[phase], ended=True)
+                self._works.pop(self._phases[phase].ticket.id, None)
                 self._spent += Cost.of(data["cost"])
             case kind if "item" in data and "stage" in data and kind != "item.held":
                 self._logged(kind, data)
@@ -220,18 +233,24 @@ class _Fold:
         self._live[name] = _Live(stage, item)
         parent, _, number = name.rpartition(".")
         if number == "r":
-            self._live[parent].repaired = True
+            self._live[parent].over = SENT_TO_REPAIR
         elif parent in self._works:
             work = self._works[parent]
             work.sent.append(Sent(name, stage, str(data["payload"])))
             work.children = int(number) + 1
 
-    def _done(self, name: str, cost: Cost) -> None:
+    def _done(self, name: str, data: Mapping[str, JSON]) -> None:
+        cost = Cost.of(data["cost"])
         live = self._live.pop(name)
         flow = self._flows[live.item.flow]
         if flow.phase and name == str(live.item.flow):
             self._phases[live.stage] = replace(self._phases[live.stage], done=True)
-        self._works.pop(name, None)
+            self._works[name] = Work()  # of fit, which follows in its name
+        else:
+            self._works.pop(name, None)
+        for each in live.batch:
+            if each in self._live:  # they end together
+                self._live[each].over = cast(Outcome, data["outcome"]), str(data["reason"])
         self._spent += cost
         flow.spent += cost
 
@@ -250,9 +269,12 @@ class _Fold:
         for archive in self._algorithm.archives:
             archive.apply(update)
         best = cast("float | None", data["best_score"])
-        if best is not None and (self._best is None or best > self._best):
+        improved = best is not None and (self._best is None or best > self._best)
+        if improved:
             self._proposals_at_gain = self._spent.proposals
         self._best = best
+        for trigger in self._runtime.graph.triggers:
+            trigger.fires(update, improved)  # for those that count; what came of it is in the log
         work = self._works.get(str(data["item"]))
         if work is not None and data["stage"] is not None:
             work.commits.append(update)
@@ -261,7 +283,8 @@ class _Fold:
         """An event that a stage wrote of its own."""
         work = self._works.get(str(data["item"]))
         if work is not None:
-            work.events.setdefault(kind, deque()).append(data)
+            key = cast("str | None", data.get("key"))
+            work.events.setdefault((kind, key), deque()).append(data)
 
     def restore(self, history: History) -> Interrupted:
         runtime = self._runtime
@@ -281,20 +304,20 @@ class _Fold:
             runtime.flows.restore(
                 number, phase=flow.phase, triggered=flow.trigger is not None, reserved=estimate.less(flow.spent)
             )
-        waiting, over = self._enter(history)
+        over = self._enter(history)
+        over += self._give_up_finish()
+        ended = {item.id for _, item, _, _ in over}
+        waiting, under_way = self._sort_out(ended)
         for name, work in self._works.items():
             runtime.effects.restore_work(name, work)
-        under_way = [(self._live[name].stage, name) for name in self._works]
-        runtime.effects.playback = Playback(history.calls(under_way))
-        return Interrupted(waiting, over, empty, self._phases, self._workers, self._opened)
+        works = [(self._live[name].stage, name) for name in self._works if name in self._live]
+        runtime.effects.playback = Playback(history.calls(works))
+        return Interrupted(under_way, waiting, over, empty, self._phases, self._workers)
 
-    def _enter(
-        self, history: History
-    ) -> tuple[list[tuple[str, Item[object]]], list[tuple[str, Item[object], Outcome, str]]]:
-        """Make the items live again; returns those that wait, first those that were being worked on, and the others."""
-        waiting: list[tuple[str, Item[object]]] = []
+    def _enter(self, history: History) -> list[tuple[str, Item[object], Outcome, str]]:
+        """Make the items live again; returns those that have to be settled."""
         over: list[tuple[str, Item[object], Outcome, str]] = []
-        for live in sorted(self._live.values(), key=lambda live: not live.taken):
+        for live in self._live.values():
             kept = True
             if not isinstance(live.item.payload, Ticket):
                 try:
@@ -302,10 +325,34 @@ class _Fold:
                 except KeyError:
                     kept = False
             self._runtime.flows.enter(live.stage, live.item)
-            if live.repaired:
-                over.append((live.stage, live.item, *SENT_TO_REPAIR))
+            if live.over is not None:
+                over.append((live.stage, live.item, *live.over))
             elif not kept:
                 over.append((live.stage, live.item, "discarded", NOT_KEPT))
-            elif live.stage in self._runtime.graph.positions:
+        return over
+
+    def _give_up_finish(self) -> list[tuple[str, Item[object], Outcome, str]]:
+        """A finish that began before init had ended, as it was cut off, is begun anew when its time comes."""
+        init, finish = self._phases.get("init"), self._phases.get("finish")
+        if finish is None or finish.done or (init is not None and init.ended):
+            return []
+        del self._phases["finish"]
+        return [("finish", finish.ticket, "consumed", "to be begun anew")]
+
+    def _sort_out(
+        self, ended: Collection[str]
+    ) -> tuple[list[tuple[str, Item[object]]], list[tuple[str, list[Item[object]]]]]:
+        """The items of stages that wait, and those that were being worked on, in the batches they were taken in."""
+        waiting: list[tuple[str, Item[object]]] = []
+        under_way: list[tuple[str, list[Item[object]]]] = []
+        seen: set[str] = set(ended)
+        for name, live in self._live.items():
+            if name in seen or live.stage not in self._runtime.graph.positions:
+                continue
+            if not live.taken:
                 waiting.append((live.stage, live.item))
-        return waiting, over
+                continue
+            batch = [each for each in (live.batch or (name,)) if each in self._live and each not in ended]
+            seen.update(batch)
+            under_way.append((live.stage, [self._live[each].item for each in batch]))
+        return waiting, under_way

@@ -33,6 +33,14 @@ class HeldOut:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelCounts:
+    """One model's part in a run. ``accepted`` counts confirmed candidates that it had a part in making."""
+
+    totals: Totals
+    accepted: int
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """One finished run."""
 
@@ -51,6 +59,7 @@ class Result:
     held_out: HeldOut | None = None
     server: Observed | None = None
     """The server's own load, where the admission policy looked at it."""
+    by_model: Mapping[str, ModelCounts] = field(default_factory=dict)
     extra: Mapping[str, object] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
@@ -78,17 +87,13 @@ class Result:
             "overshoot": report.overshoot,
             "held_items": report.held,
             "llm": {
-                "requests": self.llm.requests,
-                "failed": self.llm.failed,
-                "retries": self.llm.retries,
+                **_calls(self.llm),
                 "cancelled": self.cancelled,
-                "prompt_tokens": self.llm.usage.prompt_tokens,
-                "completion_tokens": self.llm.usage.completion_tokens,
-                "cached_tokens": self.llm.usage.cached_tokens,
-                "cost_usd": self.llm.dollars,
-                "cached_calls": self.llm.cached_calls,
-                "cached_calls_tokens": self.llm.cached_calls_tokens,
                 "mean_in_flight": round(self.mean_in_flight, 3),
+                "by_model": {
+                    name: {**_calls(counts.totals), "accepted": counts.accepted}
+                    for name, counts in self.by_model.items()
+                },
             },
             "server": None if self.server is None else asdict(self.server),
             "staleness": asdict(report.staleness),
@@ -109,3 +114,17 @@ class Result:
                 for name, stage in stages.items()
             },
         }
+
+
+def _calls(totals: Totals) -> dict[str, object]:
+    return {
+        "requests": totals.requests,
+        "failed": totals.failed,
+        "retries": totals.retries,
+        "prompt_tokens": totals.usage.prompt_tokens,
+        "completion_tokens": totals.usage.completion_tokens,
+        "cached_tokens": totals.usage.cached_tokens,
+        "cost_usd": totals.dollars,
+        "cached_calls": totals.cached_calls,
+        "cached_calls_tokens": totals.cached_calls_tokens,
+    }

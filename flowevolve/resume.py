@@ -16,7 +16,7 @@ from flowevolve.clock import in_thread
 from flowevolve.config import Config, parse_config, with_overrides
 from flowevolve.errors import InputError
 from flowevolve.events import Event
-from flowevolve.llm.client import CallRecord
+from flowevolve.llm.calls import CallRecord
 from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.result import Result
 from flowevolve.run import Follow, Given, Plan, Watchers, carry_out, make_plan
@@ -60,37 +60,42 @@ async def resume(
     staleness: StalenessPolicy | None = None,
     watchers: Watchers | None = None,
     follow: Follow | None = None,
+    again: bool = False,
 ) -> Result:
     """Go on with the run in a directory until its budget is spent.
 
     ``config`` stands in for the run's own; ``changes`` are overrides of it, ``key=value``. What was given as an object
-    when the run began has to be given again.
+    when the run began has to be given again. With ``again`` a run that has ended ends once more, with the same result,
+    instead of being refused.
 
     Raises:
         InputError: if there is no such run, another process is at work on it, it has ended, or the configuration is
             not one it can go on with.
         BackendUnreachableError, BackendRefusedError, TaskFailedError: as `flowevolve.run`.
     """
-    before = await in_thread(_look, directory)
+    before = _look(directory)  # not in a thread: doing a run again needs the clock where it was
     wanted = with_overrides(before.config if config is None else config, changes)
     _check_compatible(directory, before.config, wanted)
     given = Given(task, staleness)
     _check_given(directory, before.given, given)
     changed = wanted != before.config
-    if before.ended is not None and not changed and before.ended not in OPEN_ENDED:
+    if before.ended is not None and not changed and before.ended not in OPEN_ENDED and not again:
         raise InputError(
             f"{directory}: the run has ended ({before.ended}); to go on with it, give it more, such as "
             f"--set budget.{before.ended if before.ended in type(wanted.budget).model_fields else 'minutes'}=…"
         )
     plan = make_plan(wanted, given)
-    if wanted.clock == "virtual" and not changed and before.ended is None and not before.was_touched:
-        return await _do_again(directory, plan, watchers or Watchers(), follow)
-    history = await in_thread(RunHistory, directory)
+    keeping = _reopen(directory, wanted)
+    # A response cache has learnt since then: asked again, it would answer at other times.
+    exact = wanted.clock == "virtual" and wanted.llm.cache.path is None
+    if exact and not changed and before.ended is None and not before.was_touched:
+        return await _do_again(keeping, plan, watchers or Watchers(), follow)
     try:
-        keeping = _reopen(directory, wanted)
-        return await carry_out(plan, keeping, watchers or Watchers(), follow, history)
-    finally:
-        history.close()
+        history = await in_thread(RunHistory, directory)
+    except BaseException:
+        keeping.close()
+        raise
+    return await carry_out(plan, keeping, watchers or Watchers(), follow, history)
 
 
 def is_run(directory: Path) -> bool:
@@ -173,41 +178,45 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     return flat
 
 
-async def _do_again(directory: Path, plan: Plan, watchers: Watchers, follow: Follow | None) -> Result:
-    keeping = _reopen(directory, plan.config)
-    with Recorded(directory) as recorded:
-        return await carry_out(plan, _Again(keeping, recorded), watchers, follow)
+async def _do_again(directory: RunDirectory, plan: Plan, watchers: Watchers, follow: Follow | None) -> Result:
+    with Recorded(directory.path) as recorded:
+        return await carry_out(plan, _Again(directory, recorded), watchers, follow)
 
 
 class _Again:
-    """A run directory whose run is being done again: nothing is written until that is where it was."""
+    """A run directory whose run is being done again: nothing is written until that is where it was.
+
+    Should it be stopped before, or take another way, the directory stays as it was.
+    """
 
     def __init__(self, directory: RunDirectory, recorded: Recorded) -> None:
         self._directory = directory
         self._events = recorded.events()
         self._calls = recorded.calls()
-        self._diverged = False
+        self._given_up = False
 
     def event(self, event: Event) -> None:
-        before = None if self._diverged else next(self._events, None)
-        if before is not None and event.to_json() != before.to_json():
-            self._diverge(f"at event {event.seq}: {event.kind}, where the journal has {before.kind}")
-        elif before is None and not self._diverged:
-            self._directory.event(event)
+        before = None if self._given_up else next(self._events, None)
+        if before is None:
+            if not self._given_up:
+                self._directory.event(event)
+        elif event.to_json() != before.to_json():
+            self._given_up = True
+            if event.kind != "run.stopping" or event.data["reason"] not in OPEN_ENDED:
+                raise self._another_way(f"at event {event.seq}: {event.kind}, where the journal has {before.kind}")
 
     def call(self, record: CallRecord) -> None:
         scope, text = record.scope, None if record.reply is None else record.reply.text
-        before = None if self._diverged else next(self._calls, None)
-        if before is not None and (before.stage, before.item, before.reply) != (scope.stage, scope.item, text):
-            self._diverge(
-                f"with a call of stage {scope.stage!r} for item {scope.item}, which the journal does not have"
-            )
-        elif before is None and not self._diverged:
-            self._directory.call(record)
+        before = None if self._given_up else next(self._calls, None)
+        if before is None:
+            if not self._given_up:
+                self._directory.call(record)
+        elif (before.stage, before.item, before.reply) != (scope.stage, scope.item, text):
+            self._given_up = True
+            raise self._another_way(f"with a call of stage {scope.stage!r} for item {scope.item}")
 
-    def _diverge(self, where: str) -> None:
-        self._diverged = True
-        raise InputError(
+    def _another_way(self, where: str) -> InputError:
+        return InputError(
             f"{self._directory.path}: done again, the run took another way {where}. The code or the packages have "
             "changed since. To go on from its pool: flowevolve run CONFIG --from DIR"
         )
@@ -219,7 +228,7 @@ class _Again:
         await self._directory.settled()
 
     def write_result(self, result: Mapping[str, object]) -> None:
-        if not self._diverged:
+        if not self._given_up:
             self._directory.write_result(result)
 
     def close(self) -> None:

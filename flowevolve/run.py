@@ -17,17 +17,18 @@ from flowevolve.build import (
     make_algorithm,
     make_allocation,
     make_order,
+    make_roles,
     make_staleness,
     make_stopping,
     make_task,
     open_probe,
     open_response_cache,
     open_roles,
-    prices,
 )
 from flowevolve.clock import in_thread
 from flowevolve.config import Config
 from flowevolve.context import ChatFunction
+from flowevolve.credit import Credit
 from flowevolve.effects import nothing_to_settle
 from flowevolve.engine import Engine, RunReport
 from flowevolve.errors import InputError
@@ -36,7 +37,8 @@ from flowevolve.held_out import HELD_OUT, score_held_out
 from flowevolve.llm.accounting import Account
 from flowevolve.llm.admission import Admission, Observed, follow_server
 from flowevolve.llm.cache import ResponseCache
-from flowevolve.llm.client import CallRecord, CallScope, LLMClient, Observer
+from flowevolve.llm.calls import CallRecord, CallScope, Observer
+from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.types import JSON, ChatReply, Message, Transport
@@ -44,8 +46,10 @@ from flowevolve.playback import Playback
 from flowevolve.policies.admission import Fixed
 from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.pool import Candidate
+from flowevolve.prices import price_table
 from flowevolve.recovery import History
-from flowevolve.result import Best, HeldOut, Result
+from flowevolve.result import Best, HeldOut, ModelCounts, Result
+from flowevolve.roles import model_names
 from flowevolve.store.pools import read_start
 from flowevolve.store.rundir import RunDirectory
 from flowevolve.tasks.base import Task
@@ -137,10 +141,12 @@ def make_plan(config: Config, given: Given) -> Plan:
 async def carry_out(
     plan: Plan, keeping: Keeping | None, watchers: Watchers, follow: Follow | None, history: History | None = None
 ) -> Result:
-    """Run a plan to its end, from the start or from where ``history`` ends; closes ``keeping``."""
+    """Run a plan to its end, from the start or from where ``history`` ends; closes both."""
     try:
         result = await _carry_out(plan, keeping, watchers, follow, history)
     finally:
+        if history is not None:
+            history.close()
         if keeping is not None:
             keeping.close()
     if result.report.error is not None:
@@ -170,7 +176,7 @@ async def _carry_out(
             stopping=make_stopping(config),
             seed=config.seed,
             drain_seconds=config.drain_seconds,
-            sinks=[*([keeping.event] if keeping is not None else []), *watchers.events],
+            sinks=[*([keeping.event] if keeping is not None else []), clients.credit.event, *watchers.events],
             settled=nothing_to_settle if keeping is None else keeping.settled,
             history=history,
             start=start,
@@ -178,12 +184,14 @@ async def _carry_out(
         )
         if history is not None:
             client.account.restore(await in_thread(history.spent))
+            await in_thread(lambda: clients.credit.restore(history.facts(), client.account.cost))
         if keeping is not None:
             keeping.begin(engine.origin)
         report = await _run_and_follow(engine, [each for each in (follow, clients.admit) if each is not None])
         llm, mean_in_flight = client.account.totals(), clients.gate.stats().mean_in_flight
         if history is not None and report.wall_seconds:
             mean_in_flight = llm.latency_seconds / report.wall_seconds
+        by_model = _by_model(client, clients.credit)
         seed = next((each for each in report.pool.snapshot().candidates() if each.operator == "seed"), None)
         best = algorithm.best()
         cancelled, held_out = client.cancelled, None
@@ -199,6 +207,7 @@ async def _carry_out(
             best=None if best is None else Best(best.id, best.mean_score, best.artifact.components, best.artifact),
             report=report,
             llm=llm,
+            by_model=by_model,
             mean_in_flight=mean_in_flight,
             cancelled=cancelled,
             server=clients.observed if clients.observed.looks else None,
@@ -231,6 +240,7 @@ class _Clients:
 
     llm: LLMClient
     gate: Gate
+    credit: Credit
     admit: Follow | None
     """The loop that keeps the gate's limit, where there is anything to follow."""
     observed: Observed
@@ -240,6 +250,7 @@ class _Clients:
 async def _clients(
     config: Config, watchers: Watchers, cache: ResponseCache | None, keeping: Keeping | None
 ) -> AsyncIterator[_Clients]:
+    account = Account(price_table(config, model_names(make_roles(config).values())))
     observers = [*([keeping.call] if keeping is not None else []), *watchers.calls]
 
     def observe(record: CallRecord) -> None:
@@ -250,11 +261,13 @@ async def _clients(
     async with open_roles(config) as roles:
         gate = Gate(admission.first(config.llm.concurrency), order)
         retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
-        client = LLMClient(roles, gate, retry, config.seed, observe, Account(prices(config)), cache)
+        credit = Credit(roles)
+        observers.append(credit.call)
+        client = LLMClient(roles, gate, retry, config.seed, observe, account, cache)
         observed = Observed()
-        transport = next(iter(roles.values())).transport
+        transport = next(iter(roles.values())).members[0].transport
         admit = partial(_admit, config, admission, client, gate, transport, observed)
-        yield _Clients(client, gate, None if isinstance(admission, Fixed) else admit, observed)
+        yield _Clients(client, gate, credit, None if isinstance(admission, Fixed) else admit, observed)
 
 
 async def _admit(
@@ -289,6 +302,13 @@ async def _run_and_follow(engine: Engine, follows: Sequence[Follow]) -> RunRepor
         report = await engine.run()
         tasks.cancel_scope.cancel()
     return report
+
+
+def _by_model(client: LLMClient, credit: Credit) -> dict[str, ModelCounts]:
+    return {
+        model: ModelCounts(totals, credit.accepted[model])
+        for (model,), totals in client.account.breakdown("model").items()
+    }
 
 
 async def _hold_out(task: Task, seed: Candidate, best: Candidate, chat: ChatFunction) -> HeldOut:

@@ -133,6 +133,8 @@ class Runtime:
         Cancelled, it leaves the items unsettled: they stay live.
         """
         item = items[0] if stage.gather == 1 else gathered(items)
+        if len(items) > 1 and item.id not in self.effects.works:
+            self.log("items.gathered", {"stage": stage.name, "items": [each.id for each in items]})
         self.items_in_work += len(items)
         began = self._events.elapsed()
         try:

@@ -32,7 +32,7 @@ class Work:
     proposals: list[Candidate] = field(default_factory=list)
     sent: deque[Sent] = field(default_factory=deque)
     commits: deque[Update] = field(default_factory=deque)
-    events: dict[str, deque[Mapping[str, JSON]]] = field(default_factory=dict)
+    events: dict[tuple[str, str | None], deque[Mapping[str, JSON]]] = field(default_factory=dict)
     children: int = 0
     """How many items it had handed on: the next one's number."""
 
@@ -56,7 +56,7 @@ class Work:
         """Its next commit, if that was made already: no update is applied twice, whatever it would say now."""
         return self.commits.popleft() if self.commits else None
 
-    def logged(self, kind: str) -> Mapping[str, JSON] | None:
-        """What it had written in its next event of this kind, if it had."""
-        events = self.events.get(kind)
+    def logged(self, kind: str, key: str | None) -> Mapping[str, JSON] | None:
+        """What it had written in its next event of this kind and with this key, if it had."""
+        events = self.events.get((kind, key))
         return events.popleft() if events else None

@@ -6,7 +6,7 @@ its version and the current version. Its verdict, reason and patch are logged fo
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -30,9 +30,10 @@ class Repair:
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         stale = item.expect(Stale)
         proposed = stale.item.expect(Proposed)
-        began = context.decide("repair.began", lambda: self._now(context))
+        began = context.decide("repair.began", lambda: self._now(stale.item.version, context))
         head, version = context.pool[cast(str, began["head"])], cast(int, began["version"])
-        artifact = await _judge(proposed.candidate, head, stale.item.version, version, context)
+        updates = [context.pool[name].artifact for name in cast("list[str]", began["updates"])]
+        artifact = await _judge(proposed.candidate, head, updates, version - stale.item.version, context)
         if artifact is None:
             yield Emit(proposed, to=stale.back_to, version=version)
             return
@@ -48,16 +49,22 @@ class Repair:
             derives=tuple(parent.id for parent in parents),
         )
 
-    def _now(self, context: StageContext) -> Mapping[str, JSON]:
+    def _now(self, since: int, context: StageContext) -> Mapping[str, JSON]:
         """What the judge is to compare with, so that an interrupted repair asks it the same again."""
         head = self.head()
         if head is None:
             raise EngineError("an item went stale, so the pool must have a best candidate; the archive names none")
-        return {"head": head.id, "version": context.pool.version}
+        updates: list[JSON] = [
+            added.id
+            for update in context.pool.updates_between(since)
+            for added in update.added()
+            if context.pool.status(added.id) != "revoked"
+        ]
+        return {"head": head.id, "version": context.pool.version, "updates": updates}
 
 
 async def _judge(
-    candidate: Candidate, head: Candidate, since: int, upto: int, context: StageContext
+    candidate: Candidate, head: Candidate, updates: Sequence[Artifact], gap: int, context: StageContext
 ) -> Artifact | None:
     """The patched artifact, or None where the judge's reply can't be read and the item goes on as it is.
 
@@ -65,12 +72,6 @@ async def _judge(
         Discard: if nothing of the edit is left to add.
     """
     parent = context.pool[candidate.parents[0]]
-    updates = [
-        added.artifact
-        for update in context.pool.updates_between(since, upto)
-        for added in update.added()
-        if context.pool.status(added.id) != "revoked"
-    ]
     changed = _changed_components(parent.artifact, candidate.artifact)
     prompt = judge_prompt(
         _only(parent.artifact, changed),
@@ -78,7 +79,6 @@ async def _judge(
         [_only(update, changed) for update in updates],
         _only(head.artifact, changed),
     )
-    gap = upto - since
     reply = await context.chat("reflection", [Message("user", prompt)], candidate=candidate.id)
     try:
         verdict = parse_verdict(reply.text, changed)

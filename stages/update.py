@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.errors import EngineError
 from flowevolve.item import Item
+from flowevolve.llm.types import JSON
 from flowevolve.policies.acceptance import Everything, Standing, ValidationAcceptance
 from flowevolve.pool import Add, Candidate, Move
 from flowevolve.stage import NO_EMISSIONS, Discard, Emit
@@ -35,14 +36,19 @@ class Update:
             yield emission
 
     def _settle(self, candidate: Candidate, context: UpdateContext) -> None:
-        standing = self.standing()
-        accepted = standing is None or self.acceptance.admits(candidate.scores, standing)
+        judged = context.decide("candidate.validated", lambda: self._judge(candidate))
+        accepted = bool(judged["accepted"])
         if context.pool.status(candidate.id) == "speculative":
             context.commit([Move(candidate.id, "confirmed" if accepted else "revoked", candidate.scores)])
         elif accepted:
             context.commit([Add(candidate)])
         else:
             raise Discard("not better on the validation set")
+
+    def _judge(self, candidate: Candidate) -> Mapping[str, JSON]:
+        standing = self.standing()
+        accepted = standing is None or self.acceptance.admits(candidate.scores, standing)
+        return {"candidate": candidate.id, "accepted": accepted}
 
 
 def _release(partial: Candidate, context: UpdateContext) -> None:

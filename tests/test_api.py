@@ -88,3 +88,11 @@ def test_public_names_are_there() -> None:
         "run",
     )
     assert all(hasattr(fe, name) for name in expected)
+
+
+def test_a_setting_of_the_model_that_is_wrong_is_named() -> None:
+    with pytest.raises(fe.InputError, match=r"LLM: modle: unknown key; did you mean 'model'"):
+        fe.LLM("m", modle="n")
+    with pytest.raises(fe.InputError, match=r"LLM: api_key: keys don't belong in a configuration") as caught:
+        fe.LLM("m", api_key="sk-secret")
+    assert "secret" not in str(caught.value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from flowevolve import build, clock
@@ -10,8 +12,8 @@ from flowevolve.build import open_roles
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
 from flowevolve.llm.aiohttp import AioHTTPTransport
-from flowevolve.llm.client import Addressed
 from flowevolve.llm.openai import OpenAITransport
+from flowevolve.llm.pending import Addressed
 from flowevolve.llm.types import Transport
 from flowevolve.registry import Registry
 
@@ -51,7 +53,8 @@ async def test_an_endpoint_is_reached_over_the_transport_the_config_names(
 ) -> None:
     llm = {"backend": "openai", "model": "m", "base_url": "http://example.invalid/v1", **settings}
     async with open_roles(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")) as roles:
-        transport = roles["task"].transport
+        [member] = roles["task"].members
+        transport = member.transport
         assert type(transport) is expected
         assert isinstance(transport, Addressed)
         assert transport.base_url == "http://example.invalid/v1"
@@ -60,3 +63,46 @@ async def test_an_endpoint_is_reached_over_the_transport_the_config_names(
 def test_an_unknown_transport_is_named_with_those_there_are() -> None:
     with pytest.raises(InputError, match=r"llm\.transport.*'openai' or 'aiohttp'"):
         parse_config({"budget": {"proposals": 1}, "llm": {"transport": "carrier pigeon"}}, "test")
+
+
+@pytest.mark.anyio
+async def test_models_of_one_backend_share_a_transport_and_the_roles_own_gate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THEIR_KEY", "sk-theirs-0123456789")
+    there = {"base_url": "http://there.invalid/v1", "api_key_env": "THEIR_KEY"}
+    llm = {
+        "backend": "openai",
+        "model": "m",
+        "base_url": "http://here.invalid/v1",
+        "roles": {
+            "reflection": {"concurrency": 3, "models": [{"model": "a"}, {"model": "b", **there}], "bandit": "ucb"},
+            "judge": {"model": "c", "temperature": 0, **there},
+        },
+    }
+    async with open_roles(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")) as roles:
+        [task], [first, second], [judge] = (roles[name].members for name in ("task", "reflection", "judge"))
+        assert task.transport is first.transport is not second.transport
+        assert second.transport is judge.transport
+        assert (first.model, second.model, judge.temperature) == ("a", "b", 0)
+        assert task.gate is None
+        assert first.gate is not None
+        assert (first.gate.limit, second.gate) == (3, first.gate)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("role", "says"),
+    [
+        ({"api_key_file": "nowhere/key"}, r"llm\.roles\.task\.api_key_file: there is no such file"),
+        (
+            {"models": [{"model": "a"}, {"model": "b"}], "bandit": "ucb1"},
+            r"llm\.roles\.task\.bandit: unknown bandit 'ucb1'; did you mean 'ucb'",
+        ),
+    ],
+)
+async def test_what_a_role_names_and_is_not_there_is_named(role: dict[str, object], says: str) -> None:
+    llm = {"backend": "openai", "model": "m", "roles": {"task": role}}
+    with pytest.raises(InputError, match=says):
+        async with open_roles(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")):
+            pass

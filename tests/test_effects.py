@@ -9,7 +9,7 @@ import anyio
 from flowevolve import clock
 from flowevolve.config import parse_config
 from flowevolve.events import Event
-from flowevolve.llm.client import CallRecord
+from flowevolve.llm.calls import CallRecord
 from flowevolve.result import Result
 from flowevolve.run import Given, Watchers, carry_out, make_plan
 from flowevolve.tasks.house_style import house_style_task, make_rows

@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parents[1] / "flowevolve"
 
 LAYERS: list[set[str]] = [
     {"errors"},
-    {"artifact", "concurrency", "registry", "counts", "llm.types", "writer"},
+    {"artifact", "concurrency", "registry", "counts", "llm.keys", "llm.types", "writer"},
     {"clock", "prompts", "events", "budget", "llm", "pool"},
     {"item"},
     {"queue", "tasks"},
@@ -22,8 +22,9 @@ LAYERS: list[set[str]] = [
     {"executor", "recovery"},
     {"lifecycle"},
     {"algorithms", "engine"},
-    {"result", "store", "held_out"},
+    {"result", "store", "held_out", "credit"},
     {"telemetry", "config"},
+    {"roles", "prices"},
     {"build"},
     {"run"},
     {"resume"},
@@ -35,10 +36,10 @@ NOTHING_OF_ALGORITHMS = {"llm", "store", "sim", "tasks", "sandbox"}
 
 
 def part_of(module: str) -> str:
-    """``flowevolve.llm.types`` is a part of its own: contracts that everybody shares; else the first name decides."""
+    """``llm.types``, contracts that everybody shares, and ``llm.keys`` are parts of their own; else the first name decides."""
     names = module.split(".")[1:]
-    if names[:2] == ["llm", "types"]:
-        return "llm.types"
+    if names[:2] in (["llm", "types"], ["llm", "keys"]):
+        return ".".join(names[:2])
     return names[0] if names else "__init__"
 
 

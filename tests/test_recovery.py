@@ -15,8 +15,8 @@ from flowevolve import clock
 from flowevolve.config import parse_config
 from flowevolve.events import Event
 from flowevolve.llm.accounting import Spent
-from flowevolve.llm.client import CallRecord
-from flowevolve.llm.types import Message
+from flowevolve.llm.calls import CallRecord
+from flowevolve.llm.types import ChatReply, ChatRequest, Message
 from flowevolve.playback import PlayedCall, root_of
 from flowevolve.result import Result
 from flowevolve.run import Given, Watchers, carry_out, make_plan
@@ -31,21 +31,21 @@ Fact = Event | CallRecord
 class Memory:
     """A journal in memory, ended where one likes."""
 
-    facts: Sequence[Fact]
+    told: Sequence[Fact]
 
     @property
     def last(self) -> Event:
-        return [fact for fact in self.facts if isinstance(fact, Event)][-1]
+        return [fact for fact in self.told if isinstance(fact, Event)][-1]
 
     @property
     def begun(self) -> bool:
         return any(event.kind == "phase.ended" for event in self.events())
 
     def events(self) -> Iterator[Event]:
-        return (fact for fact in self.facts if isinstance(fact, Event))
+        return (fact for fact in self.told if isinstance(fact, Event))
 
     def payload(self, item: str) -> object:
-        for fact in reversed(self.facts):
+        for fact in reversed(self.told):
             if isinstance(fact, Event) and fact.kind == "item.sent" and fact.data["item"] == item:
                 assert isinstance(fact.attachment, bytes)
                 return load(fact.attachment, {})
@@ -55,11 +55,22 @@ class Memory:
         return ()
 
     def calls(self, works: Collection[tuple[str, str]]) -> Iterable[PlayedCall]:
-        for fact in self.facts:
-            if isinstance(fact, CallRecord) and fact.reply is not None:
+        for fact in self.told:
+            if isinstance(fact, CallRecord) and isinstance(fact.reply, ChatReply):
                 scope = fact.scope
                 if (scope.stage, root_of(scope.item)) in works:
-                    yield PlayedCall(fact.role, scope.stage, scope.item, scope.index, fact.request.messages, fact.reply)
+                    yield PlayedCall(scope.stage, scope.item, scope.index, asked(fact), fact.reply)
+
+    def close(self) -> None:
+        pass
+
+    def facts(self) -> Sequence[Fact]:
+        return self.told
+
+
+def asked(call: CallRecord) -> tuple[Message, ...]:
+    assert isinstance(call.request, ChatRequest)
+    return call.request.messages
 
 
 def evolve(settings: Mapping[str, object], before: Sequence[Fact] = ()) -> tuple[Result, list[Fact]]:
@@ -96,7 +107,7 @@ def check(facts: Sequence[Fact], result: Result) -> None:
     assert pool.version == len(data["pool.commit"])
     assert not [name for name in proposed if pool.status(str(name)) in ("proposed", "speculative")]
     calls = [fact for fact in facts if isinstance(fact, CallRecord)]
-    paid = Counter((call.scope.stage, call.scope.item, call.scope.index, call.request.messages) for call in calls)
+    paid = Counter((call.scope.stage, call.scope.item, call.scope.index, asked(call)) for call in calls)
     assert max(paid.values()) == 1
     assert result.report.spent.tokens == sum(call.reply.usage.total_tokens for call in calls if call.reply is not None)
 
@@ -151,7 +162,8 @@ def test_what_was_paid_for_is_charged_though_nobody_asks_for_it_again() -> None:
         if last is not None:
             call = before[last]
             assert isinstance(call, CallRecord)
-            asked = replace(call.request, messages=(Message("user", "something else"),))
-            before[last] = replace(call, request=asked)
+            assert isinstance(call.request, ChatRequest)
+            other = replace(call.request, messages=(Message("user", "something else"),))
+            before[last] = replace(call, request=other)
         result, combined = evolve(SETTINGS["stream"], before)
         check(combined, result)

@@ -9,7 +9,7 @@ from urllib.request import getproxies, proxy_bypass
 from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
 from flowevolve.llm import wire
-from flowevolve.llm.types import ChatReply, ChatRequest
+from flowevolve.llm.types import ChatReply, ChatRequest, EmbedReply, EmbedRequest
 
 # Bodies above this size, in bytes, are sent in pieces, so that the event loop gets its turns in between.
 _LARGE = 2**20
@@ -25,6 +25,7 @@ class AioHTTPTransport:
     def __init__(self, base_url: str, api_key: str | None, *, max_connections: int) -> None:
         self.base_url = base_url
         self._chat_url = base_url.rstrip("/") + wire.CHAT_PATH
+        self._embeddings_url = base_url.rstrip("/") + wire.EMBEDDINGS_PATH
         self._models_url = base_url.rstrip("/") + wire.MODELS_PATH
         self._headers = {"Content-Type": "application/json"}
         if api_key:
@@ -38,6 +39,12 @@ class AioHTTPTransport:
         with wire.failures(timeout):
             content = await self._fetch("POST", self._chat_url, wire.encode(request))
         return wire.chat_reply(content, request.model)
+
+    async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
+        """Make one call, as `flowevolve.llm.types.Embedder.embed` says."""
+        with wire.failures(timeout):
+            content = await self._fetch("POST", self._embeddings_url, wire.encode_embed(request))
+        return wire.embed_reply(content, request)
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves, as `flowevolve.llm.types.Transport.models` says."""

@@ -251,7 +251,9 @@ def _decode(text: str) -> ChatReply:
     try:
         match json.loads(text):
             case [str(said), [int(prompt), int(completion), int(cached)], str(finish_reason), str(model)]:
-                return ChatReply(said, Usage(prompt, completion, cached), finish_reason, model, cached=True)
+                return ChatReply(
+                    said, Usage(prompt, completion, cached), finish_reason, model, cached=True, dollars=0.0
+                )
     except (ValueError, TypeError):
         pass
     raise _ForeignError("a reply in it is damaged")

@@ -8,112 +8,41 @@ never on what else is running. With a response cache, a call that it can answer 
 from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from hashlib import blake2b
-from math import inf
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 import anyio
 
+from flowevolve.concurrency import run_all
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.llm.accounting import Account, Totals
 from flowevolve.llm.cache import ResponseCache, reply_key
+from flowevolve.llm.calls import CallRecord, CallScope, Observer, Role, call_seed
+from flowevolve.llm.ensemble import Models
 from flowevolve.llm.gate import Gate
-from flowevolve.llm.lengths import LengthEstimates, Work
+from flowevolve.llm.lengths import LengthEstimates
 from flowevolve.llm.line import Ask
 from flowevolve.llm.pace import Pace
+from flowevolve.llm.pending import Backend, PendingCall, PendingChat, PendingEmbed, R
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.types import (
-    JSON,
     ChatReply,
     ChatRequest,
+    EmbedReply,
+    EmbedRequest,
     LLMError,
     Message,
     OverloadedError,
     RefusedError,
-    Transport,
     UnreachableError,
     Usage,
 )
 
 CHECK_SECONDS = 30.0
 """How long `LLMClient.check` waits for one backend."""
-
-
-@dataclass(frozen=True, slots=True)
-class Role:
-    """What stands behind a role's name: a model on a backend, and how it is asked."""
-
-    transport: Transport
-    model: str
-    temperature: float | None = None
-    max_tokens: int | None = None
-    timeout_seconds: float = 600.0
-    """For one attempt, from sending the request to the end of the answer."""
-    send_seed: bool = True
-    send_priority: bool = False
-    """Send `server_priority`. Only for servers that schedule by it: others turn the unknown parameter down."""
-    extra: Mapping[str, JSON] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class CallScope:
-    """Which work an LLM call belongs to; with the run's seed it determines the call's sampling seed."""
-
-    stage: str
-    item: str
-    candidate: str | None
-    priority: int
-    """Lower goes first."""
-    index: int
-    """Counts the calls of this item in this stage."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallRecord:
-    """A finished call. Either ``reply`` or ``error`` is set. Times are the event loop's, in seconds.
-
-    A cached call was never sent: it has no attempts, and ``started`` is ``finished``.
-    """
-
-    role: str
-    scope: CallScope
-    request: ChatRequest
-    reply: ChatReply | None
-    error: str | None
-    attempts: int
-    queued: float
-    """When the call was made."""
-    started: float
-    """When the last attempt was sent."""
-    finished: float
-
-    @property
-    def cached(self) -> bool:
-        """Whether the reply came from the response cache."""
-        return self.reply is not None and self.reply.cached
-
-
-Observer = Callable[[CallRecord], None]
-"""Called in the event loop before the call returns; must not block."""
-
-
-@runtime_checkable
-class Addressed(Protocol):
-    """A transport that can say where its backend is."""
-
-    @property
-    def base_url(self) -> str: ...
-
-
-@runtime_checkable
-class Identified(Protocol):
-    """A transport whose address does not say all that its replies depend on."""
-
-    @property
-    def identity(self) -> str: ...
+EMBED_BATCH = 128
+"""Texts in one request for embeddings, at most."""
 
 
 class LLMClient:
@@ -124,7 +53,7 @@ class LLMClient:
 
     def __init__(
         self,
-        roles: Mapping[str, Role],
+        roles: Mapping[str, Models],
         gate: Gate,
         retry: RetryPolicy,
         seed: int,
@@ -144,7 +73,9 @@ class LLMClient:
         self._observer = observer
         self._cache = cache
         # By identity: two transports to one address are two backends as far as trouble goes, and need no hash.
-        self._backends = {id(role.transport): _Backend(role.transport) for role in roles.values()}
+        self._backends = {
+            id(member.transport): Backend(member.transport) for role in roles.values() for member in role.members
+        }
 
     async def chat(
         self,
@@ -164,7 +95,7 @@ class LLMClient:
             LLMError: if this one request failed for good.
             InputError: if the response cache turns out to be damaged.
         """
-        settings = self._role(role)
+        settings = self._role(role).draw(self._seed, scope)
         request = ChatRequest(
             model=settings.model,
             messages=tuple(messages),
@@ -174,7 +105,7 @@ class LLMClient:
             extra=settings.extra,
         )
         backend = self._backends[id(settings.transport)]
-        call = _Call(role, scope, request, settings, backend, queued=anyio.current_time())
+        call = PendingChat(role, scope, request, settings, backend, anyio.current_time())
         key = None if self._cache is None else reply_key(backend.identity, request)
         if self._cache is None or key is None:
             return await self._ask(call)
@@ -186,18 +117,32 @@ class LLMClient:
             self._cache.keep(key, reply)
             return reply
 
+    async def embed(self, role: str, texts: Sequence[str], *, scope: CallScope) -> EmbedReply:
+        """Turn texts into vectors; more than `EMBED_BATCH` in several calls side by side. Never from the cache.
+
+        Raises:
+            InputError: if there is no such role, or it can't make vectors that can be compared with each other.
+            BackendUnreachableError, BackendRefusedError, LLMError: as `chat`.
+        """
+        settings = self._embedding_role(role)
+        backend = self._backends[id(settings.transport)]
+        calls = [
+            PendingEmbed(
+                role,
+                replace(scope, item=f"{scope.item}/{start}") if len(texts) > EMBED_BATCH else scope,
+                EmbedRequest(settings.model, tuple(texts[start : start + EMBED_BATCH]), settings.extra),
+                settings,
+                backend,
+                anyio.current_time(),
+            )
+            for start in range(0, len(texts), EMBED_BATCH)
+        ]
+        return EmbedReply.joined(await run_all([partial(self._ask, call) for call in calls]))
+
     @property
     def call_limit(self) -> int:
         """How many calls may be in flight at present."""
         return self._gate.limit
-
-    def cost(self, role: str, usage: Usage) -> float | None:
-        """Dollars for this usage of a role's model, or None if its price is unknown.
-
-        Raises:
-            InputError: if there is no such role.
-        """
-        return self.account.cost(self._role(role).model, usage)
 
     async def check(self) -> None:
         """Reach every backend and see that it serves the models asked of it; costs no tokens.
@@ -208,21 +153,27 @@ class LLMClient:
         """
         for backend in self._backends.values():
             served = await _served_models(backend)
-            for name, role in self._roles.items():
-                if role.transport is backend.transport and role.model not in served:
+            for name, member in ((name, member) for name, role in self._roles.items() for member in role.members):
+                if member.transport is backend.transport and member.model not in served:
                     raise BackendRefusedError(
-                        f"{backend.where} does not serve {role.model!r}, the model of role {name!r}; "
+                        f"{backend.where} does not serve {member.model!r}, the model of role {name!r}; "
                         f"it serves {', '.join(served) or 'nothing'}. Set the role's model to one of these, "
                         "or serve the model there"
                     )
 
-    def _role(self, name: str) -> Role:
+    def _role(self, name: str) -> Models:
         try:
             return self._roles[name]
         except KeyError:
             raise InputError(f"no LLM role {name!r}; add it to the config, which has {sorted(self._roles)}") from None
 
-    async def _ask(self, call: _Call) -> ChatReply:
+    def _embedding_role(self, name: str) -> Role:
+        role = self._role(name)
+        if not isinstance(role, Role):
+            raise InputError(f"LLM role {name!r} has several models, whose vectors can't be compared: give it one")
+        return role
+
+    async def _ask(self, call: PendingCall[R]) -> R:
         """Send the request until it is answered or there is no point in going on."""
         backend = call.backend
         while True:
@@ -232,36 +183,42 @@ class LLMClient:
                 wait = self._wait_or_raise(call, error)
             else:
                 backend.answered = anyio.current_time()
+                dollars = self.account.cost(call.request.model, reply.usage)
+                reply = reply if dollars is None else replace(reply, dollars=dollars)
                 self._learn(call, backend.answered, reply)
                 self._report(call, backend.answered, reply, None)
                 return reply
             await anyio.sleep(wait)
 
-    async def _attempt(self, call: _Call) -> ChatReply:
-        scope = call.scope
+    async def _attempt(self, call: PendingCall[R]) -> R:
+        scope, own = call.scope, call.settings.gate
         ask = Ask(scope.priority, call.work.group, scope.candidate, self._lengths.expect(call.work))
+        if own is None:
+            return await self._send(call, ask)
+        async with own.slot(ask):
+            return await self._send(call, ask)
+
+    async def _send(self, call: PendingCall[R], ask: Ask) -> R:
         async with self._gate.slot(ask) as remaining:
             call.attempts += 1
             call.started = anyio.current_time()
-            if call.settings.send_priority:
-                call.request = replace(call.request, priority=server_priority(scope.priority, remaining))
             try:
-                return await call.backend.transport.chat(call.request, timeout=call.settings.timeout_seconds)
+                return await call.send(remaining)
             except anyio.get_cancelled_exc_class():
                 self.cancelled += 1
                 raise
 
-    def _learn(self, call: _Call, finished: float, reply: ChatReply) -> None:
+    def _learn(self, call: PendingCall[R], finished: float, reply: R) -> None:
         self._lengths.note(call.work, reply.usage.completion_tokens)
         self.pace.answered(finished - call.started, reply.usage.completion_tokens)
 
-    def _found(self, call: _Call, reply: ChatReply) -> None:
+    def _found(self, call: PendingChat, reply: ChatReply) -> None:
         """Account and report a call that the response cache answered."""
         self._lengths.note(call.work, reply.usage.completion_tokens)
         call.started = anyio.current_time()
         self._report(call, call.started, reply, None)
 
-    def _wait_or_raise(self, call: _Call, error: LLMError) -> float:
+    def _wait_or_raise(self, call: PendingCall[R], error: LLMError) -> float:
         """Seconds to wait before the next attempt; if there is to be none, what the caller should see is raised."""
         now = anyio.current_time()
         silent_seconds = call.note_failure(error, now)
@@ -284,7 +241,7 @@ class LLMClient:
                 raise _unreachable(call, silent_seconds, error) from error
         raise error
 
-    def _report(self, call: _Call, finished: float, reply: ChatReply | None, error: LLMError | None) -> None:
+    def _report(self, call: PendingCall[R], finished: float, reply: R | None, error: LLMError | None) -> None:
         self.account.add(
             role=call.role,
             model=call.request.model,
@@ -299,7 +256,7 @@ class LLMClient:
             )
         )
 
-    def _totals(self, call: _Call, finished: float, reply: ChatReply | None) -> Totals:
+    def _totals(self, call: PendingCall[R], finished: float, reply: R | None) -> Totals:
         if reply is not None and reply.cached:
             return Totals(cached_calls=1, cached_calls_tokens=reply.usage.total_tokens)
         usage = Usage() if reply is None else reply.usage
@@ -309,62 +266,11 @@ class LLMClient:
             retries=call.attempts - 1,
             usage=usage,
             latency_seconds=finished - call.started,
-            dollars=self.account.cost(call.request.model, usage),
+            dollars=self.account.cost(call.request.model, usage) if reply is None else reply.dollars,
         )
 
 
-def server_priority(rank: int, remaining: int) -> int:
-    """What a server that schedules by priority is told: rank first, then the requests its group has left, up to 999.
-
-    Lower goes first there, too, so requests that wait in the server keep the gate's order.
-    """
-    return rank * 1000 + min(remaining, 999)
-
-
-def call_seed(run_seed: int, scope: CallScope) -> int:
-    """The sampling seed of a call, in 31 bits: the same for the same work, whatever else runs and on every machine."""
-    key = f"{run_seed}\x1f{scope.stage}\x1f{scope.item}\x1f{scope.index}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(key, digest_size=4).digest(), "big") >> 1
-
-
-class _Backend:
-    """A transport and when it last answered any call."""
-
-    def __init__(self, transport: Transport) -> None:
-        self.transport = transport
-        self.where = transport.base_url if isinstance(transport, Addressed) else type(transport).__name__
-        self.identity = transport.identity if isinstance(transport, Identified) else self.where
-        self.answered = -inf
-
-
-@dataclass(slots=True)
-class _Call:
-    """A call under way."""
-
-    role: str
-    scope: CallScope
-    request: ChatRequest
-    settings: Role
-    backend: _Backend
-    queued: float
-    started: float = 0.0
-    attempts: int = 0
-    first_failure: float | None = None
-    failures: Counter[type[LLMError]] = field(default_factory=Counter)
-    work: Work = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.work = Work.of(self.role, self.scope.stage, self.scope.item)
-
-    def note_failure(self, error: LLMError, now: float) -> float:
-        """Count it; returns for how many seconds the backend has been silent, as far as this call can tell."""
-        self.failures[type(error)] += 1
-        if self.first_failure is None:
-            self.first_failure = now
-        return now - max(self.first_failure, self.backend.answered)
-
-
-async def _served_models(backend: _Backend) -> tuple[str, ...]:
+async def _served_models(backend: Backend) -> tuple[str, ...]:
     try:
         with anyio.fail_after(CHECK_SECONDS):
             return await backend.transport.models()
@@ -380,14 +286,14 @@ async def _served_models(backend: _Backend) -> tuple[str, ...]:
         ) from error
 
 
-def _refused(call: _Call, error: RefusedError) -> BackendRefusedError:
+def _refused(call: PendingCall[R], error: RefusedError) -> BackendRefusedError:
     return BackendRefusedError(
         f"{call.backend.where} refuses to serve model {call.request.model!r} (role {call.role!r}): {error}. "
         "Check the role's model, the API key and the base URL in the config"
     )
 
 
-def _unreachable(call: _Call, silent_seconds: float, error: LLMError) -> BackendUnreachableError:
+def _unreachable(call: PendingCall[R], silent_seconds: float, error: LLMError) -> BackendUnreachableError:
     return BackendUnreachableError(
         f"{call.backend.where} has given no answer for {silent_seconds:.0f} s and {call.attempts} attempts "
         f"(role {call.role!r}, model {call.request.model!r}); the last time: {error}. "

@@ -19,7 +19,7 @@ class Work(NamedTuple):
 
     @classmethod
     def of(cls, role: str, stage: str, scope_item: str) -> Self:
-        """From a `flowevolve.llm.client.CallScope`, whose item is ``item`` or ``item/key``."""
+        """From a `flowevolve.llm.calls.CallScope`, whose item is ``item`` or ``item/key``."""
         item, _, key = scope_item.partition("/")
         return cls(role, stage, item, key)
 

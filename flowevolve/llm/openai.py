@@ -13,7 +13,7 @@ from httpx2 import Limits, Response
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAioHttpClient
 
 from flowevolve.llm import wire
-from flowevolve.llm.types import ChatReply, ChatRequest
+from flowevolve.llm.types import ChatReply, ChatRequest, EmbedReply, EmbedRequest
 
 
 class OpenAITransport:
@@ -42,6 +42,11 @@ class OpenAITransport:
         """Make one call, as `flowevolve.llm.types.Transport.chat` says."""
         answer = self._client.post(wire.CHAT_PATH, cast_to=Response, body=wire.request_body(request))
         return wire.chat_reply(await _content(answer, timeout), request.model)
+
+    async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
+        """Make one call, as `flowevolve.llm.types.Embedder.embed` says."""
+        answer = self._client.post(wire.EMBEDDINGS_PATH, cast_to=Response, body=wire.embed_body(request))
+        return wire.embed_reply(await _content(answer, timeout), request)
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves, as `flowevolve.llm.types.Transport.models` says."""

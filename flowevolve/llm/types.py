@@ -6,9 +6,12 @@ decided in one place, `flowevolve.llm.client`, from the error's class.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
+
+from flowevolve.llm.keys import redacted
 
 JSON = None | bool | int | float | str | list["JSON"] | dict[str, "JSON"]
 
@@ -69,6 +72,8 @@ class ChatReply:
     model: str = ""
     cached: bool = False
     """Whether it came from the response cache (`flowevolve.llm.cache`); ``usage`` is then what it cost back then."""
+    dollars: float | None = None
+    """What it cost; None where that is not known. Filled in by the client."""
 
     @property
     def paid(self) -> Usage:
@@ -76,11 +81,50 @@ class ChatReply:
         return Usage() if self.cached else self.usage
 
 
+@dataclass(frozen=True, slots=True)
+class EmbedRequest:
+    """Texts to turn into vectors in one request, at least one."""
+
+    model: str
+    texts: tuple[str, ...]
+    extra: Mapping[str, JSON] = field(default_factory=dict)
+    """Added to the request's body as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedReply:
+    """One vector for every text, in their order and all of one length. Its usage has prompt tokens alone."""
+
+    vectors: tuple[tuple[float, ...], ...]
+    usage: Usage = Usage()
+    model: str = ""
+    dollars: float | None = None
+    """What it cost; None where that is not known. Filled in by the client."""
+    finish_reason: ClassVar[str] = "stop"
+    cached: ClassVar[bool] = False
+
+    @classmethod
+    def joined(cls, parts: Sequence[EmbedReply]) -> EmbedReply:
+        """The replies to the parts of a list of texts as one."""
+        costs = [part.dollars for part in parts if part.dollars is not None]
+        return cls(
+            tuple(vector for part in parts for vector in part.vectors),
+            sum((part.usage for part in parts), Usage()),
+            parts[0].model if parts else "",
+            sum(costs) if len(costs) == len(parts) else None,
+        )
+
+    @property
+    def text(self) -> str:
+        """The vectors as JSON."""
+        return json.dumps(self.vectors, separators=(",", ":"))
+
+
 class LLMError(Exception):
-    """A chat call failed. ``status`` is the HTTP status where there was one."""
+    """A call failed. ``status`` is the HTTP status where there was one; the message holds no API key."""
 
     def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
-        super().__init__(message)
+        super().__init__(redacted(message))
         self.status = status
         self.retry_after = retry_after
         """Seconds the server asked to wait, where it did."""
@@ -128,4 +172,17 @@ class Transport(Protocol):
 
     async def aclose(self) -> None:
         """Close all connections."""
+        ...
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """A transport whose backend makes embeddings, too."""
+
+    async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
+        """Make one call, without retries. Cancelling it closes the request on the wire.
+
+        Raises:
+            LLMError: as `Transport.chat`.
+        """
         ...

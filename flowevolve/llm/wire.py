@@ -16,10 +16,13 @@ from math import isfinite
 import aiohttp
 import anyio
 
+from flowevolve.llm.keys import redacted
 from flowevolve.llm.types import (
     JSON,
     ChatReply,
     ChatRequest,
+    EmbedReply,
+    EmbedRequest,
     LLMError,
     OverloadedError,
     RefusedError,
@@ -30,8 +33,9 @@ from flowevolve.llm.types import (
 )
 
 CHAT_PATH = "/chat/completions"
+EMBEDDINGS_PATH = "/embeddings"
 MODELS_PATH = "/models"
-"""Both below the base URL."""
+"""All below the base URL."""
 
 MODELS_SECONDS = 30.0
 """How long a transport's ``models`` waits."""
@@ -41,6 +45,9 @@ KEEPALIVE_SECONDS = 4.0
 
 # How much of an unexpected answer goes into an error message, in characters.
 _SHOWN = 500
+
+# How much of it is looked at, in bytes: more than is shown and a key that begins there.
+_READ = 2**14
 
 # A null text is an answer where the tokens ran out while the model was still thinking, or where a filter took the text.
 _EMPTY_ANSWERS = ("length", "content_filter")
@@ -90,6 +97,52 @@ def encode(request: ChatRequest) -> bytes:
         ValueError: if a text has lone surrogates, or a number is infinite or not one.
     """
     return _ENCODER.encode(request_body(request)).encode()
+
+
+def embed_body(request: EmbedRequest) -> dict[str, JSON]:
+    """The body of a request for embeddings. ``extra`` overrides."""
+    return {"model": request.model, "input": list(request.texts), **request.extra}
+
+
+def encode_embed(request: EmbedRequest) -> bytes:
+    """The body of a request for embeddings as JSON in UTF-8.
+
+    Raises:
+        ValueError: as `encode`.
+    """
+    return _ENCODER.encode(embed_body(request)).encode()
+
+
+def embed_reply(content: bytes, request: EmbedRequest) -> EmbedReply:
+    """The vectors in the body of an answer, in the order of the request's texts.
+
+    Raises:
+        ServerError: if there is not one for every text, all of one length.
+    """
+    match _decode(content):
+        case {"data": list(entries), **answer}:
+            vectors = _vectors(entries, len(request.texts))
+            if vectors is not None:
+                usage = answer.get("usage")
+                tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+                used = Usage(tokens if isinstance(tokens, int) else 0)
+                return EmbedReply(vectors, used, _text(answer.get("model"), request.model))
+    raise ServerError(f"the answer has no vectors for {len(request.texts)} texts: {_start(content)}")
+
+
+def _vectors(entries: list[JSON], count: int) -> tuple[tuple[float, ...], ...] | None:
+    """One vector for each of ``count`` texts, all of one length; None if that is not what was sent."""
+    found: dict[int, tuple[float, ...]] = {}
+    for place, entry in enumerate(entries):
+        match entry:
+            case {"embedding": list(numbers), **more}:
+                vector = tuple(float(number) for number in numbers if isinstance(number, int | float))
+                index = more.get("index", place)
+                if isinstance(index, int) and len(vector) == len(numbers):
+                    found[index] = vector
+    vectors = tuple(found.get(index, ()) for index in range(count))
+    lengths = {len(vector) for vector in vectors}
+    return vectors if len(lengths) == 1 and 0 not in lengths else None
 
 
 def chat_reply(content: bytes, model: str) -> ChatReply:
@@ -150,7 +203,8 @@ def unreachable(cause: BaseException) -> UnreachableError:
 def status_error(status: int, reason: str, headers: Mapping[str, str], content: bytes) -> LLMError:
     """The error for an answer whose status says that it failed. ``headers`` are looked up in lower case."""
     problem = _problem(content)
-    said = f"HTTP {status}: {_text(problem.get('message'), _start(content)).strip()[:_SHOWN] or reason}"
+    # A key is taken out before the text is cut: a part of one would not be found any more.
+    said = f"HTTP {status}: {redacted(_text(problem.get('message'), _start(content)).strip())[:_SHOWN] or reason}"
     match status:
         case 401 | 402 | 403 | 404 | 405:
             return RefusedError(said, status=status)
@@ -201,7 +255,7 @@ def _decode(content: bytes) -> JSON:
 
 
 def _start(content: bytes) -> str:
-    return content[: 4 * _SHOWN].decode("utf-8", "replace")[:_SHOWN]
+    return redacted(content[:_READ].decode("utf-8", "replace"))[:_SHOWN]
 
 
 def _text(value: object, otherwise: str) -> str:

@@ -3,30 +3,51 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from hashlib import blake2b
 
 import anyio
 import anyio.lowlevel
 
 from flowevolve.llm.admission import ServerLoad
-from flowevolve.llm.types import ChatReply, ChatRequest, RefusedError, ServerError, UnreachableError, Usage
+from flowevolve.llm.types import (
+    ChatReply,
+    ChatRequest,
+    EmbedReply,
+    EmbedRequest,
+    RefusedError,
+    ServerError,
+    UnreachableError,
+    Usage,
+)
+from flowevolve.sim.embedding import hashed_embedding
 from flowevolve.sim.profiles import BatchingProfile, Profile
 from flowevolve.sim.service import CHARS_PER_TOKEN, Served, Service, count_tokens, make_service, total_text
 from flowevolve.sim.world import World
 
 
 class SimBackend:
-    """Implements `flowevolve.llm.types.Transport` and `flowevolve.llm.admission.Probe`.
+    """Implements `Transport` and `Embedder` of `flowevolve.llm.types`, and `flowevolve.llm.admission.Probe`.
 
     What is answered, and at what length, depends on the messages, temperature and seed alone; when depends on the load.
+    A model is a name: all that are served are the same, whose texts differ where the world looks at the name.
     ``error_rate`` is the probability of a 500, also a function of the request. ``down`` makes every call fail as if the
     server were gone.
     """
 
     base_url = "simulated"
 
-    def __init__(self, world: World, profile: Profile, *, model: str = "simulated", error_rate: float = 0.0) -> None:
+    def __init__(
+        self,
+        world: World,
+        profile: Profile,
+        *,
+        model: str = "simulated",
+        other_models: Sequence[str] = (),
+        error_rate: float = 0.0,
+    ) -> None:
         self.model = model
+        self.served = tuple(dict.fromkeys((model, *other_models)))
         self.down = False
         self.service: Service = make_service(profile)
         self._world = world
@@ -39,11 +60,7 @@ class SimBackend:
         return f"simulated: {self._world!r}, {self._profile!r}"
 
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
-        if self.down:
-            await anyio.lowlevel.checkpoint()
-            raise UnreachableError("the simulated server is down")
-        if request.model != self.model:
-            raise RefusedError(f"the model {request.model!r} does not exist", status=404)
+        await self._check(request.model)
         rng = random.Random(_key(request))
         text = self._world.reply(request, rng)
         tokens = self._profile.output.draw(rng, count_tokens(text))
@@ -53,7 +70,22 @@ class SimBackend:
         served = await self._serve(prompt, tokens, request.priority or 0, rng, timeout)
         if failing:
             raise ServerError("simulated fault", status=500)
-        return ChatReply(text, Usage(count_tokens(prompt), tokens, served.cached_tokens), finish_reason, self.model)
+        return ChatReply(text, Usage(count_tokens(prompt), tokens, served.cached_tokens), finish_reason, request.model)
+
+    async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
+        """Takes the time of reading the texts and writing one token."""
+        await self._check(request.model)
+        prompt = total_text(request.texts)
+        await self._serve(prompt, 1, 0, random.Random(0), timeout)
+        vectors = tuple(hashed_embedding(text) for text in request.texts)
+        return EmbedReply(vectors, Usage(sum(map(count_tokens, request.texts))), request.model)
+
+    async def _check(self, model: str) -> None:
+        if self.down:
+            await anyio.lowlevel.checkpoint()
+            raise UnreachableError("the simulated server is down")
+        if model not in self.served:
+            raise RefusedError(f"the model {model!r} does not exist", status=404)
 
     async def _serve(self, prompt: str, tokens: int, priority: int, rng: random.Random, seconds: float) -> Served:
         try:
@@ -65,7 +97,7 @@ class SimBackend:
     async def models(self) -> tuple[str, ...]:
         if self.down:
             raise UnreachableError("the simulated server is down")
-        return (self.model,)
+        return self.served
 
     async def load(self) -> ServerLoad | None:
         """What a batching server would say of itself; an API says nothing."""

@@ -13,6 +13,7 @@ from aiohttp.typedefs import Middleware
 
 from flowevolve.llm.types import (
     ChatRequest,
+    EmbedRequest,
     LLMError,
     Message,
     OverloadedError,
@@ -40,6 +41,7 @@ async def serve(
     app = web.Application(client_max_size=64 * 2**20, middlewares=middlewares)
     handlers = _Handlers(backend)
     app.router.add_post("/v1/chat/completions", handlers.chat)
+    app.router.add_post("/v1/embeddings", handlers.embeddings)
     app.router.add_get("/v1/models", handlers.models)
     app.router.add_get("/health", handlers.health)
     app.router.add_get("/metrics", handlers.metrics)
@@ -86,9 +88,28 @@ class _Handlers:
             }
         )
 
+    async def embeddings(self, request: web.Request) -> web.Response:
+        try:
+            asked = _parse_embedding(json.loads(await request.read()))
+        except (ValueError, TypeError, KeyError) as error:
+            return _error(400, "BadRequestError", f"invalid request: {error}")
+        try:
+            reply = await self._backend.embed(asked, timeout=TIMEOUT_SECONDS)
+        except LLMError as error:
+            return _llm_error(error)
+        data = [
+            {"object": "embedding", "index": index, "embedding": list(vector)}
+            for index, vector in enumerate(reply.vectors)
+        ]
+        tokens = reply.usage.prompt_tokens
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        return web.json_response({"object": "list", "data": data, "model": reply.model, "usage": usage})
+
     async def models(self, request: web.Request) -> web.Response:
-        listed = {"id": self._backend.model, "object": "model", "created": 0, "owned_by": "flowevolve-sim"}
-        return web.json_response({"object": "list", "data": [listed]})
+        listed = [
+            {"id": name, "object": "model", "created": 0, "owned_by": "flowevolve-sim"} for name in self._backend.served
+        ]
+        return web.json_response({"object": "list", "data": listed})
 
     async def health(self, request: web.Request) -> web.Response:
         return web.Response()
@@ -134,6 +155,17 @@ def _parse(body: object) -> ChatRequest:
         seed=body.get("seed"),
         priority=body.get("priority"),
     )
+
+
+def _parse_embedding(body: object) -> EmbedRequest:
+    """As `_parse`, for texts to turn into vectors: one, or a list."""
+    if not isinstance(body, dict):
+        raise TypeError("the body must be a JSON object")
+    texts = body["input"]
+    texts = [texts] if isinstance(texts, str) else texts
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
+        raise ValueError("input must be a text or a list with at least one text")
+    return EmbedRequest(str(body["model"]), tuple(texts))
 
 
 def _message(message: object) -> Message:

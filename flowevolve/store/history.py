@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from itertools import takewhile
 from pathlib import Path
 
 from flowevolve.artifact import Artifact
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.llm.accounting import Spent
-from flowevolve.llm.types import ChatReply, Usage
+from flowevolve.llm.calls import CallRecord
+from flowevolve.llm.types import ChatReply, LLMError, RejectedError, ServerError, Usage
 from flowevolve.playback import PlayedCall
+from flowevolve.store.journal import EMBEDDED
 from flowevolve.store.payloads import load
-from flowevolve.store.reading import Recorded
+from flowevolve.store.reading import Recorded, RecordedCall
+
+_FINAL: Mapping[str, type[LLMError]] = {"RejectedError": RejectedError, "ServerError": ServerError}
+"""Failures that were the request's own."""
 
 
 class RunHistory:
@@ -39,7 +45,19 @@ class RunHistory:
         self._recorded.close()
 
     def events(self) -> Iterator[Event]:
-        return self._recorded.events()
+        return takewhile(lambda event: event.seq <= self.last.seq, self._recorded.events())
+
+    def facts(self) -> Iterator[Event | CallRecord]:
+        calls = self._recorded.call_heads()
+        call = next(calls, None)
+        for event in self.events():
+            while call is not None and call.seq < event.seq:
+                yield call.record
+                call = next(calls, None)
+            yield event
+        while call is not None:
+            yield call.record
+            call = next(calls, None)
 
     def payload(self, item: str) -> object:
         return load(self._payloads[item], self._artifacts)
@@ -50,10 +68,19 @@ class RunHistory:
     def calls(self, works: Collection[tuple[str, str]]) -> Iterator[PlayedCall]:
         for stage, item in works:
             for call in self._recorded.calls_of(stage, item):
-                if call.reply is not None and call.messages is not None:
-                    usage = call.usage or Usage()
-                    reply = ChatReply(call.reply, usage, call.finish_reason or "stop", call.model, call.cached)
-                    yield PlayedCall(call.role, call.stage, call.item, call.index, call.messages, reply)
+                is_chat = call.messages is not None and all(said.role != EMBEDDED for said in call.messages)
+                reply = _reply(call)
+                if reply is not None and call.messages is not None and is_chat:
+                    yield PlayedCall(call.stage, call.item, call.index, call.messages, reply)
+
+
+def _reply(call: RecordedCall) -> ChatReply | LLMError | None:
+    """What a call brought; None if it should be made again: its backend was silent then, or its texts were dropped."""
+    if call.reply is not None:
+        return ChatReply(call.reply, call.usage or Usage(), call.finish_reason or "stop", call.model, call.cached)
+    kind, _, message = (call.error or "").partition(": ")
+    failure = _FINAL.get(kind)
+    return None if failure is None else failure(message)
 
 
 class _Wanted(dict[str, Artifact]):

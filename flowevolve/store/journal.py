@@ -19,7 +19,8 @@ from typing import Literal, Self
 from flowevolve.clock import VirtualClockLoop
 from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
-from flowevolve.llm.client import CallRecord
+from flowevolve.llm.calls import CallRecord
+from flowevolve.llm.types import ChatRequest, EmbedRequest
 from flowevolve.store.payloads import dump
 from flowevolve.store.texts import Texts, is_unicode, pack, unpack
 from flowevolve.writer import Writer
@@ -30,6 +31,9 @@ payloads: they can be read, not gone on with."""
 
 BUSY_SECONDS = 60.0
 """How long a write waits for another process that writes to the file, which none of ours does during a run."""
+
+EMBEDDED = "input"
+"""What stands in place of a message's role where a text was to be embedded."""
 
 Sync = Literal["normal", "full"]
 """When a settled step is safe: ``normal`` from a crash of the process, ``full`` from a loss of power too."""
@@ -205,9 +209,12 @@ class Journal:
     def _columns(self, call: _Call) -> tuple[object, ...]:
         record, origin = call.record, call.origin
         scope, request, reply = record.scope, record.request, record.reply
-        messages = [[message.role, self._texts.number(message.content)] for message in request.messages]
+        messages = [[role, self._texts.number(text)] for role, text in _said(request)]
         where = (call.seq, record.role, request.model, scope.stage, scope.item, scope.index, scope.candidate)
-        asked = (_json(messages), request.temperature, request.max_tokens, request.seed)
+        sampling: tuple[object, ...] = (None, None, None)
+        if isinstance(request, ChatRequest):
+            sampling = (request.temperature, request.max_tokens, request.seed)
+        asked = (_json(messages), *sampling)
         times = (record.queued - origin, record.started - origin, record.finished - origin)
         rest = (record.attempts, *times, record.cached)
         if reply is None:
@@ -215,6 +222,12 @@ class Journal:
         usage = reply.usage
         tokens = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
         return (*where, *asked, pack(reply.text), record.error, reply.finish_reason, *tokens, *rest)
+
+
+def _said(request: ChatRequest | EmbedRequest) -> list[tuple[str, str]]:
+    if isinstance(request, EmbedRequest):
+        return [(EMBEDDED, text) for text in request.texts]
+    return [(message.role, message.content) for message in request.messages]
 
 
 def find_schema(database: sqlite3.Connection) -> int | None:

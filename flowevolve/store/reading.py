@@ -13,13 +13,14 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from flowevolve.artifact import Artifact
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.llm.accounting import Spent, Totals
-from flowevolve.llm.types import Message, Usage
+from flowevolve.llm.calls import CallRecord, CallScope
+from flowevolve.llm.types import ChatReply, ChatRequest, Message, Usage
 from flowevolve.store.journal import SCHEMA_VERSION, find_schema
 from flowevolve.store.texts import unpack
 
@@ -45,6 +46,10 @@ SELECT seq, t, kind, data FROM events WHERE kind = 'candidate.proposed' AND seq 
 """
 _OF_KIND = "SELECT seq, t, kind, data FROM events WHERE kind = ? ORDER BY seq"
 _CALLS = "SELECT * FROM recorded_calls WHERE id > ? ORDER BY id LIMIT ?"
+_HEADS = """
+SELECT id, seq, role, model, stage, item, idx, candidate, error, prompt_tokens, completion_tokens, cached_tokens, cached
+FROM recorded_calls WHERE id > ? ORDER BY id LIMIT ?
+"""
 _CALLS_OF = "SELECT * FROM recorded_calls WHERE stage = ? AND (item = ? OR item >= ? AND item < ?) ORDER BY id"
 _TOTALS = """
 SELECT role, model, stage, candidate, sum(NOT cached), sum(NOT cached AND error IS NOT NULL),
@@ -85,6 +90,13 @@ class RecordedCall:
     started: float
     finished: float
     cached: bool
+
+
+class CallHead(NamedTuple):
+    """A call without its texts and times, and the number of the last event before it."""
+
+    seq: int
+    record: CallRecord
 
 
 class Recorded:
@@ -187,6 +199,18 @@ class Recorded:
     def calls(self) -> Iterator[RecordedCall]:
         """All calls, in the order in which they ended."""
         return map(self._call, self._pages(_CALLS, 0))
+
+    def call_heads(self) -> Iterator[CallHead]:
+        """All calls without their texts, in the order in which they ended."""
+        for row in self._pages(_HEADS, 0):
+            _, seq, role, model, stage, item, index, candidate, error, prompt, completion, cached_tokens, cached = row
+            scope = CallScope(_text(stage), _text(item), _maybe_text(candidate), 0, index)
+            reply = None
+            if prompt is not None:
+                reply = ChatReply("", Usage(prompt, completion, cached_tokens), cached=bool(cached))
+            request = ChatRequest(_text(model), ())
+            record = CallRecord(_text(role), scope, request, reply, _maybe_text(error), 1, 0.0, 0.0, 0.0)
+            yield CallHead(seq, record)
 
     def calls_of(self, stage: str, item: str) -> list[RecordedCall]:
         """The calls of a stage at work on an item, those for its pieces (``item/…``) included, in order."""

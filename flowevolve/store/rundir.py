@@ -16,7 +16,7 @@ import tomli_w
 
 from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
-from flowevolve.llm.client import CallRecord
+from flowevolve.llm.calls import CallRecord
 from flowevolve.store.files import PART, open_text, put_on_disk, write_whole, writing
 from flowevolve.store.journal import Journal, Sync
 from flowevolve.store.lock import Lock
@@ -43,8 +43,10 @@ class RunDirectory:
 
     @classmethod
     def reopen(cls, path: Path, config: Mapping[str, object], *, events: bool = False, sync: Sync = "normal") -> Self:
-        """Go on with the run in a directory. ``config`` replaces the one that is there; ``events.jsonl``, if it is
-        there or asked for, is written anew from the journal, and whatever an interrupted write left is removed.
+        """Go on with the run in a directory.
+
+        ``config`` replaces the one that is there once the run does go on; ``events.jsonl``, if it is there or asked
+        for, is written anew from the journal, and whatever an interrupted write left is removed.
 
         Raises:
             InputError: if there is no run to go on with, or the directory is in use or can't be written.
@@ -64,9 +66,10 @@ class RunDirectory:
             stack.callback(self._lock.release)
             self.journal = Journal(path / JOURNAL, resume=resume, sync=sync)
             stack.callback(self.journal.close)
-            for name in (RESULT, RESULT + PART):  # of a run that goes on there is no result yet
-                (path / name).unlink(missing_ok=True)
-            write_whole(path / CONFIG, [tomli_w.dumps(_without_none(config))])
+            (path / (RESULT + PART)).unlink(missing_ok=True)
+            self._config = tomli_w.dumps(_without_none(config))
+            if not resume:
+                write_whole(path / CONFIG, [self._config])
             if events or (path / EVENTS).exists():
                 write_whole(path / EVENTS, _recorded_events(path) if resume else ())
                 self._events = open_text(path / EVENTS, "a")
@@ -77,11 +80,19 @@ class RunDirectory:
     def event(self, event: Event) -> None:
         """An event sink: the journal, and ``events.jsonl`` if asked for."""
         self.journal.event(event)
-        if self._events is not None and self._failure is None:
+        if self._failure is None:
             try:
-                self._events.write(event.to_json() + "\n")
+                if event.kind == "run.resumed":
+                    self._go_on()
+                if self._events is not None:
+                    self._events.write(event.to_json() + "\n")
             except OSError as error:  # said at the end: sinks don't raise
                 self._failure = error
+
+    def _go_on(self) -> None:
+        """The run does go on: not before that is its configuration replaced, and its result gone."""
+        write_whole(self.path / CONFIG, [self._config])
+        (self.path / RESULT).unlink(missing_ok=True)
 
     def call(self, record: CallRecord) -> None:
         """An `flowevolve.llm.client.LLMClient` observer."""
@@ -150,11 +161,13 @@ def read_result(path: Path) -> dict[str, object]:
 
 def _without_none(table: Mapping[str, object]) -> dict[str, object]:
     """TOML has no null: what is not set is left out."""
-    return {
-        key: _without_none(value) if isinstance(value, Mapping) else value
-        for key, value in table.items()
-        if value is not None
-    }
+    return {key: _plain(value) for key, value in table.items() if value is not None}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return _without_none(value)
+    return [_plain(each) for each in value] if isinstance(value, list) else value
 
 
 def _recorded_events(path: Path) -> Iterator[str]:

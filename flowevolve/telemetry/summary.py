@@ -30,13 +30,18 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     if llm.get("cached_calls"):
         saved = f"{llm['cached_calls_tokens']} tokens not paid for again"
         head.add_row("cached", f"{llm['cached_calls']} calls answered by the response cache, {saved}")
+    if llm.get("cost_usd"):
+        unknown = "; what failed attempts cost is not known" if llm["failed"] or llm["retries"] else ""
+        head.add_row("cost", f"{_number(llm['cost_usd']):.4f} dollars{unknown}")
     head.add_row("in flight", f"{_number(llm['mean_in_flight']):.1f} requests on average")
     head.add_row("staleness", _counts(staleness))
     for name in ("speculation", "racing"):
         counts = _table(result.get(name))
         if any(counts.values()):
             head.add_row(name, _counts(counts))
-    parts: list[RenderableType] = [head, _stages(_table(result["stages"]))]
+    by_model = _table(llm.get("by_model"))
+    models = [_models(by_model)] if len(by_model) > 1 else []
+    parts: list[RenderableType] = [head, *models, _stages(_table(result["stages"]))]
     for name, text in _table(best.get("components")).items():
         parts.append(Panel(Text(str(text)), title=f"best {name}", title_align="left"))
     return Group(*parts)
@@ -48,6 +53,16 @@ def _stages(stages: Mapping[str, object]) -> Table:
         row = _table(counts)
         cells = [row["items_in"], row["items_out"], row["discarded"], row["busy_seconds"], row["wait_seconds"]]
         table.add_row(name, *map(str, cells), str(row["workers"]))
+    return table
+
+
+def _models(by_model: Mapping[str, object]) -> Table:
+    table = Table("model", "requests", "failed", "tokens in", "tokens out", "dollars", "accepted")
+    for name, counts in by_model.items():
+        row = _table(counts)
+        dollars = f"{_number(row['cost_usd']):.4f}" if row["cost_usd"] is not None else "-"
+        cells = [row["requests"], row["failed"], row["prompt_tokens"], row["completion_tokens"], dollars]
+        table.add_row(name, *map(str, cells), str(row["accepted"]))
     return table
 
 

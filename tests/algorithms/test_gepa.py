@@ -11,7 +11,7 @@ from flowevolve import clock
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
 from flowevolve.events import Event
-from flowevolve.llm.client import CallRecord
+from flowevolve.llm.calls import CallRecord
 from flowevolve.result import Result
 from flowevolve.run import Watchers, run
 from flowevolve.tasks.base import Dataset

@@ -17,7 +17,8 @@ from flowevolve.errors import InputError, StorageError
 from flowevolve.llm import cache as cache_module
 from flowevolve.llm.accounting import Account, Price, Totals
 from flowevolve.llm.cache import ResponseCache, open_cache, reply_key
-from flowevolve.llm.client import CallRecord, CallScope, LLMClient, Role
+from flowevolve.llm.calls import CallRecord, CallScope, Role
+from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.line import Ask
 from flowevolve.llm.retry import RetryPolicy
@@ -88,7 +89,7 @@ class Rig:
 async def test_a_reply_is_found_again_whole_and_marked(cache) -> None:
     rig = Rig(cache)
     first = await rig.ask()
-    assert await rig.ask() == replace(first, cached=True)
+    assert await rig.ask() == replace(first, cached=True, dollars=0.0)
     assert (first.cached, first.text, len(rig.server.requests)) == (False, "reply 1 \ud800", 1)
 
 
@@ -283,7 +284,7 @@ async def test_what_another_holder_of_the_file_keeps_is_found(tmp_path) -> None:
         async with open_cache(path) as theirs:
             theirs.keep(key, ChatReply("theirs"))
         async with mine.turn(key) as known:
-            assert known == ChatReply("theirs", cached=True)
+            assert known == ChatReply("theirs", cached=True, dollars=0.0)
         mine.keep(key, ChatReply("mine"))  # made at the same time: the first one on disk stays
     async with open_cache(path) as later, later.turn(key) as known:
         assert known is not None

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.llm.accounting import Account, Price
-from flowevolve.llm.client import CallRecord, CallScope, LLMClient, Role, call_seed, server_priority
+from flowevolve.llm.calls import CallRecord, CallScope, Role, call_seed
+from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
+from flowevolve.llm.pending import server_priority
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.types import (
     ChatReply,
@@ -115,7 +117,7 @@ async def test_a_call_is_built_from_role_and_scope_accounted_and_reported() -> N
     assert (record.error, record.attempts, record.queued, record.started, record.finished) == (None, 1, 1, 1, 3)
     totals = rig.client.account.totals()
     assert (totals.requests, totals.failed, totals.retries, totals.latency_seconds) == (1, 0, 0, 2)
-    assert totals.dollars == pytest.approx(rig.client.cost("r0", reply.usage)) == pytest.approx(180e-6)
+    assert totals.dollars == reply.dollars == pytest.approx(180e-6)
     assert rig.client.account.by_candidate() == {"c1": totals}
     assert list(rig.client.account.breakdown("role", "model", "stage")) == [("r0", "m", "generate")]
 

@@ -14,7 +14,7 @@ from flowevolve.artifact import Artifact
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
 from flowevolve.events import Event
-from flowevolve.llm.client import CallRecord
+from flowevolve.llm.calls import CallRecord
 from flowevolve.pool import Add, Candidate, Move, Update
 from flowevolve.result import Result
 from flowevolve.run import Watchers, run

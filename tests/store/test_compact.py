@@ -11,7 +11,7 @@ import pytest
 
 from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
-from flowevolve.llm.client import CallRecord, CallScope
+from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.types import ChatReply, ChatRequest, Message, Usage
 from flowevolve.store.compact import compact
 from flowevolve.store.reading import Recorded
@@ -68,7 +68,9 @@ def test_a_compacted_run_is_gone_on_with(tmp_path: Path) -> None:
     directory.close()
     with Recorded(tmp_path) as recorded:
         last = list(recorded.calls())[-1]
-    assert last.messages == call("1.0", 43).request.messages
+    asked = call("1.0", 43).request
+    assert isinstance(asked, ChatRequest)
+    assert last.messages == asked.messages
 
 
 def test_a_run_that_is_going_on_is_left_alone(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from flowevolve.artifact import Artifact
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
 from flowevolve.events import EventLog
-from flowevolve.llm.client import CallRecord, CallScope
+from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.types import JSON, ChatReply, ChatRequest, Message, Usage
 from flowevolve.pool import Add, Annotate, Candidate, Change, Move, Note, Pool, describe_change
 from flowevolve.run import run

@@ -22,7 +22,7 @@ from flowevolve import clock
 from flowevolve.artifact import Artifact
 from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
-from flowevolve.llm.client import CallRecord, CallScope
+from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.types import ChatReply, ChatRequest, Message, Usage
 from flowevolve.store.journal import Journal
 from flowevolve.store.payloads import load
@@ -278,7 +278,7 @@ import sys
 from pathlib import Path
 import anyio
 from flowevolve.events import Event
-from flowevolve.llm.client import CallRecord, CallScope
+from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.types import ChatReply, ChatRequest, Message
 from flowevolve.store.journal import Journal
 

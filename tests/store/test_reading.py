@@ -17,7 +17,7 @@ from flowevolve.config import parse_config
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.llm.accounting import Account, Price
-from flowevolve.llm.client import CallRecord, CallScope
+from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.types import JSON, ChatReply, ChatRequest, Message, Usage
 from flowevolve.run import Watchers, run
 from flowevolve.store.payloads import load

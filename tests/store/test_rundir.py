@@ -52,7 +52,8 @@ def test_a_run_is_gone_on_with(tmp_path: Path) -> None:
 
     directory = RunDirectory.reopen(path, {"seed": 1, "drain_seconds": 5})
     assert (path / "events.jsonl").read_bytes() == whole
-    directory.event(Event(3, 2.0, "b", {}))
+    assert (path / "config.toml").read_text() == "seed = 1\n"
+    directory.event(Event(3, 2.0, "run.resumed", {}))
     directory.close()
     assert (path / "config.toml").read_text() == "seed = 1\ndrain_seconds = 5\n"
     assert not (path / "result.json.part").exists()

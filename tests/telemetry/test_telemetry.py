@@ -10,7 +10,7 @@ from prometheus_client import generate_latest
 from rich.console import Console
 
 from flowevolve.events import Event
-from flowevolve.llm.client import CallRecord, CallScope
+from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.types import JSON, ChatReply, ChatRequest, Message, Usage
 from flowevolve.telemetry.logs import configure_logs, log_event
 from flowevolve.telemetry.metrics import Metrics

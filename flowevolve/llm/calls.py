@@ -1,0 +1,89 @@
+"""What a call to an LLM is for and what came of it, and what stands behind a role's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from flowevolve.llm.gate import Gate
+from flowevolve.llm.types import JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest, Transport
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What stands behind a role's name: a model on a backend, and how it is asked.
+
+    Where it is one of several, `flowevolve.llm.ensemble.Ensemble` holds them.
+    """
+
+    transport: Transport
+    model: str
+    temperature: float | None = None
+    max_tokens: int | None = None
+    timeout_seconds: float = 600.0
+    """For one attempt, from sending the request to the end of the answer."""
+    send_seed: bool = True
+    send_priority: bool = False
+    """Send `server_priority`. Only for servers that schedule by it: others turn the unknown parameter down."""
+    extra: Mapping[str, JSON] = field(default_factory=dict)
+    gate: Gate | None = None
+    """A bound on its own requests in flight, inside that of the run."""
+
+    @property
+    def members(self) -> tuple[Role, ...]:
+        return (self,)
+
+    def draw(self, run_seed: int, scope: CallScope) -> Role:
+        """The model for a call: there is only one."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class CallScope:
+    """Which work an LLM call belongs to; with the run's seed it determines the call's sampling seed, and which model
+    of an ensemble by weight answers it.
+    """
+
+    stage: str
+    item: str
+    candidate: str | None
+    priority: int
+    """Lower goes first."""
+    index: int
+    """Counts the calls of this item in this stage."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """A finished call. Either ``reply`` or ``error`` is set. Times are the event loop's, in seconds.
+
+    A cached call was never sent: it has no attempts, and ``started`` is ``finished``.
+    """
+
+    role: str
+    scope: CallScope
+    request: ChatRequest | EmbedRequest
+    reply: ChatReply | EmbedReply | None
+    error: str | None
+    attempts: int
+    queued: float
+    """When the call was made."""
+    started: float
+    """When the last attempt was sent."""
+    finished: float
+
+    @property
+    def cached(self) -> bool:
+        """Whether the reply came from the response cache."""
+        return self.reply is not None and self.reply.cached
+
+
+Observer = Callable[[CallRecord], None]
+"""Called in the event loop before the call returns; must not block."""
+
+
+def call_seed(run_seed: int, scope: CallScope) -> int:
+    """The sampling seed of a call, in 31 bits: the same for the same work, whatever else runs and on every machine."""
+    key = f"{run_seed}\x1f{scope.stage}\x1f{scope.item}\x1f{scope.index}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(key, digest_size=4).digest(), "big") >> 1

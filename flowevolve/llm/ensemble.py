@@ -1,0 +1,94 @@
+"""Several models behind one role: each call draws one."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import accumulate
+from typing import Protocol
+
+from flowevolve.errors import InputError
+from flowevolve.llm.calls import CallScope, Role
+
+
+@dataclass(slots=True)
+class Arm:
+    """What is known of one model of an ensemble."""
+
+    weight: float
+    drawn: int = 0
+    """Calls, those under way and cancelled ones included."""
+    judged: int = 0
+    """Outcomes: one for each candidate made with a call, or one for a call nothing came of."""
+    gain: float = 0.0
+    """Sum of the outcomes, each from 0 to 1."""
+    paid: int = 0
+    """Calls whose cost is known."""
+    dollars: float = 0.0
+    """Sum of these costs."""
+
+
+class Choice(Protocol):
+    """Which model is drawn. Pure."""
+
+    def choose(self, arms: Sequence[Arm], draw: float) -> int:
+        """The place of one of the arms. ``draw`` is evenly distributed over [0, 1), by the work alone."""
+        ...
+
+
+class ByWeight:
+    """Each model as often as its weight says; what came of earlier calls does not matter."""
+
+    def choose(self, arms: Sequence[Arm], draw: float) -> int:
+        bounds = list(accumulate(arm.weight for arm in arms))
+        return min(bisect_right(bounds, draw * bounds[-1]), len(arms) - 1)
+
+
+class Ensemble:
+    """The models of one role. A model is told apart by its name.
+
+    Raises:
+        InputError: if there is no model, or their weights are no weights.
+    """
+
+    def __init__(self, members: Sequence[Role], weights: Sequence[float], choice: Choice | None = None) -> None:
+        if not members or min(weights) < 0 or sum(weights) <= 0:
+            raise InputError(
+                "an ensemble needs models, none with a negative weight and one at least with a positive one"
+            )
+        self.members = tuple(members)
+        self._arms = [Arm(weight) for weight in weights]
+        self._choice = ByWeight() if choice is None else choice
+
+    def draw(self, run_seed: int, scope: CallScope) -> Role:
+        """The model for a call."""
+        place = self._choice.choose(self._arms, _fraction(run_seed, scope))
+        self._arms[place].drawn += 1
+        return self.members[place]
+
+    def paid(self, model: str, dollars: float) -> None:
+        """A call of this model cost so much."""
+        arm = self._arm(model)
+        arm.paid += 1
+        arm.dollars += dollars
+
+    def judged(self, model: str, gain: float) -> None:
+        """Something made with a call of this model came to its end, with a gain from 0 to 1."""
+        arm = self._arm(model)
+        arm.judged += 1
+        arm.gain += gain
+
+    def _arm(self, model: str) -> Arm:
+        return next(arm for arm, member in zip(self._arms, self.members, strict=True) if member.model == model)
+
+
+Models = Role | Ensemble
+"""What a role's name stands for."""
+
+
+def _fraction(run_seed: int, scope: CallScope) -> float:
+    """Evenly distributed over [0, 1); the same for the same work, whatever else runs and on every machine."""
+    key = f"{run_seed}\x1f{scope.stage}\x1f{scope.item}\x1f{scope.index}".encode("utf-8", "surrogatepass")
+    return (int.from_bytes(blake2b(key, digest_size=8, person=b"model").digest(), "big") >> 11) / 2**53

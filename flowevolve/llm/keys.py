@@ -1,0 +1,74 @@
+"""API keys: where they are read from, and how they are kept out of everything that is written.
+
+A key comes from the environment or from a file. Once read it is known to this process, and `redacted` takes it out of
+any text; every error of a call goes through that (`flowevolve.llm.types.LLMError`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from urllib.parse import quote
+
+import structlog
+
+from flowevolve.errors import InputError
+
+HIDDEN = "[key]"
+"""Stands where a key was."""
+SHORTEST = 8
+"""Characters of the shortest key that is hidden: what servers without keys are given (``none``) is a word."""
+
+# Of the whole process, not of a run: a key is a secret wherever its text turns up. Longest first.
+_known: list[str] = []
+
+
+def read_key(variable: str, file: Path | None) -> str | None:
+    """The key in ``file``, or without one in the environment variable; None if that is not set or empty.
+
+    Warns of a file that others may read.
+
+    Raises:
+        InputError: if the file can't be read or is empty, or what was found can't be a key.
+    """
+    if file is None:
+        source, key = f"the environment variable {variable}", os.environ.get(variable, "").strip()
+        if not key:
+            return None
+    else:
+        source, key = str(file), _content(file)
+    if not (key.isascii() and key.isprintable() and " " not in key):
+        raise InputError(f"{source}: holds no API key: a key is one line of printable ASCII without spaces")
+    hide(key)
+    return key
+
+
+def hide(key: str) -> None:
+    """Have `redacted` take this key out of texts from now on, also as JSON or as part of an address has it."""
+    if len(key) >= SHORTEST:
+        forms = {key, json.dumps(key)[1:-1], quote(key), quote(key, safe="")}
+        _known[:] = sorted(forms.union(_known), key=lambda form: (-len(form), form))
+
+
+def redacted(text: str) -> str:
+    """The text without any key that was read."""
+    for key in _known:
+        if key in text:
+            text = text.replace(key, HIDDEN)
+    return text
+
+
+def _content(file: Path) -> str:
+    try:
+        mode = file.stat().st_mode
+        key = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise InputError(f"{file}: the API key can't be read: {reason}; correct api_key_file") from None
+    if not key:
+        raise InputError(f"{file}: holds no API key: it is empty; put the key there, or correct api_key_file")
+    if mode & (stat.S_IRGRP | stat.S_IROTH):
+        structlog.get_logger("flowevolve").warning("key.readable_by_others", file=str(file), mend=f"chmod 600 {file}")
+    return key

@@ -1,0 +1,114 @@
+"""A call under way, and the backend it goes to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Generic, Protocol, TypeVar, runtime_checkable
+
+from flowevolve.llm.calls import CallScope, Role
+from flowevolve.llm.lengths import Work
+from flowevolve.llm.types import (
+    ChatReply,
+    ChatRequest,
+    Embedder,
+    EmbedReply,
+    EmbedRequest,
+    LLMError,
+    RefusedError,
+    Transport,
+)
+
+R = TypeVar("R", ChatReply, EmbedReply)
+
+
+@runtime_checkable
+class Addressed(Protocol):
+    """A transport that can say where its backend is."""
+
+    @property
+    def base_url(self) -> str: ...
+
+
+@runtime_checkable
+class Identified(Protocol):
+    """A transport whose address does not say all that its replies depend on."""
+
+    @property
+    def identity(self) -> str: ...
+
+
+class Backend:
+    """A transport and when it last answered any call."""
+
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+        self.where = transport.base_url if isinstance(transport, Addressed) else type(transport).__name__
+        self.identity = transport.identity if isinstance(transport, Identified) else self.where
+        self.answered = -inf
+
+
+@dataclass(slots=True)
+class PendingCall(Generic[R]):
+    """A call under way."""
+
+    role: str
+    scope: CallScope
+    request: ChatRequest | EmbedRequest
+    settings: Role
+    backend: Backend
+    queued: float
+    started: float = 0.0
+    attempts: int = 0
+    first_failure: float | None = None
+    failures: Counter[type[LLMError]] = field(default_factory=Counter)
+    work: Work = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.work = Work.of(self.role, self.scope.stage, self.scope.item)
+
+    async def send(self, remaining: int) -> R:
+        """Make one attempt; ``remaining`` requests of its group wait or are in flight.
+
+        Raises:
+            LLMError: as `Transport.chat`.
+        """
+        raise NotImplementedError
+
+    def note_failure(self, error: LLMError, now: float) -> float:
+        """Count it; returns for how many seconds the backend has been silent, as far as this call can tell."""
+        self.failures[type(error)] += 1
+        if self.first_failure is None:
+            self.first_failure = now
+        return now - max(self.first_failure, self.backend.answered)
+
+
+@dataclass(slots=True)
+class PendingChat(PendingCall[ChatReply]):
+    request: ChatRequest
+
+    async def send(self, remaining: int) -> ChatReply:
+        settings = self.settings
+        if settings.send_priority:
+            self.request = replace(self.request, priority=server_priority(self.scope.priority, remaining))
+        return await settings.transport.chat(self.request, timeout=settings.timeout_seconds)
+
+
+@dataclass(slots=True)
+class PendingEmbed(PendingCall[EmbedReply]):
+    request: EmbedRequest
+
+    async def send(self, remaining: int) -> EmbedReply:
+        transport = self.settings.transport
+        if not isinstance(transport, Embedder):
+            raise RefusedError("this kind of backend makes no embeddings")
+        return await transport.embed(self.request, timeout=self.settings.timeout_seconds)
+
+
+def server_priority(rank: int, remaining: int) -> int:
+    """What a server that schedules by priority is told: rank first, then the requests its group has left, up to 999.
+
+    Lower goes first there, too, so requests that wait in the server keep the gate's order.
+    """
+    return rank * 1000 + min(remaining, 999)

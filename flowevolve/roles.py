@@ -1,0 +1,80 @@
+"""What a run's roles are, from its configuration: for every model its own form of the ``[llm]`` section."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from flowevolve.config import Config, LLMSection, ModelSection, RoleSection
+from flowevolve.errors import InputError
+
+SIMULATED = "simulated"
+"""The name of the simulated server's model where the configuration gives none."""
+_BACKEND = {"backend", "base_url", "transport", "api_key_env", "api_key_file"}
+_KEY = ("api_key_env", "api_key_file")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """One model of a role. ``llm`` is the ``[llm]`` section with what the role, and its entry there, say instead."""
+
+    llm: LLMSection
+    name: str
+    weight: float
+
+    @property
+    def backend(self) -> str:
+        """What tells its backend from others: models with equal ones share an open transport."""
+        return self.llm.model_dump_json(include=_BACKEND)
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSettings:
+    """A role: one model, or several of which each call draws one."""
+
+    models: tuple[ModelSettings, ...]
+    concurrency: int | None
+    bandit: str | None
+
+
+def role_settings(config: Config, called: Iterable[str]) -> dict[str, RoleSettings]:
+    """The roles that an algorithm calls and those that the configuration adds.
+
+    Raises:
+        InputError: if a model has no name.
+    """
+    names = dict.fromkeys([*called, *config.llm.roles])
+    return {name: _settings(config.llm, name, config.llm.roles.get(name, RoleSection())) for name in names}
+
+
+def model_names(roles: Iterable[RoleSettings]) -> tuple[str, ...]:
+    """The names of all models, each once, in the order of the roles."""
+    return tuple(dict.fromkeys(model.name for role in roles for model in role.models))
+
+
+def _settings(llm: LLMSection, name: str, role: RoleSection) -> RoleSettings:
+    own = _with(llm, role)
+    entries = [(_with(own, entry), entry.weight) for entry in role.models] or [(own, None)]
+    models = tuple(
+        ModelSettings(section, _model(section, name), 1.0 if weight is None else weight) for section, weight in entries
+    )
+    return RoleSettings(models, role.concurrency, role.bandit)
+
+
+def _with(llm: LLMSection, said: ModelSection) -> LLMSection:
+    """The section with what was said instead. Who names a place for the key names the only one."""
+    given = {name: value for name in ModelSection.model_fields if (value := getattr(said, name)) is not None}
+    if any(name in given for name in _KEY):
+        given = {"api_key_file": None, **given}
+    return llm.model_copy(update=given)
+
+
+def _model(llm: LLMSection, role: str) -> str:
+    if llm.model is not None:
+        return llm.model
+    if llm.backend == "sim":
+        return SIMULATED
+    raise InputError(
+        f"llm.model: is missing, and role {role!r} names no model: set llm.model, the name the server knows the model "
+        f"by, or llm.roles.{role}.model"
+    )

@@ -1,0 +1,114 @@
+"""Outcomes reach the models whose calls made a candidate, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from flowevolve.credit import Credit
+from flowevolve.events import Event
+from flowevolve.llm.calls import CallRecord, CallScope, Role
+from flowevolve.llm.ensemble import Arm, Ensemble
+from flowevolve.llm.types import JSON, ChatReply, ChatRequest
+from flowevolve.sim.backend import SimBackend
+from flowevolve.sim.profiles import PROFILES
+from flowevolve.sim.rules import RulesWorld
+
+
+class Rig:
+    def __init__(self) -> None:
+        backend = SimBackend(RulesWorld(), PROFILES["instant"])
+        self.ensemble = Ensemble([Role(backend, "a"), Role(backend, "b")], [1, 1], self)
+        self.credit = Credit({"reflection": self.ensemble, "task": Role(backend, "t")})
+        self.arms: list[Arm] = []
+
+    def choose(self, arms: Sequence[Arm], draw: float) -> int:
+        self.arms = list(arms)
+        return 0
+
+    def known(self) -> list[tuple[int, float]]:
+        """Outcomes and gain of each model."""
+        self.ensemble.draw(0, CallScope("x", "x", None, 0, 0))
+        return [(arm.judged, arm.gain) for arm in self.arms]
+
+    def call(self, item: str, model: str, role: str = "reflection", dollars: float | None = None) -> None:
+        scope = CallScope("propose", item, None, 0, 0)
+        reply = ChatReply("fine", dollars=dollars)
+        self.credit.call(CallRecord(role, scope, ChatRequest(model, ()), reply, None, 1, 0, 0, 0))
+
+    def event(self, kind: str, **data: JSON) -> None:
+        self.credit.event(Event(0, 0.0, kind, data))
+
+    def proposed(self, candidate: str, item: str) -> None:
+        self.event("candidate.proposed", candidate=candidate, item=item)
+
+    def commit(self, **change: JSON) -> None:
+        self.event("pool.commit", changes=[change])
+
+
+def test_a_confirmed_candidate_is_a_gain_for_the_calls_of_the_item_that_proposed_it() -> None:
+    rig = Rig()
+    rig.call("3.0/prompt", "a")
+    rig.call("3.0/style", "b")
+    rig.call("3.0/style", "b")
+    rig.call("4.0", "b")
+    rig.proposed("c3", "3.0")
+    rig.event("item.done", item="3.0")
+    assert rig.known() == [(0, 0.0), (0, 0.0)]
+    rig.commit(add="c3", status="confirmed")
+    assert rig.known() == [(1, 1.0), (2, 2.0)]
+    assert rig.credit.accepted == {"a": 1, "b": 1}
+
+
+@pytest.mark.parametrize("status", ["rejected", "revoked"])
+def test_a_candidate_that_comes_to_nothing_is_none(status: str) -> None:
+    rig = Rig()
+    for candidate in ("c1", "c2"):
+        rig.call(candidate[1:], "a")
+        rig.proposed(candidate, candidate[1:])
+    rig.commit(add="c1", status="speculative")
+    assert rig.known()[0] == (0, 0.0)
+    rig.commit(move="c1", status=status)
+    rig.event("candidate.rejected", candidate="c2", item="7", reason="stale")
+    assert rig.known() == [(2, 0.0), (0, 0.0)]
+    assert rig.credit.accepted == {}
+
+
+def test_an_item_that_ends_without_a_proposal_gained_nothing() -> None:
+    rig = Rig()
+    rig.call("3.0/prompt", "b")
+    rig.event("item.done", item="3.0")
+    rig.event("item.done", item="3.0")
+    assert rig.known() == [(0, 0.0), (1, 0.0)]
+
+
+def test_a_speculative_candidate_counts_when_it_is_confirmed() -> None:
+    rig = Rig()
+    rig.call("1", "b")
+    rig.proposed("c1", "1")
+    rig.commit(add="c1", status="speculative")
+    rig.commit(move="c1", status="confirmed")
+    rig.commit(annotate="c1", attributes={})
+    assert rig.known() == [(0, 0.0), (1, 1.0)]
+
+
+def test_calls_after_a_proposal_have_no_part_in_it() -> None:
+    rig = Rig()
+    rig.call("1", "a")
+    rig.proposed("c1", "1")
+    rig.call("1", "b")
+    rig.commit(add="c1", status="confirmed")
+    assert rig.credit.accepted == {"a": 1}
+
+
+def test_roles_of_one_model_are_counted_and_costs_are_passed_on() -> None:
+    rig = Rig()
+    rig.call("1", "t", role="task", dollars=0.5)
+    rig.call("1", "a", dollars=0.25)
+    rig.call("1", "a", dollars=None)
+    rig.proposed("c1", "1")
+    rig.commit(add="c1", status="confirmed")
+    rig.known()
+    assert [(arm.paid, arm.dollars) for arm in rig.arms] == [(1, 0.25), (0, 0.0)]
+    assert rig.credit.accepted == {"t": 1, "a": 1}
