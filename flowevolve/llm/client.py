@@ -188,7 +188,9 @@ class LLMClient:
                 self._learn(call, backend.answered, reply)
                 self._report(call, backend.answered, reply, None)
                 return reply
+            due = anyio.current_time() + wait
             await anyio.sleep(wait)
+            backend.note_end(due, anyio.current_time())
 
     async def _attempt(self, call: PendingCall[R]) -> R:
         scope, own = call.scope, call.settings.gate

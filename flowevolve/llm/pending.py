@@ -39,14 +39,24 @@ class Identified(Protocol):
     def identity(self) -> str: ...
 
 
+LATE_SECONDS = 5.0
+"""Whoever is woken so much later than asked was not running: the machine slept, or the process was stopped."""
+
+
 class Backend:
-    """A transport and when it last answered any call."""
+    """A transport, when it last answered any call, and when this process was last found to have slept."""
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
         self.where = transport.base_url if isinstance(transport, Addressed) else type(transport).__name__
         self.identity = transport.identity if isinstance(transport, Identified) else self.where
         self.answered = -inf
+        self.woke = -inf
+
+    def note_end(self, due: float, now: float) -> None:
+        """Told when a wait ended that was to end by ``due``: nothing is known of the backend while we slept."""
+        if now - due > LATE_SECONDS:
+            self.woke = now
 
 
 @dataclass(slots=True)
@@ -78,10 +88,11 @@ class PendingCall(Generic[R]):
 
     def note_failure(self, error: LLMError, now: float) -> float:
         """Count it; returns for how many seconds the backend has been silent, as far as this call can tell."""
+        self.backend.note_end(self.started + self.settings.timeout_seconds, now)
         self.failures[type(error)] += 1
         if self.first_failure is None:
             self.first_failure = now
-        return now - max(self.first_failure, self.backend.answered)
+        return now - max(self.first_failure, self.backend.answered, self.backend.woke)
 
 
 @dataclass(slots=True)

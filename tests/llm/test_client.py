@@ -1,3 +1,4 @@
+import asyncio
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -283,6 +284,23 @@ async def test_patience_starts_anew_with_every_success_of_the_backend() -> None:
         with pytest.raises(BackendUnreachableError):
             await rig.ask()
     assert 50.5 + 60 <= anyio.current_time() < 50.5 + 60 + 8
+
+
+@pytest.mark.parametrize("after", [0.5, 1.5, 2.5])
+async def test_time_in_which_the_process_did_not_run_is_no_silence(after) -> None:
+    """A laptop asleep for an hour, while a call waits for its next attempt or is making it."""
+    down = UnreachableError("network is unreachable")
+    rig = Rig(Scripted(down, down, down, "fine", takes=0.9), timeout_seconds=50)
+
+    async def sleep() -> None:
+        await anyio.sleep(after)
+        asyncio.get_running_loop().now += 3600
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(sleep)
+        reply = await rig.ask()
+    assert reply.text == "fine"
+    assert 3600 < anyio.current_time() < 3620
 
 
 async def test_another_backends_success_says_nothing() -> None:
