@@ -89,5 +89,6 @@ class Flows:
             return False
         del self._sizes[item.flow]
         self._triggered.discard(item.flow)
+        self._phases.discard(item.flow)
         self._ledger.close(item.flow)
         return True
