@@ -18,7 +18,7 @@ from flowevolve.config import Config, parse_config
 from flowevolve.engine import Engine
 from flowevolve.errors import FlowevolveError
 from flowevolve.events import Event
-from flowevolve.llm.client import CallRecord
+from flowevolve.llm.calls import CallRecord
 from flowevolve.pool import Pool
 from flowevolve.result import Result
 from flowevolve.resume import resume

@@ -15,7 +15,7 @@ from bench.kills import KEY, lab, write_config
 from bench.stats import Spread, spread
 from flowevolve import clock
 from flowevolve.config import load_config
-from flowevolve.llm.client import CallRecord
+from flowevolve.llm.calls import CallRecord
 from flowevolve.result import Result
 from flowevolve.run import Watchers, run
 

@@ -24,7 +24,7 @@ from flowevolve import clock
 from flowevolve.config import Config, load_config, parse_config
 from flowevolve.engine import Engine
 from flowevolve.events import Event
-from flowevolve.llm.client import CallRecord
+from flowevolve.llm.calls import CallRecord
 from flowevolve.result import Result
 from flowevolve.run import Watchers, run
 from flowevolve.store.reading import JOURNAL

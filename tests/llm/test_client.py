@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flowevolve.clock import VirtualClockLoop
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.llm.accounting import Account, Price
 from flowevolve.llm.calls import CallRecord, CallScope, Role, call_seed
@@ -294,7 +295,9 @@ async def test_time_in_which_the_process_did_not_run_is_no_silence(after) -> Non
 
     async def sleep() -> None:
         await anyio.sleep(after)
-        asyncio.get_running_loop().now += 3600
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualClockLoop)
+        loop.now += 3600
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(sleep)
