@@ -23,7 +23,7 @@ from bench.figures import draw_soak
 from bench.journal_overhead import measure
 from bench.kills import CONCURRENCY, kill_often
 from bench.soak import Soak, soak_real, soak_virtual
-from bench.stats import as_json, environment
+from bench.stats import as_json, environment, spread
 
 Part = Callable[[argparse.Namespace, Path], dict[str, object]]
 
@@ -56,10 +56,19 @@ def faults(arguments: argparse.Namespace, folder: Path) -> dict[str, object]:
 
 
 def overhead(arguments: argparse.Namespace, folder: Path) -> dict[str, object]:
-    shares, rates = measure(folder, repeats=1 if arguments.quick else 7)
+    bare, kept = measure(folder, repeats=1 if arguments.quick else 7)
+    pairs = list(zip(bare, kept, strict=True))
+    lost = spread([1 - after.calls / before.calls for before, after in pairs])
     return {
-        "journal_overhead": round(shares.median, 4),
-        "journal_overhead_details": {"share": as_json(shares), "calls_per_second": as_json(rates)},
+        "journal_overhead": round(lost.median, 4),
+        "journal_overhead_details": {
+            "lost_throughput": as_json(lost),
+            "calls_per_second": as_json(spread([each.calls for each in bare])),
+            "calls_per_second_journaled": as_json(spread([each.calls for each in kept])),
+            "loop_us_per_call": as_json(spread([after.loop - before.loop for before, after in pairs])),
+            "process_us_per_call": as_json(spread([after.process - before.process for before, after in pairs])),
+            "loop_us_per_call_without": as_json(spread([each.loop for each in bare])),
+        },
     }
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.kills import KEY, lab, write_config
-from bench.stats import Spread, spread
 from flowevolve import clock
 from flowevolve.config import load_config
 from flowevolve.llm.calls import CallRecord
@@ -29,35 +30,43 @@ SETTINGS: Mapping[str, object] = {
 }
 
 
-def measure(folder: Path, repeats: int) -> tuple[Spread, Spread]:
-    """The share of the throughput that the journal costs, over pairs of runs, and calls a second without it."""
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """One run's calls a second, and the CPU time of one call in microseconds: on the event loop, and in all threads."""
+
+    calls: float
+    loop: float
+    process: float
+
+
+def measure(folder: Path, repeats: int) -> tuple[list[Pace], list[Pace]]:
+    """Pairs of runs, without and with a journal."""
     os.environ[KEY] = "overhead"
     config = folder / "overhead.toml"
-    shares, rates = [], []
+    paces: dict[bool, list[Pace]] = {False: [], True: []}
     with lab(Path(os.devnull), "--latency", str(LATENCY_SECONDS)) as url:
         write_config(config, url, SETTINGS, concurrency=IN_FLIGHT)
         for repeat in range(repeats):
-            order = (False, True) if repeat % 2 else (True, False)
-            rate = {kept: _rate(config, folder / "overhead" if kept else None) for kept in order}
-            shares.append(1 - rate[True] / rate[False])
-            rates.append(rate[False])
-            print(f"calls a second: {rate[False]:.0f} without a journal, {rate[True]:.0f} with it", flush=True)
-    return spread(shares), spread(rates)
+            for kept in (False, True) if repeat % 2 else (True, False):
+                paces[kept].append(_pace(config, folder / "overhead" if kept else None))
+                print(f"{'with' if kept else 'without'} a journal: {paces[kept][-1]}", flush=True)
+    return paces[False], paces[True]
 
 
-def _rate(config: Path, out: Path | None) -> float:
-    """Calls a second once the run has warmed up."""
-    finished: list[float] = []
+def _pace(config: Path, out: Path | None) -> Pace:
+    """Once the run has warmed up."""
+    looks: list[tuple[float, float, float]] = []
 
-    def count(record: CallRecord) -> None:
-        finished.append(record.finished)
+    def look(record: CallRecord) -> None:
+        looks.append((record.finished, time.thread_time(), time.process_time()))
 
     async def go() -> Result:
-        return await run(load_config(config), out=out, watchers=Watchers(calls=(count,)))
+        return await run(load_config(config), out=out, watchers=Watchers(calls=(look,)))
 
     clock.run(go)
     if out is not None:
         shutil.rmtree(out)
-    first = finished[0] + WARM_UP_SECONDS
-    counted = [time for time in finished if time >= first]
-    return len(counted) / (counted[-1] - first)
+    counted = [each for each in looks if each[0] >= looks[0][0] + WARM_UP_SECONDS]
+    seconds, loop, process = (after - before for before, after in zip(counted[0], counted[-1], strict=True))
+    calls = len(counted) - 1
+    return Pace(calls / seconds, loop / calls * 1e6, process / calls * 1e6)
