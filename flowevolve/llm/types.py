@@ -69,6 +69,8 @@ class ChatReply:
     model: str = ""
     cached: bool = False
     """Whether it came from the response cache (`flowevolve.llm.cache`); ``usage`` is then what it cost back then."""
+    headers: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
+    """Of the answer, where it came over HTTP; looked up in lower case."""
 
     @property
     def paid(self) -> Usage:
@@ -77,13 +79,21 @@ class ChatReply:
 
 
 class LLMError(Exception):
-    """A chat call failed. ``status`` is the HTTP status where there was one."""
+    """A chat call failed. ``status`` is the HTTP status where there was one, ``headers`` are the answer's."""
 
-    def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.retry_after = retry_after
         """Seconds the server asked to wait, where it did."""
+        self.headers = headers
 
 
 class UnreachableError(LLMError):

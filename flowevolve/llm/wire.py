@@ -92,7 +92,7 @@ def encode(request: ChatRequest) -> bytes:
     return _ENCODER.encode(request_body(request)).encode()
 
 
-def chat_reply(content: bytes, model: str) -> ChatReply:
+def chat_reply(content: bytes, model: str, headers: Mapping[str, str] | None = None) -> ChatReply:
     """The reply in the body of an answer; ``model`` is the name asked for, which counts where none is given.
 
     Raises:
@@ -104,7 +104,8 @@ def chat_reply(content: bytes, model: str) -> ChatReply:
             if text is None and finish_reason in _EMPTY_ANSWERS:
                 text = ""
             if text is not None:
-                return ChatReply(text, _usage(answer.get("usage")), finish_reason, _text(answer.get("model"), model))
+                usage, answered_by = _usage(answer.get("usage")), _text(answer.get("model"), model)
+                return ChatReply(text, usage, finish_reason, answered_by, headers=headers)
     raise ServerError(f"the answer has no text: {_start(content)}")
 
 
@@ -159,7 +160,7 @@ def status_error(status: int, reason: str, headers: Mapping[str, str], content: 
         case 429 if problem.get("code") == "insufficient_quota":
             return RefusedError(said, status=status)  # OpenAI's way to say that the account has no money left
         case 429 | 503:
-            return OverloadedError(said, status=status, retry_after=retry_after_seconds(headers))
+            return OverloadedError(said, status=status, retry_after=retry_after_seconds(headers), headers=headers)
         case 408:
             return UnreachableError(said, status=status)
         case _ if 400 <= status < 500:
