@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 from math import inf
 from typing import Protocol, runtime_checkable
@@ -21,9 +22,12 @@ from flowevolve.errors import BackendRefusedError, BackendUnreachableError, Inpu
 from flowevolve.llm.accounting import Account, Totals
 from flowevolve.llm.cache import ResponseCache, reply_key
 from flowevolve.llm.gate import Gate
+from flowevolve.llm.hedging import Hedgeable, Hedging
 from flowevolve.llm.lengths import LengthEstimates, Work
+from flowevolve.llm.limits import Limits
 from flowevolve.llm.line import Ask
 from flowevolve.llm.pace import Pace
+from flowevolve.llm.reach import served_models
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.types import (
     JSON,
@@ -37,9 +41,6 @@ from flowevolve.llm.types import (
     UnreachableError,
     Usage,
 )
-
-CHECK_SECONDS = 30.0
-"""How long `LLMClient.check` waits for one backend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,8 @@ class LLMClient:
         observer: Observer,
         account: Account | None = None,
         cache: ResponseCache | None = None,
+        limits: Limits | None = None,
+        hedging: Hedging | None = None,
     ) -> None:
         self.account = account if account is not None else Account({})
         self.pace = Pace()
@@ -143,6 +146,8 @@ class LLMClient:
         self._seed = seed
         self._observer = observer
         self._cache = cache
+        self._limits = limits if limits is not None else Limits(gate, longest_pause=retry.patience_seconds)
+        self._hedging = hedging
         # By identity: two transports to one address are two backends as far as trouble goes, and need no hash.
         self._backends = {id(role.transport): _Backend(role.transport) for role in roles.values()}
 
@@ -207,7 +212,7 @@ class LLMClient:
             BackendRefusedError: if one turns us away or does not serve a role's model.
         """
         for backend in self._backends.values():
-            served = await _served_models(backend)
+            served = await served_models(backend.transport, backend.where)
             for name, role in self._roles.items():
                 if role.transport is backend.transport and role.model not in served:
                     raise BackendRefusedError(
@@ -240,16 +245,24 @@ class LLMClient:
     async def _attempt(self, call: _Call) -> ChatReply:
         scope = call.scope
         ask = Ask(scope.priority, call.work.group, scope.candidate, self._lengths.expect(call.work))
-        async with self._gate.slot(ask) as remaining:
+        ready = anyio.current_time()
+        async with self._limits.slot(ask, call.backend.where, call.request) as turn:
             call.attempts += 1
             call.started = anyio.current_time()
+            call.forgive(call.started - ready)
             if call.settings.send_priority:
-                call.request = replace(call.request, priority=server_priority(scope.priority, remaining))
+                call.request = replace(call.request, priority=server_priority(scope.priority, turn.remaining))
             try:
-                return await call.backend.transport.chat(call.request, timeout=call.settings.timeout_seconds)
+                return turn.answered(await self._send(call, ask))
             except anyio.get_cancelled_exc_class():
                 self.cancelled += 1
                 raise
+
+    async def _send(self, call: _Call, ask: Ask) -> ChatReply:
+        send = partial(call.backend.transport.chat, call.request, timeout=call.settings.timeout_seconds)
+        if self._hedging is None:
+            return await send()
+        return await self._hedging.first_reply(Hedgeable(call.work, ask, call.backend.where, call.request, send))
 
     def _learn(self, call: _Call, finished: float, reply: ChatReply) -> None:
         self._lengths.note(call.work, reply.usage.completion_tokens)
@@ -356,28 +369,17 @@ class _Call:
     def __post_init__(self) -> None:
         self.work = Work.of(self.role, self.scope.stage, self.scope.item)
 
+    def forgive(self, waited: float) -> None:
+        """What this call waits for on our side, for a limit or a slot, is no silence of the backend's."""
+        if self.first_failure is not None:
+            self.first_failure = min(self.started, max(self.first_failure, self.backend.answered) + waited)
+
     def note_failure(self, error: LLMError, now: float) -> float:
         """Count it; returns for how many seconds the backend has been silent, as far as this call can tell."""
         self.failures[type(error)] += 1
         if self.first_failure is None:
             self.first_failure = now
         return now - max(self.first_failure, self.backend.answered)
-
-
-async def _served_models(backend: _Backend) -> tuple[str, ...]:
-    try:
-        with anyio.fail_after(CHECK_SECONDS):
-            return await backend.transport.models()
-    except RefusedError as error:
-        raise BackendRefusedError(
-            f"{backend.where} turned the request for its models away: {error}. "
-            "Check the API key, and the base URL (most end in /v1)"
-        ) from error
-    except (LLMError, TimeoutError) as error:
-        said = str(error) or f"nothing came back in {CHECK_SECONDS:.0f} s"
-        raise BackendUnreachableError(
-            f"{backend.where} can't be used: {said}. Start the server, or correct the base URL in the config"
-        ) from error
 
 
 def _refused(call: _Call, error: RefusedError) -> BackendRefusedError:
