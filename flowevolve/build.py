@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from pydantic import ValidationError
 
 from flowevolve.algorithm import Algorithm, Tuning, WorkersWanted
 from flowevolve.algorithms.gepa import GEPA
-from flowevolve.config import Config, RoleSection
+from flowevolve.config import Config, LLMSection, RoleSection
 from flowevolve.errors import InputError
 from flowevolve.llm.accounting import Price
 from flowevolve.llm.admission import Admission, Blind, Probe
 from flowevolve.llm.aiohttp import AioHTTPTransport
 from flowevolve.llm.cache import ResponseCache, open_cache
 from flowevolve.llm.client import Role
+from flowevolve.llm.gate import Gate
+from flowevolve.llm.hedging import Hedging
+from flowevolve.llm.limits import Limits
 from flowevolve.llm.line import Order
-from flowevolve.llm.metrics_probe import MetricsProbe
+from flowevolve.llm.metrics_probe import MetricsProbe, SummedProbe
 from flowevolve.llm.openai import OpenAITransport
+from flowevolve.llm.router import Router, make_router
+from flowevolve.llm.traffic import Traffic
 from flowevolve.llm.types import Transport
 from flowevolve.policies.admission import Fixed, Latency, ServerQueue
 from flowevolve.policies.allocation import Allocation, MedianRate, Pressure
@@ -61,6 +66,7 @@ TRANSPORTS: Mapping[str, type[OpenAITransport | AioHTTPTransport]] = {
     "openai": OpenAITransport,
     "aiohttp": AioHTTPTransport,
 }
+OPENAI_URL = "https://api.openai.com/v1"
 WORLDS: Mapping[str, type[RulesWorld]] = {"rules": RulesWorld}
 
 
@@ -137,14 +143,20 @@ def prices(config: Config) -> dict[str, Price]:
 
 @asynccontextmanager
 async def open_roles(config: Config) -> AsyncIterator[dict[str, Role]]:
-    """The roles of a run, on one open transport: those its algorithm calls, and those the config adds."""
+    """The roles of a run, on open transports: those its algorithm calls, and those the config adds."""
     called = find_algorithm(config).roles
-    transport, model = make_sim(config) if config.llm.backend == "sim" else _openai(config)
-    try:
-        names = dict.fromkeys([*called, *config.llm.roles])
-        yield {name: _role(config, config.llm.roles.get(name, RoleSection()), transport, model) for name in names}
-    finally:
-        await transport.aclose()
+    sim = make_sim(config) if config.llm.backend == "sim" else None
+    transports: dict[tuple[str, ...], Transport] = {}
+    roles: dict[str, Role] = {}
+    async with AsyncExitStack() as opened:
+        for name in dict.fromkeys([*called, *config.llm.roles]):
+            section = config.llm.roles.get(name, RoleSection())
+            urls = () if sim is not None else section.urls or config.llm.urls or (OPENAI_URL,)
+            if urls not in transports:
+                transports[urls] = make_transport(config.llm, urls) if sim is None else sim[0]
+                opened.push_async_callback(transports[urls].aclose)
+            roles[name] = _role(config, section, transports[urls], _model(config) if sim is None else sim[1])
+        yield roles
 
 
 @asynccontextmanager
@@ -157,15 +169,21 @@ async def open_response_cache(config: Config) -> AsyncIterator[ResponseCache | N
 
 
 @asynccontextmanager
-async def open_probe(config: Config, transport: Transport, admission: Admission) -> AsyncIterator[Probe]:
-    """What tells the load of the server behind a transport that `open_roles` opened."""
+async def open_probe(transports: Sequence[Transport], admission: Admission) -> AsyncIterator[Probe]:
+    """What tells the load of the servers behind transports that `open_roles` opened, all together."""
     if isinstance(admission, Latency):
         yield Blind()
-    elif isinstance(transport, SimBackend):
-        yield transport
-    else:
-        async with MetricsProbe(_base_url(config)) as probe:
-            yield probe
+        return
+    simulated = [transport for transport in transports if isinstance(transport, SimBackend)]
+    urls = dict.fromkeys(url for transport in transports for url in _urls(transport))
+    async with AsyncExitStack() as opened:
+        yield SummedProbe([*simulated, *[await opened.enter_async_context(MetricsProbe(url)) for url in urls]])
+
+
+def _urls(transport: Transport) -> tuple[str, ...]:
+    if isinstance(transport, Router):
+        return transport.urls
+    return (transport.base_url,) if isinstance(transport, OpenAITransport | AioHTTPTransport) else ()
 
 
 def make_sim(config: Config) -> tuple[SimBackend, str]:
@@ -181,17 +199,33 @@ def make_sim(config: Config) -> tuple[SimBackend, str]:
     return SimBackend(world, PROFILES[config.sim.profile], model=model), model
 
 
-def _openai(config: Config) -> tuple[Transport, str]:
-    llm = config.llm
-    if llm.model is None:
-        raise InputError("llm.model: is missing; name the model as the server knows it")
+def make_transport(llm: LLMSection, urls: Sequence[str]) -> Transport:
+    """A transport to the endpoints at these base URLs; over several it is a router.
+
+    Raises:
+        InputError: if one is there twice.
+    """
     key = os.environ.get(llm.api_key_env)
     make = TRANSPORTS[llm.transport]
-    return make(_base_url(config), key, max_connections=llm.concurrency), llm.model
+    return make_router(urls, lambda url: make(url, key, max_connections=llm.concurrency))
 
 
-def _base_url(config: Config) -> str:
-    return config.llm.base_url or "https://api.openai.com/v1"
+def make_traffic(llm: LLMSection, gate: Gate, transports: Sequence[Transport]) -> Traffic:
+    """What shares out, holds back and repeats the requests of a run."""
+    limits = Limits(
+        gate,
+        requests_per_minute=llm.requests_per_minute,
+        tokens_per_minute=llm.tokens_per_minute,
+        longest_pause=llm.patience_seconds,
+    )
+    hedging = Hedging(gate, limits, llm.hedge) if llm.hedge else None
+    return Traffic(list({id(each): each for each in transports}.values()), limits, hedging)
+
+
+def _model(config: Config) -> str:
+    if config.llm.model is None:
+        raise InputError("llm.model: is missing; name the model as the server knows it")
+    return config.llm.model
 
 
 def _role(config: Config, role: RoleSection, transport: Transport, model: str) -> Role:

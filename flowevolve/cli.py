@@ -215,7 +215,7 @@ def _backend(config: Config) -> str:
     if config.llm.backend == "sim":
         sim = config.sim
         return f"simulated LLM (profile {sim.profile}, world {sim.world}, {config.clock} clock)"
-    return f"{config.llm.model} at {config.llm.base_url or 'api.openai.com'}"
+    return f"{config.llm.model} at {', '.join(config.llm.urls) or 'api.openai.com'}"
 
 
 def _plain(line: str) -> None:

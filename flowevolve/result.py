@@ -9,6 +9,7 @@ from flowevolve.artifact import Artifact
 from flowevolve.engine import RunReport
 from flowevolve.llm.accounting import Totals
 from flowevolve.llm.admission import Observed
+from flowevolve.llm.traffic import TrafficStats
 
 SCHEMA = 1
 
@@ -51,6 +52,8 @@ class Result:
     held_out: HeldOut | None = None
     server: Observed | None = None
     """The server's own load, where the admission policy looked at it."""
+    traffic: TrafficStats = field(default_factory=TrafficStats)
+    """Endpoints, rate limits and hedging."""
     extra: Mapping[str, object] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
@@ -89,6 +92,7 @@ class Result:
                 "cached_calls": self.llm.cached_calls,
                 "cached_calls_tokens": self.llm.cached_calls_tokens,
                 "mean_in_flight": round(self.mean_in_flight, 3),
+                **asdict(self.traffic),
             },
             "server": None if self.server is None else asdict(self.server),
             "staleness": asdict(report.staleness),

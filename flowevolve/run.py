@@ -18,6 +18,7 @@ from flowevolve.build import (
     make_staleness,
     make_stopping,
     make_task,
+    make_traffic,
     open_probe,
     open_response_cache,
     open_roles,
@@ -35,6 +36,7 @@ from flowevolve.llm.cache import ResponseCache
 from flowevolve.llm.client import CallRecord, CallScope, LLMClient, Observer
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
+from flowevolve.llm.traffic import Traffic
 from flowevolve.llm.types import ChatReply, Message, Transport
 from flowevolve.policies.admission import Fixed
 from flowevolve.policies.staleness import StalenessPolicy
@@ -95,9 +97,10 @@ async def run(
             drain_seconds=config.drain_seconds,
             sinks=[*([directory.event] if directory is not None else []), *watchers.events],
         )
+        clients.traffic.connect(engine.log)
         report = await _run_and_follow(engine, [each for each in (follow, clients.admit) if each is not None])
         mean_in_flight, cancelled = clients.gate.stats().mean_in_flight, client.cancelled
-        llm = client.account.totals()
+        llm, traffic = client.account.totals(), clients.traffic.stats()
         seed = next((each for each in report.pool.snapshot().candidates() if each.operator == "seed"), None)
         best = algorithm.best()
         held_out = None
@@ -115,6 +118,7 @@ async def run(
             llm=llm,
             mean_in_flight=mean_in_flight,
             cancelled=cancelled,
+            traffic=traffic,
             server=clients.observed if clients.observed.looks else None,
             held_out=held_out,
         )
@@ -150,6 +154,7 @@ class _Clients:
     admit: Follow | None
     """The loop that keeps the gate's limit, where there is anything to follow."""
     observed: Observed
+    traffic: Traffic
 
 
 @asynccontextmanager
@@ -169,11 +174,14 @@ async def _clients(
         async with open_roles(config) as roles:
             gate = Gate(admission.first(config.llm.concurrency), order)
             retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
-            client = LLMClient(roles, gate, retry, config.seed, observe, Account(prices(config)), cache)
+            traffic = make_traffic(config.llm, gate, [role.transport for role in roles.values()])
+            account = Account(prices(config))
+            client = LLMClient(
+                roles, gate, retry, config.seed, observe, account, cache, traffic.limits, traffic.hedging
+            )
             observed = Observed()
-            transport = next(iter(roles.values())).transport
-            admit = partial(_admit, config, admission, client, gate, transport, observed)
-            yield _Clients(client, gate, directory, None if isinstance(admission, Fixed) else admit, observed)
+            admit = partial(_admit, config, admission, client, gate, traffic.transports, observed)
+            yield _Clients(client, gate, directory, None if isinstance(admission, Fixed) else admit, observed, traffic)
     finally:
         if directory is not None:
             directory.close()
@@ -184,12 +192,12 @@ async def _admit(
     admission: Admission,
     client: LLMClient,
     gate: Gate,
-    transport: Transport,
+    transports: Sequence[Transport],
     observed: Observed,
     engine: Engine,
 ) -> None:
-    """Keep the gate's limit in line with what the server can take."""
-    async with open_probe(config, transport, admission) as probe:
+    """Keep the gate's limit in line with what the servers can take."""
+    async with open_probe(transports, admission) as probe:
         await follow_server(
             gate,
             admission,
