@@ -105,19 +105,21 @@ class EndpointsSection(Section):
     """Where an OpenAI-compatible API is."""
 
     base_url: str | None = None
-    base_urls: tuple[str, ...] = ()
+    base_urls: tuple[str, ...] | None = Field(default=None, min_length=1)
     """Instead of ``base_url``: several endpoints that serve the same models; requests are shared out among them."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
-        if self.base_url is not None and self.base_urls:
+        if self.base_url is not None and self.base_urls is not None:
             raise ValueError("base_url and base_urls: give one of the two; base_urls may hold a single one")
         return self
 
     @property
     def urls(self) -> tuple[str, ...]:
         """All of them; none if nothing is said."""
-        return self.base_urls if self.base_url is None else (self.base_url,)
+        if self.base_urls is not None:
+            return self.base_urls
+        return () if self.base_url is None else (self.base_url,)
 
 
 class RoleSection(EndpointsSection):

@@ -133,7 +133,8 @@ async def check(config: Config, task: Task | None = None) -> Task:
     """Build everything a run needs and reach its backends, without spending a token; returns the task.
 
     Raises:
-        InputError, BackendUnreachableError, BackendRefusedError: as `run` would.
+        InputError, BackendUnreachableError, BackendRefusedError: as `run` would, and also for a single endpoint among
+            several that a run would begin without.
     """
     task = make_task(config) if task is None else task
     make_algorithm(config, task).graph()
@@ -141,6 +142,7 @@ async def check(config: Config, task: Task | None = None) -> Task:
     make_allocation(config)
     async with open_response_cache(config) as cache, _clients(config, Watchers(), cache, None, False) as clients:
         await clients.llm.check()
+        clients.traffic.check()
     return task
 
 

@@ -12,7 +12,7 @@ import pytest
 from flowevolve import clock
 from flowevolve.build import make_transport, open_probe, open_roles
 from flowevolve.config import Config, parse_config
-from flowevolve.errors import InputError
+from flowevolve.errors import BackendUnreachableError, InputError
 from flowevolve.events import Event
 from flowevolve.llm.accounting import Totals
 from flowevolve.llm.admission import ServerLoad
@@ -24,7 +24,7 @@ from flowevolve.llm.router import Router
 from flowevolve.llm.types import Message
 from flowevolve.policies.admission import ServerQueue
 from flowevolve.result import Result
-from flowevolve.run import Watchers, run
+from flowevolve.run import Watchers, check, run
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.rules import RulesWorld
@@ -134,6 +134,8 @@ async def test_a_run_over_several_endpoints_shares_them_and_reports_them() -> No
     }
     seen: list[Event] = []
     metrics = Metrics()
+    with pytest.raises(BackendUnreachableError, match=f"{nowhere} can't be used, the other endpoints can"):
+        await check(parse_config(table, "test"))
     result = await run(parse_config(table, "test"), watchers=Watchers(events=(seen.append, metrics.event)))
     for server in servers:
         await server.stop()
@@ -183,6 +185,8 @@ def test_a_list_of_one_is_no_router_and_no_list_is_openai() -> None:
 async def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(InputError, match=r"llm.*base_url and base_urls: give one"):
         configured(base_url="http://a/v1", base_urls=["http://b/v1"])
+    with pytest.raises(InputError, match=r"llm\.base_urls"):
+        configured(base_urls=[])
     with pytest.raises(InputError, match=r"llm\.hedge"):
         configured(hedge=0.9)
     with pytest.raises(InputError, match=r"http://a/v1 is there twice"):

@@ -245,11 +245,10 @@ class LLMClient:
     async def _attempt(self, call: _Call) -> ChatReply:
         scope = call.scope
         ask = Ask(scope.priority, call.work.group, scope.candidate, self._lengths.expect(call.work))
-        ready = anyio.current_time()
         async with self._limits.slot(ask, call.backend.where, call.request) as turn:
             call.attempts += 1
             call.started = anyio.current_time()
-            call.forgive(call.started - ready)
+            call.excuse(turn.excused)
             if call.settings.send_priority:
                 call.request = replace(call.request, priority=server_priority(scope.priority, turn.remaining))
             try:
@@ -369,10 +368,10 @@ class _Call:
     def __post_init__(self) -> None:
         self.work = Work.of(self.role, self.scope.stage, self.scope.item)
 
-    def forgive(self, waited: float) -> None:
-        """What this call waits for on our side, for a limit or a slot, is no silence of the backend's."""
-        if self.first_failure is not None:
-            self.first_failure = min(self.started, max(self.first_failure, self.backend.answered) + waited)
+    def excuse(self, seconds: float) -> None:
+        """So much of the last wait was no silence of the backend's."""
+        if seconds and self.first_failure is not None:
+            self.first_failure = min(self.started, max(self.first_failure, self.backend.answered) + seconds)
 
     def note_failure(self, error: LLMError, now: float) -> float:
         """Count it; returns for how many seconds the backend has been silent, as far as this call can tell."""

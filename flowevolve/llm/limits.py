@@ -8,10 +8,10 @@ server tells no limits and refuses nothing don't wait.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
+from types import TracebackType
+from typing import Self
 
 import anyio
 
@@ -44,8 +44,8 @@ class LimitStats:
 class Limits:
     """The way to the gate. To be used from one event loop.
 
-    ``requests_per_minute`` and ``tokens_per_minute`` hold for every model of every backend. Nobody waits longer than
-    ``longest_pause`` seconds for a limit before the server is asked again, which then counts as its silence.
+    ``requests_per_minute`` and ``tokens_per_minute`` hold for every model of every backend. Whatever a server says, it
+    is asked again after ``longest_pause`` seconds.
     """
 
     def __init__(
@@ -62,24 +62,9 @@ class Limits:
         self._longest_pause = longest_pause
         self._models: dict[tuple[str, str], _Model] = {}
 
-    @asynccontextmanager
-    async def slot(self, ask: Ask, backend: str, request: ChatRequest) -> AsyncGenerator[Turn]:
+    def slot(self, ask: Ask, backend: str, request: ChatRequest) -> Turn:
         """Wait until the request may be sent, and hold a slot of the gate for the length of an ``async with``."""
-        model = self._model(backend, request.model)
-        while True:
-            sent = await model.wait(ask, request)
-            try:
-                async with self._gate.slot(ask) as remaining:
-                    now = anyio.current_time()
-                    if model.rates.paused_until > now:  # since it began to wait at the gate
-                        model.rates.give_back(sent)
-                        continue
-                    sent = replace(sent, at=now)
-                    yield Turn(remaining, model, sent)
-                    return
-            except LLMError as error:
-                model.failed(sent, error)
-                raise
+        return Turn(self._gate, self._model(backend, request.model), ask, request)
 
     def holds_back(self, backend: str, model: str) -> bool:
         """Whether requests to this model wait for its limits."""
@@ -112,18 +97,41 @@ class Limits:
         return model
 
 
-@dataclass(frozen=True, slots=True)
 class Turn:
-    """A request that may be sent now."""
+    """A request that may be sent, once entered. Written out, as every call of a run passes here."""
 
-    remaining: int
-    """Requests of its group that wait at the gate or are in flight, this one included."""
-    model: _Model
-    sent: Sent
+    __slots__ = ("_ask", "_gate", "_model", "_request", "_sent", "_slot", "excused", "remaining")
+
+    def __init__(self, gate: Gate, model: _Model, ask: Ask, request: ChatRequest) -> None:
+        self.remaining = 0
+        """Requests of its group that wait at the gate or are in flight, this one included."""
+        self.excused = 0.0
+        """Seconds it waited that are no silence of the server's."""
+        self._gate = gate
+        self._model = model
+        self._ask = ask
+        self._request = request
+
+    async def __aenter__(self) -> Self:
+        while True:
+            self._sent, waited = await self._model.wait(self._ask, self._request)
+            self.excused += waited
+            self._slot = self._gate.slot(self._ask)
+            self.remaining = await self._slot.__aenter__()
+            if not self._model.paused_since(self._sent):
+                return self
+            await self._slot.__aexit__(None, None, None)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, LLMError):
+            self._model.failed(self._sent, error)
+        await self._slot.__aexit__(kind, error, traceback)
 
     def answered(self, reply: ChatReply) -> ChatReply:
         """Learn from the answer; returns it."""
-        self.model.answered(self.sent, reply)
+        self._model.answered(self._sent, reply)
         return reply
 
 
@@ -140,25 +148,34 @@ class _Model:
         self._news = news
         self._changed = Pulse()
 
-    async def wait(self, ask: Ask, request: ChatRequest) -> Sent:
-        """Until the request may be sent; it then counts as sent."""
+    async def wait(self, ask: Ask, request: ChatRequest) -> tuple[Sent, float]:
+        """Until the request may be sent; it then counts as sent. Also says how much of the wait is excused."""
         tokens = self._tokens(ask, request)
-        now = anyio.current_time()
-        if not self.waiting and self.rates.wait(now, tokens) <= 0:
-            return self.rates.take(now, tokens)
+        began = anyio.current_time()
+        if not self.waiting and self.rates.wait(began, tokens) <= 0:
+            return self.rates.take(began, tokens), 0.0
         self.waiting += 1
         try:
             async with self._next_up.slot(ask):
                 await self._wait_as_next(tokens)
-                return self.rates.take(anyio.current_time(), tokens)
+                now = anyio.current_time()
+                return self.rates.take(now, tokens), self.rates.excused(began, now)
         finally:
             self.waiting -= 1
 
+    def paused_since(self, sent: Sent) -> bool:
+        """Whether a request that waited at the gate must wait for a pause that began meanwhile; it is then not sent."""
+        if self.rates.paused_until > sent.at:
+            sent.at = anyio.current_time()
+        paused = self.rates.paused_until > sent.at
+        if paused:
+            self.rates.give_back(sent)
+        return paused
+
     async def _wait_as_next(self, tokens: float) -> None:
         began = now = anyio.current_time()
-        until = began + self.rates.longest_pause
         try:
-            while (wait := min(self.rates.wait(now, tokens), until - now)) > 0:
+            while (wait := self.rates.wait(now, tokens, now - began)) > 0:
                 with anyio.move_on_after(wait):
                     await self._changed.wait()
                 now = anyio.current_time()

@@ -14,7 +14,7 @@ CUT = 0.5
 """What is left of the rate after a storm of refusals."""
 FIRST_RATE = 1.0
 """Requests per second that the first storm leaves at least: little is known yet."""
-LEAST_RATE = 1 / 30
+LEAST_RATE = 0.2
 """Requests per second that are always allowed, so that a server's recovery is noticed."""
 QUICK_STEP = 0.1
 """What an answer adds to the rate, in requests per second, below the rate of the last storm."""
@@ -33,7 +33,7 @@ class Bucket:
     capacity: float
     level: float
     updated: float
-    """The level is that of this time. In the future: nothing flows in until then."""
+    """The level is that of this time."""
 
     @classmethod
     def per_minute(cls, amount: float, now: float) -> Bucket:
@@ -47,7 +47,7 @@ class Bucket:
         lacking = min(amount, self.capacity) - self.level
         if lacking <= 1e-6 * self.capacity:  # less is rounding, and would be waited for again and again
             return 0.0
-        return max(0.0, self.updated - now) + lacking / self.rate
+        return lacking / self.rate
 
     def take(self, amount: float) -> None:
         self.level = min(self.capacity, self.level - amount)
@@ -59,13 +59,17 @@ class Bucket:
             self.updated = now
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sent:
-    """A request on its way: when it was sent, what it takes of each limit, and what had been taken up to it."""
+    """A request on its way: when it was sent, the tokens it is taken to need, and what had been taken with it."""
 
     at: float
-    takes: dict[Kind, float]
-    taken: dict[Kind, float]
+    tokens: float
+    requests_taken: float
+    tokens_taken: float
+
+    def taken(self, kind: Kind) -> float:
+        return self.requests_taken if kind == "requests" else self.tokens_taken
 
 
 @dataclass(slots=True)
@@ -85,6 +89,7 @@ class ModelRates:
     longest_pause: float = inf
     """No pause is longer, whatever the server asks for: it is asked again then."""
     learnt: dict[Kind, Bucket] = field(default_factory=dict)
+    paused_at: float = -inf
     paused_until: float = -inf
     storms: int = 0
     _taken: dict[Kind, float] = field(default_factory=lambda: {"requests": 0.0, "tokens": 0.0})
@@ -95,32 +100,53 @@ class ModelRates:
     _answers: deque[float] = field(default_factory=lambda: deque(maxlen=1024))
 
     @property
+    def free(self) -> bool:
+        """Whether nothing limits it so far."""
+        return self._pace is None and not self.learnt and not self.configured
+
+    @property
     def counts_tokens(self) -> bool:
         """Whether anything depends on how many tokens a request takes."""
         return "tokens" in self.configured or "tokens" in self.learnt
 
-    def wait(self, now: float, tokens: float) -> float:
-        """Seconds until a request that takes so many tokens may be sent; 0: now."""
-        longest = self.paused_until - now
-        for bucket, amount in self._buckets({"requests": 1.0, "tokens": tokens}):
-            longest = max(longest, bucket.wait(now, amount))
-        return max(0.0, longest)
+    def wait(self, now: float, tokens: float, waited: float = 0.0) -> float:
+        """Seconds until a request that takes so many tokens may be sent; 0: now.
+
+        ``waited`` is for how long it has been next: what headers say is not believed for longer than the longest pause.
+        """
+        if self.free:
+            return 0.0
+        amounts: dict[Kind, float] = {"requests": 1.0, "tokens": tokens}
+        told = max((bucket.wait(now, amounts[kind]) for kind, bucket in self.learnt.items()), default=0.0)
+        ours = max((bucket.wait(now, amounts[kind]) for kind, bucket in self.configured.items()), default=0.0)
+        pace = self._pace.wait(now, 1.0) if self._pace is not None else 0.0
+        return max(0.0, self.paused_until - now, min(told, self.longest_pause - waited), ours, pace)
+
+    def excused(self, began: float, now: float) -> float:
+        """The seconds of a wait that are no silence of the server's: all of them, or, where it did nothing but refuse
+        since its last answer, those of the last pause.
+        """
+        if self._cut_at == -inf or (self._answers and self._answers[-1] > self._cut_at):
+            return now - began
+        return max(0.0, min(now, self.paused_until) - max(began, self.paused_at))
 
     def take(self, now: float, tokens: float) -> Sent:
         """A request is to be sent."""
-        takes: dict[Kind, float] = {"requests": 1.0, "tokens": tokens}
-        sent = Sent(now, takes, dict(self._taken))
-        self._put(takes, 1.0)
-        self._first_sent = min(self._first_sent, now)
-        return sent
+        self._take("requests", 1.0)
+        if tokens:
+            self._take("tokens", tokens)
+        if self._first_sent == inf:
+            self._first_sent = now
+        return Sent(now, tokens, self._taken["requests"], self._taken["tokens"])
 
     def give_back(self, sent: Sent) -> None:
         """It was not sent after all."""
-        self._put(sent.takes, -1.0)
+        self._take("requests", -1.0)
+        self._take("tokens", -sent.tokens)
 
     def answered(self, sent: Sent, now: float, tokens: int) -> None:
         """It was answered, and took so many tokens."""
-        self._put({"tokens": tokens - sent.takes["tokens"]}, 1.0)
+        self._take("tokens", tokens - sent.tokens)
         self._answers.append(now)
         pace = self._pace
         # A rate that is not made use of says nothing of what the server would bear.
@@ -132,7 +158,7 @@ class ModelRates:
         """Its answer, or its refusal, had these headers."""
         for kind, allowance in allowances.items():
             most = allowance.remaining
-            least = most - max(0.0, self._taken[kind] - sent.taken[kind] - sent.takes[kind])
+            least = most - max(0.0, self._taken[kind] - sent.taken(kind))
             bucket = self.learnt.get(kind)
             if bucket is None:
                 bucket = self.learnt[kind] = Bucket(allowance.limit / 60, allowance.limit, least, now)
@@ -143,15 +169,14 @@ class ModelRates:
 
     def refused(self, sent: Sent, now: float, retry_after: float | None) -> bool:
         """It was turned away with a 429; whether that begins a storm."""
-        self._put({"tokens": sent.takes["tokens"]}, -1.0)
+        self._take("tokens", -sent.tokens)
         pause = LEAST_PAUSE if retry_after is None else retry_after
         begins = sent.at > self._cut_at
-        if begins or retry_after is not None:
-            self.paused_until = max(self.paused_until, now + min(pause, self.longest_pause))
+        until = now + min(pause, self.longest_pause)
+        if until > self.paused_until and (begins or retry_after is not None):
+            self.paused_at, self.paused_until = now, until
         if begins:
             self._cut(now)
-        if self._pace is not None:
-            self._pace.updated = max(self._pace.updated, self.paused_until)
         return begins
 
     @property
@@ -174,7 +199,7 @@ class ModelRates:
         # Where nothing was answered since the last cut, the rate of that storm is still all that is known.
         if self._pace is not None and self._answers and self._answers[-1] > self._cut_at:
             self._threshold = rate
-        self._pace = Bucket(rate, 1.0, 1.0, now)
+        self._pace = Bucket(rate, 1.0, 0.0, now)
         self._cut_at = now
         self.storms += 1
 
@@ -183,19 +208,13 @@ class ModelRates:
         seconds = min(SEEN_SECONDS, max(1.0, now - self._first_sent))
         return sum(at > now - seconds for at in self._answers) / seconds
 
-    def _buckets(self, amounts: dict[Kind, float]) -> list[tuple[Bucket, float]]:
-        found = [
-            (buckets[kind], amount)
-            for buckets in (self.configured, self.learnt)
-            for kind, amount in amounts.items()
-            if kind in buckets
-        ]
-        if self._pace is not None and "requests" in amounts:
-            found.append((self._pace, amounts["requests"]))
-        return found
-
-    def _put(self, takes: dict[Kind, float], sign: float) -> None:
-        for kind, amount in takes.items():
-            self._taken[kind] += sign * amount
-        for bucket, amount in self._buckets(takes):
-            bucket.take(sign * amount)
+    def _take(self, kind: Kind, amount: float) -> None:
+        """From all that limits it; what is negative is given back."""
+        self._taken[kind] += amount
+        if self.free:
+            return
+        for buckets in (self.configured, self.learnt):
+            if kind in buckets:
+                buckets[kind].take(amount)
+        if kind == "requests" and self._pace is not None:
+            self._pace.take(amount)

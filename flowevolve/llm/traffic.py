@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from flowevolve.errors import BackendUnreachableError
 from flowevolve.llm.admission import Log
 from flowevolve.llm.hedging import HedgeStats, Hedging
 from flowevolve.llm.limits import Limits, LimitStats
@@ -34,10 +35,23 @@ class Traffic:
         for news in [*(router.news for router in self._routers()), self.limits.news]:
             news.connect(log)
 
+    def check(self) -> None:
+        """After all endpoints were asked.
+
+        Raises:
+            BackendUnreachableError: naming those that gave no answer.
+        """
+        silent = [endpoint.url for endpoint in self.stats().endpoints if endpoint.ejected]
+        if silent:
+            raise BackendUnreachableError(
+                f"{', '.join(silent)} can't be used, the other endpoints can; start the server, or correct base_urls. "
+                "A run would begin without it"
+            )
+
     def stats(self) -> TrafficStats:
         """The figures up to now."""
         endpoints = [endpoint for router in self._routers() for endpoint in router.stats()]
-        hedged = None if self.hedging is None else self.hedging.stats
+        hedged = None if self.hedging is None else replace(self.hedging.stats)
         return TrafficStats(endpoints, self.limits.stats(), hedged)
 
     def _routers(self) -> list[Router]:

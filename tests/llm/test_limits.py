@@ -185,7 +185,32 @@ async def test_a_server_that_only_refuses_ends_the_run_when_patience_does(retry_
     assert 60 <= anyio.current_time() < 200
 
 
-async def test_a_busy_server_behind_a_router_or_not_is_no_rate_limit() -> None:
+@pytest.mark.parametrize("retry_after", [None, 20.0])
+async def test_so_it_does_for_many_callers(retry_after) -> None:
+    server = Server(lambda number, model: OverloadedError("429", retry_after=retry_after))
+    with pytest.raises(ExceptionGroup) as caught:
+        await Rig(server).ask_all(64)
+    assert caught.group_contains(BackendUnreachableError)
+    assert 60 <= anyio.current_time() < 400
+    assert len(server.sent) < 64 + 40
+
+
+async def test_a_configured_limit_is_kept_even_without_patience() -> None:
+    server = Server(takes=0.0)
+    await Rig(server, retry=RetryPolicy(patience_seconds=0), requests_per_minute=1).ask_all(3)
+    assert server.times() == [0, 60, 120]
+
+
+async def test_what_headers_say_is_believed_for_as_long_as_patience_lasts() -> None:
+    day = {"limit": "100", "remaining": "0", "reset": "24h"}
+    server = Server(lambda number, model: {f"x-ratelimit-{name}-requests": value for name, value in day.items()})
+    rig = Rig(server)
+    for _ in range(3):
+        await rig.ask()
+    assert server.times() == [0, 61, 122]
+
+
+async def test_a_busy_server_is_no_rate_limit() -> None:
     server = Server(lambda number, model: OverloadedError("503", status=503) if number == 1 else {})
     rig = Rig(server)
     await rig.ask()
