@@ -45,7 +45,7 @@ LONG_PREFIX = 256
 EJECT_AFTER = 3
 """Failures in a row."""
 FIRST_CHECK_SECONDS = 1.0
-LONGEST_CHECK_SECONDS = 30.0
+LONGEST_CHECK_SECONDS = 10.0
 """From an ejection to the first health check, and at most from one to the next: each wait is twice the one before."""
 CHECK_TIMEOUT_SECONDS = 10.0
 _RANKINGS = 1024
