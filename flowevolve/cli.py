@@ -26,12 +26,12 @@ from flowevolve.build import (
     ALGORITHMS,
     ALLOCATION,
     BANDITS,
-    OPENAI_URL,
     ORDERINGS,
     RACING,
     STALENESS,
     TASKS,
     WORLDS,
+    endpoints,
     make_algorithm,
     make_roles,
     make_sim,
@@ -301,9 +301,9 @@ def _backend(config: Config) -> str:
     if config.llm.backend == "sim":
         sim = config.sim
         return f"simulated LLM (profile {sim.profile}, world {sim.world}, {config.clock} clock)"
-    models = model_names(make_roles(config).values())
-    where = f" at {config.llm.base_url or OPENAI_URL}" if len(models) == 1 else ""
-    return f"{', '.join(models)}{where}"
+    roles = make_roles(config).values()
+    urls = dict.fromkeys(url for role in roles for model in role.models for url in endpoints(model.llm))
+    return f"{', '.join(model_names(roles))} at {', '.join(urls)}"
 
 
 def _plain(line: str) -> None:

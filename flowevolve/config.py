@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, Self, get_args
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FilePath, JsonValue, ValidationError, model_validator
@@ -114,10 +114,30 @@ URL = Annotated[str, AfterValidator(_without_user)]
 TransportName = Literal["openai", "aiohttp"]
 
 
-class ModelSection(Section):
-    """A model of a role; what is left out is as in the role."""
+class EndpointsSection(Section):
+    """Where an OpenAI-compatible API is."""
 
     base_url: URL | None = None
+    base_urls: tuple[URL, ...] | None = Field(default=None, min_length=1)
+    """Instead of ``base_url``: several endpoints that serve the same models; requests are shared out among them."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.base_url is not None and self.base_urls is not None:
+            raise ValueError("base_url and base_urls: give one of the two; base_urls may hold a single one")
+        return self
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """All of them; none if nothing is said."""
+        if self.base_urls is not None:
+            return self.base_urls
+        return () if self.base_url is None else (self.base_url,)
+
+
+class ModelSection(EndpointsSection):
+    """A model of a role; what is left out is as in the role."""
+
     transport: TransportName | None = None
     api_key_env: Variable | None = None
     api_key_file: FilePath | None = None
@@ -172,12 +192,11 @@ class CacheSection(Section):
     """The response cache's file, made if it is not there; several runs may share it at once. Without it, no cache."""
 
 
-class LLMSection(Section):
+class LLMSection(EndpointsSection):
     backend: Literal["sim", "openai"] = "sim"
     """``sim``: the simulated server inside this process. ``openai``: any OpenAI-compatible endpoint."""
     transport: TransportName = "openai"
     """What carries requests to an endpoint: OpenAI's official SDK, or aiohttp alone, which takes much less CPU."""
-    base_url: URL | None = None
     api_key_env: Variable = "OPENAI_API_KEY"
     """The environment variable that holds the key; servers that want none get a placeholder."""
     api_key_file: FilePath | None = None
@@ -191,6 +210,11 @@ class LLMSection(Section):
     """How long a backend may give no answer at all before the run ends."""
     concurrency: int = Field(default=64, gt=0)
     """Requests in flight at most, over all stages; ``scheduler.admission`` may allow fewer."""
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    tokens_per_minute: float | None = Field(default=None, gt=0)
+    """Limits for each model, beside those that are learnt from the server."""
+    hedge: float = Field(default=0.0, ge=0, le=0.5)
+    """Up to this share of calls, a second request is sent for one that is overdue while its item waits; 0: never."""
     send_seed: bool = True
     send_priority: bool = False
     """For servers that schedule by priority (vLLM with ``--scheduling-policy priority``)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from io import BytesIO
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -37,19 +38,19 @@ class AioHTTPTransport:
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
         """Make one call, as `flowevolve.llm.types.Transport.chat` says."""
         with wire.failures(timeout):
-            content = await self._fetch("POST", self._chat_url, wire.encode(request))
-        return wire.chat_reply(content, request.model)
+            content, headers = await self._fetch("POST", self._chat_url, wire.encode(request))
+        return wire.chat_reply(content, request.model, headers)
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
         """Make one call, as `flowevolve.llm.types.Embedder.embed` says."""
         with wire.failures(timeout):
-            content = await self._fetch("POST", self._embeddings_url, wire.encode_embed(request))
-        return wire.embed_reply(content, request)
+            content, headers = await self._fetch("POST", self._embeddings_url, wire.encode_embed(request))
+        return wire.embed_reply(content, request, headers)
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves, as `flowevolve.llm.types.Transport.models` says."""
         with wire.failures(wire.MODELS_SECONDS):
-            content = await self._fetch("GET", self._models_url, None)
+            content, _ = await self._fetch("GET", self._models_url, None)
         return wire.model_names(content)
 
     async def aclose(self) -> None:
@@ -58,13 +59,13 @@ class AioHTTPTransport:
         if session is not None:
             await session.close()
 
-    async def _fetch(self, method: str, url: str, body: bytes | None) -> bytes:
+    async def _fetch(self, method: str, url: str, body: bytes | None) -> tuple[bytes, Mapping[str, str]]:
         session = self._session or self._open()
         data = BytesIO(body) if body is not None and len(body) > _LARGE else body
         async with session.request(method, url, data=data) as response:
             content = await response.read()
         if 200 <= response.status < 300:
-            return content
+            return content, response.headers
         raise wire.status_error(response.status, response.reason or "", response.headers, content)
 
     def _open(self) -> ClientSession:

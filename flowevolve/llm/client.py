@@ -21,10 +21,13 @@ from flowevolve.llm.cache import ResponseCache, reply_key
 from flowevolve.llm.calls import CallRecord, CallScope, Observer, Role, call_seed
 from flowevolve.llm.ensemble import Models
 from flowevolve.llm.gate import Gate
+from flowevolve.llm.hedging import Hedging
 from flowevolve.llm.lengths import LengthEstimates
+from flowevolve.llm.limits import Limits
 from flowevolve.llm.line import Ask
 from flowevolve.llm.pace import Pace
-from flowevolve.llm.pending import Backend, PendingCall, PendingChat, PendingEmbed, R
+from flowevolve.llm.pending import Backend, PendingCall, PendingChat, PendingEmbed
+from flowevolve.llm.reach import served_models
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.types import (
     ChatReply,
@@ -34,13 +37,12 @@ from flowevolve.llm.types import (
     LLMError,
     Message,
     OverloadedError,
+    R,
     RefusedError,
     UnreachableError,
     Usage,
 )
 
-CHECK_SECONDS = 30.0
-"""How long `LLMClient.check` waits for one backend."""
 EMBED_BATCH = 128
 """Texts in one request for embeddings, at most."""
 
@@ -60,6 +62,8 @@ class LLMClient:
         observer: Observer,
         account: Account | None = None,
         cache: ResponseCache | None = None,
+        limits: Limits | None = None,
+        hedging: Hedging | None = None,
     ) -> None:
         self.account = account if account is not None else Account({})
         self.pace = Pace()
@@ -72,6 +76,8 @@ class LLMClient:
         self._seed = seed
         self._observer = observer
         self._cache = cache
+        self._limits = limits if limits is not None else Limits(gate, longest_pause=retry.patience_seconds)
+        self._hedging = hedging
         # By identity: two transports to one address are two backends as far as trouble goes, and need no hash.
         self._backends = {
             id(member.transport): Backend(member.transport) for role in roles.values() for member in role.members
@@ -152,7 +158,7 @@ class LLMClient:
             BackendRefusedError: if one turns us away or does not serve a role's model.
         """
         for backend in self._backends.values():
-            served = await _served_models(backend)
+            served = await served_models(backend.transport, backend.where)
             for name, member in ((name, member) for name, role in self._roles.items() for member in role.members):
                 if member.transport is backend.transport and member.model not in served:
                     raise BackendRefusedError(
@@ -191,19 +197,14 @@ class LLMClient:
             await anyio.sleep(wait)
 
     async def _attempt(self, call: PendingCall[R]) -> R:
-        scope, own = call.scope, call.settings.gate
+        scope = call.scope
         ask = Ask(scope.priority, call.work.group, scope.candidate, self._lengths.expect(call.work))
-        if own is None:
-            return await self._send(call, ask)
-        async with own.slot(ask):
-            return await self._send(call, ask)
-
-    async def _send(self, call: PendingCall[R], ask: Ask) -> R:
-        async with self._gate.slot(ask) as remaining:
+        async with self._limits.slot(ask, call.backend.where, call.request, call.settings.gate) as turn:
             call.attempts += 1
             call.started = anyio.current_time()
+            call.excuse(turn.excused)
             try:
-                return await call.send(remaining)
+                return turn.answered(await call.send(ask, turn.remaining, self._hedging))
             except anyio.get_cancelled_exc_class():
                 self.cancelled += 1
                 raise
@@ -268,22 +269,6 @@ class LLMClient:
             latency_seconds=finished - call.started,
             dollars=self.account.cost(call.request.model, usage) if reply is None else reply.dollars,
         )
-
-
-async def _served_models(backend: Backend) -> tuple[str, ...]:
-    try:
-        with anyio.fail_after(CHECK_SECONDS):
-            return await backend.transport.models()
-    except RefusedError as error:
-        raise BackendRefusedError(
-            f"{backend.where} turned the request for its models away: {error}. "
-            "Check the API key, and the base URL (most end in /v1)"
-        ) from error
-    except (LLMError, TimeoutError) as error:
-        said = str(error) or f"nothing came back in {CHECK_SECONDS:.0f} s"
-        raise BackendUnreachableError(
-            f"{backend.where} can't be used: {said}. Start the server, or correct the base URL in the config"
-        ) from error
 
 
 def _refused(call: PendingCall[R], error: RefusedError) -> BackendRefusedError:

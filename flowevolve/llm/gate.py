@@ -39,7 +39,8 @@ class Gate:
 
     def __init__(self, limit: int, order: Order | None = None) -> None:
         self._limit = _checked(limit)
-        self._line = Line(ByRank() if order is None else order)
+        self.order = ByRank() if order is None else order
+        self._line = Line(self.order)
         self._in_flight = self._peak = 0
         self._opened: float | None = None
         self._changed = self._slot_seconds = 0.0
@@ -65,6 +66,10 @@ class Gate:
             yield group.remaining
         finally:
             self._leave(group)
+
+    def remaining(self, group: str) -> int:
+        """How many requests of a group wait or are in flight."""
+        return self._line.remaining(group)
 
     def stats(self) -> GateStats:
         """The figures up to now. To be called in the event loop, whose clock they go by."""

@@ -41,28 +41,30 @@ class OpenAITransport:
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
         """Make one call, as `flowevolve.llm.types.Transport.chat` says."""
         answer = self._client.post(wire.CHAT_PATH, cast_to=Response, body=wire.request_body(request))
-        return wire.chat_reply(await _content(answer, timeout), request.model)
+        received = await _received(answer, timeout)
+        return wire.chat_reply(received.content, request.model, received.headers)
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
         """Make one call, as `flowevolve.llm.types.Embedder.embed` says."""
         answer = self._client.post(wire.EMBEDDINGS_PATH, cast_to=Response, body=wire.embed_body(request))
-        return wire.embed_reply(await _content(answer, timeout), request)
+        received = await _received(answer, timeout)
+        return wire.embed_reply(received.content, request, received.headers)
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves, as `flowevolve.llm.types.Transport.models` says."""
         answer = self._client.get(wire.MODELS_PATH, cast_to=Response)
-        return wire.model_names(await _content(answer, wire.MODELS_SECONDS))
+        return wire.model_names((await _received(answer, wire.MODELS_SECONDS)).content)
 
     async def aclose(self) -> None:
         """Close all connections."""
         await self._client.close()
 
 
-async def _content(answer: Awaitable[Response], seconds: float) -> bytes:
-    """The body of an answer of the SDK."""
+async def _received(answer: Awaitable[Response], seconds: float) -> Response:
+    """An answer of the SDK that says the call went well."""
     try:
         with wire.failures(seconds):
-            return (await answer).content
+            return await answer
     except APIStatusError as error:
         failed = error.response
         raise wire.status_error(failed.status_code, failed.reason_phrase, failed.headers, failed.content) from error

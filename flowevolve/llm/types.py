@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 from flowevolve.llm.keys import redacted
 
@@ -74,6 +74,8 @@ class ChatReply:
     """Whether it came from the response cache (`flowevolve.llm.cache`); ``usage`` is then what it cost back then."""
     dollars: float | None = None
     """What it cost; None where that is not known. Filled in by the client."""
+    headers: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
+    """Of the answer, where it came over HTTP; looked up in lower case."""
 
     @property
     def paid(self) -> Usage:
@@ -100,6 +102,8 @@ class EmbedReply:
     model: str = ""
     dollars: float | None = None
     """What it cost; None where that is not known. Filled in by the client."""
+    headers: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
+    """As a chat's."""
     finish_reason: ClassVar[str] = "stop"
     cached: ClassVar[bool] = False
 
@@ -120,14 +124,28 @@ class EmbedReply:
         return json.dumps(self.vectors, separators=(",", ":"))
 
 
-class LLMError(Exception):
-    """A call failed. ``status`` is the HTTP status where there was one; the message holds no API key."""
+R = TypeVar("R", ChatReply, EmbedReply)
 
-    def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
+
+class LLMError(Exception):
+    """A call failed; the message holds no API key.
+
+    ``status`` is the HTTP status where there was one, ``headers`` are the answer's.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(redacted(message))
         self.status = status
         self.retry_after = retry_after
         """Seconds the server asked to wait, where it did."""
+        self.headers = headers
 
 
 class UnreachableError(LLMError):
@@ -186,3 +204,14 @@ class Embedder(Protocol):
             LLMError: as `Transport.chat`.
         """
         ...
+
+
+def embedder(transport: Transport) -> Embedder:
+    """The transport, for embeddings.
+
+    Raises:
+        RefusedError: if its backend makes none.
+    """
+    if not isinstance(transport, Embedder):
+        raise RefusedError("this kind of backend makes no embeddings")
+    return transport

@@ -113,7 +113,7 @@ def encode_embed(request: EmbedRequest) -> bytes:
     return _ENCODER.encode(embed_body(request)).encode()
 
 
-def embed_reply(content: bytes, request: EmbedRequest) -> EmbedReply:
+def embed_reply(content: bytes, request: EmbedRequest, headers: Mapping[str, str] | None = None) -> EmbedReply:
     """The vectors in the body of an answer, in the order of the request's texts.
 
     Raises:
@@ -126,7 +126,7 @@ def embed_reply(content: bytes, request: EmbedRequest) -> EmbedReply:
                 usage = answer.get("usage")
                 tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
                 used = Usage(tokens if isinstance(tokens, int) else 0)
-                return EmbedReply(vectors, used, _text(answer.get("model"), request.model))
+                return EmbedReply(vectors, used, _text(answer.get("model"), request.model), headers=headers)
     raise ServerError(f"the answer has no vectors for {len(request.texts)} texts: {_start(content)}")
 
 
@@ -145,7 +145,7 @@ def _vectors(entries: list[JSON], count: int) -> tuple[tuple[float, ...], ...] |
     return vectors if len(lengths) == 1 and 0 not in lengths else None
 
 
-def chat_reply(content: bytes, model: str) -> ChatReply:
+def chat_reply(content: bytes, model: str, headers: Mapping[str, str] | None = None) -> ChatReply:
     """The reply in the body of an answer; ``model`` is the name asked for, which counts where none is given.
 
     Raises:
@@ -157,7 +157,8 @@ def chat_reply(content: bytes, model: str) -> ChatReply:
             if text is None and finish_reason in _EMPTY_ANSWERS:
                 text = ""
             if text is not None:
-                return ChatReply(text, _usage(answer.get("usage")), finish_reason, _text(answer.get("model"), model))
+                usage, answered_by = _usage(answer.get("usage")), _text(answer.get("model"), model)
+                return ChatReply(text, usage, finish_reason, answered_by, headers=headers)
     raise ServerError(f"the answer has no text: {_start(content)}")
 
 
@@ -213,7 +214,7 @@ def status_error(status: int, reason: str, headers: Mapping[str, str], content: 
         case 429 if problem.get("code") == "insufficient_quota":
             return RefusedError(said, status=status)  # OpenAI's way to say that the account has no money left
         case 429 | 503:
-            return OverloadedError(said, status=status, retry_after=retry_after_seconds(headers))
+            return OverloadedError(said, status=status, retry_after=retry_after_seconds(headers), headers=headers)
         case 408:
             return UnreachableError(said, status=status)
         case _ if 400 <= status < 500:

@@ -505,3 +505,18 @@ async def test_something_that_is_no_list_of_models(make) -> None:
 
 async def test_models_of_a_wrong_address(make) -> None:
     await fails(RefusedError, models(make, says({}, 404)))
+
+
+# Headers
+
+
+async def test_headers_come_with_the_answer(make) -> None:
+    reply = await chat(make, says(answer(), x_ratelimit_remaining_requests="41"))
+    assert reply.headers is not None
+    assert reply.headers["x-ratelimit-remaining-requests"] == "41"
+
+
+async def test_headers_come_with_a_refusal(make) -> None:
+    error = await fails(OverloadedError, chat(make, says({}, 429, X_RateLimit_Reset_Requests="6m0s")))
+    assert error.headers is not None
+    assert error.headers["x-ratelimit-reset-requests"] == "6m0s"
