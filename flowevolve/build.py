@@ -30,6 +30,7 @@ from flowevolve.policies.staleness import Full, Guarded, Reflective, StalenessPo
 from flowevolve.policies.stopping import FileExists, NoImprovement, StoppingPolicy
 from flowevolve.registry import Registry, describe_validation
 from flowevolve.sim.backend import SimBackend
+from flowevolve.sim.faults import Faults
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.rules import RulesWorld
 from flowevolve.sim.rules_params import PRESETS
@@ -178,7 +179,8 @@ def make_sim(config: Config) -> tuple[SimBackend, str]:
         raise InputError(f"sim.preset: unknown preset {config.sim.preset!r}; there are {', '.join(PRESETS)}")
     world = WORLDS[config.sim.world](PRESETS[config.sim.preset])
     model = config.llm.model or "simulated"
-    return SimBackend(world, PROFILES[config.sim.profile], model=model), model
+    faults = Faults(**dict(config.sim.faults))
+    return SimBackend(world, PROFILES[config.sim.profile], model=model, faults=faults), model
 
 
 def _openai(config: Config) -> tuple[Transport, str]:
@@ -205,4 +207,6 @@ def _role(config: Config, role: RoleSection, transport: Transport, model: str) -
         send_seed=llm.send_seed,
         send_priority=llm.send_priority,
         extra=llm.extra if role.extra is None else role.extra,
+        stream=llm.stream,
+        idle_seconds=llm.idle_seconds,
     )

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, m
 from flowevolve.budget import Budget
 from flowevolve.errors import InputError
 from flowevolve.registry import describe_validation, did_you_mean
+from flowevolve.sim.faults import FAULTS, Fault
 
 
 class Section(BaseModel):
@@ -137,6 +138,10 @@ class LLMSection(Section):
     max_tokens: int | None = Field(default=None, gt=0)
     timeout_seconds: float = Field(default=600.0, gt=0)
     """For one attempt at one call."""
+    stream: bool = False
+    """Have answers sent piece by piece, which `idle_seconds` needs; replies are the same."""
+    idle_seconds: float | None = Field(default=None, gt=0)
+    """How long a server may fall silent in the middle of an answer; `timeout_seconds` holds as well."""
     patience_seconds: float = Field(default=300.0, ge=0)
     """How long a backend may give no answer at all before the run ends."""
     concurrency: int = Field(default=64, gt=0)
@@ -155,7 +160,18 @@ class LLMSection(Section):
     def _needs(self) -> LLMSection:
         if self.backend == "openai" and self.model is None:
             raise ValueError("backend 'openai' needs llm.model, the name the server knows the model by")
+        if self.idle_seconds is not None and not self.stream:
+            raise ValueError("llm.idle_seconds is the time between pieces of an answer: set llm.stream = true as well")
         return self
+
+
+class FaultsSection(Section):
+    """Calls to the simulated server that go wrong on purpose."""
+
+    rate: float = Field(default=0.0, ge=0, le=1)
+    """The share of attempts."""
+    kinds: list[Fault] = Field(default=list(FAULTS), min_length=1)
+    seed: int = 0
 
 
 class SimSection(Section):
@@ -163,6 +179,7 @@ class SimSection(Section):
     world: str = "rules"
     preset: str = "normal"
     """How hard the world is."""
+    faults: FaultsSection = FaultsSection()
 
 
 class Config(Section):

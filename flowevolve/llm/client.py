@@ -56,6 +56,8 @@ class Role:
     send_priority: bool = False
     """Send `server_priority`. Only for servers that schedule by it: others turn the unknown parameter down."""
     extra: Mapping[str, JSON] = field(default_factory=dict)
+    stream: bool = False
+    idle_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,8 @@ class LLMClient:
             max_tokens=settings.max_tokens if max_tokens is None else max_tokens,
             seed=call_seed(self._seed, scope) if settings.send_seed else None,
             extra=settings.extra,
+            stream=settings.stream,
+            idle_seconds=settings.idle_seconds,
         )
         backend = self._backends[id(settings.transport)]
         call = _Call(role, scope, request, settings, backend, queued=anyio.current_time())

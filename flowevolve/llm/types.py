@@ -37,6 +37,10 @@ class ChatRequest:
     """Passed to servers that understand it (vLLM's priority scheduling: lower goes first)."""
     extra: Mapping[str, JSON] = field(default_factory=dict)
     """Added to the request's body as it is."""
+    stream: bool = False
+    """Have the answer sent piece by piece. The reply is the same."""
+    idle_seconds: float | None = None
+    """With ``stream``: how long the server may fall silent once it has begun to answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,8 @@ class ChatReply:
     model: str = ""
     cached: bool = False
     """Whether it came from the response cache (`flowevolve.llm.cache`); ``usage`` is then what it cost back then."""
+    logprobs: JSON = None
+    """As the server sent them, where ``extra`` asks for them; those of a stream in one piece."""
 
     @property
     def paid(self) -> Usage:
@@ -114,7 +120,8 @@ class Transport(Protocol):
         """Make one call, without retries. Cancelling it closes the request on the wire.
 
         Raises:
-            LLMError: one of the subclasses above; ``UnreachableError`` when ``timeout`` seconds pass.
+            LLMError: one of the subclasses above; ``UnreachableError`` when ``timeout`` seconds pass, or the request's
+                ``idle_seconds``.
         """
         ...
 

@@ -12,6 +12,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from math import isfinite
+from typing import cast
 
 import aiohttp
 import anyio
@@ -79,6 +80,9 @@ def request_body(request: ChatRequest) -> dict[str, JSON]:
         body["stop"] = list(request.stop)
     if request.priority is not None:
         body["priority"] = request.priority
+    if request.stream:
+        body["stream"] = True
+        body["stream_options"] = {"include_usage": True}
     body.update(request.extra)
     return body
 
@@ -98,14 +102,38 @@ def chat_reply(content: bytes, model: str) -> ChatReply:
     Raises:
         ServerError: if there is none.
     """
-    match _decode(content):
-        case {"choices": [{"message": {"content": (str() | None) as text}, **choice}, *_], **answer}:
+    return reply_in(decode(content), model, content)
+
+
+def reply_in(answer: JSON, model: str, content: bytes) -> ChatReply:
+    """The reply in an answer that came as ``content``, as `chat_reply`."""
+    match answer:
+        case {"choices": [{"message": {"content": (str() | None) as text}, **choice}, *_], **rest}:
             finish_reason = _text(choice.get("finish_reason"), "stop")
             if text is None and finish_reason in _EMPTY_ANSWERS:
                 text = ""
             if text is not None:
-                return ChatReply(text, _usage(answer.get("usage")), finish_reason, _text(answer.get("model"), model))
-    raise ServerError(f"the answer has no text: {_start(content)}")
+                return ChatReply(
+                    text,
+                    _usage(rest.get("usage")),
+                    finish_reason,
+                    _text(rest.get("model"), model),
+                    logprobs=cast("JSON", choice.get("logprobs")),
+                )
+    raise ServerError(f"the answer has no text: {start_of(content)}")
+
+
+def decode(content: bytes) -> JSON:
+    """A body, or a part of one, that is JSON.
+
+    Raises:
+        ServerError: if it is not.
+    """
+    try:
+        decoded: JSON = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ServerError(f"the answer is not JSON: {start_of(content)!r}") from error
+    return decoded
 
 
 def model_names(content: bytes) -> tuple[str, ...]:
@@ -114,7 +142,7 @@ def model_names(content: bytes) -> tuple[str, ...]:
     Raises:
         ServerError: if it does not.
     """
-    match _decode(content):
+    match decode(content):
         case {"data": list(entries)}:
             return tuple(str(entry["id"]) for entry in entries if isinstance(entry, dict) and "id" in entry)
     raise ServerError("the answer is not a list of models; is the base URL that of an OpenAI-compatible API?")
@@ -150,7 +178,7 @@ def unreachable(cause: BaseException) -> UnreachableError:
 def status_error(status: int, reason: str, headers: Mapping[str, str], content: bytes) -> LLMError:
     """The error for an answer whose status says that it failed. ``headers`` are looked up in lower case."""
     problem = _problem(content)
-    said = f"HTTP {status}: {_text(problem.get('message'), _start(content)).strip()[:_SHOWN] or reason}"
+    said = f"HTTP {status}: {_text(problem.get('message'), start_of(content)).strip()[:_SHOWN] or reason}"
     match status:
         case 401 | 402 | 403 | 404 | 405:
             return RefusedError(said, status=status)
@@ -192,15 +220,8 @@ def _number(text: str) -> float:
         return float("nan")
 
 
-def _decode(content: bytes) -> JSON:
-    try:
-        decoded: JSON = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise ServerError(f"the answer is not JSON: {_start(content)!r}") from error
-    return decoded
-
-
-def _start(content: bytes) -> str:
+def start_of(content: bytes) -> str:
+    """As much of a body as goes into an error message."""
     return content[: 4 * _SHOWN].decode("utf-8", "replace")[:_SHOWN]
 
 
@@ -224,7 +245,7 @@ def _usage(usage: object) -> Usage:
 def _problem(content: bytes) -> dict[str, JSON]:
     """What an answer with an error says of it: OpenAI has it under ``error``, others at the top."""
     try:
-        body = _decode(content)
+        body = decode(content)
     except ServerError:
         return {}
     match body:

@@ -3,35 +3,42 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 
 import anyio
 import anyio.lowlevel
 
 from flowevolve.llm.admission import ServerLoad
-from flowevolve.llm.types import ChatReply, ChatRequest, RefusedError, ServerError, UnreachableError, Usage
+from flowevolve.llm.types import ChatReply, ChatRequest, RefusedError, UnreachableError, Usage
+from flowevolve.sim.faults import Fault, Faults, suffer
 from flowevolve.sim.profiles import BatchingProfile, Profile
-from flowevolve.sim.service import CHARS_PER_TOKEN, Served, Service, count_tokens, make_service, total_text
+from flowevolve.sim.service import CHARS_PER_TOKEN, Service, count_tokens, make_service, total_text
 from flowevolve.sim.world import World
+
+Writing = Callable[[str, float], None]
+"""Told the text and the seconds its writing will take at the present load, when that begins. Must not block."""
 
 
 class SimBackend:
     """Implements `flowevolve.llm.types.Transport` and `flowevolve.llm.admission.Probe`.
 
     What is answered, and at what length, depends on the messages, temperature and seed alone; when depends on the load.
-    ``error_rate`` is the probability of a 500, also a function of the request. ``down`` makes every call fail as if the
-    server were gone.
+    ``faults`` says which calls go wrong. ``down`` makes every call fail as if the server were gone.
     """
 
     base_url = "simulated"
 
-    def __init__(self, world: World, profile: Profile, *, model: str = "simulated", error_rate: float = 0.0) -> None:
+    def __init__(
+        self, world: World, profile: Profile, *, model: str = "simulated", faults: Faults | None = None
+    ) -> None:
         self.model = model
         self.down = False
         self.service: Service = make_service(profile)
         self._world = world
         self._profile = profile
-        self._error_rate = error_rate
+        self._faults = faults
 
     @property
     def identity(self) -> str:
@@ -39,6 +46,21 @@ class SimBackend:
         return f"simulated: {self._world!r}, {self._profile!r}"
 
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
+        fault = self.next_fault(request)
+        if fault is None or self.down:
+            return await self.answer(request, timeout=timeout)
+        return await suffer(fault, lambda: self.answer(request, timeout=timeout), request, timeout)
+
+    def next_fault(self, request: ChatRequest) -> Fault | None:
+        """What goes wrong with the next attempt at a request, if anything."""
+        return None if self._faults is None else self._faults.draw(_key(request))
+
+    async def answer(self, request: ChatRequest, *, timeout: float, writing: Writing | None = None) -> ChatReply:
+        """A call that no fault happens to.
+
+        Raises:
+            LLMError: as `chat`.
+        """
         if self.down:
             await anyio.lowlevel.checkpoint()
             raise UnreachableError("the simulated server is down")
@@ -47,20 +69,15 @@ class SimBackend:
         rng = random.Random(_key(request))
         text = self._world.reply(request, rng)
         tokens = self._profile.output.draw(rng, count_tokens(text))
-        failing = rng.random() < self._error_rate
         text, tokens, finish_reason = _cut(text, tokens, request.max_tokens)
         prompt = total_text([message.content for message in request.messages])
-        served = await self._serve(prompt, tokens, request.priority or 0, rng, timeout)
-        if failing:
-            raise ServerError("simulated fault", status=500)
-        return ChatReply(text, Usage(count_tokens(prompt), tokens, served.cached_tokens), finish_reason, self.model)
-
-    async def _serve(self, prompt: str, tokens: int, priority: int, rng: random.Random, seconds: float) -> Served:
+        begun = None if writing is None else partial(writing, text)
         try:
-            with anyio.fail_after(seconds):
-                return await self.service.serve(prompt, tokens, priority, rng)
+            with anyio.fail_after(timeout):
+                served = await self.service.serve(prompt, tokens, request.priority or 0, rng, begun)
         except TimeoutError:
-            raise UnreachableError(f"no answer within {seconds:g} s") from None
+            raise UnreachableError(f"no answer within {timeout:g} s") from None
+        return ChatReply(text, Usage(count_tokens(prompt), tokens, served.cached_tokens), finish_reason, self.model)
 
     async def models(self) -> tuple[str, ...]:
         if self.down:

@@ -1,9 +1,10 @@
-"""What holds for every transport, against a server on loopback."""
+"""What holds for every transport, whether answers come at once or as a stream, against a server on loopback."""
 
 import json
 import socket
 from collections import Counter
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -38,9 +39,22 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=[OpenAITransport, AioHTTPTransport])
+class StreamingOpenAITransport(OpenAITransport):
+    async def chat(self, request, *, timeout):
+        return await super().chat(replace(request, stream=True), timeout=timeout)
+
+
+class StreamingAioHTTPTransport(AioHTTPTransport):
+    async def chat(self, request, *, timeout):
+        return await super().chat(replace(request, stream=True), timeout=timeout)
+
+
+STREAMING = [StreamingOpenAITransport, StreamingAioHTTPTransport]
+
+
+@pytest.fixture(params=[OpenAITransport, AioHTTPTransport, *STREAMING])
 def make(request):
-    """The class of a transport."""
+    """The class of a transport, which asks for streams or does not."""
     return request.param
 
 
@@ -49,9 +63,31 @@ def answer(content="hi", finish_reason="stop", **more):
     return {"model": "m-1", "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}], **more}
 
 
+def events(body):
+    """An answer as a stream: first the role, then the text in up to 50 parts, then the end, then usage."""
+    choice = body["choices"][0] if body["choices"] else None
+    chunks = [{"delta": {"role": "assistant"}}] if choice else []
+    text = choice["message"]["content"] if choice else None
+    if text is not None:
+        size = 1 + len(text) // 50
+        chunks += [{"delta": {"content": text[start : start + size]}} for start in range(0, len(text) + 1, size)]
+    if choice:
+        chunks.append({"delta": {}, "finish_reason": choice["finish_reason"]})
+    told = [{"choices": [{"index": 0, **chunk}], "model": body["model"], "usage": None} for chunk in chunks]
+    told.append({"choices": [], "model": body.get("model"), "usage": body.get("usage")})
+    return "".join(f"data: {json.dumps(event)}\n\n" for event in told) + "data: [DONE]\n\n"
+
+
+async def wants_stream(request):
+    return request.can_read_body and b'"stream":true' in await request.read()
+
+
 def says(body, status=200, **headers):
-    async def handle(_request):
-        text = body if isinstance(body, str) else json.dumps(body)
+    """Answers with a body: an answer as a stream where the request asks for one."""
+
+    async def handle(request):
+        streamed = isinstance(body, dict) and "choices" in body and await wants_stream(request)
+        text = body if isinstance(body, str) else events(body) if streamed else json.dumps(body)
         names = {name.replace("_", "-"): value for name, value in headers.items()}
         return web.Response(status=status, text=text, headers={"Content-Type": "application/json", **names})
 
@@ -60,7 +96,7 @@ def says(body, status=200, **headers):
 
 async def echo(request):
     """Answers with the last message."""
-    return web.json_response(answer((await request.json())["messages"][-1]["content"]))
+    return await says(answer((await request.json())["messages"][-1]["content"]))(request)
 
 
 @asynccontextmanager
@@ -136,6 +172,12 @@ async def sent(make, request, api_key=None):
     return seen
 
 
+def without_stream(body, make):
+    asked = {"stream": True, "stream_options": {"include_usage": True}} if make in STREAMING else {}
+    assert {name: body.pop(name) for name in asked} == asked
+    return body
+
+
 async def test_what_is_sent(make) -> None:
     messages = (Message("system", "be brief"), Message("user", "hello ☃"), Message("assistant", "hi"))
     extra: dict[str, JSON] = {"top_k": 3, "chat_template_kwargs": {"think": False}}
@@ -143,7 +185,7 @@ async def test_what_is_sent(make) -> None:
     assert seen["path"] == "/v1/chat/completions"
     assert seen["headers"]["Authorization"] == "Bearer secret"
     assert seen["headers"]["Content-Type"] == "application/json"
-    assert seen["body"] == {
+    assert without_stream(seen["body"], make) == {
         "model": "m",
         "messages": [
             {"role": "system", "content": "be brief"},
@@ -161,7 +203,7 @@ async def test_what_is_sent(make) -> None:
 
 
 async def test_nothing_is_sent_that_was_not_asked_for(make) -> None:
-    assert (await sent(make, REQUEST))["body"].keys() == {"model", "messages"}
+    assert without_stream((await sent(make, REQUEST))["body"], make).keys() == {"model", "messages"}
 
 
 async def test_a_key_in_the_environment_goes_nowhere(make, monkeypatch) -> None:
