@@ -15,7 +15,6 @@ from typing import Literal, get_args
 import anyio
 import anyio.lowlevel
 
-from flowevolve.errors import InputError
 from flowevolve.llm.types import (
     ChatReply,
     ChatRequest,
@@ -50,19 +49,12 @@ _SAID = "a fault on demand"
 
 
 class Faults:
-    """Says which attempts go wrong and how: a share ``rate`` of all, each ``kinds`` as likely as the others.
+    """Says which attempts go wrong and how: a share ``rate`` of all, each of ``kinds`` as likely.
 
     It depends on the seed, the request and how often that request went wrong in a row, and on nothing else that runs.
-
-    Raises:
-        InputError: if the rate is no share, or no kind is given.
     """
 
     def __init__(self, rate: float, kinds: Sequence[Fault] = FAULTS, seed: int = 0) -> None:
-        if not 0 <= rate <= 1:
-            raise InputError(f"sim.faults.rate: is {rate}; give a share from 0 to 1")
-        if not kinds:
-            raise InputError(f"sim.faults.kinds: is empty; leave it out, or name some of {', '.join(FAULTS)}")
         self.played: Counter[Fault] = Counter()
         """How often each was drawn."""
         self._rate = rate

@@ -22,7 +22,7 @@ from flowevolve.llm.types import (
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.bodies import Streamed, read_request, wants_usage, whole
 from flowevolve.sim.faults import Fault, refusal
-from flowevolve.sim.wire_faults import with_answer, without_answer
+from flowevolve.sim.wire_faults import LOST, lost, with_answer, without_answer
 
 TIMEOUT_SECONDS = 3600.0
 
@@ -40,6 +40,7 @@ async def serve(backend: SimBackend, host: str = "127.0.0.1", port: int = 0) -> 
     handlers = _Handlers(backend)
     app.router.add_post("/v1/chat/completions", handlers.chat)
     app.router.add_get("/v1/models", handlers.models)
+    app.router.add_route("*", LOST, lost)
     app.router.add_get("/health", handlers.health)
     app.router.add_get("/metrics", handlers.metrics)
     runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
@@ -73,6 +74,8 @@ class _Handlers:
             reply = await self._backend.answer(asked, timeout=TIMEOUT_SECONDS)
         except LLMError as error:
             return _llm_error(error)
+        except ConnectionError:
+            return web.Response()  # the client has left: nobody reads it
         return web.Response(body=whole(reply, self._served), content_type="application/json")
 
     async def _faulty(self, fault: Fault, request: web.Request, asked: ChatRequest, number: int) -> web.StreamResponse:
@@ -116,8 +119,7 @@ class _Handlers:
             finished.set()
         if refused is not None:
             raise refused
-        with suppress(ConnectionError):
-            await response.write(events.end(reply, usage=usage))
+        await response.write(events.end(reply, usage=usage))
         return response
 
     async def models(self, request: web.Request) -> web.Response:

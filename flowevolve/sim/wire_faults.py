@@ -13,6 +13,9 @@ from flowevolve.llm.types import ChatReply
 from flowevolve.sim.bodies import Streamed, whole
 from flowevolve.sim.faults import Fault
 
+LOST = "/v1/lost"
+"""Leads to itself."""
+
 _PAGE = "<html><head><title>Welcome</title></head><body>Please sign in.</body></html>"
 
 
@@ -20,12 +23,17 @@ async def without_answer(fault: Fault, request: web.Request) -> web.StreamRespon
     """Play a fault in which no answer is made; None if this is none of them."""
     match fault:
         case "redirect":
-            raise web.HTTPTemporaryRedirect(request.path)
+            raise web.HTTPTemporaryRedirect(LOST)
         case "hang":
             await anyio.sleep_forever()
         case "reset":
             return reset(request)
     return None
+
+
+async def lost(request: web.Request) -> web.Response:
+    """What the server does at `LOST`."""
+    raise web.HTTPTemporaryRedirect(LOST)
 
 
 async def with_answer(

@@ -1,6 +1,7 @@
 """Answers in pieces: however they are cut and whatever servers leave out, the reply is that of an answer at once."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -54,7 +55,7 @@ def test_cut_anywhere_it_is_the_same_reply(content, cuts, newline, comment, done
     events = [text(""), *map(text, parts), END, SPENT]
     body = (comment.join(["", *events]) + done).replace("\n", newline).encode()
     at = sorted({0, len(body), *(cut for cut in cuts if cut < len(body))})
-    pieces = [body[start:end] for start, end in zip(at, at[1:], strict=False)]
+    pieces = [body[start:end] for start, end in pairwise(at)]
     assert read(*pieces) == ChatReply(content, Usage(9, 4, 5), "stop", "m-1")
 
 
@@ -92,9 +93,10 @@ def test_thinking_without_a_text_is_an_empty_answer_where_the_tokens_ran_out() -
 
 
 def test_log_probabilities_come_in_one_piece() -> None:
-    pieces = [{"content": [{"token": token, "logprob": -1.0}], "refusal": None} for token in "ab"]
-    reply = read(*(text(p["content"][0]["token"], logprobs=p) for p in pieces), text(None, "stop", logprobs=None), DONE)
-    assert reply.logprobs == {"content": [{"token": token, "logprob": -1.0} for token in "ab"], "refusal": None}
+    told = [{"token": token, "logprob": -1.0} for token in "ab"]
+    pieces = [text(each["token"], logprobs={"content": [each], "refusal": None}) for each in told]
+    reply = read(*pieces, text(None, "stop", logprobs=None), DONE)
+    assert reply.logprobs == {"content": told, "refusal": None}
 
 
 @pytest.mark.parametrize("newline", ["\n", ""])

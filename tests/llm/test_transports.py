@@ -7,9 +7,11 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import anyio
+import anyio.lowlevel
 import pytest
 from aiohttp import web
 
+from flowevolve.llm import sse
 from flowevolve.llm.aiohttp import AioHTTPTransport
 from flowevolve.llm.openai import OpenAITransport
 from flowevolve.llm.types import (
@@ -348,6 +350,78 @@ async def test_a_failure_without_words(make) -> None:
 async def test_how_long_an_overloaded_server_asks_to_wait(make, status, headers, seconds) -> None:
     error = await fails(OverloadedError, chat(make, says({}, status, **headers)))
     assert error.retry_after == seconds
+
+
+# Streams alone; how they are put together is in test_sse.py
+
+streaming = pytest.mark.parametrize("make", STREAMING)
+
+
+def pours(*parts, last=None):
+    """Streams these parts of a body and, without its end, waits for ``last``."""
+
+    async def handle(request):
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        for part in parts:
+            await response.write(part.encode())
+            await anyio.lowlevel.checkpoint()
+        if last is not None:
+            await last.wait()
+        return response
+
+    return handle
+
+
+@streaming
+async def test_a_stream_in_single_bytes(make) -> None:
+    assert (await chat(make, pours(*events(answer("in pieces", usage=USAGE))))) == ChatReply(
+        "in pieces", Usage(9, 4, 5), "stop", "m-1"
+    )
+
+
+@streaming
+async def test_an_error_inside_a_stream(make) -> None:
+    begun = events(answer("hello")).split("\n\n")[0] + "\n\n"
+    told = json.dumps({"error": {"message": "out of memory", "code": 503}})
+    error = await fails(OverloadedError, chat(make, pours(begun, f"data: {told}\n\n", "data: [DONE]\n\n")))
+    assert "out of memory" in str(error)
+
+
+@streaming
+async def test_after_the_last_word_nobody_waits_for_the_end_of_the_body(make, monkeypatch) -> None:
+    monkeypatch.setattr(sse, "REST_SECONDS", 0.01)
+    never = anyio.Event()
+    async with serving(make, pours(events(answer("hi")), last=never), max_connections=1) as transport:
+        for _ in range(2):
+            assert (await transport.chat(REQUEST, timeout=5)).text == "hi"
+
+
+@streaming
+async def test_connections_are_used_again_though_their_end_comes_late(make) -> None:
+    connections = Counter[str]()
+
+    async def late(request):
+        connections[request.transport.get_extra_info("peername")] += 1
+        response = await pours(events(answer("hi")))(request)
+        await anyio.sleep(0.002)
+        return response
+
+    async with serving(make, late, max_connections=1) as transport:
+        for _ in range(3):
+            await transport.chat(REQUEST, timeout=5)
+    assert len(connections) == 1
+
+
+async def test_log_probabilities_come_as_they_were_sent(make) -> None:
+    told: JSON = {"content": [{"token": "hi", "logprob": -0.5, "bytes": None, "top_logprobs": []}], "refusal": None}
+    body = answer("hi")
+    body["choices"][0]["logprobs"] = told
+    parts = [{"delta": {"content": "hi"}, "logprobs": told}, {"delta": {}, "finish_reason": "stop"}]
+    stream = "".join(f"data: {json.dumps({'choices': [part]})}\n\n" for part in parts)
+    handle = pours(stream) if make in STREAMING else says(body)
+    assert (await chat(make, handle)).logprobs == told
+    assert (await chat(make, says(answer("hi")))).logprobs is None
 
 
 # Connections

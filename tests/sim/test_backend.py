@@ -118,6 +118,35 @@ async def test_over_http_the_answer_is_the_same() -> None:
 
 
 @pytest.mark.asyncio
+async def test_over_http_a_stream_is_the_same_answer() -> None:
+    async with serve(backend()) as url:
+        transport = OpenAITransport(url, None, max_connections=4)
+        try:
+            reply = await transport.chat(ask("hello " * 50, stream=True), timeout=10)
+            with pytest.raises(RefusedError):
+                await transport.chat(ask(model="other", stream=True), timeout=10)
+        finally:
+            await transport.aclose()
+    direct = await backend().chat(ask("hello " * 50), timeout=10)
+    assert reply == direct
+
+
+@pytest.mark.parametrize("name", ["qwen3-8b-h100", "gpt-4o-mini-api"])
+def test_a_stream_begins_when_the_writing_does(name: str) -> None:
+    async def go() -> tuple[float, float, float]:
+        told: list[tuple[float, float]] = []
+        await backend(PROFILES[name]).answer(
+            ask(), timeout=1e6, writing=lambda text, seconds: told.append((anyio.current_time(), seconds))
+        )
+        ((begun, seconds),) = told
+        return begun, seconds, anyio.current_time()
+
+    begun, seconds, ended = clock.run(go, clock="virtual")
+    assert 0 <= begun < ended
+    assert begun + seconds == pytest.approx(ended)
+
+
+@pytest.mark.asyncio
 async def test_bad_bodies_and_plain_endpoints() -> None:
     async with serve(backend()) as url, aiohttp.ClientSession() as session:
         for body in (
