@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parents[1] / "flowevolve"
 
 LAYERS: list[set[str]] = [
     {"errors"},
-    {"artifact", "concurrency", "registry", "counts", "llm.types", "writer"},
+    {"artifact", "concurrency", "registry", "collector", "counts", "llm.types", "writer"},
     {"clock", "prompts", "events", "budget", "llm", "pool"},
     {"item"},
     {"queue", "tasks"},

@@ -8,7 +8,6 @@ never on what else is running. With a response cache, a call that it can answer 
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -17,6 +16,7 @@ from typing import Protocol, runtime_checkable
 
 import anyio
 
+from flowevolve.clock import now
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.llm.accounting import Account, Totals
 from flowevolve.llm.cache import ResponseCache, reply_key
@@ -178,7 +178,7 @@ class LLMClient:
             idle_seconds=settings.idle_seconds,
         )
         backend = self._backends[id(settings.transport)]
-        call = _Call(role, scope, request, settings, backend, queued=anyio.current_time())
+        call = _Call(role, scope, request, settings, backend, queued=now())
         key = None if self._cache is None else reply_key(backend.identity, request)
         if self._cache is None or key is None:
             return await self._ask(call)
@@ -235,7 +235,7 @@ class LLMClient:
             except LLMError as error:
                 wait = self._wait_or_raise(call, error)
             else:
-                backend.answered = anyio.current_time()
+                backend.answered = now()
                 self._learn(call, backend.answered, reply)
                 self._report(call, backend.answered, reply, None)
                 return reply
@@ -246,7 +246,7 @@ class LLMClient:
         ask = Ask(scope.priority, call.work.group, scope.candidate, self._lengths.expect(call.work))
         async with self._gate.slot(ask) as remaining:
             call.attempts += 1
-            call.started = anyio.current_time()
+            call.started = now()
             if call.settings.send_priority:
                 call.request = replace(call.request, priority=server_priority(scope.priority, remaining))
             try:
@@ -262,13 +262,13 @@ class LLMClient:
     def _found(self, call: _Call, reply: ChatReply) -> None:
         """Account and report a call that the response cache answered."""
         self._lengths.note(call.work, reply.usage.completion_tokens)
-        call.started = anyio.current_time()
+        call.started = now()
         self._report(call, call.started, reply, None)
 
     def _wait_or_raise(self, call: _Call, error: LLMError) -> float:
         """Seconds to wait before the next attempt; if there is to be none, what the caller should see is raised."""
-        now = anyio.current_time()
-        silent_seconds = call.note_failure(error, now)
+        time = now()
+        silent_seconds = call.note_failure(error, time)
         if isinstance(error, OverloadedError):
             self.pace.refused()
         wait = self._retry.decide(
@@ -280,7 +280,7 @@ class LLMClient:
         )
         if wait is not None:
             return wait
-        self._report(call, now, None, error)
+        self._report(call, time, None, error)
         match error:
             case RefusedError():
                 raise _refused(call, error) from error
@@ -354,7 +354,7 @@ class _Call:
     started: float = 0.0
     attempts: int = 0
     first_failure: float | None = None
-    failures: Counter[type[LLMError]] = field(default_factory=Counter)
+    failures: dict[type[LLMError], int] = field(default_factory=dict)
     work: Work = field(init=False)
 
     def __post_init__(self) -> None:
@@ -362,7 +362,7 @@ class _Call:
 
     def note_failure(self, error: LLMError, now: float) -> float:
         """Count it; returns for how many seconds the backend has been silent, as far as this call can tell."""
-        self.failures[type(error)] += 1
+        self.failures[type(error)] = self.failures.get(type(error), 0) + 1
         if self.first_failure is None:
             self.first_failure = now
         return now - max(self.first_failure, self.backend.answered)

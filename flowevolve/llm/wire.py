@@ -17,6 +17,7 @@ from typing import cast
 import aiohttp
 import anyio
 
+from flowevolve.clock import now
 from flowevolve.llm.types import (
     JSON,
     ChatReply,
@@ -61,6 +62,7 @@ _UNANSWERED = (
     aiohttp.InvalidURL,
     aiohttp.NonHttpUrlClientError,
     aiohttp.TooManyRedirects,
+    TimeoutError,
 )
 
 
@@ -158,16 +160,16 @@ def failures(seconds: float) -> Generator[None]:
         RejectedError: if the request can't be sent as it is.
     """
     try:
-        with anyio.fail_after(seconds):
+        with anyio.CancelScope(deadline=now() + seconds) as scope:
             yield
-    except TimeoutError:
-        raise UnreachableError(f"no complete answer within {seconds:g} s") from None
     except _UNANSWERED as error:
         raise unreachable(error) from error
     except aiohttp.ClientError as error:
         raise ServerError(f"the answer is not HTTP: {error}") from error
     except ValueError as error:
         raise RejectedError(f"the request can't be sent: {error}") from error
+    if scope.cancelled_caught:
+        raise UnreachableError(f"no complete answer within {seconds:g} s")
 
 
 def unreachable(cause: BaseException) -> UnreachableError:

@@ -54,7 +54,7 @@ class Server:
         await anyio.sleep(1)
         if self.troubles:
             raise self.troubles.pop()
-        told = {"content": [{"token": "\u2603", "logprob": -0.5}]} if request.extra.get("logprobs") else None
+        told: JSON = {"content": [{"token": "\u2603", "logprob": -0.5}]} if request.extra.get("logprobs") else None
         return ChatReply(f"reply {number} \ud800", USAGE, "length", "m-2024", logprobs=told)
 
     async def models(self):
