@@ -60,3 +60,15 @@ async def test_an_endpoint_is_reached_over_the_transport_the_config_names(
 def test_an_unknown_transport_is_named_with_those_there_are() -> None:
     with pytest.raises(InputError, match=r"llm\.transport.*'openai' or 'aiohttp'"):
         parse_config({"budget": {"proposals": 1}, "llm": {"transport": "carrier pigeon"}}, "test")
+
+
+@pytest.mark.anyio
+async def test_a_role_asks_for_streams_as_the_config_says() -> None:
+    llm = {"stream": True, "idle_seconds": 5}
+    async with open_roles(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")) as roles:
+        assert {(role.stream, role.idle_seconds) for role in roles.values()} == {(True, 5.0)}
+
+
+def test_a_time_between_pieces_needs_pieces() -> None:
+    with pytest.raises(InputError, match=r"llm\.idle_seconds.*set llm\.stream = true"):
+        parse_config({"budget": {"proposals": 1}, "llm": {"idle_seconds": 5}}, "test")
