@@ -119,7 +119,8 @@ class _Handlers:
             finished.set()
         if refused is not None:
             raise refused
-        await response.write(events.end(reply, usage=usage))
+        if response.prepared:  # else the client has left
+            await response.write(events.end(reply, usage=usage))
         return response
 
     async def models(self, request: web.Request) -> web.Response:
