@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from flowevolve.algorithm import Algorithm, Tuning, WorkersWanted
 from flowevolve.algorithms.gepa import GEPA
-from flowevolve.config import Config, LLMSection
+from flowevolve.config import Config
 from flowevolve.errors import InputError
 from flowevolve.llm.admission import Admission, Blind, Probe
 from flowevolve.llm.aiohttp import AioHTTPTransport
@@ -26,6 +26,7 @@ from flowevolve.llm.openai import OpenAITransport
 from flowevolve.llm.router import Router, make_router
 from flowevolve.llm.traffic import Traffic
 from flowevolve.llm.types import Transport
+from flowevolve.llm_section import LLMSection
 from flowevolve.policies.admission import Fixed, Latency, ServerQueue
 from flowevolve.policies.allocation import Allocation, MedianRate, Pressure
 from flowevolve.policies.bandits import UCB
@@ -37,6 +38,7 @@ from flowevolve.policies.stopping import FileExists, NoImprovement, StoppingPoli
 from flowevolve.registry import Registry, describe_validation
 from flowevolve.roles import ModelSettings, RoleSettings, model_names, role_settings
 from flowevolve.sim.backend import SimBackend
+from flowevolve.sim.faults import Faults
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.rules import RulesWorld
 from flowevolve.sim.rules_params import PRESETS
@@ -185,6 +187,8 @@ def _member(model: ModelSettings, transport: Transport, gate: Gate | None) -> Ro
         send_seed=llm.send_seed,
         send_priority=llm.send_priority,
         extra=llm.extra,
+        stream=llm.stream,
+        idle_seconds=llm.idle_seconds,
         gate=gate,
     )
 
@@ -254,5 +258,5 @@ def make_sim(config: Config, roles: Mapping[str, RoleSettings]) -> SimBackend:
     if config.sim.preset not in PRESETS:
         raise InputError(f"sim.preset: unknown preset {config.sim.preset!r}; there are {', '.join(PRESETS)}")
     world = WORLDS[config.sim.world](PRESETS[config.sim.preset])
-    models = model_names(roles.values())
-    return SimBackend(world, PROFILES[config.sim.profile], model=models[0], other_models=models[1:])
+    models, faults = model_names(roles.values()), Faults(**dict(config.sim.faults))
+    return SimBackend(world, PROFILES[config.sim.profile], model=models[0], other_models=models[1:], faults=faults)

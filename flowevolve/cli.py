@@ -197,11 +197,12 @@ def sim_command(
     world: Annotated[str, typer.Option(help="what its model knows")] = "rules",
     preset: Annotated[str, typer.Option(help="how hard the world is")] = "normal",
     model: Annotated[str, typer.Option(help="the name it serves the model under")] = "simulated",
+    fault_rate: Annotated[float, typer.Option(help="the share of requests that go wrong on purpose")] = 0.0,
     host: Annotated[str, typer.Option()] = "127.0.0.1",
     port: Annotated[int, typer.Option()] = 8000,
 ) -> None:
     """Serve a simulated LLM over an OpenAI-compatible API, until Ctrl-C."""
-    sections = {"profile": profile, "world": world, "preset": preset}
+    sections = {"profile": profile, "world": world, "preset": preset, "faults": {"rate": fault_rate}}
     settings = parse_config({"sim": sections, "llm": {"model": model}, "budget": {"seconds": 1}}, "sim")
 
     async def go() -> None:

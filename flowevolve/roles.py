@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from flowevolve.config import Config, LLMSection, ModelSection, RoleSection
+from flowevolve.config import Config
 from flowevolve.errors import InputError
+from flowevolve.llm_section import LLMSection, ModelSection, RoleSection
 
 SIMULATED = "simulated"
 """The name of the simulated server's model where the configuration gives none."""

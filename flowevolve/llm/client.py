@@ -14,6 +14,7 @@ from functools import partial
 
 import anyio
 
+from flowevolve.clock import now
 from flowevolve.concurrency import run_all
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.llm.accounting import Account, Totals
@@ -109,9 +110,11 @@ class LLMClient:
             max_tokens=settings.max_tokens if max_tokens is None else max_tokens,
             seed=call_seed(self._seed, scope) if settings.send_seed else None,
             extra=settings.extra,
+            stream=settings.stream,
+            idle_seconds=settings.idle_seconds,
         )
         backend = self._backends[id(settings.transport)]
-        call = PendingChat(role, scope, request, settings, backend, anyio.current_time())
+        call = PendingChat(role, scope, request, settings, backend, now())
         key = None if self._cache is None else reply_key(backend.identity, request)
         if self._cache is None or key is None:
             return await self._ask(call)
@@ -139,7 +142,7 @@ class LLMClient:
                 EmbedRequest(settings.model, tuple(texts[start : start + EMBED_BATCH]), settings.extra),
                 settings,
                 backend,
-                anyio.current_time(),
+                now(),
             )
             for start in range(0, len(texts), EMBED_BATCH)
         ]
@@ -188,7 +191,7 @@ class LLMClient:
             except LLMError as error:
                 wait = self._wait_or_raise(call, error)
             else:
-                backend.answered = anyio.current_time()
+                backend.answered = now()
                 dollars = self.account.cost(call.request.model, reply.usage)
                 reply = reply if dollars is None else replace(reply, dollars=dollars)
                 self._learn(call, backend.answered, reply)
@@ -201,7 +204,7 @@ class LLMClient:
         ask = Ask(scope.priority, call.work.group, scope.candidate, self._lengths.expect(call.work))
         async with self._limits.slot(ask, call.backend.where, call.request, call.settings.gate) as turn:
             call.attempts += 1
-            call.started = anyio.current_time()
+            call.started = now()
             call.excuse(turn.excused)
             try:
                 return turn.answered(await call.send(ask, turn.remaining, self._hedging))
@@ -216,13 +219,13 @@ class LLMClient:
     def _found(self, call: PendingChat, reply: ChatReply) -> None:
         """Account and report a call that the response cache answered."""
         self._lengths.note(call.work, reply.usage.completion_tokens)
-        call.started = anyio.current_time()
+        call.started = now()
         self._report(call, call.started, reply, None)
 
     def _wait_or_raise(self, call: PendingCall[R], error: LLMError) -> float:
         """Seconds to wait before the next attempt; if there is to be none, what the caller should see is raised."""
-        now = anyio.current_time()
-        silent_seconds = call.note_failure(error, now)
+        time = now()
+        silent_seconds = call.note_failure(error, time)
         if isinstance(error, OverloadedError):
             self.pace.refused()
         wait = self._retry.decide(
@@ -234,7 +237,7 @@ class LLMClient:
         )
         if wait is not None:
             return wait
-        self._report(call, now, None, error)
+        self._report(call, time, None, error)
         match error:
             case RefusedError():
                 raise _refused(call, error) from error

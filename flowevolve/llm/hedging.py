@@ -17,6 +17,7 @@ from statistics import fmean
 
 import anyio
 
+from flowevolve import clock
 from flowevolve.concurrency import Pulse, as_completed
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.lengths import Work
@@ -80,13 +81,13 @@ class Hedging:
         """
         self._calls += 1
         latencies = self._latencies.setdefault((call.work.role, call.work.stage), Latencies())
-        began, expected = anyio.current_time(), call.ask.expected_tokens
+        began, expected = clock.now(), call.ask.expected_tokens
         usual = latencies.usual(expected)
         try:
             reply = await (call.send() if usual is None else self._race(call, usual))
         finally:
             self._changed.fire()
-        latencies.note(anyio.current_time() - began, expected)
+        latencies.note(clock.now() - began, expected)
         return reply
 
     async def _race(self, call: Hedgeable, usual: float) -> ChatReply:

@@ -17,6 +17,7 @@ from typing import Self
 
 import anyio
 
+from flowevolve import clock
 from flowevolve.concurrency import Pulse
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.line import Ask
@@ -93,7 +94,7 @@ class Limits:
     def _model(self, backend: str, name: str) -> _Model:
         model = self._models.get((backend, name))
         if model is None:
-            now = anyio.current_time()
+            now = clock.now()
             configured = {
                 kind: Bucket.per_minute(amount, now) for kind, amount in self._per_minute.items() if amount is not None
             }
@@ -166,14 +167,14 @@ class _Model:
     async def wait(self, ask: Ask, request: ChatRequest | EmbedRequest) -> tuple[Sent, float]:
         """Until the request may be sent; it then counts as sent. Also says how much of the wait is excused."""
         tokens = self._tokens(ask, request)
-        began = anyio.current_time()
+        began = clock.now()
         if not self.waiting and self.rates.wait(began, tokens) <= 0:
             return self.rates.take(began, tokens), 0.0
         self.waiting += 1
         try:
             async with self._next_up.slot(ask):
                 await self._wait_as_next(tokens)
-                now = anyio.current_time()
+                now = clock.now()
                 return self.rates.take(now, tokens), self.rates.excused(began, now)
         finally:
             self.waiting -= 1
@@ -181,31 +182,31 @@ class _Model:
     def paused_since(self, sent: Sent) -> bool:
         """Whether a request that waited at the gate must wait for a pause that began meanwhile; it is then not sent."""
         if self.rates.paused_until > sent.at:
-            sent.at = anyio.current_time()
+            sent.at = clock.now()
         paused = self.rates.paused_until > sent.at
         if paused:
             self.rates.give_back(sent)
         return paused
 
     async def _wait_as_next(self, tokens: float) -> None:
-        began = now = anyio.current_time()
+        began = now = clock.now()
         try:
             while (wait := self.rates.wait(now, tokens, now - began)) > 0:
                 with anyio.move_on_after(wait):
                     await self._changed.wait()
-                now = anyio.current_time()
+                now = clock.now()
         finally:
-            self.waited_seconds += anyio.current_time() - began
+            self.waited_seconds += clock.now() - began
 
     def answered(self, sent: Sent, reply: ChatReply | EmbedReply) -> None:
-        now = anyio.current_time()
+        now = clock.now()
         self.rates.answered(sent, now, reply.usage.total_tokens)
         if reply.headers is not None:
             self.rates.told(sent, now, allowances(reply.headers))
         self._wake()
 
     def failed(self, sent: Sent, error: LLMError) -> None:
-        now = anyio.current_time()
+        now = clock.now()
         if error.headers is not None:
             self.rates.told(sent, now, allowances(error.headers))
         if isinstance(error, OverloadedError) and error.status in (None, TOO_MANY_REQUESTS):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -63,7 +62,7 @@ class PendingCall(Generic[R]):
     started: float = 0.0
     attempts: int = 0
     first_failure: float | None = None
-    failures: Counter[type[LLMError]] = field(default_factory=Counter)
+    failures: dict[type[LLMError], int] = field(default_factory=dict)
     work: Work = field(init=False)
 
     def __post_init__(self) -> None:
@@ -84,7 +83,7 @@ class PendingCall(Generic[R]):
 
     def note_failure(self, error: LLMError, now: float) -> float:
         """Count it; returns for how many seconds the backend has been silent, as far as this call can tell."""
-        self.failures[type(error)] += 1
+        self.failures[type(error)] = self.failures.get(type(error), 0) + 1
         if self.first_failure is None:
             self.first_failure = now
         return now - max(self.first_failure, self.backend.answered)

@@ -40,6 +40,10 @@ class ChatRequest:
     """Passed to servers that understand it (vLLM's priority scheduling: lower goes first)."""
     extra: Mapping[str, JSON] = field(default_factory=dict)
     """Added to the request's body as it is."""
+    stream: bool = False
+    """Have the answer sent piece by piece. The reply is the same."""
+    idle_seconds: float | None = None
+    """With ``stream``: how long the server may fall silent once it has begun to answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,8 @@ class ChatReply:
     """What it cost; None where that is not known. Filled in by the client."""
     headers: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
     """Of the answer, where it came over HTTP; looked up in lower case."""
+    logprobs: JSON = None
+    """As the server sent them, where ``extra`` asks for them; those of a stream in one piece."""
 
     @property
     def paid(self) -> Usage:
@@ -176,7 +182,8 @@ class Transport(Protocol):
         """Make one call, without retries. Cancelling it closes the request on the wire.
 
         Raises:
-            LLMError: one of the subclasses above; ``UnreachableError`` when ``timeout`` seconds pass.
+            LLMError: one of the subclasses above; ``UnreachableError`` when ``timeout`` seconds pass, or the request's
+                ``idle_seconds``.
         """
         ...
 
