@@ -90,7 +90,7 @@ class Result:
                 "cached_calls_tokens": self.llm.cached_calls_tokens,
                 "mean_in_flight": round(self.mean_in_flight, 3),
             },
-            "server": None if self.server is None else asdict(self.server),
+            "server": None if self.server is None else self.server.to_json(),
             "staleness": asdict(report.staleness),
             "speculation": asdict(report.speculation),
             "racing": asdict(report.racing),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from types import TracebackType
 from typing import Self
 
@@ -13,6 +14,9 @@ from flowevolve.llm.admission import ServerLoad
 
 RUNNING = "vllm:num_requests_running"
 WAITING = "vllm:num_requests_waiting"
+CACHE_USAGE = "vllm:kv_cache_usage_perc"
+PREFIX_QUERIES = "vllm:prefix_cache_queries_total"
+PREFIX_HITS = "vllm:prefix_cache_hits_total"
 PROBE_SECONDS = 5.0
 """How long one answer may take."""
 
@@ -48,13 +52,25 @@ class MetricsProbe:
 
 
 def parse_load(text: str) -> ServerLoad | None:
-    """Running and waiting requests, summed over models and engines; None if the text does not have both."""
-    lines = [line for line in text.splitlines() if line.startswith((RUNNING, WAITING))]
-    sums: dict[str, float] = {}
+    """The load over all models and engines; None if the text does not have running and waiting requests."""
+    names = (RUNNING, WAITING, CACHE_USAGE, PREFIX_QUERIES, PREFIX_HITS)
+    lines = [line for line in text.splitlines() if line.startswith(names)]
+    values: dict[str, list[float]] = {}
     try:
         for family in text_string_to_metric_families("\n".join(lines) + "\n"):
             for sample in family.samples:
-                sums[sample.name] = sums.get(sample.name, 0.0) + sample.value
-        return ServerLoad(int(sums[RUNNING]), int(sums[WAITING]))
+                values.setdefault(sample.name, []).append(sample.value)
+        running, waiting = int(sum(values[RUNNING])), int(sum(values[WAITING]))
     except (ValueError, OverflowError, KeyError, IndexError):
         return None
+    usage = values.get(CACHE_USAGE)
+    return ServerLoad(
+        running,
+        waiting,
+        None if usage is None else _finite(sum(usage) / len(usage)),
+        *(_finite(sum(values[name])) if name in values else None for name in (PREFIX_QUERIES, PREFIX_HITS)),
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None

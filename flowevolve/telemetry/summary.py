@@ -31,6 +31,9 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
         saved = f"{llm['cached_calls_tokens']} tokens not paid for again"
         head.add_row("cached", f"{llm['cached_calls']} calls answered by the response cache, {saved}")
     head.add_row("in flight", f"{_number(llm['mean_in_flight']):.1f} requests on average")
+    server = _table(result.get("server"))
+    if server:
+        head.add_row("server", _server(server))
     head.add_row("staleness", _counts(staleness))
     for name in ("speculation", "racing"):
         counts = _table(result.get(name))
@@ -40,6 +43,16 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     for name, text in _table(best.get("components")).items():
         parts.append(Panel(Text(str(text)), title=f"best {name}", title_align="left"))
     return Group(*parts)
+
+
+def _server(server: Mapping[str, object]) -> str:
+    parts = [f"{_number(server['mean_running']):.1f} running, {_number(server['mean_waiting']):.1f} waiting on average"]
+    for name, what in (("mean_cache_usage", "of the KV cache in use"), ("prefix_hit_rate", "of prompt tokens cached")):
+        if server.get(name) is not None:
+            parts.append(f"{100 * _number(server[name]):.0f} % {what}")
+    if server.get("restarts"):
+        parts.append(f"died {server['restarts']} times")
+    return ", ".join(parts)
 
 
 def _stages(stages: Mapping[str, object]) -> Table:

@@ -61,6 +61,22 @@ def test_numbers_are_summed_over_engines() -> None:
     assert parse_load(VLLM) == ServerLoad(42, 7)
 
 
+def test_cache_usage_is_a_mean_and_its_hits_are_summed() -> None:
+    caches = """vllm:kv_cache_usage_perc{engine="0"} 0.5
+vllm:kv_cache_usage_perc{engine="1"} 0.25
+vllm:prefix_cache_queries_total{engine="0"} 1000.0
+vllm:prefix_cache_queries_total{engine="1"} 200.0
+vllm:prefix_cache_queries_created{engine="0"} 1.7e+09
+vllm:prefix_cache_hits_total{engine="0"} 900.0
+vllm:prefix_cache_hits_total{engine="1"} 0.0
+"""
+    load = parse_load(VLLM + caches)
+    assert load == ServerLoad(42, 7, 0.375, 1200.0, 900.0)
+    assert load.prefix_hit_rate == 0.75
+    assert parse_load(VLLM + caches.replace("0.25", "NaN")) == ServerLoad(42, 7, None, 1200.0, 900.0)
+    assert ServerLoad(0, 0, 0.0, 0.0, 0.0).prefix_hit_rate is None
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -84,11 +100,14 @@ async def test_the_simulated_server_tells_its_load() -> None:
     backend = SimBackend(RulesWorld(PRESETS["normal"]), SLOW, model="m")
     request = ChatRequest("m", (Message("user", "hello"),))
     async with serve(backend) as url, MetricsProbe(url) as probe, anyio.create_task_group() as tasks:
-        assert await probe.load() == await backend.load() == ServerLoad(0, 0)
+        assert await probe.load() == await backend.load() == ServerLoad(0, 0, None, 0, 0)
         for _ in range(5):
             tasks.start_soon(lambda: backend.chat(request, timeout=1e6))
         await anyio.wait_all_tasks_blocked()
-        assert await probe.load() == await backend.load() == ServerLoad(2, 3)
+        load = await probe.load()
+        assert load == await backend.load()
+        assert load is not None
+        assert (load.running, load.waiting) == (2, 3)
         tasks.cancel_scope.cancel()
     async with MetricsProbe(url) as probe:
         assert await probe.load() is None  # the server is gone
