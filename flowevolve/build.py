@@ -136,10 +136,13 @@ def prices(config: Config) -> dict[str, Price]:
 
 
 @asynccontextmanager
-async def open_roles(config: Config) -> AsyncIterator[dict[str, Role]]:
-    """The roles of a run, on one open transport: those its algorithm calls, and those the config adds."""
+async def open_roles(config: Config, identity: str | None = None) -> AsyncIterator[dict[str, Role]]:
+    """The roles of a run, on one open transport: those its algorithm calls, and those the config adds.
+
+    ``identity`` is what replies of an endpoint depend on, where its address does not say it.
+    """
     called = find_algorithm(config).roles
-    transport, model = make_sim(config) if config.llm.backend == "sim" else _openai(config)
+    transport, model = make_sim(config) if config.llm.backend == "sim" else _endpoint(config, identity)
     try:
         names = dict.fromkeys([*called, *config.llm.roles])
         yield {name: _role(config, config.llm.roles.get(name, RoleSection()), transport, model) for name in names}
@@ -159,7 +162,7 @@ async def open_response_cache(config: Config) -> AsyncIterator[ResponseCache | N
 @asynccontextmanager
 async def open_probe(config: Config, transport: Transport, admission: Admission) -> AsyncIterator[Probe]:
     """What tells the load of the server behind a transport that `open_roles` opened."""
-    if isinstance(admission, Latency):
+    if isinstance(admission, Latency) and config.llm.backend != "vllm":
         yield Blind()
     elif isinstance(transport, SimBackend):
         yield transport
@@ -181,13 +184,13 @@ def make_sim(config: Config) -> tuple[SimBackend, str]:
     return SimBackend(world, PROFILES[config.sim.profile], model=model), model
 
 
-def _openai(config: Config) -> tuple[Transport, str]:
+def _endpoint(config: Config, identity: str | None) -> tuple[Transport, str]:
     llm = config.llm
     if llm.model is None:
         raise InputError("llm.model: is missing; name the model as the server knows it")
     key = os.environ.get(llm.api_key_env)
     make = TRANSPORTS[llm.transport]
-    return make(_base_url(config), key, max_connections=llm.concurrency), llm.model
+    return make(_base_url(config), key, max_connections=llm.concurrency, identity=identity), llm.model
 
 
 def _base_url(config: Config) -> str:

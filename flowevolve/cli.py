@@ -35,8 +35,10 @@ from flowevolve.build import (
 from flowevolve.config import Config, load_config, parse_config
 from flowevolve.engine import Engine
 from flowevolve.errors import FlowevolveError, InputError
+from flowevolve.own_server import starts_vllm
 from flowevolve.result import Result
 from flowevolve.run import Watchers, check, run
+from flowevolve.serve_command import serve_command
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.rules_params import PRESETS
 from flowevolve.sim.server import serve
@@ -45,6 +47,7 @@ from flowevolve.telemetry.logs import configure_logs, log_event
 from flowevolve.telemetry.metrics import Metrics
 from flowevolve.telemetry.progress import Lines, LiveTable, Progress
 from flowevolve.telemetry.summary import summarize
+from flowevolve.vllm.server import News
 
 INTERRUPTED = 130
 
@@ -79,7 +82,7 @@ def run_command(
         _serve_metrics(metrics, metrics_port)
 
     async def go() -> Result:
-        watchers = Watchers(events=(progress.event, log_event, metrics.event), calls=(metrics.call,))
+        watchers = Watchers((progress.event, log_event, metrics.event), (metrics.call,), (_tell_server,))
         return await run(settings, out=directory, events=events, watchers=watchers, follow=_listen)
 
     with progress:
@@ -137,6 +140,9 @@ def sim_command(
         clock.run(go, clock="real")
     except OSError as error:
         raise InputError(f"sim: can't listen on {host}:{port}: {error.strerror}; choose another --port") from None
+
+
+app.command("serve")(serve_command)
 
 
 class Listing(StrEnum):
@@ -215,7 +221,13 @@ def _backend(config: Config) -> str:
     if config.llm.backend == "sim":
         sim = config.sim
         return f"simulated LLM (profile {sim.profile}, world {sim.world}, {config.clock} clock)"
+    if starts_vllm(config):
+        return f"{config.llm.model} on a vLLM of its own"
     return f"{config.llm.model} at {config.llm.base_url or 'api.openai.com'}"
+
+
+def _tell_server(news: News) -> None:
+    _plain(f"{news.url}: {news.detail}")
 
 
 def _plain(line: str) -> None:

@@ -17,6 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, m
 from flowevolve.budget import Budget
 from flowevolve.errors import InputError
 from flowevolve.registry import describe_validation, did_you_mean
+from flowevolve.vllm.settings import VLLMSettings
+
+RESTART_SECONDS = 60.0
+"""From the death of a vLLM until it is noticed, and from its new health until waiting requests are sent again."""
 
 
 class Section(BaseModel):
@@ -125,8 +129,10 @@ class CacheSection(Section):
 
 
 class LLMSection(Section):
-    backend: Literal["sim", "openai"] = "sim"
-    """``sim``: the simulated server inside this process. ``openai``: any OpenAI-compatible endpoint."""
+    backend: Literal["sim", "openai", "vllm"] = "sim"
+    """``sim``: the simulated server inside this process. ``openai``: any OpenAI-compatible endpoint. ``vllm``: the vLLM
+    at ``base_url``; without one, a vLLM that is started for the run.
+    """
     transport: Literal["openai", "aiohttp"] = "openai"
     """What carries requests to an endpoint: OpenAI's official SDK, or aiohttp alone, which takes much less CPU."""
     base_url: str | None = None
@@ -153,8 +159,8 @@ class LLMSection(Section):
 
     @model_validator(mode="after")
     def _needs(self) -> LLMSection:
-        if self.backend == "openai" and self.model is None:
-            raise ValueError("backend 'openai' needs llm.model, the name the server knows the model by")
+        if self.backend != "sim" and self.model is None:
+            raise ValueError(f"backend {self.backend!r} needs llm.model, the name the server knows the model by")
         return self
 
 
@@ -175,6 +181,7 @@ class Config(Section):
     task: TaskSection = TaskSection()
     llm: LLMSection = LLMSection()
     sim: SimSection = SimSection()
+    vllm: VLLMSettings = VLLMSettings()
     staleness: StalenessSection = StalenessSection()
     speculation: SpeculationSection = SpeculationSection()
     racing: RacingSection = RacingSection()
@@ -231,9 +238,23 @@ def parse_config(table: Mapping[str, object], source: str) -> Config:
         InputError: naming ``source``, the key and what is wrong.
     """
     try:
-        return Config.model_validate(table)
+        return _suit_vllm(Config.model_validate(table))
     except ValidationError as error:
         raise InputError(f"{source}: {_unknown_key(error) or describe_validation(error)}") from None
+
+
+def _suit_vllm(config: Config) -> Config:
+    """With what suits a vLLM where the config leaves it open."""
+    llm = config.llm
+    if llm.backend != "vllm":
+        return config
+    suits: dict[str, object] = {"transport": "aiohttp"}
+    if llm.base_url is None:
+        suits["send_priority"] = config.vllm.by_priority
+        # While ours is started again, nothing answers.
+        suits["patience_seconds"] = max(llm.patience_seconds, config.vllm.startup_seconds + RESTART_SECONDS)
+    left_open = {name: value for name, value in suits.items() if name not in llm.model_fields_set}
+    return config.model_copy(update={"llm": llm.model_copy(update=left_open)})
 
 
 def _override(table: dict[str, object], override: str) -> None:

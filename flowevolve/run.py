@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 
 from flowevolve.build import (
     make_admission,
@@ -36,12 +37,15 @@ from flowevolve.llm.client import CallRecord, CallScope, LLMClient, Observer
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.types import ChatReply, Message, Transport
+from flowevolve.own_server import open_server, starts_vllm
 from flowevolve.policies.admission import Fixed
 from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.pool import Candidate
 from flowevolve.result import Best, HeldOut, Result
 from flowevolve.store.rundir import RunDirectory
 from flowevolve.tasks.base import Task
+from flowevolve.vllm.server import Tell
+from flowevolve.vllm.serving import check_vllm
 
 Follow = Callable[[Engine], Coroutine[object, object, None]]
 """Something to do beside a run, such as listening for Ctrl-C; cancelled when the run ends."""
@@ -49,10 +53,11 @@ Follow = Callable[[Engine], Coroutine[object, object, None]]
 
 @dataclass(frozen=True, slots=True)
 class Watchers:
-    """Who is told of a run's events and LLM calls."""
+    """Who is told of a run's events and LLM calls, and of the servers that are started for it."""
 
     events: Sequence[Sink] = ()
     calls: Sequence[Observer] = ()
+    servers: Sequence[Tell] = ()
 
 
 async def run(
@@ -95,7 +100,7 @@ async def run(
             drain_seconds=config.drain_seconds,
             sinks=[*([directory.event] if directory is not None else []), *watchers.events],
         )
-        report = await _run_and_follow(engine, [each for each in (follow, clients.admit) if each is not None])
+        report = await _run_and_follow(engine, [*([follow] if follow is not None else []), *clients.follows])
         mean_in_flight, cancelled = clients.gate.stats().mean_in_flight, client.cancelled
         llm = client.account.totals()
         seed = next((each for each in report.pool.snapshot().candidates() if each.operator == "seed"), None)
@@ -128,6 +133,8 @@ async def run(
 async def check(config: Config, task: Task | None = None) -> Task:
     """Build everything a run needs and reach its backends, without spending a token; returns the task.
 
+    Of a vLLM that the run would start itself, only that it could be started.
+
     Raises:
         InputError, BackendUnreachableError, BackendRefusedError: as `run` would.
     """
@@ -135,6 +142,9 @@ async def check(config: Config, task: Task | None = None) -> Task:
     make_algorithm(config, task).graph()
     make_staleness(config)
     make_allocation(config)
+    if starts_vllm(config):
+        await anyio.to_thread.run_sync(check_vllm, config.vllm)
+        return task
     async with open_response_cache(config) as cache, _clients(config, Watchers(), cache, None, False) as clients:
         await clients.llm.check()
     return task
@@ -147,8 +157,8 @@ class _Clients:
     llm: LLMClient
     gate: Gate
     directory: RunDirectory | None
-    admit: Follow | None
-    """The loop that keeps the gate's limit, where there is anything to follow."""
+    follows: Sequence[Follow]
+    """What is to go on beside the engine."""
     observed: Observed
 
 
@@ -166,14 +176,19 @@ async def _clients(
             observer(record)
 
     try:
-        async with open_roles(config) as roles:
+        async with (
+            open_server(config, out, watchers.servers) as server,
+            open_roles(server.config, server.identity) as roles,
+        ):
             gate = Gate(admission.first(config.llm.concurrency), order)
             retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
             client = LLMClient(roles, gate, retry, config.seed, observe, Account(prices(config)), cache)
             observed = Observed()
             transport = next(iter(roles.values())).transport
-            admit = partial(_admit, config, admission, client, gate, transport, observed)
-            yield _Clients(client, gate, directory, None if isinstance(admission, Fixed) else admit, observed)
+            follows: list[Follow] = [] if server.news is None else [partial(server.follow, observed=observed)]
+            if config.llm.backend == "vllm" or not isinstance(admission, Fixed):
+                follows.append(partial(_admit, server.config, admission, client, gate, transport, observed))
+            yield _Clients(client, gate, directory, follows, observed)
     finally:
         if directory is not None:
             directory.close()
