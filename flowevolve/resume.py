@@ -188,6 +188,10 @@ class _Again:
         self._calls = recorded.calls()
         self._diverged = False
 
+    @property
+    def path(self) -> Path:
+        return self._directory.path
+
     def event(self, event: Event) -> None:
         before = None if self._diverged else next(self._events, None)
         if before is not None and event.to_json() != before.to_json():
