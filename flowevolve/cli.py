@@ -40,10 +40,12 @@ from flowevolve.build import (
 from flowevolve.config import Config, load_config, parse_config
 from flowevolve.engine import Engine
 from flowevolve.errors import FlowevolveError, InputError
+from flowevolve.own_server import starts_vllm
 from flowevolve.result import Result
 from flowevolve.resume import resume
 from flowevolve.roles import model_names
 from flowevolve.run import Watchers, check, run
+from flowevolve.serve_command import serve_command
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.rules_params import PRESETS
 from flowevolve.sim.server import serve
@@ -55,6 +57,7 @@ from flowevolve.telemetry.logs import configure_logs, log_event
 from flowevolve.telemetry.metrics import Metrics
 from flowevolve.telemetry.progress import Lines, LiveTable, Progress
 from flowevolve.telemetry.summary import summarize
+from flowevolve.vllm.server import News
 
 INTERRUPTED = 130
 
@@ -115,7 +118,7 @@ def _show(
     if metrics_port is not None:
         _serve_metrics(metrics, metrics_port)
 
-    watchers = Watchers(events=(progress.event, log_event, metrics.event), calls=(metrics.call,))
+    watchers = Watchers((progress.event, log_event, metrics.event), (metrics.call,), (_tell_server,))
     with progress:
         result = clock.run(go, watchers, clock=clock_name)
     console.print(summarize(result.to_json()))
@@ -221,6 +224,9 @@ def sim_command(
         raise InputError(f"sim: can't listen on {host}:{port}: {error.strerror}; choose another --port") from None
 
 
+app.command("serve")(serve_command)
+
+
 class Listing(StrEnum):
     algorithms = "algorithms"
     tasks = "tasks"
@@ -302,9 +308,15 @@ def _backend(config: Config) -> str:
     if config.llm.backend == "sim":
         sim = config.sim
         return f"simulated LLM (profile {sim.profile}, world {sim.world}, {config.clock} clock)"
+    if starts_vllm(config):
+        return f"{config.llm.model} on a vLLM of its own"
     roles = make_roles(config).values()
     urls = dict.fromkeys(url for role in roles for model in role.models for url in endpoints(model.llm))
     return f"{', '.join(model_names(roles))} at {', '.join(urls)}"
+
+
+def _tell_server(news: News) -> None:
+    _plain(f"{news.url}: {news.detail}")
 
 
 def _plain(line: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from typing import TypeVar
 
 import anyio
@@ -62,6 +62,23 @@ async def as_completed(tasks: TaskGroup, jobs: Sequence[Callable[[], Awaitable[T
     finally:
         for handle in handles:
             handle.cancel()
+
+
+@asynccontextmanager
+async def beside() -> AsyncGenerator[TaskGroup]:
+    """A task group for what goes on beside a block, cancelled when that ends.
+
+    What the block raises comes out as it is, not wrapped in a group.
+    """
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        try:
+            yield tasks
+        except Exception as error:  # noqa: BLE001 - raised again below, outside the group that would wrap it
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
 
 
 class Pulse:

@@ -19,6 +19,10 @@ from flowevolve.llm_section import LLMSection
 from flowevolve.registry import describe_validation, did_you_mean
 from flowevolve.section import OpenSection, Section
 from flowevolve.sim.faults import FAULTS, Fault
+from flowevolve.vllm.settings import VLLMSettings
+
+RESTART_SECONDS = 60.0
+"""From the death of a vLLM until it is noticed, and from its new health until waiting requests are sent again."""
 
 
 class AlgorithmSection(OpenSection):
@@ -126,6 +130,7 @@ class Config(Section):
     task: TaskSection = TaskSection()
     llm: LLMSection = LLMSection()
     sim: SimSection = SimSection()
+    vllm: VLLMSettings = VLLMSettings()
     staleness: StalenessSection = StalenessSection()
     speculation: SpeculationSection = SpeculationSection()
     racing: RacingSection = RacingSection()
@@ -145,6 +150,8 @@ class Config(Section):
     def _checks(self) -> Config:
         if self.clock == "virtual" and self.llm.backend != "sim":
             raise ValueError("clock 'virtual' needs llm.backend 'sim': real servers live in real time")
+        if self.llm.backend == "vllm" and not self.llm.urls and self.llm.model is None:
+            raise ValueError("backend 'vllm' needs llm.model, the model to load, or the base_url of one that runs")
         if self.budget.time_limit() is None and not self.budget.limits() and self.budget.target_score is None:
             raise ValueError("budget: give at least one limit, such as budget.minutes or budget.proposals")
         return self
@@ -176,7 +183,7 @@ def parse_config(table: Mapping[str, object], source: str) -> Config:
         InputError: naming ``source``, the key and what is wrong.
     """
     try:
-        return Config.model_validate(table)
+        return _suit_vllm(Config.model_validate(table))
     except ValidationError as error:
         what = misplaced_key(error) or _unknown_key(error) or describe_validation(error)
         raise InputError(f"{source}: {what}") from None
@@ -192,6 +199,20 @@ def with_overrides(config: Config, overrides: Sequence[str]) -> Config:
     for override in overrides:
         _override(table, override)
     return parse_config(table, "--set") if overrides else config
+
+
+def _suit_vllm(config: Config) -> Config:
+    """With what suits a vLLM where the config leaves it open."""
+    llm = config.llm
+    if llm.backend != "vllm":
+        return config
+    suits: dict[str, object] = {"transport": "aiohttp"}
+    if llm.base_url is None:
+        suits["send_priority"] = config.vllm.by_priority
+        # While ours is started again, nothing answers.
+        suits["patience_seconds"] = max(llm.patience_seconds, config.vllm.startup_seconds + RESTART_SECONDS)
+    left_open = {name: value for name, value in suits.items() if name not in llm.model_fields_set}
+    return config.model_copy(update={"llm": llm.model_copy(update=left_open)})
 
 
 def _override(table: dict[str, object], override: str) -> None:

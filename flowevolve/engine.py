@@ -153,6 +153,10 @@ class Engine:
         """Admit nothing more; open flows have ``drain_seconds`` to end."""
         self._runtime.stop(reason, hurry=True)
 
+    def fail(self, error: FlowevolveError) -> None:
+        """End at once because of something beside the engine that the run can't do without; it is in the report."""
+        self._runtime.fail(error)
+
     def cancel(self, reason: str = "cancelled") -> None:
         """End at once. Open items stay accounted for as held."""
         self._runtime.stop(reason)

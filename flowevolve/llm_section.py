@@ -103,8 +103,10 @@ class CacheSection(Section):
 
 
 class LLMSection(EndpointsSection):
-    backend: Literal["sim", "openai"] = "sim"
-    """``sim``: the simulated server inside this process. ``openai``: any OpenAI-compatible endpoint."""
+    backend: Literal["sim", "openai", "vllm"] = "sim"
+    """``sim``: the simulated server inside this process. ``openai``: any OpenAI-compatible endpoint. ``vllm``: the vLLM
+    at ``base_url``, or several; without any, a vLLM that is started for the run.
+    """
     transport: TransportName = "openai"
     """What carries requests to an endpoint: OpenAI's official SDK, or aiohttp alone, which takes much less CPU."""
     api_key_env: Variable = "OPENAI_API_KEY"

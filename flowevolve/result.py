@@ -99,7 +99,7 @@ class Result:
                 },
                 **asdict(self.traffic),
             },
-            "server": None if self.server is None else asdict(self.server),
+            "server": None if self.server is None else self.server.to_json(),
             "staleness": asdict(report.staleness),
             "speculation": asdict(report.speculation),
             "racing": asdict(report.racing),

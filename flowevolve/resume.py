@@ -195,6 +195,10 @@ class _Again:
         self._calls = recorded.calls()
         self._given_up = False
 
+    @property
+    def path(self) -> Path:
+        return self._directory.path
+
     def event(self, event: Event) -> None:
         before = None if self._given_up else next(self._events, None)
         if before is None:

@@ -44,6 +44,7 @@ from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.traffic import Traffic
 from flowevolve.llm.types import JSON, ChatReply, Message, Transport
+from flowevolve.own_server import open_server, starts_vllm
 from flowevolve.playback import Playback
 from flowevolve.policies.admission import Fixed
 from flowevolve.policies.staleness import StalenessPolicy
@@ -55,6 +56,8 @@ from flowevolve.roles import model_names
 from flowevolve.store.pools import read_start
 from flowevolve.store.rundir import RunDirectory
 from flowevolve.tasks.base import Task
+from flowevolve.vllm.server import Tell
+from flowevolve.vllm.serving import check_vllm
 
 Follow = Callable[[Engine], Coroutine[object, object, None]]
 """Something to do beside a run, such as listening for Ctrl-C; cancelled when the run ends."""
@@ -62,15 +65,18 @@ Follow = Callable[[Engine], Coroutine[object, object, None]]
 
 @dataclass(frozen=True, slots=True)
 class Watchers:
-    """Who is told of a run's events and LLM calls."""
+    """Who is told of a run's events and LLM calls, and of the servers that are started for it."""
 
     events: Sequence[Sink] = ()
     calls: Sequence[Observer] = ()
+    servers: Sequence[Tell] = ()
 
 
 class Keeping(Protocol):
     """Where a run leaves its record."""
 
+    @property
+    def path(self) -> Path: ...
     def event(self, event: Event) -> None: ...
     def call(self, record: CallRecord) -> None: ...
     def begin(self, origin: float) -> None:
@@ -190,7 +196,7 @@ async def _carry_out(
         if keeping is not None:
             keeping.begin(engine.origin)
         clients.traffic.connect(engine.log)
-        report = await _run_and_follow(engine, [each for each in (follow, clients.admit) if each is not None])
+        report = await _run_and_follow(engine, [*([follow] if follow is not None else []), *clients.follows])
         traffic = clients.traffic.stats()
         llm, mean_in_flight = client.account.totals(), clients.gate.stats().mean_in_flight
         if history is not None and report.wall_seconds:
@@ -227,6 +233,8 @@ async def _carry_out(
 async def check(config: Config, task: Task | None = None) -> Task:
     """Build everything a run needs and reach its backends, without spending a token; returns the task.
 
+    Of a vLLM that the run would start itself, only that it could be started.
+
     Raises:
         InputError, BackendUnreachableError, BackendRefusedError: as `run` would, and also for a single endpoint among
             several that a run would begin without.
@@ -235,6 +243,9 @@ async def check(config: Config, task: Task | None = None) -> Task:
     make_algorithm(config, task).graph()
     make_staleness(config)
     make_allocation(config)
+    if starts_vllm(config):
+        await in_thread(check_vllm, config.vllm)
+        return task
     async with open_response_cache(config) as cache, _clients(config, Watchers(), cache, None) as clients:
         await clients.llm.check()
         clients.traffic.check()
@@ -248,8 +259,8 @@ class _Clients:
     llm: LLMClient
     gate: Gate
     credit: Credit
-    admit: Follow | None
-    """The loop that keeps the gate's limit, where there is anything to follow."""
+    follows: Sequence[Follow]
+    """What is to go on beside the engine."""
     observed: Observed
     traffic: Traffic
 
@@ -266,7 +277,10 @@ async def _clients(
             observer(record)
 
     admission, order = make_admission(config), make_order(config)
-    async with open_roles(config) as roles:
+    async with (
+        open_server(config, None if keeping is None else keeping.path, watchers.servers) as server,
+        open_roles(server.config, server.identity) as roles,
+    ):
         gate = Gate(admission.first(config.llm.concurrency), order)
         retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
         credit = Credit(roles)
@@ -274,8 +288,10 @@ async def _clients(
         traffic = make_traffic(config.llm, gate, roles)
         client = LLMClient(roles, gate, retry, config.seed, observe, account, cache, traffic.limits, traffic.hedging)
         observed = Observed()
-        admit = partial(_admit, config, admission, client, gate, traffic.transports, observed)
-        yield _Clients(client, gate, credit, None if isinstance(admission, Fixed) else admit, observed, traffic)
+        follows: list[Follow] = [] if server.news is None else [partial(server.follow, observed=observed)]
+        if config.llm.backend == "vllm" or not isinstance(admission, Fixed):
+            follows.append(partial(_admit, config, admission, client, gate, traffic.transports, observed))
+        yield _Clients(client, gate, credit, follows, observed, traffic)
 
 
 async def _admit(
@@ -288,7 +304,7 @@ async def _admit(
     engine: Engine,
 ) -> None:
     """Keep the gate's limit in line with what the servers can take."""
-    async with open_probe(transports, admission) as probe:
+    async with open_probe(config, transports, admission) as probe:
         await follow_server(
             gate,
             admission,

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from flowevolve import clock
-from flowevolve.concurrency import as_completed, run_all
+from flowevolve.concurrency import as_completed, beside, run_all
 
 Job = Callable[[], Awaitable[int]]
 
@@ -68,3 +68,25 @@ def test_a_failure_is_raised_as_it_is_and_cancels_the_rest_in_their_order() -> N
     with pytest.raises(ValueError, match="job 0"):
         clock.run(run_all, again.all, clock="virtual")
     assert again.cancelled == list(range(1, 41))
+
+
+def test_what_is_beside_a_block_ends_with_it_and_the_blocks_error_comes_out_as_it_is() -> None:
+    ended: list[float] = []
+
+    async def hold() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append(anyio.current_time())
+
+    async def go(error: Exception | None) -> None:
+        async with beside() as tasks:
+            tasks.start_soon(hold)
+            await anyio.sleep(1.0)
+            if error is not None:
+                raise error
+
+    clock.run(go, None, clock="virtual")
+    with pytest.raises(ValueError, match="mine"):
+        clock.run(go, ValueError("mine"), clock="virtual")
+    assert ended == [1.0, 1.0]

@@ -160,13 +160,14 @@ async def test_the_load_of_all_endpoints_of_all_roles_is_summed() -> None:
     for server in servers:
         await server.start()
     llm = {"backend": "openai", "model": "m", "base_urls": [server.url for server in servers]}
-    async with open_roles(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")) as roles:
+    config = parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")
+    async with open_roles(config) as roles:
         transports = [member.transport for role in roles.values() for member in role.members]
         assert len({id(transport) for transport in transports}) == 1
-        async with open_probe(transports[:1], ServerQueue()) as probe:
-            assert await probe.load() == ServerLoad(0, 0)
+        async with open_probe(config, transports[:1], ServerQueue()) as probe:
+            assert await probe.load() == ServerLoad(0, 0, None, 0, 0)
             await servers[0].stop()
-            assert await probe.load() == ServerLoad(0, 0)
+            assert await probe.load() == ServerLoad(0, 0, None, 0, 0)
             await servers[1].stop()
             assert await probe.load() is None
 

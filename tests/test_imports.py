@@ -13,7 +13,7 @@ LAYERS: list[set[str]] = [
     {"clock", "prompts", "events", "budget", "llm", "pool"},
     {"item"},
     {"queue", "tasks"},
-    {"sim"},
+    {"sim", "vllm"},
     {"context", "stage", "policies"},
     {"algorithm", "archives"},
     {"playback", "work", "flows", "turns", "tally", "stages", "crew"},
@@ -25,14 +25,14 @@ LAYERS: list[set[str]] = [
     {"result", "store", "held_out", "credit"},
     {"telemetry", "llm_section", "config"},
     {"roles", "prices"},
-    {"build"},
+    {"build", "own_server"},
     {"run"},
-    {"resume"},
+    {"resume", "serve_command"},
     {"api", "cli", "__init__", "__main__"},
 ]
 """From the bottom up; a module may import its own layer and those below."""
 
-NOTHING_OF_ALGORITHMS = {"llm", "store", "sim", "tasks", "sandbox"}
+NOTHING_OF_ALGORITHMS = {"llm", "store", "sim", "tasks", "sandbox", "vllm"}
 
 
 def part_of(module: str) -> str:

@@ -7,7 +7,7 @@ to a policy and sets the gate's limit to its answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import anyio
@@ -19,10 +19,22 @@ from flowevolve.llm.types import JSON
 
 @dataclass(frozen=True, slots=True)
 class ServerLoad:
-    """What a server says of itself: requests it works on, and requests in its own queue; whoever sent them."""
+    """What a server says of itself, whoever sent the requests; None where it does not say."""
 
     running: int
+    """Requests it works on."""
     waiting: int
+    """Requests in its own queue."""
+    cache_usage: float | None = None
+    """Of its KV cache, from 0 to 1."""
+    prefix_queries: float | None = None
+    """Prompt tokens looked up in its prefix cache since it was started."""
+    prefix_hits: float | None = None
+    """Those of them that were there."""
+
+    @property
+    def prefix_hit_rate(self) -> float | None:
+        return self.prefix_hits / self.prefix_queries if self.prefix_queries and self.prefix_hits is not None else None
 
 
 class Probe(Protocol):
@@ -90,16 +102,46 @@ class Admission(Protocol):
 
 @dataclass(slots=True)
 class Observed:
-    """What the looks at a server saw, on average over the looks that it answered."""
+    """What the looks at a server saw: means are over the looks that it answered, tokens from the first of them on."""
 
     looks: int = 0
     mean_running: float = 0.0
     mean_waiting: float = 0.0
+    mean_cache_usage: float | None = None
+    prefix_queries: float = 0.0
+    prefix_hits: float = 0.0
+    restarts: int = 0
+    """Of a server that we keep alive."""
+    _last: ServerLoad | None = field(default=None, init=False, repr=False)
 
     def add(self, load: ServerLoad) -> None:
         self.looks += 1
         self.mean_running += (load.running - self.mean_running) / self.looks
         self.mean_waiting += (load.waiting - self.mean_waiting) / self.looks
+        if load.cache_usage is not None:
+            before = self.mean_cache_usage or 0.0
+            self.mean_cache_usage = before + (load.cache_usage - before) / self.looks
+        if self._last is not None:
+            self.prefix_queries += growth(self._last.prefix_queries, load.prefix_queries)
+            self.prefix_hits += growth(self._last.prefix_hits, load.prefix_hits)
+        self._last = load
+
+    def to_json(self) -> dict[str, JSON]:
+        return {
+            "looks": self.looks,
+            "mean_running": self.mean_running,
+            "mean_waiting": self.mean_waiting,
+            "mean_cache_usage": self.mean_cache_usage,
+            "prefix_hit_rate": self.prefix_hits / self.prefix_queries if self.prefix_queries else None,
+            "restarts": self.restarts,
+        }
+
+
+def growth(before: float | None, now: float | None) -> float:
+    """Of a counter that starts at zero again with its server."""
+    if now is None:
+        return 0.0
+    return now if before is None or now < before else now - before
 
 
 Log = Callable[[str, Mapping[str, JSON]], None]
@@ -116,12 +158,16 @@ async def follow_server(
     log: Log,
     observed: Observed | None = None,
 ) -> None:
-    """Look every ``interval_seconds``, for ever, and log each change of the limit as ``admission.changed``."""
+    """Look every ``interval_seconds``, for ever, and log what was seen as ``server.load``, and each change of the limit
+    as ``admission.changed``.
+    """
     while True:
         await anyio.sleep(interval_seconds)
         server = await probe.load()
-        if server is not None and observed is not None:
-            observed.add(server)
+        if server is not None:
+            log("server.load", _seen(server))
+            if observed is not None:
+                observed.add(server)
         stats, seen = gate.stats(), pace.look()
         load = Load(
             anyio.current_time(),
@@ -141,6 +187,15 @@ async def follow_server(
         if limit != stats.limit:
             gate.limit = limit
             log("admission.changed", _change(load, limit, verdict.reason))
+
+
+def _seen(server: ServerLoad) -> dict[str, JSON]:
+    return {
+        "running": server.running,
+        "waiting": server.waiting,
+        "cache_usage": server.cache_usage,
+        "prefix_hit_rate": server.prefix_hit_rate,
+    }
 
 
 def _change(load: Load, limit: int, reason: str) -> dict[str, JSON]:

@@ -23,8 +23,12 @@ class AioHTTPTransport:
     connections belong to the event loop of the first call; after ``aclose`` another loop can use the transport.
     """
 
-    def __init__(self, base_url: str, api_key: str | None, *, max_connections: int) -> None:
+    def __init__(
+        self, base_url: str, api_key: str | None, *, max_connections: int, identity: str | None = None
+    ) -> None:
         self.base_url = base_url
+        self.identity = base_url if identity is None else identity
+        """What replies depend on beside the request (`flowevolve.llm.client.Identified`)."""
         self._chat_url = base_url.rstrip("/") + wire.CHAT_PATH
         self._embeddings_url = base_url.rstrip("/") + wire.EMBEDDINGS_PATH
         self._models_url = base_url.rstrip("/") + wire.MODELS_PATH

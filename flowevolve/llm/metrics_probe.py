@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from types import TracebackType
 from typing import Self
 
@@ -11,10 +12,13 @@ import anyio
 from prometheus_client.parser import text_string_to_metric_families
 
 from flowevolve.concurrency import run_all
-from flowevolve.llm.admission import Probe, ServerLoad
+from flowevolve.llm.admission import Probe, ServerLoad, growth
 
 RUNNING = "vllm:num_requests_running"
 WAITING = "vllm:num_requests_waiting"
+CACHE_USAGE = "vllm:kv_cache_usage_perc"
+PREFIX_QUERIES = "vllm:prefix_cache_queries_total"
+PREFIX_HITS = "vllm:prefix_cache_hits_total"
 PROBE_SECONDS = 5.0
 """How long one answer may take."""
 
@@ -50,27 +54,74 @@ class MetricsProbe:
 
 
 class SummedProbe:
-    """The load of several servers together: of those that answer; None if none does."""
+    """The load of several servers together: of those that answer; None if none does. Cache usage is their mean.
+
+    What was looked up in prefix caches only grows, also when one of them is started again or does not answer.
+    """
 
     def __init__(self, probes: Sequence[Probe]) -> None:
         self._probes = probes
+        self._queries = [_Grown() for _ in probes]
+        self._hits = [_Grown() for _ in probes]
 
     async def load(self) -> ServerLoad | None:
         """As `flowevolve.llm.admission.Probe.load`."""
-        loads = [load for load in await run_all([probe.load for probe in self._probes]) if load is not None]
+        answers = await run_all([probe.load for probe in self._probes])
+        for answer, queries, hits in zip(answers, self._queries, self._hits, strict=True):
+            if answer is not None:
+                queries.see(answer.prefix_queries)
+                hits.see(answer.prefix_hits)
+        loads = [load for load in answers if load is not None]
         if not loads:
             return None
-        return ServerLoad(sum(load.running for load in loads), sum(load.waiting for load in loads))
+        usages = [load.cache_usage for load in loads if load.cache_usage is not None]
+        return ServerLoad(
+            sum(load.running for load in loads),
+            sum(load.waiting for load in loads),
+            sum(usages) / len(usages) if usages else None,
+            _total(self._queries),
+            _total(self._hits),
+        )
+
+
+class _Grown:
+    """What a counter grew by in all; None as long as nobody told."""
+
+    def __init__(self) -> None:
+        self.total: float | None = None
+        self._last: float | None = None
+
+    def see(self, value: float | None) -> None:
+        if value is not None:
+            self.total = (self.total or 0.0) + growth(self._last, value)
+            self._last = value
+
+
+def _total(counters: Sequence[_Grown]) -> float | None:
+    known = [counter.total for counter in counters if counter.total is not None]
+    return sum(known) if known else None
 
 
 def parse_load(text: str) -> ServerLoad | None:
-    """Running and waiting requests, summed over models and engines; None if the text does not have both."""
-    lines = [line for line in text.splitlines() if line.startswith((RUNNING, WAITING))]
-    sums: dict[str, float] = {}
+    """The load over all models and engines; None if the text does not have running and waiting requests."""
+    names = (RUNNING, WAITING, CACHE_USAGE, PREFIX_QUERIES, PREFIX_HITS)
+    lines = [line for line in text.splitlines() if line.startswith(names)]
+    values: dict[str, list[float]] = {}
     try:
         for family in text_string_to_metric_families("\n".join(lines) + "\n"):
             for sample in family.samples:
-                sums[sample.name] = sums.get(sample.name, 0.0) + sample.value
-        return ServerLoad(int(sums[RUNNING]), int(sums[WAITING]))
+                values.setdefault(sample.name, []).append(sample.value)
+        running, waiting = int(sum(values[RUNNING])), int(sum(values[WAITING]))
     except (ValueError, OverflowError, KeyError, IndexError):
         return None
+    usage = values.get(CACHE_USAGE)
+    return ServerLoad(
+        running,
+        waiting,
+        None if usage is None else _finite(sum(usage) / len(usage)),
+        *(_finite(sum(values[name])) if name in values else None for name in (PREFIX_QUERIES, PREFIX_HITS)),
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None

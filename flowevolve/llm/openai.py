@@ -24,8 +24,12 @@ class OpenAITransport:
     another server. Times are wall-clock seconds.
     """
 
-    def __init__(self, base_url: str, api_key: str | None, *, max_connections: int) -> None:
+    def __init__(
+        self, base_url: str, api_key: str | None, *, max_connections: int, identity: str | None = None
+    ) -> None:
         self.base_url = base_url
+        self.identity = base_url if identity is None else identity
+        """What replies depend on beside the request (`flowevolve.llm.client.Identified`)."""
         limits = Limits(
             max_connections=max_connections,
             max_keepalive_connections=max_connections,

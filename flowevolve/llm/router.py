@@ -68,7 +68,7 @@ class EndpointStats:
     ejected: bool = False
 
 
-def make_router(urls: Sequence[str], make: Callable[[str], Transport]) -> Transport:
+def make_router(urls: Sequence[str], make: Callable[[str], Transport], identity: str | None = None) -> Transport:
     """The transport to all these base URLs, each made by ``make``: a `Router`, or for a single one that one's own.
 
     Raises:
@@ -80,15 +80,23 @@ def make_router(urls: Sequence[str], make: Callable[[str], Transport]) -> Transp
         raise InputError(f"base_urls: {twice} is there twice; name each endpoint once")
     if not urls:
         raise InputError("base_urls: is empty; name at least one endpoint")
-    return make(urls[0]) if len(urls) == 1 else Router({url: make(url) for url in urls})
+    return make(urls[0]) if len(urls) == 1 else Router({url: make(url) for url in urls}, identity)
 
 
 class Router:
     """Implements `flowevolve.llm.types.Transport`. ``endpoints`` are transports by base URL; it closes them."""
 
-    def __init__(self, endpoints: Mapping[str, Transport], *, first_check_seconds: float = FIRST_CHECK_SECONDS) -> None:
+    def __init__(
+        self,
+        endpoints: Mapping[str, Transport],
+        identity: str | None = None,
+        *,
+        first_check_seconds: float = FIRST_CHECK_SECONDS,
+    ) -> None:
         self.news = News()
         self.urls = tuple(endpoints)
+        self.identity = self.urls[0] if identity is None else identity
+        """The first endpoint stands for all, so that cached replies outlive the coming and going of the others."""
         self._first_check_seconds = first_check_seconds
         self._endpoints = [_Endpoint(transport, EndpointStats(url)) for url, transport in endpoints.items()]
         self._changed = Pulse()
@@ -97,11 +105,6 @@ class Router:
     @property
     def base_url(self) -> str:
         return ", ".join(self.urls)
-
-    @property
-    def identity(self) -> str:
-        """The first endpoint stands for all, so that cached replies outlive the coming and going of the others."""
-        return self.urls[0]
 
     def stats(self) -> list[EndpointStats]:
         """The figures up to now, in the order of the endpoints."""

@@ -127,7 +127,10 @@ class SimBackend:
         """What a batching server would say of itself; an API says nothing."""
         if self.down or not isinstance(self._profile, BatchingProfile):
             return None
-        return ServerLoad(self.service.stats.running, self.service.stats.waiting)
+        stats = self.service.stats
+        return ServerLoad(
+            stats.running, stats.waiting, prefix_queries=stats.prompt_tokens, prefix_hits=stats.cached_tokens
+        )
 
     async def aclose(self) -> None:
         """Nothing to close."""

@@ -14,6 +14,7 @@ _LEVELS: Mapping[str, int] = {
     "run.failed": logging.ERROR,
     "run.drain_ended": logging.WARNING,
     "rollout.failed": logging.WARNING,
+    "server.died": logging.WARNING,
     "reply.unparsable": logging.INFO,
     "repair.unparsable": logging.INFO,
     "endpoint.ejected": logging.WARNING,

@@ -10,6 +10,14 @@ from flowevolve.llm.calls import CallRecord
 LATENCY_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250)
 """Seconds: from a short answer of a small model to a long one in a full batch."""
 
+SERVER_GAUGES = {
+    "running": "Requests the server works on",
+    "waiting": "Requests in the server's own queue",
+    "cache_usage": "Share of the server's KV cache that is in use",
+    "prefix_hit_rate": "Share of prompt tokens found in the server's prefix cache since it was started",
+}
+"""By the names that ``server.load`` gives them."""
+
 
 class Metrics:
     """One run's metrics in a registry of their own, so that two runs in one process don't mix."""
@@ -41,6 +49,8 @@ class Metrics:
             "flowevolve_rate_limit_storms", "Storms of 429s, each a pause of all calls", ["backend", "model"],
             registry=self.registry,
         )  # fmt: skip
+        self._server: dict[str, Gauge] = {}
+        self._deaths = Counter("flowevolve_server_deaths", "Servers of ours that died", registry=self.registry)
         self._gap = Histogram(
             "flowevolve_version_gap", "Gap of items as they are taken", ["stage"], buckets=(0, 1, 2, 4, 8, 16, 32),
             registry=self.registry,
@@ -86,6 +96,12 @@ class Metrics:
                 self._storms.labels(str(data["backend"]), str(data["model"])).inc()
             case "admission.changed":
                 self._limit.set(_number(data["limit"]))
+            case "server.load":
+                for name, meaning in SERVER_GAUGES.items():
+                    if data[name] is not None:
+                        self._server_gauge(name, meaning).set(_number(data[name]))
+            case "server.died":
+                self._deaths.inc()
 
     def call(self, record: CallRecord) -> None:
         """An LLM client observer. A cached call is counted as such and adds no tokens and no latency."""
@@ -99,6 +115,12 @@ class Metrics:
             self._tokens.labels(record.role, "prompt").inc(usage.prompt_tokens)
             self._tokens.labels(record.role, "cached").inc(usage.cached_tokens)
             self._tokens.labels(record.role, "completion").inc(usage.completion_tokens)
+
+    def _server_gauge(self, name: str, meaning: str) -> Gauge:
+        """Made when first known: a gauge that nobody set would show as 0."""
+        if name not in self._server:
+            self._server[name] = Gauge(f"flowevolve_server_{name}", meaning, registry=self.registry)
+        return self._server[name]
 
 
 def _number(value: object) -> float:

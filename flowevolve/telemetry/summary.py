@@ -36,6 +36,9 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     for row in _traffic(llm):
         head.add_row(*row)
     head.add_row("in flight", f"{_number(llm['mean_in_flight']):.1f} requests on average")
+    server = _table(result.get("server"))
+    if server:
+        head.add_row("server", _server(server))
     head.add_row("staleness", _counts(staleness))
     for name in ("speculation", "racing"):
         counts = _table(result.get(name))
@@ -61,6 +64,16 @@ def _traffic(llm: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     hedged = _table(llm.get("hedged"))
     if hedged:
         yield "hedged", _counts(hedged)
+
+
+def _server(server: Mapping[str, object]) -> str:
+    parts = [f"{_number(server['mean_running']):.1f} running, {_number(server['mean_waiting']):.1f} waiting on average"]
+    for name, what in (("mean_cache_usage", "of the KV cache in use"), ("prefix_hit_rate", "of prompt tokens cached")):
+        if server.get(name) is not None:
+            parts.append(f"{100 * _number(server[name]):.0f} % {what}")
+    if server.get("restarts"):
+        parts.append(f"died {server['restarts']} times")
+    return ", ".join(parts)
 
 
 def _stages(stages: Mapping[str, object]) -> Table:

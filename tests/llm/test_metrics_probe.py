@@ -61,6 +61,22 @@ def test_numbers_are_summed_over_engines() -> None:
     assert parse_load(VLLM) == ServerLoad(42, 7)
 
 
+def test_cache_usage_is_a_mean_and_its_hits_are_summed() -> None:
+    caches = """vllm:kv_cache_usage_perc{engine="0"} 0.5
+vllm:kv_cache_usage_perc{engine="1"} 0.25
+vllm:prefix_cache_queries_total{engine="0"} 1000.0
+vllm:prefix_cache_queries_total{engine="1"} 200.0
+vllm:prefix_cache_queries_created{engine="0"} 1.7e+09
+vllm:prefix_cache_hits_total{engine="0"} 900.0
+vllm:prefix_cache_hits_total{engine="1"} 0.0
+"""
+    load = parse_load(VLLM + caches)
+    assert load == ServerLoad(42, 7, 0.375, 1200.0, 900.0)
+    assert load.prefix_hit_rate == 0.75
+    assert parse_load(VLLM + caches.replace("0.25", "NaN")) == ServerLoad(42, 7, None, 1200.0, 900.0)
+    assert ServerLoad(0, 0, 0.0, 0.0, 0.0).prefix_hit_rate is None
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -84,11 +100,14 @@ async def test_the_simulated_server_tells_its_load() -> None:
     backend = SimBackend(RulesWorld(PRESETS["normal"]), SLOW, model="m")
     request = ChatRequest("m", (Message("user", "hello"),))
     async with serve(backend) as url, MetricsProbe(url) as probe, anyio.create_task_group() as tasks:
-        assert await probe.load() == await backend.load() == ServerLoad(0, 0)
+        assert await probe.load() == await backend.load() == ServerLoad(0, 0, None, 0, 0)
         for _ in range(5):
             tasks.start_soon(lambda: backend.chat(request, timeout=1e6))
         await anyio.wait_all_tasks_blocked()
-        assert await probe.load() == await backend.load() == ServerLoad(2, 3)
+        load = await probe.load()
+        assert load == await backend.load()
+        assert load is not None
+        assert (load.running, load.waiting) == (2, 3)
         tasks.cancel_scope.cancel()
     async with MetricsProbe(url) as probe:
         assert await probe.load() is None  # the server is gone
@@ -108,14 +127,25 @@ async def test_a_probe_that_fails_is_no_answer_and_the_next_may_be_one() -> None
 
 
 class Says:
-    def __init__(self, load) -> None:
-        self.said = load
+    """These answers in turn, the last for ever."""
 
-    async def load(self):
-        return self.said
+    def __init__(self, *answers: ServerLoad | None) -> None:
+        self._answers = list(answers)
+
+    async def load(self) -> ServerLoad | None:
+        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
 
 
 async def test_the_load_of_several_servers_is_that_of_those_who_answer() -> None:
     probes = [Says(ServerLoad(3, 1)), Says(None), Says(ServerLoad(4, 0))]
     assert await SummedProbe(probes).load() == ServerLoad(7, 1)
     assert await SummedProbe(probes[1:2]).load() is None
+
+
+async def test_what_prefix_caches_tell_is_added_up_over_restarts_and_silence() -> None:
+    first = Says(ServerLoad(1, 0, 0.5, 100, 10), ServerLoad(1, 0, 0.5, 40, 4), ServerLoad(1, 0, 0.5, 50, 5))
+    second = Says(ServerLoad(1, 0, 0.25, 200, 20), None, ServerLoad(1, 0, 0.25, 210, 21))
+    probe = SummedProbe([first, second])
+    assert await probe.load() == ServerLoad(2, 0, 0.375, 300, 30)
+    assert await probe.load() == ServerLoad(1, 0, 0.5, 340, 34)
+    assert await probe.load() == ServerLoad(2, 0, 0.375, 360, 36)

@@ -74,6 +74,8 @@ def test_metrics_count_items_and_calls() -> None:
     scheduled = [
         Event(10, 9.1, "allocation.changed", {"stage": "evaluate", "by": 1, "workers": 9, "reason": "x"}),
         Event(11, 9.2, "admission.changed", {"limit": 271, "before": 256, "reason": "x"}),
+        Event(13, 9.4, "server.load", {"running": 7, "waiting": 1, "cache_usage": None, "prefix_hit_rate": 0.75}),
+        Event(14, 9.5, "server.died", {"url": "x", "detail": "y"}),
         Event(12, 9.3, "evaluation.stopped", {"candidate": "c3", "reason": "x", "finished": 3, "saved": 5}),
     ]
     for event in [*EVENTS, *scheduled]:
@@ -89,6 +91,11 @@ def test_metrics_count_items_and_calls() -> None:
     assert 'flowevolve_candidates_total{status="confirmed"} 3.0' in text
     assert 'flowevolve_workers{stage="evaluate"} 9.0' in text
     assert "flowevolve_request_limit 271.0" in text
+    assert "flowevolve_server_running 7.0" in text
+    assert "flowevolve_server_waiting 1.0" in text
+    assert "flowevolve_server_prefix_hit_rate 0.75" in text
+    assert "flowevolve_server_cache_usage" not in text
+    assert "flowevolve_server_deaths_total 1.0" in text
     assert "flowevolve_evaluations_stopped_total 1.0" in text
     assert 'flowevolve_llm_tokens_total{kind="completion",role="task"} 7.0' in text
     assert 'flowevolve_llm_calls_total{result="ok",role="task",stage="screen"} 1.0' in text

@@ -1,0 +1,88 @@
+"""The server that a run starts for itself, where its config asks for one."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import tempfile
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream
+
+from flowevolve.config import Config
+from flowevolve.engine import Engine
+from flowevolve.errors import BackendUnreachableError
+from flowevolve.llm.admission import Observed
+from flowevolve.vllm.server import News, Tell
+from flowevolve.vllm.serving import serve_vllm
+
+LOG = "vllm.log"
+
+
+def starts_vllm(config: Config) -> bool:
+    """Whether a run of this config starts a vLLM of its own."""
+    return config.llm.backend == "vllm" and not config.llm.urls
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A config whose server is up."""
+
+    config: Config
+    identity: str | None
+    """What a server of ours replies by, in place of its address, which may change from run to run."""
+    urls: Sequence[str]
+    """Of the servers that are ours."""
+    news: MemoryObjectReceiveStream[News] | None
+    """Of the servers that are ours."""
+
+    async def follow(self, engine: Engine, observed: Observed) -> None:
+        """Log what becomes of our servers, and end the run when none of them is left."""
+        gone: set[str] = set()
+        if self.news is None:
+            return
+        async for news in self.news:
+            engine.log(f"server.{news.kind}", {"url": news.url, "detail": news.detail})
+            observed.restarts += news.kind == "died"
+            gone.update([news.url] if news.kind == "gave_up" else [])
+            if gone.issuperset(self.urls):
+                engine.fail(BackendUnreachableError(f"{news.url}: {news.detail}"))
+
+
+@asynccontextmanager
+async def open_server(config: Config, out: Path | None, listeners: Sequence[Tell]) -> AsyncGenerator[Served]:
+    """Start what the config wants started, and yield it with what leads to it.
+
+    The log is in the run's directory; without one, in a temporary folder that stays.
+
+    Raises:
+        InputError, BackendUnreachableError: as `flowevolve.vllm.serving.serve_vllm`.
+    """
+    model = config.llm.model
+    if not starts_vllm(config) or model is None:
+        yield Served(config, None, (), None)
+        return
+    folder = Path(tempfile.mkdtemp(prefix="flowevolve-")) if out is None else out
+    send, receive = anyio.create_memory_object_stream[News](math.inf)
+
+    def hear(news: News) -> None:
+        send.send_nowait(news)
+        for listener in listeners:
+            listener(news)
+
+    with send, receive:
+        async with serve_vllm(model, config.vllm, log=folder / LOG, tell=hear) as urls:
+            yield Served(_leading_to(config, urls), _identity(config, model), urls, receive)
+
+
+def _leading_to(config: Config, urls: Sequence[str]) -> Config:
+    return config.model_copy(update={"llm": config.llm.model_copy(update={"base_urls": tuple(urls)})})
+
+
+def _identity(config: Config, model: str) -> str:
+    """Model and flags. What else a server's replies depend on, such as its version, the response cache can't see."""
+    return f"vllm {shlex.join([model, config.vllm.model or model, *config.vllm.flags])}"

@@ -1,0 +1,150 @@
+"""The command that starts a vLLM: its executable, its flags and its environment.
+
+`evolution_flags` has those that suit evolution, with the reason for each; what the user gives goes before.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from flowevolve.errors import InputError
+from flowevolve.vllm.settings import VLLMSettings, has_flag
+
+LARGE_GPU_GIB = 70
+QUEUED_REQUESTS = 4096
+MOST_CACHE_GIB = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a server is to run on. ``gpu_gib`` is the memory of the smallest GPU, None if nobody tells."""
+
+    has_gpu: bool
+    gpu_gib: float | None
+    cores: int
+    free_gib: float | None
+    """Main memory that is not in use, None if nobody tells."""
+
+
+def look_at_machine() -> Machine:
+    """Blocks for as long as ``nvidia-smi`` takes."""
+    memories = _gpu_memories()
+    return Machine(
+        has_gpu=bool(memories) or Path("/dev/kfd").exists(),  # the latter is AMD's
+        gpu_gib=min(memories, default=None),
+        cores=os.cpu_count() or 1,
+        free_gib=_free_memory(),
+    )
+
+
+def find_executable(named: str) -> Path:
+    """The ``vllm`` command that ``vllm.executable`` names: on the path, beside this Python, or in an environment.
+
+    Raises:
+        InputError: if it is not there.
+    """
+    place = Path(named).expanduser()
+    if place.is_dir():
+        found = shutil.which("vllm", path=str(place / "bin"))
+    elif place.name == named:
+        found = shutil.which(named) or shutil.which(named, path=str(Path(sys.executable).parent))
+    else:
+        found = shutil.which(str(place))
+    if found is None:
+        raise InputError(
+            f"vllm.executable: there is no command {named!r}; install vLLM with pip install 'flowevolve[vllm]' "
+            "(docs/how-to/vllm.md says how for the CPU), or name its command or environment"
+        )
+    return Path(found).absolute()
+
+
+def on_cpu(settings: VLLMSettings, machine: Machine) -> bool:
+    return settings.device == "cpu" or (settings.device == "auto" and not machine.has_gpu)
+
+
+def evolution_flags(settings: VLLMSettings, machine: Machine) -> list[tuple[str, ...]]:
+    """Flags that suit evolution on this machine."""
+    flags: list[tuple[str, ...]] = [
+        ("--enable-prefix-caching",),  # all rollouts of a candidate begin with its prompt
+        ("--enable-prompt-tokens-details",),  # usage then says how many tokens came from the cache
+        ("--scheduling-policy", "priority"),  # what is nearly finished goes first, as the gate ranks it
+        # Past it a request is turned away and tried again later: no queue grows without end, whoever else sends.
+        ("--max-num-queued-reqs", str(QUEUED_REQUESTS)),
+        ("--disable-uvicorn-access-log",),  # a line for every request would bury what is worth reading
+    ]
+    if on_cpu(settings, machine):
+        flags += [
+            ("--block-size", "32"),  # a shared prefix is cached in whole blocks, of 128 tokens by default on the CPU
+            ("--max-num-seqs", str(min(256, 16 * machine.cores))),  # more only makes each of them slower
+            # vLLM 0.32 on the CPU ends when a request with a sampling seed is prefilled in several parts.
+            ("--no-enable-chunked-prefill",),
+        ]
+    elif machine.gpu_gib is not None:
+        # vLLM's own limits for a server spare the first token's latency; these are its limits for offline work.
+        tokens = 16384 if machine.gpu_gib >= LARGE_GPU_GIB else 8192
+        flags.append(("--max-num-batched-tokens", str(tokens)))
+    return flags
+
+
+def serve_arguments(
+    executable: Path, settings: VLLMSettings, machine: Machine, *, model: str, served_as: str, port: int
+) -> list[str]:
+    """The whole command of one server."""
+    command = [str(executable), "serve", model, "--served-model-name", served_as]
+    command += ["--host", settings.host, "--port", str(port)]
+    if settings.defaults:
+        for flag in evolution_flags(settings, machine):
+            if not has_flag(settings.flags, flag[0]):
+                command += flag
+    return [*command, *settings.flags]
+
+
+def serve_environment(
+    executable: Path, settings: VLLMSettings, machine: Machine, replica: int, inherited: Mapping[str, str]
+) -> dict[str, str]:
+    """The environment of one server: what the user set in whatever way goes before ours."""
+    ours = {"VLLM_NO_USAGE_STATS": "1"}  # a run talks to its server and to nobody else
+    if on_cpu(settings, machine) and settings.defaults and not has_flag(settings.flags, "--kv-cache-memory-bytes"):
+        # Left alone, vLLM asks for 92 % of all memory and does not start where others use some of it.
+        ours["VLLM_CPU_KVCACHE_SPACE"] = str(_cache_gib(machine, settings.replicas))
+    environment = {**ours, **inherited, **settings.environment}
+    if settings.devices:
+        environment["CUDA_VISIBLE_DEVICES"] = settings.devices[replica]
+    # Compilers and helpers that vLLM calls by name are in its own environment.
+    environment["PATH"] = f"{executable.parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
+    return environment
+
+
+def _cache_gib(machine: Machine, replicas: int) -> int:
+    """A quarter of the free memory, shared among the replicas, in whole GiB."""
+    share = 0.0 if machine.free_gib is None else machine.free_gib / 4 / replicas
+    return max(1, min(MOST_CACHE_GIB, int(share)))
+
+
+def _free_memory() -> float | None:
+    """In GiB, what could be had without swapping; None where Linux does not tell."""
+    try:
+        found = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text(encoding="utf-8"))
+    except OSError:
+        return None
+    return None if found is None else int(found[1]) / 2**20
+
+
+def _gpu_memories() -> list[float]:
+    """Of each NVIDIA GPU, in GiB; none where there is no answer."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return []
+    query = [program, "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    try:
+        answer = subprocess.run(query, capture_output=True, text=True, timeout=30, check=False)  # noqa: S603 - ours
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return [int(line) / 1024 for line in answer.stdout.split() if line.isdigit()] if answer.returncode == 0 else []

@@ -1,0 +1,122 @@
+"""A small process between us and a server, so that no server outlives us, however we end.
+
+Run as a script: ``keeper.py STOP_SECONDS COMMAND...``. Its standard input is a pipe that we hold: when that closes,
+because we closed it or because we are gone (SIGKILL included), or on SIGTERM, it ends the server, then kills whatever
+the server started. It exits with the server's code, 128 and the signal's number if a signal killed it.
+
+It imports nothing but the standard library and has one thread, so that what is done between fork and exec is safe.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
+LINUX = sys.platform == "linux"
+CANNOT_START = 127
+LIFELINE = 0
+"""Our standard input."""
+
+
+def main(arguments: list[str]) -> int:
+    stop_seconds, command = float(arguments[0]), arguments[1:]
+    wakeup, signalled = os.pipe()
+    os.set_blocking(signalled, False)
+    signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _only_wake)
+    die_with_us: Callable[[], object] | None = None
+    if LINUX:
+        prctl = ctypes.CDLL(None).prctl
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)  # in case a fork of our parent holds the pipe open
+        prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans come to us, wherever they moved to
+        die_with_us = partial(prctl, PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    try:
+        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0, preexec_fn=die_with_us)  # noqa: PLW1509, S603 - one thread; the command is the user's own
+    except OSError as error:
+        print(f"error: {command[0]} can't be started: {error.strerror}", file=sys.stderr)  # noqa: T201 - into the log
+        return CANNOT_START
+    _wait(server, wakeup)
+    _end(server, stop_seconds)
+    return server.returncode if server.returncode >= 0 else 128 - server.returncode
+
+
+def kill_session(session: int) -> None:
+    """Kill every process of a session; for when its keeper was killed. Linux only, elsewhere nothing is done."""
+    for pid, status in _processes().items():
+        if status[1] == session:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _only_wake(number: int, frame: object) -> None:
+    """The wakeup pipe tells; what is here only keeps the signal from ending us."""
+
+
+def _wait(server: subprocess.Popen[bytes], wakeup: int) -> None:
+    """Until the server ends, the lifeline closes or we are asked to stop."""
+    while server.poll() is None:
+        _reap_orphans(server.pid)
+        ready, _, _ = select.select([LIFELINE, wakeup], [], [])
+        if wakeup in ready and set(os.read(wakeup, 4096)) - {signal.SIGCHLD}:
+            return
+        if LIFELINE in ready and not os.read(LIFELINE, 4096):
+            return
+
+
+def _reap_orphans(server: int) -> None:
+    """Let go of processes that ended after they had come to us; the server is not to be reaped here."""
+    while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and ended.si_pid != server:
+        os.waitpid(ended.si_pid, 0)
+
+
+def _end(server: subprocess.Popen[bytes], stop_seconds: float) -> None:
+    """Ask the server to end, kill it if it does not, and kill everything that it started."""
+    if server.poll() is None:
+        server.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            server.wait(stop_seconds)
+    server.kill()
+    server.wait()
+    if not LINUX:
+        with suppress(ProcessLookupError, PermissionError):  # the latter where only zombies are left
+            os.killpg(server.pid, signal.SIGKILL)
+    while LINUX and (left := _below(os.getpid())):
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitpid(-1, 0)
+
+
+def _below(ancestor: int) -> set[int]:
+    """All processes that descend from this one."""
+    parents = {pid: status[0] for pid, status in _processes().items()}
+    found: set[int] = set()
+    while new := {pid for pid, parent in parents.items() if parent in found | {ancestor}} - found:
+        found |= new
+    return found
+
+
+def _processes() -> dict[int, tuple[int, int]]:
+    """Parent and session of every process."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            # pid (name) state parent group session ...; a name may have spaces and brackets
+            fields = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            found[int(folder.name)] = int(fields[1]), int(fields[3])
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,189 @@
+"""One vLLM that is kept alive: started, watched, started again when it dies, and ended with all its children."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import aiohttp
+import anyio
+import anyio.to_thread
+from anyio.abc import Process
+
+from flowevolve.errors import BackendUnreachableError
+from flowevolve.vllm import keeper
+
+HEALTH_SECONDS = 2.0
+"""How long one answer to "are you healthy?" may take."""
+ASK_SECONDS = 0.25
+"""Between two such questions; the server tells nobody that it is ready."""
+TELL_SECONDS = 10.0
+"""Between two words on how a start goes on."""
+KILL_SECONDS = 10.0
+"""What the keeper has, beyond the server's own time, to kill what does not end by itself."""
+
+_TAIL = 2**16
+_SHOWN = 300
+_BLAME = re.compile(r"\b(\w*Error|\w*Exception|error)\b\s*:", re.IGNORECASE)
+_PREFIX = re.compile(r"^(\([^)]*pid=\d+\)\s*)?((INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \[[^\]]*\]\s*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What became of a server. ``detail`` is one line for a person."""
+
+    kind: Literal["starting", "healthy", "died", "gave_up"]
+    url: str
+    detail: str
+
+
+Tell = Callable[[News], None]
+"""Called in the event loop; must not block."""
+
+
+@dataclass(slots=True)
+class Server:
+    """A command that serves at ``url`` (the API's base URL) once it is healthy, and writes to ``log``."""
+
+    command: Sequence[str]
+    environment: dict[str, str]
+    url: str
+    log: Path
+    startup_seconds: float
+    restarts: int
+    stop_seconds: float
+    tell: Tell
+    _process: Process | None = field(default=None, init=False)
+    _log_start: int = field(default=0, init=False)
+    """Where in the log the present process's part begins, in bytes."""
+
+    async def start(self) -> None:
+        """Start it and wait until it is healthy.
+
+        Raises:
+            BackendUnreachableError: if it ends before, or takes longer than it may; nothing is left running then.
+        """
+        began = anyio.current_time()
+        process = await self._spawn()
+        healthy = False
+        with anyio.move_on_after(self.startup_seconds) as patience:
+            healthy = await self._becomes_healthy(process, began)
+        if patience.cancelled_caught:
+            await self.stop()
+            raise BackendUnreachableError(
+                f"vLLM was not healthy after {self.startup_seconds:.0f} s ({self.log}: {await self._said()}); "
+                "give it longer with vllm.startup_seconds"
+            )
+        if not healthy:
+            raise BackendUnreachableError(f"vLLM {await self._how_it_ended(process)} before it was healthy")
+        self.tell(News("healthy", self.url, f"healthy after {anyio.current_time() - began:.0f} s"))
+
+    async def keep(self) -> None:
+        """Start it again whenever it dies, ``restarts`` times in all; returns when it is given up."""
+        died = await self._death()
+        for restart in range(1, self.restarts + 1):
+            self.tell(News("died", self.url, f"{died}; restart {restart} of {self.restarts}"))
+            await self.stop()
+            try:
+                await self.start()
+            except BackendUnreachableError as error:
+                died = str(error)
+            else:
+                died = await self._death()
+        self.tell(News("gave_up", self.url, f"{died}; it is not started again, after {self.restarts} restarts"))
+
+    async def stop(self) -> None:
+        """End it and everything it started. Returns when that is done, also when cancelled."""
+        process = self._process
+        if process is None:
+            return
+        with anyio.CancelScope(shield=True):
+            if process.stdin is not None:
+                await process.stdin.aclose()  # the keeper sees its lifeline close
+            with anyio.move_on_after(self.stop_seconds + KILL_SECONDS):
+                await process.wait()
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+            if process.returncode is not None and process.returncode < 0:  # the keeper itself was killed
+                await anyio.to_thread.run_sync(keeper.kill_session, process.pid)
+
+    async def _death(self) -> str:
+        """Wait until the server that was started has died; says how."""
+        assert self._process is not None
+        await self._process.wait()
+        return f"vLLM {await self._how_it_ended(self._process)}"
+
+    async def _spawn(self) -> Process:
+        command = [sys.executable, "-I", "-S", keeper.__file__, str(self.stop_seconds), *self.command]
+        output = await anyio.to_thread.run_sync(self.log.open, "ab")
+        with output:
+            self._log_start = output.tell()
+            self._process = await anyio.open_process(
+                command, stdout=output, stderr=output, env=self.environment, start_new_session=True
+            )
+        return self._process
+
+    async def _becomes_healthy(self, process: Process, began: float) -> bool:
+        """Wait for its first healthy answer (True) or its end (False)."""
+        health = self.url.removesuffix("/v1") + "/health"
+        told = began
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=HEALTH_SECONDS)) as session:
+            while process.returncode is None:
+                if await _healthy(session, health):
+                    return True
+                now = anyio.current_time()
+                if now - told >= TELL_SECONDS:
+                    told = now
+                    self.tell(News("starting", self.url, f"not ready after {now - began:.0f} s: {await self._last()}"))
+                with anyio.move_on_after(ASK_SECONDS):
+                    await process.wait()
+        return False
+
+    async def _how_it_ended(self, process: Process) -> str:
+        code = process.returncode
+        number = None if code is None else -code if code < 0 else code - 128 if code > 128 else None
+        if number in {each.value for each in signal.Signals}:
+            ended = f"was killed by {signal.Signals(number).name}"
+        else:
+            ended = f"ended with code {code}"
+        return f"{ended} ({self.log}: {await self._said()})"
+
+    async def _last(self) -> str:
+        lines = await self._lines()
+        return lines[-1] if lines else "nothing in its log yet"
+
+    async def _said(self) -> str:
+        """What its log says: the first line that blames something, and the last two."""
+        lines = await self._lines()
+        telling = [line for line in lines if _BLAME.search(line)][:1] + lines[-2:]
+        return " | ".join(dict.fromkeys(telling)) or "nothing"
+
+    async def _lines(self) -> list[str]:
+        text = await anyio.to_thread.run_sync(_tail, self.log, self._log_start)
+        lines = (_PREFIX.sub("", line).strip()[:_SHOWN] for line in text.splitlines())
+        return [line for line in lines if line]
+
+
+async def _healthy(session: aiohttp.ClientSession, url: str) -> bool:
+    try:
+        async with session.get(url) as response:
+            return response.status == 200
+    except (aiohttp.ClientError, TimeoutError, OSError):
+        return False
+
+
+def _tail(path: Path, start: int) -> str:
+    """The end of a log, from byte ``start`` on."""
+    try:
+        with path.open("rb") as log:
+            size = log.seek(0, 2)
+            log.seek(max(start, size - _TAIL))
+            return log.read().decode("utf-8", "replace")
+    except OSError:
+        return ""

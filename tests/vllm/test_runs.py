@@ -1,0 +1,202 @@
+"""Runs and the command line on a vLLM of their own, with the fake command."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+import tomli_w
+
+from flowevolve.config import Config, parse_config
+from flowevolve.errors import BackendUnreachableError, InputError
+from flowevolve.run import Watchers, check, run
+from flowevolve.vllm.server import News
+from tests.vllm.conftest import ROOT, FakeVLLM
+
+pytestmark = pytest.mark.anyio
+
+
+def table(fake: FakeVLLM, *fates: str, **vllm: object) -> dict[str, object]:
+    return {
+        "llm": {"backend": "vllm", "model": "m"},
+        "vllm": {**fake.settings(*fates), **vllm},
+        "scheduler": {"admission": {"policy": "fixed", "interval_seconds": 0.05}},
+        "budget": {"proposals": 3},
+    }
+
+
+def config(fake: FakeVLLM, *fates: str, **vllm: object) -> Config:
+    return parse_config(table(fake, *fates, **vllm), "test")
+
+
+def events(out: Path, kind: str) -> list[str]:
+    with sqlite3.connect(out / "journal.sqlite") as journal:
+        return [row[0] for row in journal.execute("SELECT data FROM events WHERE kind = ?", (kind,))]
+
+
+async def test_a_run_starts_its_server_looks_at_it_and_ends_it(fake: FakeVLLM, tmp_path: Path) -> None:
+    out, news = tmp_path / "out", list[News]()
+    result = await run(config(fake), out=out, watchers=Watchers(servers=(news.append,)))
+    assert result.report.spent.proposals >= 3
+    assert not result.simulated
+    assert [each.kind for each in news] == ["healthy"]
+    assert "loading" in (out / "vllm.log").read_text()
+    written = json.loads((out / "result.json").read_text())
+    assert written["backend"] == "vllm"
+    assert written["server"]["looks"] >= 1
+    assert written["server"]["restarts"] == 0
+    assert len(events(out, "server.healthy")) == 1
+    assert len(events(out, "server.load")) == written["server"]["looks"]
+    assert fake.alive() == []
+
+
+async def test_a_run_outlives_its_server(fake: FakeVLLM, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = await run(config(fake, "die_after_40", "serve"), out=out)
+    assert result.report.stop_reason == "proposals"
+    assert result.llm.failed == 0
+    assert result.llm.retries >= 1
+    assert result.server is not None
+    assert result.server.restarts == 1
+    assert len(events(out, "server.died")) == 1
+    assert len(events(out, "server.healthy")) == 2
+    assert fake.alive() == []
+
+
+async def test_requests_are_shared_out_among_replicas(fake: FakeVLLM, tmp_path: Path) -> None:
+    result = await run(config(fake, replicas=2), out=tmp_path / "out")
+    first, second = result.traffic.endpoints
+    assert first.requests > 0
+    assert second.requests > 0
+    assert first.url != second.url
+    assert fake.alive() == []
+
+
+async def test_a_server_that_is_given_up_ends_the_run_at_once(fake: FakeVLLM, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(BackendUnreachableError, match="not started again, after 1 restarts"):
+        await run(config(fake, "die_after_10", "die", restarts=1), out=out)
+    written = json.loads((out / "result.json").read_text())
+    assert written["stop_reason"] == "failed"
+    assert "ValueError: no such model" in written["error"]
+    assert fake.alive() == []
+
+
+async def test_without_a_directory_the_log_is_in_a_folder_that_stays(
+    fake: FakeVLLM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(BackendUnreachableError, match=rf"{tmp_path}/flowevolve-\w+/vllm\.log") as raised:
+        await run(config(fake, "die"))
+    log = Path(str(raised.value).partition("(")[2].partition(":")[0])
+    assert "no such model" in log.read_text()  # noqa: ASYNC240 - nothing else goes on
+
+
+async def test_cached_replies_hold_for_another_port_but_not_for_other_flags(fake: FakeVLLM, tmp_path: Path) -> None:
+    async def cached_calls(*flags: str) -> int:
+        section = {**table(fake, flags=flags), "algorithm": {"max_in_flight": 1}}
+        section["llm"] = {"backend": "vllm", "model": "m", "cache": {"path": str(tmp_path / "replies.sqlite")}}
+        return (await run(parse_config(section, "test"))).llm.cached_calls
+
+    assert await cached_calls() == 0
+    assert await cached_calls() > 0
+    assert await cached_calls("--dtype", "float32") == 0
+
+
+async def test_check_starts_nothing(fake: FakeVLLM) -> None:
+    await check(config(fake))
+    assert fake.starts() == []
+    with pytest.raises(InputError, match=r"vllm\.executable"):
+        await check(config(fake, executable=str(fake.folder / "nowhere" / "vllm")))
+
+
+def flowevolve(*arguments: str, environment: Mapping[str, str] | None = None, cwd: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", "from flowevolve.cli import main; main()", *arguments]
+    pipe = subprocess.PIPE
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
+    return subprocess.Popen(command, cwd=cwd, env=variables, stdout=pipe, stderr=pipe, text=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_serve_serves_until_it_is_signalled(fake: FakeVLLM, number: signal.Signals, tmp_path: Path) -> None:
+    environment = {"FAKE_NOTES": str(fake.notes)}
+    arguments = ["serve", "m", "--executable", str(fake.folder), "--port", "0", "--", "--dtype", "float16"]
+    with flowevolve(*arguments, environment=environment, cwd=tmp_path) as process:
+        assert process.stdout is not None
+        line = next(line for line in process.stdout if line.startswith("m at"))
+        assert "http://127.0.0.1:" in line
+        process.send_signal(number)
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert fake.starts()[0].arguments[-2:] == ["--dtype", "float16"]
+    assert (tmp_path / "vllm.log").exists()
+    assert fake.alive() == []
+
+
+def test_serve_attached_to(fake: FakeVLLM, tmp_path: Path) -> None:
+    """A run with a base URL uses the server that is there, and leaves it alone."""
+    environment = {"FAKE_NOTES": str(fake.notes)}
+    arguments = ["serve", "m", "--executable", str(fake.folder), "--port", "0"]
+    with flowevolve(*arguments, environment=environment, cwd=tmp_path) as server:
+        assert server.stdout is not None
+        url = next(line for line in server.stdout if line.startswith("m at")).split()[2].rstrip(";")
+        settings = {**table(fake), "llm": {"backend": "vllm", "model": "m", "base_url": url}}
+        (tmp_path / "run.toml").write_text(tomli_w.dumps(settings))
+        with flowevolve("run", "run.toml", "--out", "out", cwd=tmp_path) as process:
+            said, trouble = process.communicate(timeout=120)
+        assert process.returncode == 0, trouble
+        assert f"m at {url}" in said
+        assert len(fake.starts()) == 1
+        assert len(fake.alive()) == 2
+        server.send_signal(signal.SIGINT)
+        server.communicate(timeout=60)
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["server"] is not None
+    assert not (tmp_path / "out" / "vllm.log").exists()
+
+
+@pytest.mark.parametrize(
+    ("fate", "arguments", "code", "says"),
+    [
+        ("serve", ["--port", "x"], 2, "--port"),
+        ("serve", ["--port", "0", "--", "--port", "1"], 2, "--port is set by us: use vllm.port"),
+        ("serve", ["--executable", "no-such-vllm"], 2, "pip install 'flowevolve[vllm]'"),
+        ("die", ["--port", "0"], 3, "ValueError: no such model"),
+        ("die_after_0", ["--port", "0", "--restarts", "0"], 3, "not started again"),
+    ],
+)
+def test_serve_says_what_is_wrong_in_a_line(
+    fake: FakeVLLM, fate: str, arguments: list[str], code: int, says: str, tmp_path: Path
+) -> None:
+    environment = {"FAKE_NOTES": str(fake.notes), "FAKE_FATES": fate, "PATH": f"{fake.folder}/bin:/bin:/usr/bin"}
+    with flowevolve("serve", "m", *arguments, environment=environment, cwd=tmp_path) as process:
+        assert process.stdout is not None
+        if fate == "die_after_0":
+            next(line for line in process.stdout if line.startswith("m at"))
+            os.kill(fake.starts()[0].pids[0], signal.SIGKILL)
+        _, trouble = process.communicate(timeout=60)
+    assert process.returncode == code, trouble
+    assert says in trouble
+    assert "Traceback" not in trouble
+    assert fake.alive() == []
+
+
+def test_a_run_that_is_killed_takes_its_server_along(
+    fake: FakeVLLM, tmp_path: Path, wait_for_death: Callable[[int], None]
+) -> None:
+    settings = {**table(fake), "budget": {"hours": 1}}
+    (tmp_path / "run.toml").write_text(tomli_w.dumps(settings))
+    with flowevolve("run", "run.toml", "--out", "out", cwd=tmp_path) as process:
+        assert process.stdout is not None
+        next(line for line in process.stdout if "best" in line)
+        assert len(fake.alive()) == 2
+        process.kill()
+        process.communicate(timeout=60)
+    for pid in fake.processes():
+        wait_for_death(pid)
