@@ -92,10 +92,9 @@ async def resume(
         return await _do_again(keeping, plan, watchers or Watchers(), follow)
     try:
         history = await in_thread(RunHistory, directory)
-    except BaseException:
+        return await carry_out(plan, lambda: keeping, watchers or Watchers(), follow, history)
+    finally:
         keeping.close()
-        raise
-    return await carry_out(plan, keeping, watchers or Watchers(), follow, history)
 
 
 def is_run(directory: Path) -> bool:
@@ -179,8 +178,11 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
 
 
 async def _do_again(directory: RunDirectory, plan: Plan, watchers: Watchers, follow: Follow | None) -> Result:
-    with Recorded(directory.path) as recorded:
-        return await carry_out(plan, _Again(directory, recorded), watchers, follow)
+    try:
+        with Recorded(directory.path) as recorded:
+            return await carry_out(plan, lambda: _Again(directory, recorded), watchers, follow)
+    finally:
+        directory.close()
 
 
 class _Again:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -118,10 +118,9 @@ async def run(
     """
     given = Given(task, staleness)
     plan = make_plan(config, given)
-    keeping = None
-    if out is not None:
-        keeping = RunDirectory(out, config.model_dump(mode="json"), events=events, sync=config.journal.sync)
-    return await carry_out(plan, keeping, watchers or Watchers(), follow)
+    table, sync = config.model_dump(mode="json"), config.journal.sync
+    keep = None if out is None else partial(RunDirectory, out, table, events=events, sync=sync)
+    return await carry_out(plan, keep, watchers or Watchers(), follow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,26 +146,43 @@ def make_plan(config: Config, given: Given) -> Plan:
 
 
 async def carry_out(
-    plan: Plan, keeping: Keeping | None, watchers: Watchers, follow: Follow | None, history: History | None = None
+    plan: Plan,
+    keep: Callable[[], Keeping] | None,
+    watchers: Watchers,
+    follow: Follow | None,
+    history: History | None = None,
 ) -> Result:
-    """Run a plan to its end, from the start or from where ``history`` ends; closes both."""
-    try:
-        result = await _carry_out(plan, keeping, watchers, follow, history)
-    finally:
+    """Run a plan to its end, from the start or from where ``history`` ends, which is closed.
+
+    ``keep`` opens what the run leaves its record in, once the configuration has turned out to be sound.
+    """
+    async with AsyncExitStack() as opened:
         if history is not None:
-            history.close()
-        if keeping is not None:
-            keeping.close()
+            opened.callback(history.close)
+        cache = await opened.enter_async_context(open_response_cache(plan.config))
+        keeping = None if keep is None else keep()
+        try:
+            result = await _carry_out(plan, keeping, cache, watchers, follow, history)
+        finally:
+            if history is not None:
+                history.close()
+            if keeping is not None:
+                keeping.close()
     if result.report.error is not None:
         raise result.report.error
     return result
 
 
 async def _carry_out(
-    plan: Plan, keeping: Keeping | None, watchers: Watchers, follow: Follow | None, history: History | None
+    plan: Plan,
+    keeping: Keeping | None,
+    cache: ResponseCache | None,
+    watchers: Watchers,
+    follow: Follow | None,
+    history: History | None,
 ) -> Result:
     config, algorithm = plan.config, plan.algorithm
-    async with open_response_cache(config) as cache, _clients(config, watchers, cache, keeping) as clients:
+    async with _clients(config, watchers, cache, keeping) as clients:
         client = clients.llm
         await client.check()
         sections = config.algorithm

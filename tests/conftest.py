@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("flowevolve", deadline=None)  # how long an example takes is the machine's business
+settings.load_profile("flowevolve")
 
 T = TypeVar("T")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import anyio
 
@@ -17,6 +18,8 @@ from flowevolve.tasks.house_style import house_style_task, make_rows
 
 class SlowDisk:
     """Keeps nothing, and takes its time about it."""
+
+    path = Path()
 
     def event(self, event: Event) -> None:
         pass
@@ -45,7 +48,7 @@ def test_a_reply_is_charged_though_its_work_is_cancelled_before_the_reply_is_on_
     calls: list[CallRecord] = []
 
     async def go() -> Result:
-        return await carry_out(plan, SlowDisk(), Watchers(calls=(calls.append,)), None)
+        return await carry_out(plan, SlowDisk, Watchers(calls=(calls.append,)), None)
 
     result = clock.run(go, clock="virtual")
     assert result.report.racing.stopped

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from flowevolve.result import Result
 from flowevolve.run import run
 from flowevolve.sim.embedding import hashed_embedding
 from flowevolve.stage import Emit
+from flowevolve.store.reading import Recorded
 
 TEXTS = ["one text", "another text"]
 
@@ -56,9 +56,9 @@ def test_a_stage_embeds_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     embedded = result.by_model["e"].totals
     assert (embedded.requests, embedded.usage.prompt_tokens, embedded.usage.completion_tokens) == (1, 5, 0)
     assert result.report.spent.dollars == pytest.approx(5e-6)
-    journal = sqlite3.connect(tmp_path / "out" / "journal.sqlite")
-    rows = journal.execute("SELECT stage, model, request, reply, cached FROM calls WHERE role = 'embedding'").fetchall()
-    journal.close()
-    [(stage, model, request, reply, cached)] = rows
-    assert (stage, model, json.loads(request), cached) == ("init", "e", {"input": TEXTS}, 0)
-    assert json.loads(reply) == [list(vector) for vector in Measuring.vectors]
+    with Recorded(tmp_path / "out") as recorded:
+        [call] = [call for call in recorded.calls() if call.role == "embedding"]
+    assert (call.stage, call.model, call.cached) == ("init", "e", False)
+    assert call.messages is not None
+    assert [message.content for message in call.messages] == list(TEXTS)
+    assert json.loads(call.reply or "") == [list(vector) for vector in Measuring.vectors]

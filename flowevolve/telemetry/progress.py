@@ -64,7 +64,7 @@ class Tally:
         self.best_score = float(score) if isinstance(score, int | float) else None
         if version == 1:
             self.seed_score = self.best_score
-        if version == 1 or event.data["stage"] == "init":
+        if version == 1 or event.data.get("stage") == "init":
             return
         changes = event.data["changes"]
         for change in changes if isinstance(changes, list) else []:
