@@ -182,6 +182,7 @@ async def test_a_rate_limit_reaches_the_client() -> None:
     assert refused.value.retry_after == pytest.approx(60, abs=2)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a connection accepted as it closes
 def test_a_run_that_loses_its_server_ends_with_what_it_has(tmp_path: Path) -> None:
     """A real server over HTTP, gone in the middle; patience bounds how long the run waits for it."""
     small = house_style_task()
