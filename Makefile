@@ -41,6 +41,7 @@ format: setup ## format the code and mend what can be mended
 bench: setup ## the quick form of the benches
 	$(BIN)/python -m bench.gepa_modes --quick
 	$(BIN)/python -m bench.ablations --quick
+	$(BIN)/python -m bench.overhead --quick
 
 clean: ## remove the environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

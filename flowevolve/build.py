@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from pydantic import ValidationError
 
 from flowevolve.algorithm import Algorithm, Tuning, WorkersWanted
 from flowevolve.algorithms.gepa import GEPA
-from flowevolve.config import Config, LLMSection
+from flowevolve.config import Config
 from flowevolve.errors import InputError
 from flowevolve.llm.admission import Admission, Blind, Probe
 from flowevolve.llm.aiohttp import AioHTTPTransport
@@ -17,12 +17,16 @@ from flowevolve.llm.cache import ResponseCache, open_cache
 from flowevolve.llm.calls import Role
 from flowevolve.llm.ensemble import Choice, Ensemble, Models
 from flowevolve.llm.gate import Gate
+from flowevolve.llm.hedging import Hedging
 from flowevolve.llm.keys import read_key
+from flowevolve.llm.limits import Limits
 from flowevolve.llm.line import Order
-from flowevolve.llm.metrics_probe import MetricsProbe
+from flowevolve.llm.metrics_probe import MetricsProbe, SummedProbe
 from flowevolve.llm.openai import OpenAITransport
-from flowevolve.llm.pending import Addressed
+from flowevolve.llm.router import Router, make_router
+from flowevolve.llm.traffic import Traffic
 from flowevolve.llm.types import Transport
+from flowevolve.llm_section import LLMSection
 from flowevolve.policies.admission import Fixed, Latency, ServerQueue
 from flowevolve.policies.allocation import Allocation, MedianRate, Pressure
 from flowevolve.policies.bandits import UCB
@@ -34,6 +38,7 @@ from flowevolve.policies.stopping import FileExists, NoImprovement, StoppingPoli
 from flowevolve.registry import Registry, describe_validation
 from flowevolve.roles import ModelSettings, RoleSettings, model_names, role_settings
 from flowevolve.sim.backend import SimBackend
+from flowevolve.sim.faults import Faults
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.rules import RulesWorld
 from flowevolve.sim.rules_params import PRESETS
@@ -156,7 +161,7 @@ async def open_roles(config: Config) -> AsyncIterator[dict[str, Models]]:
     async with AsyncExitStack() as opened:
         for model in (model for role in roles.values() for model in role.models):
             if model.backend not in transports:
-                transport = _transport(model.llm) if model.llm.backend == "openai" else make_sim(config, roles)
+                transport = make_transport(model.llm) if model.llm.backend == "openai" else make_sim(config, roles)
                 opened.push_async_callback(transport.aclose)
                 transports[model.backend] = transport
         yield {name: _models(config, name, role, transports) for name, role in roles.items()}
@@ -182,14 +187,39 @@ def _member(model: ModelSettings, transport: Transport, gate: Gate | None) -> Ro
         send_seed=llm.send_seed,
         send_priority=llm.send_priority,
         extra=llm.extra,
+        stream=llm.stream,
+        idle_seconds=llm.idle_seconds,
         gate=gate,
     )
 
 
-def _transport(llm: LLMSection) -> Transport:
-    """The open transport to the backend that one model's form of ``[llm]`` names."""
+def endpoints(llm: LLMSection) -> tuple[str, ...]:
+    """Where the backend is that one model's form of ``[llm]`` names."""
+    return llm.urls or (OPENAI_URL,)
+
+
+def make_transport(llm: LLMSection) -> Transport:
+    """The open transport to the backend that one model's form of ``[llm]`` names: over several endpoints a router.
+
+    Raises:
+        InputError: if an endpoint is there twice, or there is something wrong with the key.
+    """
     key = read_key(llm.api_key_env, llm.api_key_file)
-    return TRANSPORTS[llm.transport](llm.base_url or OPENAI_URL, key, max_connections=llm.concurrency)
+    make = TRANSPORTS[llm.transport]
+    return make_router(endpoints(llm), lambda url: make(url, key, max_connections=llm.concurrency))
+
+
+def make_traffic(llm: LLMSection, gate: Gate, roles: Mapping[str, Models]) -> Traffic:
+    """What shares out, holds back and repeats the requests of a run."""
+    limits = Limits(
+        gate,
+        requests_per_minute=llm.requests_per_minute,
+        tokens_per_minute=llm.tokens_per_minute,
+        longest_pause=llm.patience_seconds,
+    )
+    hedging = Hedging(gate, limits, llm.hedge) if llm.hedge else None
+    transports = {id(member.transport): member.transport for role in roles.values() for member in role.members}
+    return Traffic(list(transports.values()), limits, hedging)
 
 
 @asynccontextmanager
@@ -202,16 +232,21 @@ async def open_response_cache(config: Config) -> AsyncIterator[ResponseCache | N
 
 
 @asynccontextmanager
-async def open_probe(config: Config, transport: Transport, admission: Admission) -> AsyncIterator[Probe]:
-    """What tells the load of the server behind a transport that `open_roles` opened."""
+async def open_probe(transports: Sequence[Transport], admission: Admission) -> AsyncIterator[Probe]:
+    """What tells the load of the servers behind transports that `open_roles` opened, all together."""
     if isinstance(admission, Latency):
         yield Blind()
-    elif isinstance(transport, SimBackend):
-        yield transport
-    else:
-        url = transport.base_url if isinstance(transport, Addressed) else OPENAI_URL
-        async with MetricsProbe(url) as probe:
-            yield probe
+        return
+    simulated = [transport for transport in transports if isinstance(transport, SimBackend)]
+    urls = dict.fromkeys(url for transport in transports for url in _urls(transport))
+    async with AsyncExitStack() as opened:
+        yield SummedProbe([*simulated, *[await opened.enter_async_context(MetricsProbe(url)) for url in urls]])
+
+
+def _urls(transport: Transport) -> tuple[str, ...]:
+    if isinstance(transport, Router):
+        return transport.urls
+    return (transport.base_url,) if isinstance(transport, OpenAITransport | AioHTTPTransport) else ()
 
 
 def make_sim(config: Config, roles: Mapping[str, RoleSettings]) -> SimBackend:
@@ -223,5 +258,5 @@ def make_sim(config: Config, roles: Mapping[str, RoleSettings]) -> SimBackend:
     if config.sim.preset not in PRESETS:
         raise InputError(f"sim.preset: unknown preset {config.sim.preset!r}; there are {', '.join(PRESETS)}")
     world = WORLDS[config.sim.world](PRESETS[config.sim.preset])
-    models = model_names(roles.values())
-    return SimBackend(world, PROFILES[config.sim.profile], model=models[0], other_models=models[1:])
+    models, faults = model_names(roles.values()), Faults(**dict(config.sim.faults))
+    return SimBackend(world, PROFILES[config.sim.profile], model=models[0], other_models=models[1:], faults=faults)

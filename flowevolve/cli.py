@@ -26,12 +26,12 @@ from flowevolve.build import (
     ALGORITHMS,
     ALLOCATION,
     BANDITS,
-    OPENAI_URL,
     ORDERINGS,
     RACING,
     STALENESS,
     TASKS,
     WORLDS,
+    endpoints,
     make_algorithm,
     make_roles,
     make_sim,
@@ -197,11 +197,12 @@ def sim_command(
     world: Annotated[str, typer.Option(help="what its model knows")] = "rules",
     preset: Annotated[str, typer.Option(help="how hard the world is")] = "normal",
     model: Annotated[str, typer.Option(help="the name it serves the model under")] = "simulated",
+    fault_rate: Annotated[float, typer.Option(help="the share of requests that go wrong on purpose")] = 0.0,
     host: Annotated[str, typer.Option()] = "127.0.0.1",
     port: Annotated[int, typer.Option()] = 8000,
 ) -> None:
     """Serve a simulated LLM over an OpenAI-compatible API, until Ctrl-C."""
-    sections = {"profile": profile, "world": world, "preset": preset}
+    sections = {"profile": profile, "world": world, "preset": preset, "faults": {"rate": fault_rate}}
     settings = parse_config({"sim": sections, "llm": {"model": model}, "budget": {"seconds": 1}}, "sim")
 
     async def go() -> None:
@@ -301,9 +302,9 @@ def _backend(config: Config) -> str:
     if config.llm.backend == "sim":
         sim = config.sim
         return f"simulated LLM (profile {sim.profile}, world {sim.world}, {config.clock} clock)"
-    models = model_names(make_roles(config).values())
-    where = f" at {config.llm.base_url or OPENAI_URL}" if len(models) == 1 else ""
-    return f"{', '.join(models)}{where}"
+    roles = make_roles(config).values()
+    urls = dict.fromkeys(url for role in roles for model in role.models for url in endpoints(model.llm))
+    return f"{', '.join(model_names(roles))} at {', '.join(urls)}"
 
 
 def _plain(line: str) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, TypeVarTuple
 import anyio
 import anyio.to_thread
 
+from flowevolve import collector
 from flowevolve.errors import EngineError
 
 if TYPE_CHECKING:
@@ -85,6 +86,11 @@ class _JumpingSelector(selectors.BaseSelector):
         self._real.close()
 
 
+def now() -> float:
+    """The time of the running loop, in seconds: `anyio.current_time` at a tenth of its cost."""
+    return asyncio.get_running_loop().time()
+
+
 async def in_thread(function: Callable[[*Args], T], *args: *Args, limiter: anyio.CapacityLimiter | None = None) -> T:
     """Run blocking work in a worker thread; a virtual clock stands still until it returns."""
     loop = asyncio.get_running_loop()
@@ -100,6 +106,7 @@ async def in_thread(function: Callable[[*Args], T], *args: *Args, limiter: anyio
 
 
 def run(function: Callable[[*Args], Awaitable[T]], *args: *Args, clock: Clock = "real") -> T:
-    """Run an async function to its end on a loop with this clock."""
+    """Run an async function to its end on a loop with this clock. Meanwhile garbage is looked for less often."""
     options = {"loop_factory": VirtualClockLoop} if clock == "virtual" else {}
-    return anyio.run(function, *args, backend="asyncio", backend_options=options)
+    with collector.seldom():
+        return anyio.run(function, *args, backend="asyncio", backend_options=options)

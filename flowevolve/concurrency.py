@@ -40,20 +40,17 @@ async def as_completed(tasks: TaskGroup, jobs: Sequence[Callable[[], Awaitable[T
     ended: deque[tuple[int, T]] = deque()
     failed: list[Exception] = []
     changed = anyio.Event()
-    # One scope each, to cancel them in order: one scope for all would go through a set of tasks, and which of them
-    # frees its slot first would not repeat from run to run.
-    scopes = [anyio.CancelScope() for _ in jobs]
 
     async def run(index: int) -> None:
-        with scopes[index]:
-            try:
-                ended.append((index, await jobs[index]()))
-            except Exception as error:  # noqa: BLE001 - raised again below, as it is
-                failed.append(error)
-            changed.set()
+        try:
+            ended.append((index, await jobs[index]()))
+        except Exception as error:  # noqa: BLE001 - raised again below, as it is
+            failed.append(error)
+        changed.set()
 
-    for index in range(len(jobs)):
-        tasks.start_soon(run, index)
+    # Cancelled one by one, in order: one scope for all would go through a set of tasks, and which of them frees its
+    # slot first would not repeat from run to run.
+    handles = [tasks.start_soon(run, index) for index in range(len(jobs))]
     try:
         for _ in jobs:
             while not ended and not failed:
@@ -63,8 +60,8 @@ async def as_completed(tasks: TaskGroup, jobs: Sequence[Callable[[], Awaitable[T
                 raise failed[0]
             yield ended.popleft()
     finally:
-        for scope in scopes:
-            scope.cancel()
+        for handle in handles:
+            handle.cancel()
 
 
 class Pulse:

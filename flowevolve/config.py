@@ -9,31 +9,16 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, get_args
-from urllib.parse import urlsplit
+from typing import Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FilePath, JsonValue, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from flowevolve.budget import Budget
 from flowevolve.errors import InputError
+from flowevolve.llm_section import LLMSection
 from flowevolve.registry import describe_validation, did_you_mean
-
-
-class Section(BaseModel):
-    """A closed table: an unknown key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class OpenSection(BaseModel):
-    """A table that also holds the settings of what it names."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    @property
-    def settings(self) -> Mapping[str, object]:
-        return dict(self.model_extra or {})
+from flowevolve.section import OpenSection, Section
+from flowevolve.sim.faults import FAULTS, Fault
 
 
 class AlgorithmSection(OpenSection):
@@ -102,106 +87,13 @@ class StoppingSection(Section):
     """Stop when this file exists."""
 
 
-def _without_user(url: str) -> str:
-    if "@" in urlsplit(url).netloc:
-        raise PydanticCustomError("secret", "must not have a user or a password")
-    return url
+class FaultsSection(Section):
+    """Calls to the simulated server that go wrong on purpose."""
 
-
-Variable = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
-"""The name of an environment variable, in capitals: what else might be put there by mistake is a key."""
-URL = Annotated[str, AfterValidator(_without_user)]
-TransportName = Literal["openai", "aiohttp"]
-
-
-class ModelSection(Section):
-    """A model of a role; what is left out is as in the role."""
-
-    base_url: URL | None = None
-    transport: TransportName | None = None
-    api_key_env: Variable | None = None
-    api_key_file: FilePath | None = None
-    model: str | None = None
-    temperature: float | None = Field(default=None, ge=0)
-    max_tokens: int | None = Field(default=None, gt=0)
-    timeout_seconds: float | None = Field(default=None, gt=0)
-    send_seed: bool | None = None
-    send_priority: bool | None = None
-    extra: dict[str, JsonValue] | None = None
-
-
-class EnsembleEntry(ModelSection):
-    """One of several models of a role."""
-
-    model: str
-    weight: float | None = Field(default=None, gt=0)
-    """How often it is drawn, against the others; 1 if left out. Not with a bandit."""
-
-
-class RoleSection(ModelSection):
-    """One role of the LLM layer; what is left out is as in ``[llm]``."""
-
-    concurrency: int | None = Field(default=None, gt=0)
-    """Its own requests in flight at most, inside the bound of ``[llm]``."""
-    models: tuple[EnsembleEntry, ...] = ()
-    """Several models, of which each call draws one."""
-    bandit: str | None = None
-    """Draw by what came of earlier calls (``ucb``) and not by weight."""
-
-    @model_validator(mode="after")
-    def _draws(self) -> RoleSection:
-        if self.bandit is not None:
-            names = [entry.model for entry in self.models]
-            if len(set(names)) < max(2, len(names)):
-                raise ValueError("a bandit needs at least two models, each with a name of its own")
-            if any(entry.weight is not None for entry in self.models):
-                raise ValueError("a bandit draws by outcome: leave the weights out, or the bandit")
-        return self
-
-
-class PriceSection(Section):
-    """Dollars per million tokens."""
-
-    input: float = Field(ge=0)
-    cached_input: float | None = Field(default=None, ge=0)
-    output: float = Field(ge=0)
-
-
-class CacheSection(Section):
-    path: Path | None = None
-    """The response cache's file, made if it is not there; several runs may share it at once. Without it, no cache."""
-
-
-class LLMSection(Section):
-    backend: Literal["sim", "openai"] = "sim"
-    """``sim``: the simulated server inside this process. ``openai``: any OpenAI-compatible endpoint."""
-    transport: TransportName = "openai"
-    """What carries requests to an endpoint: OpenAI's official SDK, or aiohttp alone, which takes much less CPU."""
-    base_url: URL | None = None
-    api_key_env: Variable = "OPENAI_API_KEY"
-    """The environment variable that holds the key; servers that want none get a placeholder."""
-    api_key_file: FilePath | None = None
-    """A file that holds the key, instead of the environment."""
-    model: str | None = None
-    temperature: float | None = Field(default=None, ge=0)
-    max_tokens: int | None = Field(default=None, gt=0)
-    timeout_seconds: float = Field(default=600.0, gt=0)
-    """For one attempt at one call."""
-    patience_seconds: float = Field(default=300.0, ge=0)
-    """How long a backend may give no answer at all before the run ends."""
-    concurrency: int = Field(default=64, gt=0)
-    """Requests in flight at most, over all stages; ``scheduler.admission`` may allow fewer."""
-    send_seed: bool = True
-    send_priority: bool = False
-    """For servers that schedule by priority (vLLM with ``--scheduling-policy priority``)."""
-    extra: dict[str, JsonValue] = Field(default_factory=dict)
-    """Added to every request's body."""
-    roles: dict[str, RoleSection] = Field(default_factory=dict)
-    prices: dict[str, PriceSection] = Field(default_factory=dict)
-    """By model name."""
-    prices_file: Path | None = None
-    """More prices, in tables by model name; those in ``prices`` count before them."""
-    cache: CacheSection = CacheSection()
+    rate: float = Field(default=0.0, ge=0, le=1)
+    """The share of attempts."""
+    kinds: list[Fault] = Field(default=list(FAULTS), min_length=1)
+    seed: int = 0
 
 
 class SimSection(Section):
@@ -209,6 +101,7 @@ class SimSection(Section):
     world: str = "rules"
     preset: str = "normal"
     """How hard the world is."""
+    faults: FaultsSection = FaultsSection()
 
 
 class JournalSection(Section):

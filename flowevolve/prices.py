@@ -9,9 +9,10 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from flowevolve.config import Config, PriceSection
+from flowevolve.config import Config
 from flowevolve.errors import InputError
 from flowevolve.llm.accounting import Price
+from flowevolve.llm_section import PriceSection
 from flowevolve.registry import describe_validation
 
 _TABLE = TypeAdapter(dict[str, PriceSection])

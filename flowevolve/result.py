@@ -9,6 +9,7 @@ from flowevolve.artifact import Artifact
 from flowevolve.engine import RunReport
 from flowevolve.llm.accounting import Totals
 from flowevolve.llm.admission import Observed
+from flowevolve.llm.traffic import TrafficStats
 
 SCHEMA = 1
 
@@ -60,6 +61,8 @@ class Result:
     server: Observed | None = None
     """The server's own load, where the admission policy looked at it."""
     by_model: Mapping[str, ModelCounts] = field(default_factory=dict)
+    traffic: TrafficStats = field(default_factory=TrafficStats)
+    """Endpoints, rate limits and hedging."""
     extra: Mapping[str, object] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
@@ -94,6 +97,7 @@ class Result:
                     name: {**_calls(counts.totals), "accepted": counts.accepted}
                     for name, counts in self.by_model.items()
                 },
+                **asdict(self.traffic),
             },
             "server": None if self.server is None else asdict(self.server),
             "staleness": asdict(report.staleness),

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from flowevolve.config import Config, LLMSection, ModelSection, RoleSection
+from flowevolve.config import Config
 from flowevolve.errors import InputError
+from flowevolve.llm_section import LLMSection, ModelSection, RoleSection
 
 SIMULATED = "simulated"
 """The name of the simulated server's model where the configuration gives none."""
-_BACKEND = {"backend", "base_url", "transport", "api_key_env", "api_key_file"}
-_KEY = ("api_key_env", "api_key_file")
+_BACKEND = {"backend", "base_url", "base_urls", "transport", "api_key_env", "api_key_file"}
+_ONE_OF = (("api_key_env", "api_key_file"), ("base_url", "base_urls"))
+"""Of each, who says one means that one only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +64,11 @@ def _settings(llm: LLMSection, name: str, role: RoleSection) -> RoleSettings:
 
 
 def _with(llm: LLMSection, said: ModelSection) -> LLMSection:
-    """The section with what was said instead. Who names a place for the key names the only one."""
+    """The section with what was said instead."""
     given = {name: value for name in ModelSection.model_fields if (value := getattr(said, name)) is not None}
-    if any(name in given for name in _KEY):
-        given = {"api_key_file": None, **given}
+    for first, second in _ONE_OF:
+        if first in given or second in given:
+            given = {second: None, **given}
     return llm.model_copy(update=given)
 
 

@@ -21,6 +21,7 @@ from flowevolve.build import (
     make_staleness,
     make_stopping,
     make_task,
+    make_traffic,
     open_probe,
     open_response_cache,
     open_roles,
@@ -41,6 +42,7 @@ from flowevolve.llm.calls import CallRecord, CallScope, Observer
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
+from flowevolve.llm.traffic import Traffic
 from flowevolve.llm.types import JSON, ChatReply, Message, Transport
 from flowevolve.playback import Playback
 from flowevolve.policies.admission import Fixed
@@ -187,7 +189,9 @@ async def _carry_out(
             await in_thread(lambda: clients.credit.restore(history.facts(), client.account.cost))
         if keeping is not None:
             keeping.begin(engine.origin)
+        clients.traffic.connect(engine.log)
         report = await _run_and_follow(engine, [each for each in (follow, clients.admit) if each is not None])
+        traffic = clients.traffic.stats()
         llm, mean_in_flight = client.account.totals(), clients.gate.stats().mean_in_flight
         if history is not None and report.wall_seconds:
             mean_in_flight = llm.latency_seconds / report.wall_seconds
@@ -210,6 +214,7 @@ async def _carry_out(
             by_model=by_model,
             mean_in_flight=mean_in_flight,
             cancelled=cancelled,
+            traffic=traffic,
             server=clients.observed if clients.observed.looks else None,
             held_out=held_out,
         )
@@ -223,7 +228,8 @@ async def check(config: Config, task: Task | None = None) -> Task:
     """Build everything a run needs and reach its backends, without spending a token; returns the task.
 
     Raises:
-        InputError, BackendUnreachableError, BackendRefusedError: as `run` would.
+        InputError, BackendUnreachableError, BackendRefusedError: as `run` would, and also for a single endpoint among
+            several that a run would begin without.
     """
     task = make_task(config) if task is None else task
     make_algorithm(config, task).graph()
@@ -231,6 +237,7 @@ async def check(config: Config, task: Task | None = None) -> Task:
     make_allocation(config)
     async with open_response_cache(config) as cache, _clients(config, Watchers(), cache, None) as clients:
         await clients.llm.check()
+        clients.traffic.check()
     return task
 
 
@@ -244,6 +251,7 @@ class _Clients:
     admit: Follow | None
     """The loop that keeps the gate's limit, where there is anything to follow."""
     observed: Observed
+    traffic: Traffic
 
 
 @asynccontextmanager
@@ -263,11 +271,11 @@ async def _clients(
         retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
         credit = Credit(roles)
         observers.append(credit.call)
-        client = LLMClient(roles, gate, retry, config.seed, observe, account, cache)
+        traffic = make_traffic(config.llm, gate, roles)
+        client = LLMClient(roles, gate, retry, config.seed, observe, account, cache, traffic.limits, traffic.hedging)
         observed = Observed()
-        transport = next(iter(roles.values())).members[0].transport
-        admit = partial(_admit, config, admission, client, gate, transport, observed)
-        yield _Clients(client, gate, credit, None if isinstance(admission, Fixed) else admit, observed)
+        admit = partial(_admit, config, admission, client, gate, traffic.transports, observed)
+        yield _Clients(client, gate, credit, None if isinstance(admission, Fixed) else admit, observed, traffic)
 
 
 async def _admit(
@@ -275,12 +283,12 @@ async def _admit(
     admission: Admission,
     client: LLMClient,
     gate: Gate,
-    transport: Transport,
+    transports: Sequence[Transport],
     observed: Observed,
     engine: Engine,
 ) -> None:
-    """Keep the gate's limit in line with what the server can take."""
-    async with open_probe(config, transport, admission) as probe:
+    """Keep the gate's limit in line with what the servers can take."""
+    async with open_probe(transports, admission) as probe:
         await follow_server(
             gate,
             admission,

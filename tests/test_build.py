@@ -106,3 +106,16 @@ async def test_what_a_role_names_and_is_not_there_is_named(role: dict[str, objec
     with pytest.raises(InputError, match=says):
         async with open_roles(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")):
             pass
+
+
+@pytest.mark.anyio
+async def test_a_role_asks_for_streams_as_the_config_says() -> None:
+    llm = {"stream": True, "idle_seconds": 5}
+    async with open_roles(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")) as roles:
+        members = [member for role in roles.values() for member in role.members]
+        assert {(member.stream, member.idle_seconds) for member in members} == {(True, 5.0)}
+
+
+def test_a_time_between_pieces_needs_pieces() -> None:
+    with pytest.raises(InputError, match=r"llm\.idle_seconds.*set llm\.stream = true"):
+        parse_config({"budget": {"proposals": 1}, "llm": {"idle_seconds": 5}}, "test")

@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parents[1] / "flowevolve"
 
 LAYERS: list[set[str]] = [
     {"errors"},
-    {"artifact", "concurrency", "registry", "counts", "llm.keys", "llm.types", "writer"},
+    {"artifact", "concurrency", "registry", "collector", "counts", "section", "llm.keys", "llm.types", "writer"},
     {"clock", "prompts", "events", "budget", "llm", "pool"},
     {"item"},
     {"queue", "tasks"},
@@ -23,7 +23,7 @@ LAYERS: list[set[str]] = [
     {"lifecycle"},
     {"algorithms", "engine"},
     {"result", "store", "held_out", "credit"},
-    {"telemetry", "config"},
+    {"telemetry", "llm_section", "config"},
     {"roles", "prices"},
     {"build"},
     {"run"},

@@ -20,6 +20,7 @@ class ParetoArchive:
 
     def __init__(self) -> None:
         self._candidates: dict[str, Candidate] = {}
+        self._places: dict[str, int] = {}
         self._speculative: dict[str, Candidate] = {}
         self._fronts: Fronts = {}
         self._weights: dict[str, int] | None = None
@@ -56,8 +57,8 @@ class ParetoArchive:
     @property
     def confirmed(self) -> Sequence[Candidate]:
         """The confirmed candidates that no others of them dominate, oldest first."""
-        kept = self.weights() if not self._speculative else _undominated(self._fronts, self._candidates)
-        return tuple(self._candidates[name] for name in self._candidates if name in kept)
+        kept = self.weights() if not self._speculative else self._in_order(_undominated(self._fronts, self))
+        return tuple(self._candidates[name] for name in kept)
 
     def standing(self) -> Standing | None:
         """What a candidate has to be measured against; None while nothing is confirmed."""
@@ -80,10 +81,17 @@ class ParetoArchive:
         has not been dropped.
         """
         if self._weights is None:
-            self._weights = _undominated(self._all_fronts(), {**self._candidates, **self._speculative})
+            self._weights = self._in_order(_undominated(self._all_fronts(), self))
         return self._weights
 
+    def _in_order(self, kept: Mapping[str, int]) -> dict[str, int]:
+        """Confirmed ones first, oldest first; at the cost of those that are kept, not of all there ever were."""
+        confirmed = sorted(kept.keys() & self._places.keys(), key=self._places.__getitem__)
+        speculative = [name for name in self._speculative if name in kept]
+        return {name: kept[name] for name in (*confirmed, *speculative)}
+
     def _enter(self, candidate: Candidate) -> None:
+        self._places[candidate.id] = len(self._candidates)
         self._candidates[candidate.id] = candidate
         _stand(candidate, self._fronts)
         if self._best is None or _rank(candidate) > _rank(self._best):
@@ -98,22 +106,22 @@ class ParetoArchive:
         return fronts
 
 
-def _undominated(fronts: Fronts, candidates: Mapping[str, Candidate]) -> dict[str, int]:
-    """Ids of these candidates that are not dominated, in their order, and on how many fronts each is."""
+def _undominated(fronts: Fronts, archive: ParetoArchive) -> dict[str, int]:
+    """Ids of the candidates on these fronts that are not dominated, and on how many fronts each is."""
     fronts_of: dict[str, list[str]] = {}
     for example_id, (_, members) in fronts.items():
         for member in members:
             fronts_of.setdefault(member, []).append(example_id)
     left = {example_id: len(members) for example_id, (_, members) in fronts.items()}
     kept: dict[str, int] = {}
-    for member in sorted(fronts_of, key=lambda name: candidates[name].mean_score):
+    for member in sorted(fronts_of, key=lambda name: archive[name].mean_score):
         own = fronts_of[member]
         if all(left[example_id] > 1 for example_id in own):
             for example_id in own:
                 left[example_id] -= 1
         else:
             kept[member] = len(own)
-    return {name: kept[name] for name in candidates if name in kept}
+    return kept
 
 
 def _stand(candidate: Candidate, fronts: Fronts) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from flowevolve.llm.types import Usage
 
+K = TypeVar("K")
 Dimension = Literal["role", "model", "stage"]
 
 
@@ -79,8 +80,8 @@ class Account:
 
     def __init__(self, prices: Mapping[str, Price]) -> None:
         self._prices = prices
-        self._by_work: dict[_Work, Totals] = {}
-        self._by_candidate: dict[str, Totals] = {}
+        self._by_work: dict[_Work, _Sum] = {}
+        self._by_candidate: dict[str, _Sum] = {}
 
     def cost(self, model: str, usage: Usage) -> float | None:
         """Dollars for this usage of a model, or None if its price is unknown."""
@@ -89,10 +90,9 @@ class Account:
 
     def add(self, *, role: str, model: str, stage: str, candidate: str | None, call: Totals) -> None:
         """Add one finished call, or the sum of several."""
-        work = _Work(role, model, stage)
-        self._by_work[work] = self._by_work.get(work, _NOTHING) + call
+        _sum_of(self._by_work, _Work(role, model, stage)).add(call)
         if candidate is not None:
-            self._by_candidate[candidate] = self._by_candidate.get(candidate, _NOTHING) + call
+            _sum_of(self._by_candidate, candidate).add(call)
 
     def restore(self, spent: Iterable[Spent]) -> None:
         """Add what an earlier part of the run spent; its dollars are worked out from this account's prices."""
@@ -102,19 +102,74 @@ class Account:
 
     def totals(self) -> Totals:
         """Everything."""
-        return sum(self._by_work.values(), _NOTHING)
+        return sum((part.total() for part in self._by_work.values()), _NOTHING)
 
     def breakdown(self, *dimensions: Dimension) -> dict[tuple[str, ...], Totals]:
         """Sums by one or more dimensions, keyed by their values in the order asked for."""
         sums: dict[tuple[str, ...], Totals] = {}
         for work, part in self._by_work.items():
             key = tuple(work.value(dimension) for dimension in dimensions)
-            sums[key] = sums.get(key, _NOTHING) + part
+            sums[key] = sums.get(key, _NOTHING) + part.total()
         return sums
 
     def by_candidate(self) -> dict[str, Totals]:
         """Sums of the calls made with or for a candidate, by its id."""
-        return dict(self._by_candidate)
+        return {candidate: part.total() for candidate, part in self._by_candidate.items()}
+
+
+class _Sum:
+    """Totals that calls are added to in place: a new object for every call and key would be most of the cost."""
+
+    __slots__ = (
+        "cached",
+        "cached_calls",
+        "cached_calls_tokens",
+        "completion",
+        "dollars",
+        "failed",
+        "latency",
+        "prompt",
+        "requests",
+        "retries",
+    )
+
+    def __init__(self) -> None:
+        self.requests = self.failed = self.retries = self.prompt = self.completion = self.cached = 0
+        self.cached_calls = self.cached_calls_tokens = 0
+        self.latency = 0.0
+        self.dollars: float | None = 0.0
+
+    def add(self, call: Totals) -> None:
+        usage = call.usage
+        self.requests += call.requests
+        self.failed += call.failed
+        self.retries += call.retries
+        self.prompt += usage.prompt_tokens
+        self.completion += usage.completion_tokens
+        self.cached += usage.cached_tokens
+        self.latency += call.latency_seconds
+        self.dollars = None if self.dollars is None or call.dollars is None else self.dollars + call.dollars
+        self.cached_calls += call.cached_calls
+        self.cached_calls_tokens += call.cached_calls_tokens
+
+    def total(self) -> Totals:
+        return Totals(
+            self.requests,
+            self.failed,
+            self.retries,
+            Usage(self.prompt, self.completion, self.cached),
+            self.latency,
+            self.dollars,
+            self.cached_calls,
+            self.cached_calls_tokens,
+        )
+
+
+def _sum_of(sums: dict[K, _Sum], key: K) -> _Sum:
+    known = sums.get(key)
+    if known is None:
+        known = sums[key] = _Sum()
+    return known
 
 
 class _Work(NamedTuple):

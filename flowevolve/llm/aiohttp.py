@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from io import BytesIO
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
-from flowevolve.llm import wire
+from flowevolve.llm import sse, wire
 from flowevolve.llm.types import ChatReply, ChatRequest, EmbedReply, EmbedRequest
 
 # Bodies above this size, in bytes, are sent in pieces, so that the event loop gets its turns in between.
@@ -37,19 +38,24 @@ class AioHTTPTransport:
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
         """Make one call, as `flowevolve.llm.types.Transport.chat` says."""
         with wire.failures(timeout):
-            content = await self._fetch("POST", self._chat_url, wire.encode(request))
-        return wire.chat_reply(content, request.model)
+            async with self._send("POST", self._chat_url, wire.encode(request)) as response:
+                if request.stream and response.status == 200:
+                    return await sse.read_reply(response.content.iter_any(), request, response.headers)
+                content = await _content(response)
+        return wire.chat_reply(content, request.model, response.headers)
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
         """Make one call, as `flowevolve.llm.types.Embedder.embed` says."""
         with wire.failures(timeout):
-            content = await self._fetch("POST", self._embeddings_url, wire.encode_embed(request))
-        return wire.embed_reply(content, request)
+            async with self._send("POST", self._embeddings_url, wire.encode_embed(request)) as response:
+                content = await _content(response)
+        return wire.embed_reply(content, request, response.headers)
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves, as `flowevolve.llm.types.Transport.models` says."""
         with wire.failures(wire.MODELS_SECONDS):
-            content = await self._fetch("GET", self._models_url, None)
+            async with self._send("GET", self._models_url, None) as response:
+                content = await _content(response)
         return wire.model_names(content)
 
     async def aclose(self) -> None:
@@ -58,14 +64,10 @@ class AioHTTPTransport:
         if session is not None:
             await session.close()
 
-    async def _fetch(self, method: str, url: str, body: bytes | None) -> bytes:
+    def _send(self, method: str, url: str, body: bytes | None) -> AbstractAsyncContextManager[ClientResponse]:
         session = self._session or self._open()
         data = BytesIO(body) if body is not None and len(body) > _LARGE else body
-        async with session.request(method, url, data=data) as response:
-            content = await response.read()
-        if 200 <= response.status < 300:
-            return content
-        raise wire.status_error(response.status, response.reason or "", response.headers, content)
+        return session.request(method, url, data=data)
 
     def _open(self) -> ClientSession:
         self._session = ClientSession(
@@ -76,6 +78,13 @@ class AioHTTPTransport:
             timeout=ClientTimeout(total=None),  # ours is for the whole call, and kept in one place
         )
         return self._session
+
+
+async def _content(response: ClientResponse) -> bytes:
+    content = await response.read()
+    if 200 <= response.status < 300:
+        return content
+    raise wire.status_error(response.status, response.reason or "", response.headers, content)
 
 
 def _proxy(url: str) -> str | None:

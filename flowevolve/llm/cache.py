@@ -23,7 +23,7 @@ import anyio.lowlevel
 
 from flowevolve.clock import in_thread
 from flowevolve.errors import InputError, StorageError
-from flowevolve.llm.types import ChatReply, ChatRequest, Usage
+from flowevolve.llm.types import JSON, ChatReply, ChatRequest, Usage
 from flowevolve.writer import Writer
 
 SCHEMA_VERSION = 1
@@ -243,17 +243,21 @@ def _write(database: sqlite3.Connection, row: tuple[bytes, str]) -> None:
 
 def _encode(reply: ChatReply) -> str:
     usage = reply.usage
-    tokens = [usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens]
-    return json.dumps([reply.text, tokens, reply.finish_reason, reply.model], separators=(",", ":"))
+    tokens: list[JSON] = [usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens]
+    kept: list[JSON] = [reply.text, tokens, reply.finish_reason, reply.model]
+    if reply.logprobs is not None:
+        kept.append(reply.logprobs)
+    return json.dumps(kept, separators=(",", ":"))
 
 
 def _decode(text: str) -> ChatReply:
     try:
-        match json.loads(text):
-            case [str(said), [int(prompt), int(completion), int(cached)], str(finish_reason), str(model)]:
-                return ChatReply(
-                    said, Usage(prompt, completion, cached), finish_reason, model, cached=True, dollars=0.0
-                )
+        kept: JSON = json.loads(text)
+        match kept:
+            case [str(said), [int(prompt), int(completion), int(cached)], str(finish_reason), str(model), *more]:
+                usage = Usage(prompt, completion, cached)
+                logprobs = more[0] if more else None
+                return ChatReply(said, usage, finish_reason, model, cached=True, dollars=0.0, logprobs=logprobs)
     except (ValueError, TypeError):
         pass
     raise _ForeignError("a reply in it is damaged")

@@ -27,6 +27,9 @@ class Role:
     send_priority: bool = False
     """Send `server_priority`. Only for servers that schedule by it: others turn the unknown parameter down."""
     extra: Mapping[str, JSON] = field(default_factory=dict)
+    stream: bool = False
+    idle_seconds: float | None = None
+    """As a request's."""
     gate: Gate | None = None
     """A bound on its own requests in flight, inside that of the run."""
 

@@ -14,6 +14,7 @@ from functools import partial
 
 import anyio
 
+from flowevolve.clock import now
 from flowevolve.concurrency import run_all
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.llm.accounting import Account, Totals
@@ -21,10 +22,13 @@ from flowevolve.llm.cache import ResponseCache, reply_key
 from flowevolve.llm.calls import CallRecord, CallScope, Observer, Role, call_seed
 from flowevolve.llm.ensemble import Models
 from flowevolve.llm.gate import Gate
+from flowevolve.llm.hedging import Hedging
 from flowevolve.llm.lengths import LengthEstimates
+from flowevolve.llm.limits import Limits
 from flowevolve.llm.line import Ask
 from flowevolve.llm.pace import Pace
-from flowevolve.llm.pending import Backend, PendingCall, PendingChat, PendingEmbed, R
+from flowevolve.llm.pending import Backend, PendingCall, PendingChat, PendingEmbed
+from flowevolve.llm.reach import served_models
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.types import (
     ChatReply,
@@ -34,13 +38,12 @@ from flowevolve.llm.types import (
     LLMError,
     Message,
     OverloadedError,
+    R,
     RefusedError,
     UnreachableError,
     Usage,
 )
 
-CHECK_SECONDS = 30.0
-"""How long `LLMClient.check` waits for one backend."""
 EMBED_BATCH = 128
 """Texts in one request for embeddings, at most."""
 
@@ -60,6 +63,8 @@ class LLMClient:
         observer: Observer,
         account: Account | None = None,
         cache: ResponseCache | None = None,
+        limits: Limits | None = None,
+        hedging: Hedging | None = None,
     ) -> None:
         self.account = account if account is not None else Account({})
         self.pace = Pace()
@@ -72,6 +77,8 @@ class LLMClient:
         self._seed = seed
         self._observer = observer
         self._cache = cache
+        self._limits = limits if limits is not None else Limits(gate, longest_pause=retry.patience_seconds)
+        self._hedging = hedging
         # By identity: two transports to one address are two backends as far as trouble goes, and need no hash.
         self._backends = {
             id(member.transport): Backend(member.transport) for role in roles.values() for member in role.members
@@ -103,9 +110,11 @@ class LLMClient:
             max_tokens=settings.max_tokens if max_tokens is None else max_tokens,
             seed=call_seed(self._seed, scope) if settings.send_seed else None,
             extra=settings.extra,
+            stream=settings.stream,
+            idle_seconds=settings.idle_seconds,
         )
         backend = self._backends[id(settings.transport)]
-        call = PendingChat(role, scope, request, settings, backend, anyio.current_time())
+        call = PendingChat(role, scope, request, settings, backend, now())
         key = None if self._cache is None else reply_key(backend.identity, request)
         if self._cache is None or key is None:
             return await self._ask(call)
@@ -133,7 +142,7 @@ class LLMClient:
                 EmbedRequest(settings.model, tuple(texts[start : start + EMBED_BATCH]), settings.extra),
                 settings,
                 backend,
-                anyio.current_time(),
+                now(),
             )
             for start in range(0, len(texts), EMBED_BATCH)
         ]
@@ -152,7 +161,7 @@ class LLMClient:
             BackendRefusedError: if one turns us away or does not serve a role's model.
         """
         for backend in self._backends.values():
-            served = await _served_models(backend)
+            served = await served_models(backend.transport, backend.where)
             for name, member in ((name, member) for name, role in self._roles.items() for member in role.members):
                 if member.transport is backend.transport and member.model not in served:
                     raise BackendRefusedError(
@@ -182,7 +191,7 @@ class LLMClient:
             except LLMError as error:
                 wait = self._wait_or_raise(call, error)
             else:
-                backend.answered = anyio.current_time()
+                backend.answered = now()
                 dollars = self.account.cost(call.request.model, reply.usage)
                 reply = reply if dollars is None else replace(reply, dollars=dollars)
                 self._learn(call, backend.answered, reply)
@@ -193,19 +202,14 @@ class LLMClient:
             backend.note_end(due, anyio.current_time())
 
     async def _attempt(self, call: PendingCall[R]) -> R:
-        scope, own = call.scope, call.settings.gate
+        scope = call.scope
         ask = Ask(scope.priority, call.work.group, scope.candidate, self._lengths.expect(call.work))
-        if own is None:
-            return await self._send(call, ask)
-        async with own.slot(ask):
-            return await self._send(call, ask)
-
-    async def _send(self, call: PendingCall[R], ask: Ask) -> R:
-        async with self._gate.slot(ask) as remaining:
+        async with self._limits.slot(ask, call.backend.where, call.request, call.settings.gate) as turn:
             call.attempts += 1
-            call.started = anyio.current_time()
+            call.started = now()
+            call.excuse(turn.excused)
             try:
-                return await call.send(remaining)
+                return turn.answered(await call.send(ask, turn.remaining, self._hedging))
             except anyio.get_cancelled_exc_class():
                 self.cancelled += 1
                 raise
@@ -217,13 +221,13 @@ class LLMClient:
     def _found(self, call: PendingChat, reply: ChatReply) -> None:
         """Account and report a call that the response cache answered."""
         self._lengths.note(call.work, reply.usage.completion_tokens)
-        call.started = anyio.current_time()
+        call.started = now()
         self._report(call, call.started, reply, None)
 
     def _wait_or_raise(self, call: PendingCall[R], error: LLMError) -> float:
         """Seconds to wait before the next attempt; if there is to be none, what the caller should see is raised."""
-        now = anyio.current_time()
-        silent_seconds = call.note_failure(error, now)
+        time = now()
+        silent_seconds = call.note_failure(error, time)
         if isinstance(error, OverloadedError):
             self.pace.refused()
         wait = self._retry.decide(
@@ -235,7 +239,7 @@ class LLMClient:
         )
         if wait is not None:
             return wait
-        self._report(call, now, None, error)
+        self._report(call, time, None, error)
         match error:
             case RefusedError():
                 raise _refused(call, error) from error
@@ -270,22 +274,6 @@ class LLMClient:
             latency_seconds=finished - call.started,
             dollars=self.account.cost(call.request.model, usage) if reply is None else reply.dollars,
         )
-
-
-async def _served_models(backend: Backend) -> tuple[str, ...]:
-    try:
-        with anyio.fail_after(CHECK_SECONDS):
-            return await backend.transport.models()
-    except RefusedError as error:
-        raise BackendRefusedError(
-            f"{backend.where} turned the request for its models away: {error}. "
-            "Check the API key, and the base URL (most end in /v1)"
-        ) from error
-    except (LLMError, TimeoutError) as error:
-        said = str(error) or f"nothing came back in {CHECK_SECONDS:.0f} s"
-        raise BackendUnreachableError(
-            f"{backend.where} can't be used: {said}. Start the server, or correct the base URL in the config"
-        ) from error
 
 
 def _refused(call: PendingCall[R], error: RefusedError) -> BackendRefusedError:

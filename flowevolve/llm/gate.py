@@ -7,12 +7,10 @@ says (`flowevolve.llm.line.Order`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from types import TracebackType
 
-import anyio
-
+from flowevolve.clock import now
 from flowevolve.errors import InputError
 from flowevolve.llm.line import Ask, ByRank, Group, Line, Order
 
@@ -39,7 +37,8 @@ class Gate:
 
     def __init__(self, limit: int, order: Order | None = None) -> None:
         self._limit = _checked(limit)
-        self._line = Line(ByRank() if order is None else order)
+        self.order = ByRank() if order is None else order
+        self._line = Line(self.order)
         self._in_flight = self._peak = 0
         self._opened: float | None = None
         self._changed = self._slot_seconds = 0.0
@@ -54,17 +53,16 @@ class Gate:
         self._limit = _checked(limit)
         self._admit()
 
-    @asynccontextmanager
-    async def slot(self, ask: Ask) -> AsyncGenerator[int]:
+    def slot(self, ask: Ask) -> Slot:
         """Wait for a slot and hold it for the length of an ``async with``.
 
-        Yields how many requests of its group wait or are in flight at that moment, this one included.
+        Gives how many requests of its group wait or are in flight at that moment, this one included.
         """
-        group = await self._enter(ask)
-        try:
-            yield group.remaining
-        finally:
-            self._leave(group)
+        return Slot(self, ask)
+
+    def remaining(self, group: str) -> int:
+        """How many requests of a group wait or are in flight."""
+        return self._line.remaining(group)
 
     def stats(self) -> GateStats:
         """The figures up to now. To be called in the event loop, whose clock they go by."""
@@ -75,7 +73,8 @@ class Gate:
             mean = self._slot_seconds / lifetime if lifetime > 0 else mean
         return GateStats(self._limit, self._in_flight, len(self._line), self._peak, mean)
 
-    async def _enter(self, ask: Ask) -> Group:
+    async def enter(self, ask: Ask) -> Group:
+        """Wait for a slot; whoever gets one must `leave` it. `slot` does both."""
         # A free slot means that nobody waits, so there is no line to respect.
         if self._in_flight < self._limit:
             self._occupy()
@@ -85,13 +84,14 @@ class Gate:
             await waiter.admitted.wait()
         except BaseException:
             if waiter.admitted.is_set():
-                self._leave(waiter.group)  # cancelled with the slot in hand: it goes to the next in line
+                self.leave(waiter.group)  # cancelled with the slot in hand: it goes to the next in line
             else:
                 self._line.forget(waiter)
             raise
         return waiter.group
 
-    def _leave(self, group: Group) -> None:
+    def leave(self, group: Group) -> None:
+        """Give a slot back."""
         self._account()
         self._in_flight -= 1
         self._line.left(group)
@@ -109,12 +109,31 @@ class Gate:
         self._peak = max(self._peak, self._in_flight)
 
     def _account(self) -> None:
-        now = anyio.current_time()
+        time = now()
         if self._opened is None:
-            self._opened = now
+            self._opened = time
         else:
-            self._slot_seconds += self._in_flight * (now - self._changed)
-        self._changed = now
+            self._slot_seconds += self._in_flight * (time - self._changed)
+        self._changed = time
+
+
+class Slot:
+    """A place at the gate for one request."""
+
+    __slots__ = ("_ask", "_gate", "_group")
+
+    def __init__(self, gate: Gate, ask: Ask) -> None:
+        self._gate = gate
+        self._ask = ask
+
+    async def __aenter__(self) -> int:
+        self._group = await self._gate.enter(self._ask)
+        return self._group.remaining
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._gate.leave(self._group)
 
 
 def _checked(limit: int) -> int:

@@ -130,6 +130,11 @@ class Line:
     def __len__(self) -> int:
         return len(self._by_arrival)
 
+    def remaining(self, name: str) -> int:
+        """How many requests of a group wait or are in flight."""
+        group = self._groups.get(name)
+        return 0 if group is None else group.remaining
+
     def join(self, ask: Ask) -> Waiter:
         """Wait."""
         group = self._group(ask)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -9,7 +10,8 @@ import aiohttp
 import anyio
 from prometheus_client.parser import text_string_to_metric_families
 
-from flowevolve.llm.admission import ServerLoad
+from flowevolve.concurrency import run_all
+from flowevolve.llm.admission import Probe, ServerLoad
 
 RUNNING = "vllm:num_requests_running"
 WAITING = "vllm:num_requests_waiting"
@@ -45,6 +47,20 @@ class MetricsProbe:
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
             return None
         return parse_load(text)
+
+
+class SummedProbe:
+    """The load of several servers together: of those that answer; None if none does."""
+
+    def __init__(self, probes: Sequence[Probe]) -> None:
+        self._probes = probes
+
+    async def load(self) -> ServerLoad | None:
+        """As `flowevolve.llm.admission.Probe.load`."""
+        loads = [load for load in await run_all([probe.load for probe in self._probes]) if load is not None]
+        if not loads:
+            return None
+        return ServerLoad(sum(load.running for load in loads), sum(load.waiting for load in loads))
 
 
 def parse_load(text: str) -> ServerLoad | None:

@@ -7,13 +7,14 @@ Needs ``openai[aiohttp]``, that is ``openai`` (with ``httpx2``) and ``aiohttp``.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 
-from httpx2 import Limits, Response
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAioHttpClient
+from httpx2 import HTTPError, Limits, Response
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient
 
-from flowevolve.llm import wire
-from flowevolve.llm.types import ChatReply, ChatRequest, EmbedReply, EmbedRequest
+from flowevolve.llm import sse, wire
+from flowevolve.llm.types import JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest
 
 
 class OpenAITransport:
@@ -40,31 +41,46 @@ class OpenAITransport:
 
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
         """Make one call, as `flowevolve.llm.types.Transport.chat` says."""
-        answer = self._client.post(wire.CHAT_PATH, cast_to=Response, body=wire.request_body(request))
-        return wire.chat_reply(await _content(answer, timeout), request.model)
+        body = wire.request_body(request)
+        with _failures(timeout):
+            if request.stream:
+                return await self._streamed(request, body)
+            answer = await self._client.post(wire.CHAT_PATH, cast_to=Response, body=body)
+        return wire.chat_reply(answer.content, request.model, answer.headers)
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
         """Make one call, as `flowevolve.llm.types.Embedder.embed` says."""
-        answer = self._client.post(wire.EMBEDDINGS_PATH, cast_to=Response, body=wire.embed_body(request))
-        return wire.embed_reply(await _content(answer, timeout), request)
+        with _failures(timeout):
+            answer = await self._client.post(wire.EMBEDDINGS_PATH, cast_to=Response, body=wire.embed_body(request))
+        return wire.embed_reply(answer.content, request, answer.headers)
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves, as `flowevolve.llm.types.Transport.models` says."""
-        answer = self._client.get(wire.MODELS_PATH, cast_to=Response)
-        return wire.model_names(await _content(answer, wire.MODELS_SECONDS))
+        with _failures(wire.MODELS_SECONDS):
+            answer = await self._client.get(wire.MODELS_PATH, cast_to=Response)
+        return wire.model_names(answer.content)
 
     async def aclose(self) -> None:
         """Close all connections."""
         await self._client.close()
 
+    async def _streamed(self, request: ChatRequest, body: Mapping[str, JSON]) -> ChatReply:
+        # The stream's own way of reading is not used: it drops what is no event, and makes an object of every chunk.
+        stream = await self._client.post(
+            wire.CHAT_PATH, cast_to=object, body=body, stream=True, stream_cls=AsyncStream[object]
+        )
+        async with stream:
+            return await sse.read_reply(stream.response.aiter_bytes(), request, stream.response.headers)
 
-async def _content(answer: Awaitable[Response], seconds: float) -> bytes:
-    """The body of an answer of the SDK."""
+
+@contextmanager
+def _failures(seconds: float) -> Generator[None]:
+    """As `flowevolve.llm.wire.failures`, for calls over the SDK."""
     try:
         with wire.failures(seconds):
-            return (await answer).content
+            yield
     except APIStatusError as error:
         failed = error.response
         raise wire.status_error(failed.status_code, failed.reason_phrase, failed.headers, failed.content) from error
-    except APIConnectionError as error:
+    except (APIConnectionError, HTTPError) as error:
         raise wire.unreachable(error.__cause__ or error) from error

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Protocol, runtime_checkable
 
 from flowevolve.llm.calls import CallScope, Role
+from flowevolve.llm.hedging import Hedgeable, Hedging
 from flowevolve.llm.lengths import Work
+from flowevolve.llm.line import Ask
 from flowevolve.llm.types import (
     ChatReply,
     ChatRequest,
-    Embedder,
     EmbedReply,
     EmbedRequest,
     LLMError,
-    RefusedError,
+    R,
     Transport,
+    embedder,
 )
-
-R = TypeVar("R", ChatReply, EmbedReply)
 
 
 @runtime_checkable
@@ -72,13 +72,13 @@ class PendingCall(Generic[R]):
     started: float = 0.0
     attempts: int = 0
     first_failure: float | None = None
-    failures: Counter[type[LLMError]] = field(default_factory=Counter)
+    failures: dict[type[LLMError], int] = field(default_factory=dict)
     work: Work = field(init=False)
 
     def __post_init__(self) -> None:
         self.work = Work.of(self.role, self.scope.stage, self.scope.item)
 
-    async def send(self, remaining: int) -> R:
+    async def send(self, ask: Ask, remaining: int, hedging: Hedging | None) -> R:
         """Make one attempt; ``remaining`` requests of its group wait or are in flight.
 
         Raises:
@@ -86,10 +86,15 @@ class PendingCall(Generic[R]):
         """
         raise NotImplementedError
 
+    def excuse(self, seconds: float) -> None:
+        """So much of the last wait was no silence of the backend's."""
+        if seconds and self.first_failure is not None:
+            self.first_failure = min(self.started, max(self.first_failure, self.backend.answered) + seconds)
+
     def note_failure(self, error: LLMError, now: float) -> float:
         """Count it; returns for how many seconds the backend has been silent, as far as this call can tell."""
         self.backend.note_end(self.started + self.settings.timeout_seconds, now)
-        self.failures[type(error)] += 1
+        self.failures[type(error)] = self.failures.get(type(error), 0) + 1
         if self.first_failure is None:
             self.first_failure = now
         return now - max(self.first_failure, self.backend.answered, self.backend.woke)
@@ -99,22 +104,26 @@ class PendingCall(Generic[R]):
 class PendingChat(PendingCall[ChatReply]):
     request: ChatRequest
 
-    async def send(self, remaining: int) -> ChatReply:
+    async def send(self, ask: Ask, remaining: int, hedging: Hedging | None) -> ChatReply:
         settings = self.settings
         if settings.send_priority:
             self.request = replace(self.request, priority=server_priority(self.scope.priority, remaining))
-        return await settings.transport.chat(self.request, timeout=settings.timeout_seconds)
+        send = partial(settings.transport.chat, self.request, timeout=settings.timeout_seconds)
+        if hedging is None:
+            return await send()
+        return await hedging.first_reply(
+            Hedgeable(self.work, ask, self.backend.where, self.request, send, settings.gate)
+        )
 
 
 @dataclass(slots=True)
 class PendingEmbed(PendingCall[EmbedReply]):
     request: EmbedRequest
 
-    async def send(self, remaining: int) -> EmbedReply:
-        transport = self.settings.transport
-        if not isinstance(transport, Embedder):
-            raise RefusedError("this kind of backend makes no embeddings")
-        return await transport.embed(self.request, timeout=self.settings.timeout_seconds)
+    async def send(self, ask: Ask, remaining: int, hedging: Hedging | None) -> EmbedReply:
+        """As for any call; never hedged, as it is short."""
+        settings = self.settings
+        return await embedder(settings.transport).embed(self.request, timeout=settings.timeout_seconds)
 
 
 def server_priority(rank: int, remaining: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 from flowevolve.llm.keys import redacted
 
@@ -40,6 +40,10 @@ class ChatRequest:
     """Passed to servers that understand it (vLLM's priority scheduling: lower goes first)."""
     extra: Mapping[str, JSON] = field(default_factory=dict)
     """Added to the request's body as it is."""
+    stream: bool = False
+    """Have the answer sent piece by piece. The reply is the same."""
+    idle_seconds: float | None = None
+    """With ``stream``: how long the server may fall silent once it has begun to answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,10 @@ class ChatReply:
     """Whether it came from the response cache (`flowevolve.llm.cache`); ``usage`` is then what it cost back then."""
     dollars: float | None = None
     """What it cost; None where that is not known. Filled in by the client."""
+    headers: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
+    """Of the answer, where it came over HTTP; looked up in lower case."""
+    logprobs: JSON = None
+    """As the server sent them, where ``extra`` asks for them; those of a stream in one piece."""
 
     @property
     def paid(self) -> Usage:
@@ -100,6 +108,8 @@ class EmbedReply:
     model: str = ""
     dollars: float | None = None
     """What it cost; None where that is not known. Filled in by the client."""
+    headers: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
+    """As a chat's."""
     finish_reason: ClassVar[str] = "stop"
     cached: ClassVar[bool] = False
 
@@ -120,14 +130,28 @@ class EmbedReply:
         return json.dumps(self.vectors, separators=(",", ":"))
 
 
-class LLMError(Exception):
-    """A call failed. ``status`` is the HTTP status where there was one; the message holds no API key."""
+R = TypeVar("R", ChatReply, EmbedReply)
 
-    def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
+
+class LLMError(Exception):
+    """A call failed; the message holds no API key.
+
+    ``status`` is the HTTP status where there was one, ``headers`` are the answer's.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(redacted(message))
         self.status = status
         self.retry_after = retry_after
         """Seconds the server asked to wait, where it did."""
+        self.headers = headers
 
 
 class UnreachableError(LLMError):
@@ -158,7 +182,8 @@ class Transport(Protocol):
         """Make one call, without retries. Cancelling it closes the request on the wire.
 
         Raises:
-            LLMError: one of the subclasses above; ``UnreachableError`` when ``timeout`` seconds pass.
+            LLMError: one of the subclasses above; ``UnreachableError`` when ``timeout`` seconds pass, or the request's
+                ``idle_seconds``.
         """
         ...
 
@@ -186,3 +211,14 @@ class Embedder(Protocol):
             LLMError: as `Transport.chat`.
         """
         ...
+
+
+def embedder(transport: Transport) -> Embedder:
+    """The transport, for embeddings.
+
+    Raises:
+        RefusedError: if its backend makes none.
+    """
+    if not isinstance(transport, Embedder):
+        raise RefusedError("this kind of backend makes no embeddings")
+    return transport

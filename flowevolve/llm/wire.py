@@ -12,10 +12,12 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from math import isfinite
+from typing import cast
 
 import aiohttp
 import anyio
 
+from flowevolve.clock import now
 from flowevolve.llm.keys import redacted
 from flowevolve.llm.types import (
     JSON,
@@ -67,6 +69,7 @@ _UNANSWERED = (
     aiohttp.InvalidURL,
     aiohttp.NonHttpUrlClientError,
     aiohttp.TooManyRedirects,
+    TimeoutError,
 )
 
 
@@ -86,6 +89,9 @@ def request_body(request: ChatRequest) -> dict[str, JSON]:
         body["stop"] = list(request.stop)
     if request.priority is not None:
         body["priority"] = request.priority
+    if request.stream:
+        body["stream"] = True
+        body["stream_options"] = {"include_usage": True}
     body.update(request.extra)
     return body
 
@@ -113,21 +119,21 @@ def encode_embed(request: EmbedRequest) -> bytes:
     return _ENCODER.encode(embed_body(request)).encode()
 
 
-def embed_reply(content: bytes, request: EmbedRequest) -> EmbedReply:
+def embed_reply(content: bytes, request: EmbedRequest, headers: Mapping[str, str] | None = None) -> EmbedReply:
     """The vectors in the body of an answer, in the order of the request's texts.
 
     Raises:
         ServerError: if there is not one for every text, all of one length.
     """
-    match _decode(content):
+    match decode(content):
         case {"data": list(entries), **answer}:
             vectors = _vectors(entries, len(request.texts))
             if vectors is not None:
                 usage = answer.get("usage")
                 tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
                 used = Usage(tokens if isinstance(tokens, int) else 0)
-                return EmbedReply(vectors, used, _text(answer.get("model"), request.model))
-    raise ServerError(f"the answer has no vectors for {len(request.texts)} texts: {_start(content)}")
+                return EmbedReply(vectors, used, _text(answer.get("model"), request.model), headers=headers)
+    raise ServerError(f"the answer has no vectors for {len(request.texts)} texts: {start_of(content)}")
 
 
 def _vectors(entries: list[JSON], count: int) -> tuple[tuple[float, ...], ...] | None:
@@ -145,20 +151,45 @@ def _vectors(entries: list[JSON], count: int) -> tuple[tuple[float, ...], ...] |
     return vectors if len(lengths) == 1 and 0 not in lengths else None
 
 
-def chat_reply(content: bytes, model: str) -> ChatReply:
+def chat_reply(content: bytes, model: str, headers: Mapping[str, str] | None = None) -> ChatReply:
     """The reply in the body of an answer; ``model`` is the name asked for, which counts where none is given.
 
     Raises:
         ServerError: if there is none.
     """
-    match _decode(content):
-        case {"choices": [{"message": {"content": (str() | None) as text}, **choice}, *_], **answer}:
+    return reply_in(decode(content), model, content, headers)
+
+
+def reply_in(answer: JSON, model: str, content: bytes, headers: Mapping[str, str] | None = None) -> ChatReply:
+    """The reply in an answer that came as ``content``, as `chat_reply`."""
+    match answer:
+        case {"choices": [{"message": {"content": (str() | None) as text}, **choice}, *_], **rest}:
             finish_reason = _text(choice.get("finish_reason"), "stop")
             if text is None and finish_reason in _EMPTY_ANSWERS:
                 text = ""
             if text is not None:
-                return ChatReply(text, _usage(answer.get("usage")), finish_reason, _text(answer.get("model"), model))
-    raise ServerError(f"the answer has no text: {_start(content)}")
+                return ChatReply(
+                    text,
+                    _usage(rest.get("usage")),
+                    finish_reason,
+                    _text(rest.get("model"), model),
+                    headers=headers,
+                    logprobs=cast("JSON", choice.get("logprobs")),
+                )
+    raise ServerError(f"the answer has no text: {start_of(content)}")
+
+
+def decode(content: bytes) -> JSON:
+    """A body, or a part of one, that is JSON.
+
+    Raises:
+        ServerError: if it is not.
+    """
+    try:
+        decoded: JSON = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ServerError(f"the answer is not JSON: {start_of(content)!r}") from error
+    return decoded
 
 
 def model_names(content: bytes) -> tuple[str, ...]:
@@ -167,7 +198,7 @@ def model_names(content: bytes) -> tuple[str, ...]:
     Raises:
         ServerError: if it does not.
     """
-    match _decode(content):
+    match decode(content):
         case {"data": list(entries)}:
             return tuple(str(entry["id"]) for entry in entries if isinstance(entry, dict) and "id" in entry)
     raise ServerError("the answer is not a list of models; is the base URL that of an OpenAI-compatible API?")
@@ -183,16 +214,16 @@ def failures(seconds: float) -> Generator[None]:
         RejectedError: if the request can't be sent as it is.
     """
     try:
-        with anyio.fail_after(seconds):
+        with anyio.CancelScope(deadline=now() + seconds) as scope:
             yield
-    except TimeoutError:
-        raise UnreachableError(f"no complete answer within {seconds:g} s") from None
     except _UNANSWERED as error:
         raise unreachable(error) from error
     except aiohttp.ClientError as error:
         raise ServerError(f"the answer is not HTTP: {error}") from error
     except ValueError as error:
         raise RejectedError(f"the request can't be sent: {error}") from error
+    if scope.cancelled_caught:
+        raise UnreachableError(f"no complete answer within {seconds:g} s")
 
 
 def unreachable(cause: BaseException) -> UnreachableError:
@@ -204,7 +235,7 @@ def status_error(status: int, reason: str, headers: Mapping[str, str], content: 
     """The error for an answer whose status says that it failed. ``headers`` are looked up in lower case."""
     problem = _problem(content)
     # A key is taken out before the text is cut: a part of one would not be found any more.
-    said = f"HTTP {status}: {redacted(_text(problem.get('message'), _start(content)).strip())[:_SHOWN] or reason}"
+    said = f"HTTP {status}: {redacted(_text(problem.get('message'), start_of(content)).strip())[:_SHOWN] or reason}"
     match status:
         case 401 | 402 | 403 | 404 | 405:
             return RefusedError(said, status=status)
@@ -213,7 +244,7 @@ def status_error(status: int, reason: str, headers: Mapping[str, str], content: 
         case 429 if problem.get("code") == "insufficient_quota":
             return RefusedError(said, status=status)  # OpenAI's way to say that the account has no money left
         case 429 | 503:
-            return OverloadedError(said, status=status, retry_after=retry_after_seconds(headers))
+            return OverloadedError(said, status=status, retry_after=retry_after_seconds(headers), headers=headers)
         case 408:
             return UnreachableError(said, status=status)
         case _ if 400 <= status < 500:
@@ -246,15 +277,8 @@ def _number(text: str) -> float:
         return float("nan")
 
 
-def _decode(content: bytes) -> JSON:
-    try:
-        decoded: JSON = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise ServerError(f"the answer is not JSON: {_start(content)!r}") from error
-    return decoded
-
-
-def _start(content: bytes) -> str:
+def start_of(content: bytes) -> str:
+    """As much of a body as goes into an error message."""
     return redacted(content[:_READ].decode("utf-8", "replace"))[:_SHOWN]
 
 
@@ -278,7 +302,7 @@ def _usage(usage: object) -> Usage:
 def _problem(content: bytes) -> dict[str, JSON]:
     """What an answer with an error says of it: OpenAI has it under ``error``, others at the top."""
     try:
-        body = _decode(content)
+        body = decode(content)
     except ServerError:
         return {}
     match body:

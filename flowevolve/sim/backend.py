@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from hashlib import blake2b
 
 import anyio
@@ -16,14 +17,17 @@ from flowevolve.llm.types import (
     EmbedReply,
     EmbedRequest,
     RefusedError,
-    ServerError,
     UnreachableError,
     Usage,
 )
 from flowevolve.sim.embedding import hashed_embedding
+from flowevolve.sim.faults import Fault, Faults, suffer
 from flowevolve.sim.profiles import BatchingProfile, Profile
 from flowevolve.sim.service import CHARS_PER_TOKEN, Served, Service, count_tokens, make_service, total_text
 from flowevolve.sim.world import World
+
+Writing = Callable[[str, float], None]
+"""Told the text and the seconds its writing will take at the present load, when that begins. Must not block."""
 
 
 class SimBackend:
@@ -31,8 +35,7 @@ class SimBackend:
 
     What is answered, and at what length, depends on the messages, temperature and seed alone; when depends on the load.
     A model is a name: all that are served are the same, whose texts differ where the world looks at the name.
-    ``error_rate`` is the probability of a 500, also a function of the request. ``down`` makes every call fail as if the
-    server were gone.
+    ``faults`` says which chats go wrong. ``down`` makes every call fail as if the server were gone.
     """
 
     base_url = "simulated"
@@ -44,7 +47,7 @@ class SimBackend:
         *,
         model: str = "simulated",
         other_models: Sequence[str] = (),
-        error_rate: float = 0.0,
+        faults: Faults | None = None,
     ) -> None:
         self.model = model
         self.served = tuple(dict.fromkeys((model, *other_models)))
@@ -52,7 +55,7 @@ class SimBackend:
         self.service: Service = make_service(profile)
         self._world = world
         self._profile = profile
-        self._error_rate = error_rate
+        self._faults = faults
 
     @property
     def identity(self) -> str:
@@ -60,16 +63,29 @@ class SimBackend:
         return f"simulated: {self._world!r}, {self._profile!r}"
 
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
+        fault = self.next_fault(request)
+        if fault is None or self.down:
+            return await self.answer(request, timeout=timeout)
+        return await suffer(fault, lambda: self.answer(request, timeout=timeout), request, timeout)
+
+    def next_fault(self, request: ChatRequest) -> Fault | None:
+        """What goes wrong with the next attempt at a request, if anything."""
+        return None if self._faults is None else self._faults.draw(_key(request))
+
+    async def answer(self, request: ChatRequest, *, timeout: float, writing: Writing | None = None) -> ChatReply:
+        """A call that no fault happens to.
+
+        Raises:
+            LLMError: as `chat`.
+        """
         await self._check(request.model)
         rng = random.Random(_key(request))
         text = self._world.reply(request, rng)
         tokens = self._profile.output.draw(rng, count_tokens(text))
-        failing = rng.random() < self._error_rate
         text, tokens, finish_reason = _cut(text, tokens, request.max_tokens)
         prompt = total_text([message.content for message in request.messages])
-        served = await self._serve(prompt, tokens, request.priority or 0, rng, timeout)
-        if failing:
-            raise ServerError("simulated fault", status=500)
+        begun = None if writing is None else partial(writing, text)
+        served = await self._serve(prompt, tokens, request.priority or 0, rng, timeout, begun)
         return ChatReply(text, Usage(count_tokens(prompt), tokens, served.cached_tokens), finish_reason, request.model)
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
@@ -87,10 +103,18 @@ class SimBackend:
         if model not in self.served:
             raise RefusedError(f"the model {model!r} does not exist", status=404)
 
-    async def _serve(self, prompt: str, tokens: int, priority: int, rng: random.Random, seconds: float) -> Served:
+    async def _serve(
+        self,
+        prompt: str,
+        tokens: int,
+        priority: int,
+        rng: random.Random,
+        seconds: float,
+        begun: Callable[[float], None] | None = None,
+    ) -> Served:
         try:
             with anyio.fail_after(seconds):
-                return await self.service.serve(prompt, tokens, priority, rng)
+                return await self.service.serve(prompt, tokens, priority, rng, begun)
         except TimeoutError:
             raise UnreachableError(f"no answer within {seconds:g} s") from None
 

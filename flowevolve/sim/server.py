@@ -5,26 +5,27 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import cast
 
+import anyio
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from flowevolve.llm.types import (
     ChatRequest,
-    EmbedRequest,
     LLMError,
-    Message,
     OverloadedError,
     RefusedError,
     ServerError,
     UnreachableError,
 )
 from flowevolve.sim.backend import SimBackend
+from flowevolve.sim.bodies import Streamed, read_embedding, read_request, wants_usage, whole
+from flowevolve.sim.faults import Fault, refusal
+from flowevolve.sim.wire_faults import LOST, lost, with_answer, without_answer
 
 TIMEOUT_SECONDS = 3600.0
-_ROLES = ("system", "user", "assistant")
 
 
 @asynccontextmanager
@@ -43,6 +44,7 @@ async def serve(
     app.router.add_post("/v1/chat/completions", handlers.chat)
     app.router.add_post("/v1/embeddings", handlers.embeddings)
     app.router.add_get("/v1/models", handlers.models)
+    app.router.add_route("*", LOST, lost)
     app.router.add_get("/health", handlers.health)
     app.router.add_get("/metrics", handlers.metrics)
     runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
@@ -60,37 +62,74 @@ class _Handlers:
         self._backend = backend
         self._served = 0
 
-    async def chat(self, request: web.Request) -> web.Response:
+    async def chat(self, request: web.Request) -> web.StreamResponse:
         try:
-            asked = _parse(json.loads(await request.read()))
+            body = json.loads(await request.read())
+            asked = read_request(body)
         except (ValueError, TypeError, KeyError) as error:
             return _error(400, "BadRequestError", f"invalid request: {error}")
+        self._served += 1
+        fault = self._backend.next_fault(asked)
         try:
-            reply = await self._backend.chat(asked, timeout=TIMEOUT_SECONDS)
+            if fault is not None:
+                return await self._faulty(fault, request, asked, self._served)
+            if asked.stream:
+                return await self._streamed(request, asked, self._served, usage=wants_usage(body))
+            reply = await self._backend.answer(asked, timeout=TIMEOUT_SECONDS)
         except LLMError as error:
             return _llm_error(error)
-        self._served += 1
-        usage = reply.usage
-        message = {"role": "assistant", "content": reply.text}
-        return web.json_response(
-            {
-                "id": f"chatcmpl-{self._served}",
-                "object": "chat.completion",
-                "created": 0,
-                "model": reply.model,
-                "choices": [{"index": 0, "message": message, "finish_reason": reply.finish_reason}],
-                "usage": {
-                    "prompt_tokens": usage.prompt_tokens,
-                    "completion_tokens": usage.completion_tokens,
-                    "total_tokens": usage.total_tokens,
-                    "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
-                },
-            }
-        )
+        except ConnectionError:
+            return web.Response()  # the client has left: nobody reads it
+        return web.Response(body=whole(reply, self._served), content_type="application/json")
+
+    async def _faulty(self, fault: Fault, request: web.Request, asked: ChatRequest, number: int) -> web.StreamResponse:
+        if (refused := refusal(fault)) is not None:
+            raise refused
+        played = await without_answer(fault, request)
+        if played is not None:
+            return played
+        reply = await self._backend.answer(asked, timeout=TIMEOUT_SECONDS)
+        return await with_answer(fault, request, reply, number, streamed=asked.stream)
+
+    async def _streamed(
+        self, request: web.Request, asked: ChatRequest, number: int, *, usage: bool
+    ) -> web.StreamResponse:
+        """The text in pieces, evenly over the time that its writing was going to take when it began.
+
+        Where the load changes meanwhile the answer ends when it should, with what is left of the text all at once.
+        """
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        events, finished = Streamed(asked.model, number), anyio.Event()
+
+        async def write(text: str, seconds: float) -> None:
+            pieces = events.pieces(text)
+            with suppress(ConnectionError):  # the client has left; this handler is about to be cancelled
+                await response.prepare(request)
+                for piece in pieces:
+                    with anyio.move_on_after(seconds / len(pieces)):
+                        await finished.wait()
+                    await response.write(piece)
+
+        refused: LLMError | None = None
+        async with anyio.create_task_group() as tasks:
+
+            def begin(text: str, seconds: float) -> None:
+                tasks.start_soon(write, text, seconds)
+
+            try:
+                reply = await self._backend.answer(asked, timeout=TIMEOUT_SECONDS, writing=begin)
+            except LLMError as error:
+                refused = error
+            finished.set()
+        if refused is not None:
+            raise refused
+        if response.prepared:  # else the client has left
+            await response.write(events.end(reply, usage=usage))
+        return response
 
     async def embeddings(self, request: web.Request) -> web.Response:
         try:
-            asked = _parse_embedding(json.loads(await request.read()))
+            asked = read_embedding(json.loads(await request.read()))
         except (ValueError, TypeError, KeyError) as error:
             return _error(400, "BadRequestError", f"invalid request: {error}")
         try:
@@ -133,56 +172,11 @@ class _Handlers:
         return web.Response(text="\n".join(lines) + "\n", content_type="text/plain")
 
 
-def _parse(body: object) -> ChatRequest:
-    """The request a body asks for.
-
-    Raises:
-        ValueError, TypeError, KeyError: if it does not have the form of one.
-    """
-    if not isinstance(body, dict):
-        raise TypeError("the body must be a JSON object")
-    messages = body["messages"]
-    if not isinstance(messages, list) or not messages:
-        raise ValueError("messages must be a list with at least one message")
-    if body.get("stream"):
-        raise ValueError("streaming is not simulated")
-    most = body.get("max_completion_tokens", body.get("max_tokens"))
-    return ChatRequest(
-        model=str(body["model"]),
-        messages=tuple(_message(message) for message in messages),
-        temperature=body.get("temperature"),
-        max_tokens=None if most is None else int(most),
-        seed=body.get("seed"),
-        priority=body.get("priority"),
-    )
-
-
-def _parse_embedding(body: object) -> EmbedRequest:
-    """As `_parse`, for texts to turn into vectors: one, or a list."""
-    if not isinstance(body, dict):
-        raise TypeError("the body must be a JSON object")
-    texts = body["input"]
-    texts = [texts] if isinstance(texts, str) else texts
-    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
-        raise ValueError("input must be a text or a list with at least one text")
-    return EmbedRequest(str(body["model"]), tuple(texts))
-
-
-def _message(message: object) -> Message:
-    if (
-        not isinstance(message, dict)
-        or message.get("role") not in _ROLES
-        or not isinstance(message.get("content"), str)
-    ):
-        raise ValueError(f"a message needs a role among {', '.join(_ROLES)} and a text content")
-    return Message(message["role"], message["content"])
-
-
 def _llm_error(error: LLMError) -> web.Response:
     match error:
         case OverloadedError():
             headers = {} if error.retry_after is None else {"Retry-After": str(math.ceil(error.retry_after))}
-            return _error(429, "RateLimitError", str(error), headers)
+            return _error(error.status or 429, "RateLimitError", str(error), headers)
         case RefusedError():
             return _error(404, "NotFoundError", str(error))
         case ServerError() | UnreachableError():

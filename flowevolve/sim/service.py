@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Protocol
@@ -53,13 +53,21 @@ class ServiceStats:
     refused: int = 0
 
 
+Begun = Callable[[float], None]
+"""Told the seconds that the writing will take at the present load. Must not block."""
+
+
 class Service(Protocol):
     """Serves requests in the loop's time."""
 
     stats: ServiceStats
 
-    async def serve(self, prompt: str, output_tokens: int, priority: int, rng: random.Random) -> Served:
+    async def serve(
+        self, prompt: str, output_tokens: int, priority: int, rng: random.Random, begun: Begun | None = None
+    ) -> Served:
         """Return when the answer would be complete. Cancelling frees the place at once.
+
+        ``begun`` is called when the first token is about to be written, unless it raises.
 
         Raises:
             OverloadedError: if a rate limit is reached.
@@ -97,9 +105,9 @@ class PrefixCache:
 class _Request:
     """A request in the line or in the batch, ordered by what it is waiting for."""
 
-    __slots__ = ("admitted", "cached", "done", "finish_step", "gone", "key", "output_tokens", "prompt")
+    __slots__ = ("admitted", "begun", "cached", "done", "finish_step", "gone", "key", "output_tokens", "prompt")
 
-    def __init__(self, prompt: str, output_tokens: int, key: tuple[int, int]) -> None:
+    def __init__(self, prompt: str, output_tokens: int, key: tuple[int, int], begun: Begun | None) -> None:
         self.prompt = prompt
         self.output_tokens = output_tokens
         self.key = key
@@ -108,6 +116,7 @@ class _Request:
         self.cached = 0
         self.done = anyio.Event()
         self.gone = False
+        self.begun = begun
 
 
 class BatchingService:
@@ -125,11 +134,13 @@ class BatchingService:
         self._arrivals = 0
         self._timer: asyncio.TimerHandle | None = None
 
-    async def serve(self, prompt: str, output_tokens: int, priority: int, rng: random.Random) -> Served:
+    async def serve(
+        self, prompt: str, output_tokens: int, priority: int, rng: random.Random, begun: Begun | None = None
+    ) -> Served:
         arrived = anyio.current_time()
         self._advance(arrived)
         self._arrivals += 1
-        request = _Request(prompt, output_tokens, (priority, self._arrivals))
+        request = _Request(prompt, output_tokens, (priority, self._arrivals), begun)
         heappush(self._line, (request.key, request))
         self.stats.waiting += 1
         self._schedule()
@@ -181,6 +192,8 @@ class BatchingService:
         heappush(self._batch, (request.finish_step, request.key, request))
         self.stats.prompt_tokens += tokens
         self.stats.cached_tokens += request.cached
+        if request.begun is not None:
+            request.begun(self._stall_seconds + request.output_tokens * self._step_seconds())
 
     def _on_timer(self) -> None:
         self._timer = None
@@ -235,7 +248,9 @@ class APIService:
         self._requests = _Bucket(profile.requests_per_minute)
         self._tokens = _Bucket(profile.tokens_per_minute)
 
-    async def serve(self, prompt: str, output_tokens: int, priority: int, rng: random.Random) -> Served:
+    async def serve(
+        self, prompt: str, output_tokens: int, priority: int, rng: random.Random, begun: Begun | None = None
+    ) -> Served:
         profile, now = self._profile, anyio.current_time()
         tokens = count_tokens(prompt)
         wait = max(self._requests.wait_for(1, now), self._tokens.wait_for(tokens + output_tokens, now))
@@ -245,9 +260,13 @@ class APIService:
         self._requests.take(1)
         self._tokens.take(tokens + output_tokens)
         first = profile.first_token_seconds * math.exp(profile.first_token_sigma * rng.gauss(0.0, 1.0))
+        writing = output_tokens * profile.per_token_seconds
         self.stats.running += 1
         try:
-            await anyio.sleep(first + output_tokens * profile.per_token_seconds)
+            if begun is not None:
+                await anyio.sleep(first)
+                begun(writing)
+            await anyio.sleep_until(now + first + writing)
         finally:
             self.stats.running -= 1
         self.stats.prompt_tokens += tokens

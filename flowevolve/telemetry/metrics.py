@@ -33,6 +33,14 @@ class Metrics:
             "flowevolve_request_limit", "Requests that may be in flight, once admission has changed it",
             registry=self.registry,
         )  # fmt: skip
+        self._endpoint_up = Gauge(
+            "flowevolve_endpoint_up", "Whether it takes requests, once it was ejected", ["endpoint"],
+            registry=self.registry,
+        )  # fmt: skip
+        self._storms = Counter(
+            "flowevolve_rate_limit_storms", "Storms of 429s, each a pause of all calls", ["backend", "model"],
+            registry=self.registry,
+        )  # fmt: skip
         self._gap = Histogram(
             "flowevolve_version_gap", "Gap of items as they are taken", ["stage"], buckets=(0, 1, 2, 4, 8, 16, 32),
             registry=self.registry,
@@ -72,6 +80,10 @@ class Metrics:
                 self._stopped.inc()
             case "allocation.changed":
                 self._workers.labels(str(data["stage"])).set(_number(data["workers"]))
+            case "endpoint.ejected" | "endpoint.returned":
+                self._endpoint_up.labels(str(data["endpoint"])).set(event.kind == "endpoint.returned")
+            case "limits.refused":
+                self._storms.labels(str(data["backend"]), str(data["model"])).inc()
             case "admission.changed":
                 self._limit.set(_number(data["limit"]))
 

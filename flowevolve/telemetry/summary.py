@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.panel import Panel
@@ -33,6 +33,8 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     if llm.get("cost_usd"):
         unknown = "; what failed attempts cost is not known" if llm["failed"] or llm["retries"] else ""
         head.add_row("cost", f"{_number(llm['cost_usd']):.4f} dollars{unknown}")
+    for row in _traffic(llm):
+        head.add_row(*row)
     head.add_row("in flight", f"{_number(llm['mean_in_flight']):.1f} requests on average")
     head.add_row("staleness", _counts(staleness))
     for name in ("speculation", "racing"):
@@ -45,6 +47,20 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     for name, text in _table(best.get("components")).items():
         parts.append(Panel(Text(str(text)), title=f"best {name}", title_align="left"))
     return Group(*parts)
+
+
+def _traffic(llm: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Rows on endpoints, rate limits and hedging, where there were any."""
+    for endpoint in map(_table, _list(llm.get("endpoints"))):
+        requests = f"{endpoint['requests']} requests ({endpoint['failures']} failed)"
+        ejections = f", ejected {endpoint['ejections']} times" if endpoint["ejections"] else ""
+        yield "endpoint", f"{endpoint['url']}: {requests}{ejections}"
+    for limit in map(_table, _list(llm.get("limits"))):
+        waited = f"requests held back for {limit['waited_seconds']} s, {limit['storms']} storms of refusals"
+        yield "rate limit", f"{limit['model']} at {limit['backend']}: {waited}"
+    hedged = _table(llm.get("hedged"))
+    if hedged:
+        yield "hedged", _counts(hedged)
 
 
 def _stages(stages: Mapping[str, object]) -> Table:
@@ -68,6 +84,10 @@ def _models(by_model: Mapping[str, object]) -> Table:
 
 def _table(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else []
 
 
 def _counts(table: Mapping[str, object]) -> str:

@@ -55,7 +55,8 @@ class Server:
         await anyio.sleep(1)
         if self.troubles:
             raise self.troubles.pop()
-        return ChatReply(f"reply {number} \ud800", USAGE, "length", "m-2024")
+        told: JSON = {"content": [{"token": "\u2603", "logprob": -0.5}]} if request.extra.get("logprobs") else None
+        return ChatReply(f"reply {number} \ud800", USAGE, "length", "m-2024", logprobs=told)
 
     async def models(self):
         return ("m",)
@@ -91,6 +92,20 @@ async def test_a_reply_is_found_again_whole_and_marked(cache) -> None:
     first = await rig.ask()
     assert await rig.ask() == replace(first, cached=True, dollars=0.0)
     assert (first.cached, first.text, len(rig.server.requests)) == (False, "reply 1 \ud800", 1)
+
+
+async def test_log_probabilities_are_kept(cache) -> None:
+    rig = Rig(cache, extra={"logprobs": True})
+    first = await rig.ask()
+    assert first.logprobs is not None
+    assert await rig.ask() == replace(first, cached=True, dollars=0.0)
+
+
+async def test_a_stream_answers_for_a_whole_and_the_other_way_round(cache) -> None:
+    server = Server()
+    for streams in (True, False):
+        reply = await Rig(cache, server, stream=streams).ask()
+    assert reply.cached
 
 
 async def test_replies_outlive_the_process_that_kept_them(tmp_path) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 
 import anyio
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flowevolve.clock import VirtualClockLoop
@@ -284,7 +284,7 @@ async def test_patience_starts_anew_with_every_success_of_the_backend() -> None:
         tasks.start_soon(one_success)
         with pytest.raises(BackendUnreachableError):
             await rig.ask()
-    assert 50.5 + 60 <= anyio.current_time() < 50.5 + 60 + 8
+    assert 50.5 + 60 <= anyio.current_time() < 50.5 + 60 + 8 + 5  # at most a backoff more, and a wait for the rate
 
 
 @pytest.mark.parametrize("after", [0.5, 1.5, 2.5])
@@ -367,6 +367,7 @@ outcomes = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.lists(outcomes, min_size=1, max_size=4), st.none() | st.integers(0, 12)), max_size=8))
 def test_every_call_that_finishes_is_reported_and_accounted_exactly_once(jumping_clock, calls) -> None:
     finished = []

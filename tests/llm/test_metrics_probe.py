@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve.llm.admission import ServerLoad
-from flowevolve.llm.metrics_probe import MetricsProbe, parse_load
+from flowevolve.llm.metrics_probe import MetricsProbe, SummedProbe, parse_load
 from flowevolve.llm.types import ChatRequest, Message
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES, BatchingProfile, OutputLength
@@ -105,3 +105,17 @@ async def test_a_probe_that_fails_is_no_answer_and_the_next_may_be_one() -> None
     answers = [(404, b"no"), (500, VLLM.encode()), (200, b"\xff\xfe\x00"), (200, b"a 1\n"), (200, VLLM.encode())]
     async with server(*answers) as url, MetricsProbe(url) as probe:
         assert [await probe.load() for _ in answers] == [None, None, None, None, ServerLoad(42, 7)]
+
+
+class Says:
+    def __init__(self, load) -> None:
+        self.said = load
+
+    async def load(self):
+        return self.said
+
+
+async def test_the_load_of_several_servers_is_that_of_those_who_answer() -> None:
+    probes = [Says(ServerLoad(3, 1)), Says(None), Says(ServerLoad(4, 0))]
+    assert await SummedProbe(probes).load() == ServerLoad(7, 1)
+    assert await SummedProbe(probes[1:2]).load() is None

@@ -1,14 +1,17 @@
-"""What holds for every transport, against a server on loopback."""
+"""What holds for every transport, whether answers come at once or as a stream, against a server on loopback."""
 
 import json
 import socket
 from collections import Counter
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import anyio
+import anyio.lowlevel
 import pytest
 from aiohttp import web
 
+from flowevolve.llm import sse
 from flowevolve.llm.aiohttp import AioHTTPTransport
 from flowevolve.llm.openai import OpenAITransport
 from flowevolve.llm.types import (
@@ -38,9 +41,22 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=[OpenAITransport, AioHTTPTransport])
+class StreamingOpenAITransport(OpenAITransport):
+    async def chat(self, request, *, timeout):
+        return await super().chat(replace(request, stream=True), timeout=timeout)
+
+
+class StreamingAioHTTPTransport(AioHTTPTransport):
+    async def chat(self, request, *, timeout):
+        return await super().chat(replace(request, stream=True), timeout=timeout)
+
+
+STREAMING = [StreamingOpenAITransport, StreamingAioHTTPTransport]
+
+
+@pytest.fixture(params=[OpenAITransport, AioHTTPTransport, *STREAMING])
 def make(request):
-    """The class of a transport."""
+    """The class of a transport, which asks for streams or does not."""
     return request.param
 
 
@@ -49,9 +65,31 @@ def answer(content="hi", finish_reason="stop", **more):
     return {"model": "m-1", "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}], **more}
 
 
+def events(body):
+    """An answer as a stream: first the role, then the text in up to 50 parts, then the end, then usage."""
+    choice = body["choices"][0] if body["choices"] else None
+    chunks = [{"delta": {"role": "assistant"}}] if choice else []
+    text = choice["message"]["content"] if choice else None
+    if text is not None:
+        size = 1 + len(text) // 50
+        chunks += [{"delta": {"content": text[start : start + size]}} for start in range(0, len(text) + 1, size)]
+    if choice:
+        chunks.append({"delta": {}, "finish_reason": choice["finish_reason"]})
+    told = [{"choices": [{"index": 0, **chunk}], "model": body["model"], "usage": None} for chunk in chunks]
+    told.append({"choices": [], "model": body.get("model"), "usage": body.get("usage")})
+    return "".join(f"data: {json.dumps(event)}\n\n" for event in told) + "data: [DONE]\n\n"
+
+
+async def wants_stream(request):
+    return request.can_read_body and b'"stream":true' in await request.read()
+
+
 def says(body, status=200, **headers):
-    async def handle(_request):
-        text = body if isinstance(body, str) else json.dumps(body)
+    """Answers with a body: an answer as a stream where the request asks for one."""
+
+    async def handle(request):
+        streamed = isinstance(body, dict) and "choices" in body and await wants_stream(request)
+        text = body if isinstance(body, str) else events(body) if streamed else json.dumps(body)
         names = {name.replace("_", "-"): value for name, value in headers.items()}
         return web.Response(status=status, text=text, headers={"Content-Type": "application/json", **names})
 
@@ -60,7 +98,7 @@ def says(body, status=200, **headers):
 
 async def echo(request):
     """Answers with the last message."""
-    return web.json_response(answer((await request.json())["messages"][-1]["content"]))
+    return await says(answer((await request.json())["messages"][-1]["content"]))(request)
 
 
 @asynccontextmanager
@@ -136,6 +174,12 @@ async def sent(make, request, api_key=None):
     return seen
 
 
+def without_stream(body, make):
+    asked = {"stream": True, "stream_options": {"include_usage": True}} if make in STREAMING else {}
+    assert {name: body.pop(name) for name in asked} == asked
+    return body
+
+
 async def test_what_is_sent(make) -> None:
     messages = (Message("system", "be brief"), Message("user", "hello ☃"), Message("assistant", "hi"))
     extra: dict[str, JSON] = {"top_k": 3, "chat_template_kwargs": {"think": False}}
@@ -143,7 +187,7 @@ async def test_what_is_sent(make) -> None:
     assert seen["path"] == "/v1/chat/completions"
     assert seen["headers"]["Authorization"] == "Bearer secret"
     assert seen["headers"]["Content-Type"] == "application/json"
-    assert seen["body"] == {
+    assert without_stream(seen["body"], make) == {
         "model": "m",
         "messages": [
             {"role": "system", "content": "be brief"},
@@ -161,7 +205,7 @@ async def test_what_is_sent(make) -> None:
 
 
 async def test_nothing_is_sent_that_was_not_asked_for(make) -> None:
-    assert (await sent(make, REQUEST))["body"].keys() == {"model", "messages"}
+    assert without_stream((await sent(make, REQUEST))["body"], make).keys() == {"model", "messages"}
 
 
 async def test_a_key_in_the_environment_goes_nowhere(make, monkeypatch) -> None:
@@ -306,6 +350,78 @@ async def test_a_failure_without_words(make) -> None:
 async def test_how_long_an_overloaded_server_asks_to_wait(make, status, headers, seconds) -> None:
     error = await fails(OverloadedError, chat(make, says({}, status, **headers)))
     assert error.retry_after == seconds
+
+
+# Streams alone; how they are put together is in test_sse.py
+
+streaming = pytest.mark.parametrize("make", STREAMING)
+
+
+def pours(*parts, last=None):
+    """Streams these parts of a body and, without its end, waits for ``last``."""
+
+    async def handle(request):
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        for part in parts:
+            await response.write(part.encode())
+            await anyio.lowlevel.checkpoint()
+        if last is not None:
+            await last.wait()
+        return response
+
+    return handle
+
+
+@streaming
+async def test_a_stream_in_single_bytes(make) -> None:
+    assert (await chat(make, pours(*events(answer("in pieces", usage=USAGE))))) == ChatReply(
+        "in pieces", Usage(9, 4, 5), "stop", "m-1"
+    )
+
+
+@streaming
+async def test_an_error_inside_a_stream(make) -> None:
+    begun = events(answer("hello")).split("\n\n")[0] + "\n\n"
+    told = json.dumps({"error": {"message": "out of memory", "code": 503}})
+    error = await fails(OverloadedError, chat(make, pours(begun, f"data: {told}\n\n", "data: [DONE]\n\n")))
+    assert "out of memory" in str(error)
+
+
+@streaming
+async def test_after_the_last_word_nobody_waits_for_the_end_of_the_body(make, monkeypatch) -> None:
+    monkeypatch.setattr(sse, "REST_SECONDS", 0.01)
+    never = anyio.Event()
+    async with serving(make, pours(events(answer("hi")), last=never), max_connections=1) as transport:
+        for _ in range(2):
+            assert (await transport.chat(REQUEST, timeout=5)).text == "hi"
+
+
+@streaming
+async def test_connections_are_used_again_though_their_end_comes_late(make) -> None:
+    connections = Counter[str]()
+
+    async def late(request):
+        connections[request.transport.get_extra_info("peername")] += 1
+        response = await pours(events(answer("hi")))(request)
+        await anyio.sleep(0.002)
+        return response
+
+    async with serving(make, late, max_connections=1) as transport:
+        for _ in range(3):
+            await transport.chat(REQUEST, timeout=5)
+    assert len(connections) == 1
+
+
+async def test_log_probabilities_come_as_they_were_sent(make) -> None:
+    told: JSON = {"content": [{"token": "hi", "logprob": -0.5, "bytes": None, "top_logprobs": []}], "refusal": None}
+    body = answer("hi")
+    body["choices"][0]["logprobs"] = told
+    parts = [{"delta": {"content": "hi"}, "logprobs": told}, {"delta": {}, "finish_reason": "stop"}]
+    stream = "".join(f"data: {json.dumps({'choices': [part]})}\n\n" for part in parts)
+    handle = pours(stream) if make in STREAMING else says(body)
+    assert (await chat(make, handle)).logprobs == told
+    assert (await chat(make, says(answer("hi")))).logprobs is None
 
 
 # Connections
@@ -505,3 +621,18 @@ async def test_something_that_is_no_list_of_models(make) -> None:
 
 async def test_models_of_a_wrong_address(make) -> None:
     await fails(RefusedError, models(make, says({}, 404)))
+
+
+# Headers
+
+
+async def test_headers_come_with_the_answer(make) -> None:
+    reply = await chat(make, says(answer(), x_ratelimit_remaining_requests="41"))
+    assert reply.headers is not None
+    assert reply.headers["x-ratelimit-remaining-requests"] == "41"
+
+
+async def test_headers_come_with_a_refusal(make) -> None:
+    error = await fails(OverloadedError, chat(make, says({}, 429, X_RateLimit_Reset_Requests="6m0s")))
+    assert error.headers is not None
+    assert error.headers["x-ratelimit-reset-requests"] == "6m0s"

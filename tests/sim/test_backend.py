@@ -20,11 +20,11 @@ from flowevolve.llm.types import (
     Message,
     OverloadedError,
     RefusedError,
-    ServerError,
     UnreachableError,
 )
 from flowevolve.run import run
-from flowevolve.sim.backend import SimBackend
+from flowevolve.sim.backend import SimBackend, Writing
+from flowevolve.sim.faults import Faults
 from flowevolve.sim.profiles import PROFILES, APIProfile, OutputLength, Profile
 from flowevolve.sim.rules import RulesWorld
 from flowevolve.sim.server import serve
@@ -44,8 +44,8 @@ def ask(text: str = "hello", **settings: object) -> ChatRequest:
     return ChatRequest(**{"model": "m", "messages": (Message("user", text),), "seed": 1, **settings})  # type: ignore[arg-type]
 
 
-def backend(profile: Profile = PROFILES["instant"], error_rate: float = 0.0) -> SimBackend:
-    return SimBackend(Echo(), profile, model="m", error_rate=error_rate)
+def backend(profile: Profile = PROFILES["instant"], faults: Faults | None = None) -> SimBackend:
+    return SimBackend(Echo(), profile, model="m", faults=faults)
 
 
 def test_a_reply_depends_on_the_request_alone() -> None:
@@ -91,8 +91,6 @@ async def test_what_goes_wrong_is_an_error_of_its_kind() -> None:
         await server.chat(ask(), timeout=10)
     with pytest.raises(UnreachableError):
         await server.models()
-    with pytest.raises(ServerError):
-        await backend(error_rate=1.0).chat(ask(), timeout=10)
 
 
 def test_a_time_out_is_unreachable() -> None:
@@ -117,6 +115,35 @@ async def test_over_http_the_answer_is_the_same() -> None:
             await transport.aclose()
     direct = await backend().chat(ask(temperature=0.5), timeout=10)
     assert (reply.text, reply.usage) == (direct.text, direct.usage)
+
+
+@pytest.mark.asyncio
+async def test_over_http_a_stream_is_the_same_answer() -> None:
+    async with serve(backend()) as url:
+        transport = OpenAITransport(url, None, max_connections=4)
+        try:
+            reply = await transport.chat(ask("hello " * 50, stream=True), timeout=10)
+            with pytest.raises(RefusedError):
+                await transport.chat(ask(model="other", stream=True), timeout=10)
+        finally:
+            await transport.aclose()
+    direct = await backend().chat(ask("hello " * 50), timeout=10)
+    assert reply == direct
+
+
+@pytest.mark.parametrize("name", ["qwen3-8b-h100", "gpt-4o-mini-api"])
+def test_a_stream_begins_when_the_writing_does(name: str) -> None:
+    async def go() -> tuple[float, float, float]:
+        told: list[tuple[float, float]] = []
+        await backend(PROFILES[name]).answer(
+            ask(), timeout=1e6, writing=lambda text, seconds: told.append((anyio.current_time(), seconds))
+        )
+        ((begun, seconds),) = told
+        return begun, seconds, anyio.current_time()
+
+    begun, seconds, ended = clock.run(go, clock="virtual")
+    assert 0 <= begun < ended
+    assert begun + seconds == pytest.approx(ended)
 
 
 @pytest.mark.asyncio
@@ -195,8 +222,8 @@ class Mortal(SimBackend):
         self.dead = anyio.Event()
         self._calls = 0
 
-    async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
+    async def answer(self, request: ChatRequest, *, timeout: float, writing: Writing | None = None) -> ChatReply:
         self._calls += 1
         if self._calls == 60:
             self.dead.set()
-        return await super().chat(request, timeout=timeout)
+        return await super().answer(request, timeout=timeout, writing=writing)

@@ -1,0 +1,177 @@
+"""Hedging: a second request for a call that takes unusually long while a whole item waits for it.
+
+Deferred as in Dean and Barroso, "The Tail at Scale" (CACM 56(2), 2013): a second request is sent once the first has
+been out for longer than the 95th percentile of calls like it, so that it is rare, and the first reply wins. Here it
+is also bounded by a share of all calls, and only sent where all that is left of the item's calls takes unusually
+long.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, replace
+from math import ceil
+from statistics import fmean
+
+import anyio
+
+from flowevolve import clock
+from flowevolve.concurrency import Pulse, as_completed
+from flowevolve.llm.gate import Gate
+from flowevolve.llm.lengths import Work
+from flowevolve.llm.limits import Limits
+from flowevolve.llm.line import Ask
+from flowevolve.llm.types import ChatReply, ChatRequest
+
+QUANTILE = 0.95
+MARGIN = 1.1
+"""How far beyond the quantile a call must be: where all take equally long, none is unusual."""
+LEAST_SEEN = 20
+"""Calls of a role at a stage that must have been answered before any is hedged."""
+REMEMBERED = 256
+"""Calls of a role at a stage that the quantile is taken over."""
+
+_FIRST, _SECOND = 0, 1
+
+
+@dataclass(slots=True)
+class HedgeStats:
+    """``lost_tokens_estimate``: what the slower requests cost on top, which is in no other count. Nobody tells what was
+    written of a cancelled answer; each is counted as if it had been written to the end, so this is rather too high.
+    """
+
+    sent: int = 0
+    won: int = 0
+    lost_tokens_estimate: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Hedgeable:
+    """A call that may be hedged: what it does, what it asks of the gate, and how it is sent."""
+
+    work: Work
+    ask: Ask
+    backend: str
+    request: ChatRequest
+    send: Callable[[], Awaitable[ChatReply]]
+    own: Gate | None = None
+    """The bound of its role."""
+
+
+class Hedging:
+    """Sends second requests, up to ``share`` of the calls, over the same way as the first ones."""
+
+    def __init__(self, gate: Gate, limits: Limits, share: float) -> None:
+        self.stats = HedgeStats()
+        self._gate = gate
+        self._limits = limits
+        self._share = share
+        self._calls = self._granted = 0
+        self._latencies: dict[tuple[str, str], Latencies] = {}
+        self._overdue: Counter[str] = Counter()
+        self._changed = Pulse()
+
+    async def first_reply(self, call: Hedgeable) -> ChatReply:
+        """The reply to the first request, which holds its slot already, or to a second one.
+
+        Raises:
+            LLMError: that of the first request, where the second was not answered either.
+        """
+        self._calls += 1
+        latencies = self._latencies.setdefault((call.work.role, call.work.stage), Latencies())
+        began, expected = clock.now(), call.ask.expected_tokens
+        usual = latencies.usual(expected)
+        try:
+            reply = await (call.send() if usual is None else self._race(call, usual))
+        finally:
+            self._changed.fire()
+        latencies.note(clock.now() - began, expected)
+        return reply
+
+    async def _race(self, call: Hedgeable, usual: float) -> ChatReply:
+        sent = anyio.Event()
+
+        async def first() -> ChatReply | Exception:
+            try:
+                return await call.send()
+            except Exception as error:  # noqa: BLE001 - raised again by `_settle`
+                return error
+
+        async def second() -> ChatReply | Exception:
+            await anyio.sleep(usual)
+            with self._counted_as_overdue(call.ask.group):
+                while not self._may(call):
+                    await self._changed.wait()
+                self._granted += 1
+                try:
+                    return await self._send_second(call, sent)
+                except Exception as error:  # noqa: BLE001 - the first request may still be answered
+                    return error
+
+        outcomes: dict[int, ChatReply | Exception] = {}
+        async with anyio.create_task_group() as tasks, aclosing(as_completed(tasks, [first, second])) as ended:
+            async for index, outcome in ended:
+                outcomes[index] = outcome
+                if isinstance(outcome, ChatReply) or not sent.is_set():
+                    break
+        return self._settle(outcomes, hedged=sent.is_set())
+
+    def _settle(self, outcomes: dict[int, ChatReply | Exception], *, hedged: bool) -> ChatReply:
+        for index, outcome in outcomes.items():
+            if isinstance(outcome, ChatReply):
+                self.stats.won += index == _SECOND
+                other_was_cancelled = hedged and len(outcomes) == 1
+                self.stats.lost_tokens_estimate += outcome.usage.total_tokens if other_was_cancelled else 0
+                return outcome
+        failed = outcomes[_FIRST]
+        assert isinstance(failed, Exception)
+        raise failed
+
+    async def _send_second(self, call: Hedgeable, sent: anyio.Event) -> ChatReply:
+        # A group of its own: the first request's is only as large as what the item still waits for.
+        ask = replace(call.ask, group=f"{call.ask.group}\x1fhedge")
+        async with self._limits.slot(ask, call.backend, call.request, call.own) as turn:
+            self.stats.sent += 1
+            sent.set()
+            return turn.answered(await call.send())
+
+    @contextmanager
+    def _counted_as_overdue(self, group: str) -> Generator[None]:
+        self._overdue[group] += 1
+        self._changed.fire()
+        try:
+            yield
+        finally:
+            self._overdue[group] -= 1
+            if not self._overdue[group]:
+                del self._overdue[group]
+
+    def _may(self, call: Hedgeable) -> bool:
+        """Whether an overdue call holds up its item, and a second request for it is allowed."""
+        gates = (self._gate,) if call.own is None else (self._gate, call.own)
+        return (
+            max(gate.remaining(call.ask.group) for gate in gates) <= self._overdue[call.ask.group]
+            and self._granted < self._share * self._calls
+            and not self._limits.holds_back(call.backend, call.request.model)
+        )
+
+
+class Latencies:
+    """Seconds that calls took, and how long their answers were expected to be."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, float]] = deque(maxlen=REMEMBERED)
+
+    def note(self, seconds: float, expected_tokens: float) -> None:
+        self._seen.append((seconds, expected_tokens))
+
+    def usual(self, expected_tokens: float) -> float | None:
+        """What few calls exceed, and for one that is to be longer than most, more by as much; None: too few seen."""
+        if len(self._seen) < LEAST_SEEN:
+            return None
+        seconds = sorted(each for each, _ in self._seen)[ceil(QUANTILE * len(self._seen)) - 1]
+        expectations = [each for _, each in self._seen if each > 0]
+        longer = max(1.0, expected_tokens / fmean(expectations)) if expectations else 1.0
+        return MARGIN * seconds * longer

@@ -1,0 +1,239 @@
+"""Rate limits: where requests wait so that a model is not asked faster than its server allows.
+
+The wait is before the gate (`flowevolve.llm.gate`), without one of its slots, and every model waits by itself: calls
+of other models pass. Of one model's requests a single one at a time waits for the limit and the rest wait for their
+turn, in the gate's order; so after a storm of refusals they come back one after the other. Requests to a model whose
+server tells no limits and refuses nothing don't wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from math import inf
+from types import TracebackType
+from typing import Self
+
+import anyio
+
+from flowevolve import clock
+from flowevolve.concurrency import Pulse
+from flowevolve.llm.gate import Gate
+from flowevolve.llm.line import Ask
+from flowevolve.llm.news import News
+from flowevolve.llm.rate_headers import Kind, allowances
+from flowevolve.llm.rates import Bucket, ModelRates, Sent
+from flowevolve.llm.types import ChatReply, ChatRequest, EmbedReply, EmbedRequest, LLMError, OverloadedError, R
+
+CHARS_PER_TOKEN = 4
+"""For what a request takes of a limit on tokens before its answer tells."""
+TOO_MANY_REQUESTS = 429
+
+
+@dataclass(frozen=True, slots=True)
+class LimitStats:
+    """A model that had to wait. The rates are the lowest in force at the end."""
+
+    backend: str
+    model: str
+    storms: int
+    waited_seconds: float
+    """Summed over the requests that were next in turn."""
+    requests_per_minute: float | None
+    tokens_per_minute: float | None
+
+
+class Limits:
+    """The way to the gate. To be used from one event loop.
+
+    ``requests_per_minute`` and ``tokens_per_minute`` hold for every model of every backend. Whatever a server says, it
+    is asked again after ``longest_pause`` seconds.
+    """
+
+    def __init__(
+        self,
+        gate: Gate,
+        *,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        longest_pause: float = inf,
+    ) -> None:
+        self.news = News()
+        self._gate = gate
+        self._per_minute: dict[Kind, float | None] = {"requests": requests_per_minute, "tokens": tokens_per_minute}
+        self._longest_pause = longest_pause
+        self._models: dict[tuple[str, str], _Model] = {}
+
+    def slot(self, ask: Ask, backend: str, request: ChatRequest | EmbedRequest, own: Gate | None = None) -> Turn:
+        """Wait until the request may be sent, and hold a slot of the gate for the length of an ``async with``.
+
+        Where its role has a bound of its ``own``, it holds a slot of that one, too.
+        """
+        return Turn(self._gate, own, self._model(backend, request.model), ask, request)
+
+    def holds_back(self, backend: str, model: str) -> bool:
+        """Whether requests to this model wait for its limits."""
+        return self._model(backend, model).waiting > 0
+
+    def stats(self) -> list[LimitStats]:
+        """The models that had to wait, in the order of their first request."""
+        return [
+            LimitStats(
+                backend,
+                name,
+                model.rates.storms,
+                round(model.waited_seconds, 3),
+                model.rates.requests_per_minute,
+                model.rates.tokens_per_minute,
+            )
+            for (backend, name), model in self._models.items()
+            if model.waited_seconds > 0 or model.rates.storms
+        ]
+
+    def _model(self, backend: str, name: str) -> _Model:
+        model = self._models.get((backend, name))
+        if model is None:
+            now = clock.now()
+            configured = {
+                kind: Bucket.per_minute(amount, now) for kind, amount in self._per_minute.items() if amount is not None
+            }
+            rates = ModelRates(configured, self._longest_pause)
+            model = self._models[backend, name] = _Model(backend, name, rates, Gate(1, self._gate.order), self.news)
+        return model
+
+
+class Turn:
+    """A request that may be sent, once entered. Written out, as every call of a run passes here."""
+
+    __slots__ = ("_ask", "_gate", "_model", "_own", "_request", "_sent", "_slot", "excused", "remaining")
+
+    def __init__(
+        self, gate: Gate, own: Gate | None, model: _Model, ask: Ask, request: ChatRequest | EmbedRequest
+    ) -> None:
+        self.remaining = 0
+        """Requests of its group that wait at the gate or are in flight, this one included."""
+        self.excused = 0.0
+        """Seconds it waited that are no silence of the server's."""
+        self._gate = gate
+        self._own = own
+        self._model = model
+        self._ask = ask
+        self._request = request
+
+    async def __aenter__(self) -> Self:
+        while True:
+            self._sent, waited = await self._model.wait(self._ask, self._request)
+            self.excused += waited
+            own = self._own
+            self._slot = self._gate.slot(self._ask) if own is None else _both(own, self._gate, self._ask)
+            self.remaining = await self._slot.__aenter__()
+            if not self._model.paused_since(self._sent):
+                return self
+            await self._slot.__aexit__(None, None, None)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, LLMError):
+            self._model.failed(self._sent, error)
+        await self._slot.__aexit__(kind, error, traceback)
+
+    def answered(self, reply: R) -> R:
+        """Learn from the answer; returns it."""
+        self._model.answered(self._sent, reply)
+        return reply
+
+
+@asynccontextmanager
+async def _both(own: Gate, gate: Gate, ask: Ask) -> AsyncGenerator[int]:
+    async with own.slot(ask) as remaining, gate.slot(ask) as remaining_in_gate:
+        yield max(remaining, remaining_in_gate)
+
+
+class _Model:
+    """One model on one backend, and who waits for it."""
+
+    def __init__(self, backend: str, name: str, rates: ModelRates, next_up: Gate, news: News) -> None:
+        self.rates = rates
+        self.waiting = 0
+        self.waited_seconds = 0.0
+        self._backend = backend
+        self._name = name
+        self._next_up = next_up
+        self._news = news
+        self._changed = Pulse()
+
+    async def wait(self, ask: Ask, request: ChatRequest | EmbedRequest) -> tuple[Sent, float]:
+        """Until the request may be sent; it then counts as sent. Also says how much of the wait is excused."""
+        tokens = self._tokens(ask, request)
+        began = clock.now()
+        if not self.waiting and self.rates.wait(began, tokens) <= 0:
+            return self.rates.take(began, tokens), 0.0
+        self.waiting += 1
+        try:
+            async with self._next_up.slot(ask):
+                await self._wait_as_next(tokens)
+                now = clock.now()
+                return self.rates.take(now, tokens), self.rates.excused(began, now)
+        finally:
+            self.waiting -= 1
+
+    def paused_since(self, sent: Sent) -> bool:
+        """Whether a request that waited at the gate must wait for a pause that began meanwhile; it is then not sent."""
+        if self.rates.paused_until > sent.at:
+            sent.at = clock.now()
+        paused = self.rates.paused_until > sent.at
+        if paused:
+            self.rates.give_back(sent)
+        return paused
+
+    async def _wait_as_next(self, tokens: float) -> None:
+        began = now = clock.now()
+        try:
+            while (wait := self.rates.wait(now, tokens, now - began)) > 0:
+                with anyio.move_on_after(wait):
+                    await self._changed.wait()
+                now = clock.now()
+        finally:
+            self.waited_seconds += clock.now() - began
+
+    def answered(self, sent: Sent, reply: ChatReply | EmbedReply) -> None:
+        now = clock.now()
+        self.rates.answered(sent, now, reply.usage.total_tokens)
+        if reply.headers is not None:
+            self.rates.told(sent, now, allowances(reply.headers))
+        self._wake()
+
+    def failed(self, sent: Sent, error: LLMError) -> None:
+        now = clock.now()
+        if error.headers is not None:
+            self.rates.told(sent, now, allowances(error.headers))
+        if isinstance(error, OverloadedError) and error.status in (None, TOO_MANY_REQUESTS):
+            begins_storm = self.rates.refused(sent, now, error.retry_after)
+            if begins_storm:
+                self._tell_of_storm(now)
+        self._wake()
+
+    def _tell_of_storm(self, now: float) -> None:
+        self._news.tell(
+            "limits.refused",
+            {
+                "backend": self._backend,
+                "model": self._name,
+                "pause_seconds": round(self.rates.paused_until - now, 3),
+                "requests_per_minute": self.rates.requests_per_minute,
+            },
+        )
+
+    def _wake(self) -> None:
+        if self.waiting:
+            self._changed.fire()
+
+    def _tokens(self, ask: Ask, request: ChatRequest | EmbedRequest) -> float:
+        if not self.rates.counts_tokens:
+            return 0.0
+        if isinstance(request, EmbedRequest):
+            return sum(map(len, request.texts)) / CHARS_PER_TOKEN
+        prompt = sum(len(message.content) for message in request.messages) / CHARS_PER_TOKEN
+        return prompt + (ask.expected_tokens or request.max_tokens or 0)

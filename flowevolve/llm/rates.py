@@ -1,0 +1,220 @@
+"""How fast a model may be asked, learnt from what its server says and does. Pure: told the time, it never waits."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from math import inf
+
+from flowevolve.llm.rate_headers import Allowance, Kind
+
+LEAST_PAUSE = 1.0
+"""Seconds nobody asks a model that turned a request away and did not say for how long."""
+CUT = 0.5
+"""What is left of the rate after a storm of refusals."""
+FIRST_RATE = 1.0
+"""Requests per second that the first storm leaves at least: little is known yet."""
+LEAST_RATE = 0.2
+"""Requests per second that are always allowed, so that a server's recovery is noticed."""
+QUICK_STEP = 0.1
+"""What an answer adds to the rate, in requests per second, below the rate of the last storm."""
+STEADY_STEP = 0.02
+"""What a second's answers add above it, as a part of that rate."""
+SEEN_SECONDS = 10.0
+"""The rate before the first storm is taken over so long."""
+
+
+@dataclass(slots=True)
+class Bucket:
+    """A token bucket; its level may be negative, as what was used is known only in the end."""
+
+    rate: float
+    """What flows in per second."""
+    capacity: float
+    level: float
+    updated: float
+    """The level is that of this time."""
+
+    @classmethod
+    def per_minute(cls, amount: float, now: float) -> Bucket:
+        """Holds one second's worth: over any minute hardly more than ``amount``, and evenly."""
+        capacity = max(1.0, amount / 60)
+        return cls(amount / 60, capacity, capacity, now)
+
+    def wait(self, now: float, amount: float) -> float:
+        """Seconds until so much, or all that it can hold, is there; 0 if it is."""
+        self.fill(now)
+        lacking = min(amount, self.capacity) - self.level
+        if lacking <= 1e-6 * self.capacity:  # less is rounding, and would be waited for again and again
+            return 0.0
+        return lacking / self.rate
+
+    def take(self, amount: float) -> None:
+        self.level = min(self.capacity, self.level - amount)
+
+    def fill(self, now: float) -> None:
+        """Let in what has flowed since."""
+        if now > self.updated:
+            self.level = min(self.capacity, self.level + (now - self.updated) * self.rate)
+            self.updated = now
+
+
+@dataclass(slots=True)
+class Sent:
+    """A request on its way: when it was sent, the tokens it is taken to need, and what had been taken with it."""
+
+    at: float
+    tokens: float
+    requests_taken: float
+    tokens_taken: float
+
+    def taken(self, kind: Kind) -> float:
+        return self.requests_taken if kind == "requests" else self.tokens_taken
+
+
+@dataclass(slots=True)
+class ModelRates:
+    """The limits of one model: those configured, those its server's headers tell, and what refusals teach.
+
+    Headers tell a limit, what is left of it and when it is whole again. They tell it as of some moment while the
+    request was under way, so the level is only held between the least and the most that this leaves possible.
+
+    Refusals (429) pause the model for as long as the server asks. From the first on there is also a rate of requests,
+    cut at every storm and growing with the answers: additive increase, multiplicative decrease, with slow start below
+    the rate of the last storm, as TCP does with its window (RFC 5681, section 3.1). What was sent before the last cut
+    and is refused after it belongs to the same storm.
+    """
+
+    configured: dict[Kind, Bucket] = field(default_factory=dict)
+    longest_pause: float = inf
+    """No pause is longer, whatever the server asks for: it is asked again then."""
+    learnt: dict[Kind, Bucket] = field(default_factory=dict)
+    paused_at: float = -inf
+    paused_until: float = -inf
+    storms: int = 0
+    _taken: dict[Kind, float] = field(default_factory=lambda: {"requests": 0.0, "tokens": 0.0})
+    _pace: Bucket | None = None
+    _threshold: float = inf
+    _cut_at: float = -inf
+    _first_sent: float = inf
+    _answers: deque[float] = field(default_factory=lambda: deque(maxlen=1024))
+
+    @property
+    def free(self) -> bool:
+        """Whether nothing limits it so far."""
+        return self._pace is None and not self.learnt and not self.configured
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether anything depends on how many tokens a request takes."""
+        return "tokens" in self.configured or "tokens" in self.learnt
+
+    def wait(self, now: float, tokens: float, waited: float = 0.0) -> float:
+        """Seconds until a request that takes so many tokens may be sent; 0: now.
+
+        ``waited`` is for how long it has been next: what headers say is not believed for longer than the longest pause.
+        """
+        if self.free:
+            return 0.0
+        amounts: dict[Kind, float] = {"requests": 1.0, "tokens": tokens}
+        told = max((bucket.wait(now, amounts[kind]) for kind, bucket in self.learnt.items()), default=0.0)
+        ours = max((bucket.wait(now, amounts[kind]) for kind, bucket in self.configured.items()), default=0.0)
+        pace = self._pace.wait(now, 1.0) if self._pace is not None else 0.0
+        return max(0.0, self.paused_until - now, min(told, self.longest_pause - waited), ours, pace)
+
+    def excused(self, began: float, now: float) -> float:
+        """The seconds of a wait that are no silence of the server's: all of them, or, where it did nothing but refuse
+        since its last answer, those of the last pause.
+        """
+        if self._cut_at == -inf or (self._answers and self._answers[-1] > self._cut_at):
+            return now - began
+        return max(0.0, min(now, self.paused_until) - max(began, self.paused_at))
+
+    def take(self, now: float, tokens: float) -> Sent:
+        """A request is to be sent."""
+        self._take("requests", 1.0)
+        if tokens:
+            self._take("tokens", tokens)
+        if self._first_sent == inf:
+            self._first_sent = now
+        return Sent(now, tokens, self._taken["requests"], self._taken["tokens"])
+
+    def give_back(self, sent: Sent) -> None:
+        """It was not sent after all."""
+        self._take("requests", -1.0)
+        self._take("tokens", -sent.tokens)
+
+    def answered(self, sent: Sent, now: float, tokens: int) -> None:
+        """It was answered, and took so many tokens."""
+        self._take("tokens", tokens - sent.tokens)
+        self._answers.append(now)
+        pace = self._pace
+        # A rate that is not made use of says nothing of what the server would bear.
+        if pace is not None and pace.wait(now, 1.0) > 0:
+            quick = pace.rate < self._threshold
+            pace.rate += QUICK_STEP if quick else STEADY_STEP * self._threshold / pace.rate
+
+    def told(self, sent: Sent, now: float, allowances: dict[Kind, Allowance]) -> None:
+        """Its answer, or its refusal, had these headers."""
+        for kind, allowance in allowances.items():
+            most = allowance.remaining
+            least = most - max(0.0, self._taken[kind] - sent.taken(kind))
+            bucket = self.learnt.get(kind)
+            if bucket is None:
+                bucket = self.learnt[kind] = Bucket(allowance.limit / 60, allowance.limit, least, now)
+            bucket.fill(now)
+            bucket.capacity = allowance.limit
+            bucket.rate = allowance.per_second or bucket.rate
+            bucket.level = max(least, min(bucket.level, most))
+
+    def refused(self, sent: Sent, now: float, retry_after: float | None) -> bool:
+        """It was turned away with a 429; whether that begins a storm."""
+        self._take("tokens", -sent.tokens)
+        pause = LEAST_PAUSE if retry_after is None else retry_after
+        begins = sent.at > self._cut_at
+        until = now + min(pause, self.longest_pause)
+        if until > self.paused_until and (begins or retry_after is not None):
+            self.paused_at, self.paused_until = now, until
+        if begins:
+            self._cut(now)
+        return begins
+
+    @property
+    def requests_per_minute(self) -> float | None:
+        """The lowest rate of requests in force; None if there is none."""
+        buckets = [self.configured.get("requests"), self.learnt.get("requests"), self._pace]
+        return min((60 * bucket.rate for bucket in buckets if bucket is not None), default=None)
+
+    @property
+    def tokens_per_minute(self) -> float | None:
+        """The same for tokens."""
+        buckets = [self.configured.get("tokens"), self.learnt.get("tokens")]
+        return min((60 * bucket.rate for bucket in buckets if bucket is not None), default=None)
+
+    def _cut(self, now: float) -> None:
+        if self._pace is None:
+            rate = max(FIRST_RATE, CUT * self._seen_rate(now))
+        else:
+            rate = max(LEAST_RATE, CUT * self._pace.rate)
+        # Where nothing was answered since the last cut, the rate of that storm is still all that is known.
+        if self._pace is not None and self._answers and self._answers[-1] > self._cut_at:
+            self._threshold = rate
+        self._pace = Bucket(rate, 1.0, 0.0, now)
+        self._cut_at = now
+        self.storms += 1
+
+    def _seen_rate(self, now: float) -> float:
+        """Answers per second."""
+        seconds = min(SEEN_SECONDS, max(1.0, now - self._first_sent))
+        return sum(at > now - seconds for at in self._answers) / seconds
+
+    def _take(self, kind: Kind, amount: float) -> None:
+        """From all that limits it; what is negative is given back."""
+        self._taken[kind] += amount
+        if self.free:
+            return
+        for buckets in (self.configured, self.learnt):
+            if kind in buckets:
+                buckets[kind].take(amount)
+        if kind == "requests" and self._pace is not None:
+            self._pace.take(amount)

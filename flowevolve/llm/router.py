@@ -1,0 +1,307 @@
+"""Several endpoints that serve the same models, as one transport.
+
+Which endpoint a request goes to: consistent hashing with bounded loads (Mirrokni, Thorup and Zadimoghaddam, SODA
+2018) over rendezvous hashing (Thaler and Ravishankar, IEEE/ACM ToN 6(1), 1998). Requests with the same long first
+message rank the endpoints the same way, so that they meet a warm prefix cache; each goes to the first in its ranking
+that, with it, has at most ``1 + SLACK`` times the mean of requests in flight, rounded up. Where the first message is
+short, the ranking is by requests in flight.
+
+An endpoint that fails several times in a row is ejected: it gets nothing until it answers a health check (its list of
+models, asked for by the next request that comes once the check is due, at growing intervals), then a single request
+on trial, and when that is answered it is back. A failed call is raised as it is, and the client's retry goes
+elsewhere: an endpoint whose last call failed is ranked last. While none is up, calls fail like those of one endpoint
+that is down.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from hashlib import blake2b
+from math import ceil
+from typing import Literal
+
+import anyio
+
+from flowevolve.concurrency import Pulse, run_all
+from flowevolve.errors import InputError
+from flowevolve.llm.news import News
+from flowevolve.llm.types import (
+    ChatReply,
+    ChatRequest,
+    EmbedReply,
+    EmbedRequest,
+    LLMError,
+    R,
+    RefusedError,
+    ServerError,
+    Transport,
+    UnreachableError,
+    embedder,
+)
+
+SLACK = 0.25
+"""How far above the mean of requests in flight an endpoint may get."""
+LONG_PREFIX = 256
+"""Characters of a first message worth a warm cache: about four of vLLM's blocks of 16 tokens."""
+EJECT_AFTER = 3
+"""Failures in a row."""
+FIRST_CHECK_SECONDS = 1.0
+LONGEST_CHECK_SECONDS = 10.0
+"""From an ejection to the first health check, and at most from one to the next: each wait is twice the one before."""
+CHECK_TIMEOUT_SECONDS = 10.0
+_RANKINGS = 1024
+
+
+@dataclass(slots=True)
+class EndpointStats:
+    """``failures`` are calls that found the endpoint unreachable or were answered with a 5xx."""
+
+    url: str
+    requests: int = 0
+    failures: int = 0
+    in_flight: int = 0
+    peak_in_flight: int = 0
+    ejections: int = 0
+    ejected: bool = False
+
+
+def make_router(urls: Sequence[str], make: Callable[[str], Transport]) -> Transport:
+    """The transport to all these base URLs, each made by ``make``: a `Router`, or for a single one that one's own.
+
+    Raises:
+        InputError: if there is none, or one is there twice.
+    """
+    bare = [url.rstrip("/") for url in urls]
+    twice = next((url for number, url in enumerate(bare) if url in bare[:number]), None)
+    if twice is not None:
+        raise InputError(f"base_urls: {twice} is there twice; name each endpoint once")
+    if not urls:
+        raise InputError("base_urls: is empty; name at least one endpoint")
+    return make(urls[0]) if len(urls) == 1 else Router({url: make(url) for url in urls})
+
+
+class Router:
+    """Implements `flowevolve.llm.types.Transport`. ``endpoints`` are transports by base URL; it closes them."""
+
+    def __init__(self, endpoints: Mapping[str, Transport], *, first_check_seconds: float = FIRST_CHECK_SECONDS) -> None:
+        self.news = News()
+        self.urls = tuple(endpoints)
+        self._first_check_seconds = first_check_seconds
+        self._endpoints = [_Endpoint(transport, EndpointStats(url)) for url, transport in endpoints.items()]
+        self._changed = Pulse()
+        self._ranking = lru_cache(_RANKINGS)(self._rank)
+
+    @property
+    def base_url(self) -> str:
+        return ", ".join(self.urls)
+
+    @property
+    def identity(self) -> str:
+        """The first endpoint stands for all, so that cached replies outlive the coming and going of the others."""
+        return self.urls[0]
+
+    def stats(self) -> list[EndpointStats]:
+        """The figures up to now, in the order of the endpoints."""
+        return [replace(endpoint.stats) for endpoint in self._endpoints]
+
+    async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
+        """Make one call, as `flowevolve.llm.types.Transport.chat` says.
+
+        A request that is in flight already (a hedge) goes to another endpoint, where there is one.
+        """
+        return await self._carry(request, lambda transport: transport.chat(request, timeout=timeout))
+
+    async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
+        """Make one call, as `flowevolve.llm.types.Embedder.embed` says."""
+        return await self._carry(request, lambda transport: embedder(transport).embed(request, timeout=timeout))
+
+    async def models(self) -> tuple[str, ...]:
+        """The models that every endpoint serves, as `flowevolve.llm.types.Transport.models` says.
+
+        Endpoints that can't be reached are ejected; the call fails where that leaves none.
+        """
+        answers = await run_all([partial(self._models_of, endpoint) for endpoint in self._endpoints])
+        served = [answer for answer in answers if answer is not None]
+        if not served:
+            raise UnreachableError(self._all_down())
+        return tuple(model for model in served[0] if all(model in others for others in served))
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await run_all([endpoint.transport.aclose for endpoint in self._endpoints])
+
+    async def _carry(self, request: ChatRequest | EmbedRequest, send: Callable[[Transport], Awaitable[R]]) -> R:
+        endpoint = await self._choose(request)
+        on_trial = endpoint.state == "trial"
+        endpoint.enter(request)
+        try:
+            reply = await send(endpoint.transport)
+        except LLMError as error:
+            self._heard(endpoint, error if _is_failure(error) else None, on_trial=on_trial)
+            raise
+        except BaseException:
+            if on_trial:
+                self._put_off(endpoint, 0.0)  # cancelled: nothing is known, the next request is the trial
+            raise
+        finally:
+            endpoint.leave(request)
+        self._heard(endpoint, None, on_trial=on_trial)
+        return reply
+
+    async def _choose(self, request: ChatRequest | EmbedRequest) -> _Endpoint:
+        while True:
+            now = anyio.current_time()
+            due = next((each for each in self._endpoints if each.state == "ejected" and each.check_at <= now), None)
+            if due is not None:
+                if await self._passes_check(due):
+                    return due
+                continue
+            up = [endpoint for endpoint in self._endpoints if endpoint.state == "up"]
+            if up:
+                return self._pick(request, up)
+            if not any(endpoint.state == "trial" for endpoint in self._endpoints):
+                raise UnreachableError(self._all_down())
+            await self._changed.wait()
+
+    def _pick(self, request: ChatRequest | EmbedRequest, up: Sequence[_Endpoint]) -> _Endpoint:
+        prefix = request.messages[0].content if isinstance(request, ChatRequest) and request.messages else ""
+        if len(prefix) >= LONG_PREFIX:
+            ranked = [self._endpoints[index] for index in self._ranking(prefix) if self._endpoints[index].state == "up"]
+        else:
+            ranked = sorted(up, key=lambda each: (each.stats.in_flight, each.stats.requests))
+        ranked.sort(key=lambda each: (each.has(request), each.in_a_row > 0))
+        # Not all can be at the bound: it is above the mean.
+        bound = ceil((1 + SLACK) * (sum(each.stats.in_flight for each in up) + 1) / len(up))
+        return next(each for each in ranked if each.stats.in_flight < bound)
+
+    def _rank(self, prefix: str) -> tuple[int, ...]:
+        """The endpoints' indices, best first; one that is added or gone changes nothing among the others."""
+        digest = blake2b(prefix.encode("utf-8", "surrogatepass")).digest()
+        weights = [blake2b(digest + url.encode("utf-8", "surrogatepass")).digest() for url in self.urls]
+        return tuple(sorted(range(len(weights)), key=weights.__getitem__))
+
+    async def _passes_check(self, endpoint: _Endpoint) -> bool:
+        """Ask an ejected endpoint for its models; if it answers, it is on trial with the request that asked."""
+        endpoint.state = "trial"
+        try:
+            await endpoint.models()
+        except LLMError as error:
+            endpoint.said = str(error)
+            self._put_off(endpoint, endpoint.next_wait())
+            return False
+        except BaseException:
+            self._put_off(endpoint, 0.0)
+            raise
+        return True
+
+    def _heard(self, endpoint: _Endpoint, failure: LLMError | None, *, on_trial: bool) -> None:
+        """A call ended, well or in a way that is no fault of the endpoint's, or with a failure."""
+        if failure is None:
+            endpoint.in_a_row = 0
+            if on_trial:
+                self._return(endpoint)
+            return
+        endpoint.failed(failure)
+        if on_trial:
+            self._put_off(endpoint, endpoint.next_wait())
+        elif endpoint.state == "up" and endpoint.in_a_row >= EJECT_AFTER:
+            self._eject(endpoint)
+
+    def _eject(self, endpoint: _Endpoint) -> None:
+        endpoint.stats.ejections += 1
+        endpoint.stats.ejected = True
+        endpoint.ejected_at = anyio.current_time()
+        endpoint.wait = self._first_check_seconds
+        self._put_off(endpoint, endpoint.wait)
+        self.news.tell(
+            "endpoint.ejected",
+            {"endpoint": endpoint.stats.url, "reason": endpoint.said, "failures": endpoint.stats.failures},
+        )
+
+    def _put_off(self, endpoint: _Endpoint, seconds: float) -> None:
+        endpoint.state = "ejected"
+        endpoint.check_at = anyio.current_time() + seconds
+        self._changed.fire()
+
+    def _return(self, endpoint: _Endpoint) -> None:
+        endpoint.state = "up"
+        endpoint.stats.ejected = False
+        self._changed.fire()
+        seconds = round(anyio.current_time() - endpoint.ejected_at, 3)
+        self.news.tell("endpoint.returned", {"endpoint": endpoint.stats.url, "seconds": seconds})
+
+    async def _models_of(self, endpoint: _Endpoint) -> tuple[str, ...] | None:
+        try:
+            return await endpoint.models()
+        except RefusedError as error:
+            raise RefusedError(f"{endpoint.stats.url}: {error}", status=error.status) from error
+        except LLMError as error:
+            endpoint.failed(error)
+            if endpoint.state == "up":
+                self._eject(endpoint)
+            return None
+
+    def _all_down(self) -> str:
+        said = "; ".join(f"{endpoint.stats.url}: {endpoint.said}" for endpoint in self._endpoints)
+        return f"no endpoint is up ({said})"
+
+
+@dataclass(slots=True, eq=False)
+class _Endpoint:
+    """One endpoint and what is known of it."""
+
+    transport: Transport
+    stats: EndpointStats
+    state: Literal["up", "ejected", "trial"] = "up"
+    """``trial``: a health check is under way, or the one request after it."""
+    in_a_row: int = 0
+    """Failures since the last answer."""
+    said: str = ""
+    """The last failure."""
+    ejected_at: float = 0.0
+    wait: float = 0.0
+    """Seconds before the health check that comes next."""
+    check_at: float = 0.0
+    open: Counter[int] = field(default_factory=Counter)
+    """Requests in flight, by identity, which holds as long as they are."""
+
+    async def models(self) -> tuple[str, ...]:
+        try:
+            with anyio.fail_after(CHECK_TIMEOUT_SECONDS):
+                return await self.transport.models()
+        except TimeoutError:
+            raise UnreachableError(f"no list of models within {CHECK_TIMEOUT_SECONDS:g} s") from None
+
+    def has(self, request: ChatRequest | EmbedRequest) -> bool:
+        """Whether this very request is in flight here."""
+        return id(request) in self.open
+
+    def enter(self, request: ChatRequest | EmbedRequest) -> None:
+        self.open[id(request)] += 1
+        self.stats.requests += 1
+        self.stats.in_flight += 1
+        self.stats.peak_in_flight = max(self.stats.peak_in_flight, self.stats.in_flight)
+
+    def leave(self, request: ChatRequest | EmbedRequest) -> None:
+        self.stats.in_flight -= 1
+        self.open[id(request)] -= 1
+        if not self.open[id(request)]:
+            del self.open[id(request)]
+
+    def failed(self, error: LLMError) -> None:
+        self.in_a_row += 1
+        self.stats.failures += 1
+        self.said = str(error)
+
+    def next_wait(self) -> float:
+        """Before the next health check, now that this one or the trial after it went wrong."""
+        self.wait = min(LONGEST_CHECK_SECONDS, 2 * self.wait)
+        return self.wait
+
+
+def _is_failure(error: LLMError) -> bool:
+    """Whether it speaks against the endpoint, and not against the request."""
+    return isinstance(error, UnreachableError | ServerError) or (error.status or 0) >= 500

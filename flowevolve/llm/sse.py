@@ -1,0 +1,161 @@
+"""Answers that come piece by piece: server-sent events, put together to the body that would have come at once.
+
+Servers of many makes are met half-way: usage may come in any piece or not at all, ``[DONE]`` may be missing, a server
+that can't stream may answer at once. Lines end with LF or CR LF.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+
+import anyio
+
+from flowevolve.llm import wire
+from flowevolve.llm.types import JSON, ChatReply, ChatRequest, LLMError, ServerError, UnreachableError
+
+REST_SECONDS = 1.0
+"""How long what follows ``[DONE]`` is waited for: the end of the body, so that the connection can be used again."""
+
+_FIELDS = (b":", b"event:", b"id:", b"retry:")
+"""What else than data lines begin with: comments, and fields that say nothing of an answer."""
+
+
+async def read_reply(
+    pieces: AsyncIterator[bytes], request: ChatRequest, headers: Mapping[str, str] | None = None
+) -> ChatReply:
+    """The reply in the pieces of a body. They are read to their end; a caller who leaves early closes the response.
+
+    Raises:
+        UnreachableError: if the body ends before the answer does, or ``idle_seconds`` pass without a piece.
+        LLMError: if the server tells of an error in the middle of the answer, or sends something else than an answer.
+    """
+    answer = StreamedAnswer()
+    with anyio.CancelScope() as patience:
+        async for piece in pieces:
+            answer.feed(piece)
+            if answer.done:
+                break
+            if request.idle_seconds is not None:
+                patience.deadline = anyio.current_time() + request.idle_seconds
+    if patience.cancelled_caught:
+        raise UnreachableError(f"the answer broke off: nothing more came for {request.idle_seconds:g} s")
+    if answer.done:
+        with suppress(LLMError), wire.failures(REST_SECONDS):
+            async for _ in pieces:
+                pass
+    return answer.reply(request.model, headers)
+
+
+class StreamedAnswer:
+    """Takes the bytes of an answer's body as they come, cut anywhere."""
+
+    def __init__(self) -> None:
+        self.done = False
+        """Whether the server said that nothing more comes."""
+        self._line: list[bytes] = []
+        self._data: list[bytes] = []
+        self._other: list[bytes] = []
+        self._last = b""
+        self._texts: list[str] | None = None
+        self._finish_reason: JSON = None
+        self._logprobs: JSON = None
+        self._usage: JSON = None
+        self._model: JSON = None
+
+    def feed(self, piece: bytes) -> None:
+        """Take the next bytes.
+
+        Raises:
+            LLMError: if they tell of an error.
+            ServerError: if an event is not what the API promises.
+        """
+        rest, *lines = piece.split(b"\n")
+        self._line.append(rest)
+        for line in lines:
+            self._end_line()
+            self._line = [line]
+
+    def reply(self, model: str, headers: Mapping[str, str] | None = None) -> ChatReply:
+        """The reply, once all bytes came; ``model`` is the name asked for.
+
+        Raises:
+            UnreachableError: if the end is missing.
+            LLMError: as `feed`.
+        """
+        self._end_line()
+        self._end_event()
+        if not self._last:  # no event at all: an answer that came at once
+            return wire.chat_reply(b"\n".join(self._other), model, headers)
+        if not self.done and self._finish_reason is None:
+            raise UnreachableError("the answer broke off: the body ended before it")
+        message: dict[str, JSON] = {"content": None if self._texts is None else "".join(self._texts)}
+        choice: JSON = {"message": message, "finish_reason": self._finish_reason, "logprobs": self._logprobs}
+        answer: JSON = {"choices": [choice], "usage": self._usage, "model": self._model}
+        return wire.reply_in(answer, model, self._last, headers)
+
+    def _end_line(self) -> None:
+        line = b"".join(self._line).removesuffix(b"\r")
+        self._line = []
+        if line.startswith(b"data:"):
+            self._data.append(line[5:].strip())
+        elif not line:
+            self._end_event()
+        elif not line.startswith(_FIELDS):
+            self._other.append(line)
+
+    def _end_event(self) -> None:
+        data, self._data = b"\n".join(self._data), []
+        if data == b"[DONE]":
+            self.done = True
+            self._last = self._last or data
+        elif data and not self.done:
+            self._last = data
+            self._take(wire.decode(data))
+
+    def _take(self, event: JSON) -> None:
+        if not isinstance(event, dict):
+            raise ServerError(f"a part of the answer is none: {wire.start_of(self._last)}")
+        if event.get("error") or event.get("object") == "error":
+            raise _told(event, self._last)
+        self._usage = event.get("usage") or self._usage
+        self._model = event.get("model") or self._model
+        match event:
+            case {"choices": list(choices)}:
+                for choice in choices:
+                    if isinstance(choice, dict) and choice.get("index", 0) == 0:
+                        self._take_choice(choice)
+
+    def _take_choice(self, choice: Mapping[str, JSON]) -> None:
+        match choice.get("delta"):
+            case {"content": str(text)}:
+                self._texts = self._texts or []
+                self._texts.append(text)
+        self._finish_reason = choice.get("finish_reason") or self._finish_reason
+        self._logprobs = _joined(self._logprobs, choice.get("logprobs"))
+
+
+def _joined(before: JSON, more: JSON) -> JSON:
+    """Log-probabilities of two pieces: lists go on, anything else is replaced."""
+    if not isinstance(before, dict) or not isinstance(more, dict):
+        return before if more is None else more
+    joined = dict(before)
+    for name, value in more.items():
+        known = joined.get(name)
+        if isinstance(known, list) and isinstance(value, list):
+            known.extend(value)  # this list is ours: it came with an earlier piece
+        elif value is not None:
+            joined[name] = value
+    return joined
+
+
+def _told(event: Mapping[str, JSON], content: bytes) -> LLMError:
+    """The error for one that the server tells of after it said 200: its code is a status, where it is a number."""
+    match event:
+        case {"error": {"code": (int() | str()) as code}} | {"code": (int() | str()) as code}:
+            status = int(code) if str(code).isdecimal() else 0
+        case _:
+            status = 0
+    if 400 <= status < 600:
+        return wire.status_error(status, "", {}, content)
+    return ServerError(f"the server broke off the answer: {wire.start_of(content)}")

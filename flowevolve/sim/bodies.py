@@ -1,0 +1,117 @@
+"""The API's bodies as the simulated server reads and writes them: requests, answers at once and answers as a stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from flowevolve.llm.types import JSON, ChatReply, ChatRequest, EmbedRequest, Message, Usage
+
+PIECES = 32
+"""A streamed text comes in at most so many pieces."""
+
+_ROLES = ("system", "user", "assistant")
+
+
+def read_request(body: object) -> ChatRequest:
+    """The request a body asks for.
+
+    Raises:
+        ValueError, TypeError, KeyError: if it does not have the form of one.
+    """
+    if not isinstance(body, dict):
+        raise TypeError("the body must be a JSON object")
+    messages = body["messages"]
+    if not isinstance(messages, list) or not messages:
+        raise ValueError("messages must be a list with at least one message")
+    most = body.get("max_completion_tokens", body.get("max_tokens"))
+    return ChatRequest(
+        model=str(body["model"]),
+        messages=tuple(_message(message) for message in messages),
+        temperature=body.get("temperature"),
+        max_tokens=None if most is None else int(most),
+        seed=body.get("seed"),
+        priority=body.get("priority"),
+        stream=bool(body.get("stream")),
+    )
+
+
+def read_embedding(body: object) -> EmbedRequest:
+    """As `read_request`, for texts to turn into vectors: one, or a list."""
+    if not isinstance(body, dict):
+        raise TypeError("the body must be a JSON object")
+    texts = body["input"]
+    texts = [texts] if isinstance(texts, str) else texts
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
+        raise ValueError("input must be a text or a list with at least one text")
+    return EmbedRequest(str(body["model"]), tuple(texts))
+
+
+def wants_usage(body: Mapping[str, object]) -> bool:
+    """Whether a stream is to end with its usage."""
+    match body.get("stream_options"):
+        case {"include_usage": True}:
+            return True
+    return False
+
+
+def whole(reply: ChatReply, number: int, *, usage: bool = True, choices: bool = True) -> bytes:
+    """An answer at once, the server's so many-th. Without usage or choices it is a faulty one."""
+    message: JSON = {"role": "assistant", "content": reply.text}
+    choice: JSON = {"index": 0, "message": message, "finish_reason": reply.finish_reason}
+    body: dict[str, JSON] = {**_head(reply.model, number, "chat.completion"), "choices": [choice] if choices else []}
+    if usage:
+        body["usage"] = _usage(reply.usage)
+    return json.dumps(body).encode()
+
+
+class Streamed:
+    """The events of a streamed answer, the server's so many-th."""
+
+    def __init__(self, model: str, number: int) -> None:
+        self._head = _head(model, number, "chat.completion.chunk")
+
+    def pieces(self, text: str) -> list[bytes]:
+        """The events that carry the text."""
+        size = 1 + len(text) // PIECES
+        parts = [text[start : start + size] for start in range(0, len(text), size)] or [""]
+        return [self._event(delta={"role": "assistant", "content": part}, finish_reason=None) for part in parts]
+
+    def end(self, reply: ChatReply, *, usage: bool) -> bytes:
+        """What comes after the text."""
+        return self._event(delta={}, finish_reason=reply.finish_reason) + self.close(reply.usage if usage else None)
+
+    def close(self, usage: Usage | None) -> bytes:
+        """What comes last, and all there is of a stream without choices."""
+        last = b"data: [DONE]\n\n"
+        return last if usage is None else _event({**self._head, "choices": [], "usage": _usage(usage)}) + last
+
+    def _event(self, **choice: JSON) -> bytes:
+        return _event({**self._head, "choices": [{"index": 0, **choice}]})
+
+
+def _event(body: Mapping[str, JSON]) -> bytes:
+    return b"data: " + json.dumps(body).encode() + b"\n\n"
+
+
+def _head(model: str, number: int, kind: str) -> dict[str, JSON]:
+    return {"id": f"chatcmpl-{number}", "object": kind, "created": 0, "model": model}
+
+
+def _usage(usage: Usage) -> JSON:
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.total_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+    }
+
+
+def _message(message: object) -> Message:
+    if (
+        not isinstance(message, dict)
+        or message.get("role") not in _ROLES
+        or not isinstance(message.get("content"), str)
+    ):
+        raise ValueError(f"a message needs a role among {', '.join(_ROLES)} and a text content")
+    return Message(message["role"], message["content"])

@@ -1,0 +1,90 @@
+"""Faults as a client over HTTP meets them: what `flowevolve.sim.faults` raises inside the process, done to the wire."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterable
+
+import anyio
+from aiohttp import web
+
+from flowevolve.llm.types import ChatReply
+from flowevolve.sim.bodies import Streamed, whole
+from flowevolve.sim.faults import Fault
+
+LOST = "/v1/lost"
+"""Leads to itself."""
+
+_PAGE = "<html><head><title>Welcome</title></head><body>Please sign in.</body></html>"
+
+
+async def without_answer(fault: Fault, request: web.Request) -> web.StreamResponse | None:
+    """Play a fault in which no answer is made; None if this is none of them."""
+    match fault:
+        case "redirect":
+            raise web.HTTPTemporaryRedirect(LOST)
+        case "hang":
+            await anyio.sleep_forever()
+        case "reset":
+            return reset(request)
+    return None
+
+
+async def lost(request: web.Request) -> web.Response:
+    """What the server does at `LOST`."""
+    raise web.HTTPTemporaryRedirect(LOST)
+
+
+async def with_answer(
+    fault: Fault, request: web.Request, reply: ChatReply, number: int, *, streamed: bool
+) -> web.StreamResponse:
+    """Play a fault on a good answer, the server's so many-th."""
+    kind, content = _content(fault, reply, number, streamed=streamed)
+    half = len(content) // 2
+    match fault:
+        case "cut":
+            await _send(request, kind, [content[:half]])
+            return reset(request)
+        case "stall":
+            await _send(request, kind, [content[:half]])
+            await anyio.sleep_forever()
+        case "trickle":
+            await _send(request, kind, (content[at : at + 1] for at in range(len(content))), seconds=1.0)
+        case "html":
+            return web.Response(text=_PAGE, content_type="text/html")
+    return web.Response(body=content, content_type=kind)
+
+
+def reset(request: web.Request) -> web.StreamResponse:
+    """Reset the connection; what comes back is not sent any more."""
+    transport = request.transport
+    if transport is not None:
+        peer: socket.socket | None = transport.get_extra_info("socket")
+        if peer is not None:
+            # Lingering for no time makes closing a reset, where it would be a polite end.
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        transport.abort()
+    return web.Response()
+
+
+def _content(fault: Fault, reply: ChatReply, number: int, *, streamed: bool) -> tuple[str, bytes]:
+    usage, choices = fault != "no_usage", fault != "empty"
+    if streamed:
+        events = Streamed(reply.model, number)
+        end = events.end(reply, usage=usage) if choices else events.close(reply.usage)
+        content = b"".join(events.pieces(reply.text)) + end if choices else end
+        kind = "text/event-stream"
+    else:
+        content = whole(reply, number, usage=usage, choices=choices)
+        kind = "application/json"
+    return kind, content.replace(b'"choices"', b'"choices', 1) if fault == "malformed" else content
+
+
+async def _send(request: web.Request, kind: str, parts: Iterable[bytes], *, seconds: float = 0.0) -> None:
+    """Begin a response and send these parts of its body, so many seconds apart."""
+    response = web.StreamResponse(headers={"Content-Type": kind})
+    await response.prepare(request)
+    for part in parts:
+        await response.write(part)
+        await anyio.sleep(seconds)
