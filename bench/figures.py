@@ -81,7 +81,7 @@ def draw_soak(path: Path, samples: Sequence[Sample]) -> None:
                 axes.plot(hours, values, label=name)
             axes.set_xlabel("hours")
             axes.set_ylabel(label)
-            axes.set_ylim(bottom=0)
+            axes.set_ylim(0, 1.1 * max(max(values) for values in lines.values()))
             if len(lines) > 1:
                 axes.legend(frameon=False)
         _save(figure, path)

@@ -3,7 +3,7 @@
     python -m bench.lab_server LOG [--latency SECONDS] [--faults RATE]
 
 Prints its address. In ``LOG`` a line per request says ``begun``, ``ended`` or ``gone`` (cancelled by its client), the
-API key it came with, and `bench.audit.request_key`; a line ``fault`` has the kind in place of the latter.
+API key it came with, and `bench.audit.request_key`. At the end a line ``faults`` says how often each kind was played.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import random
 import signal
 from pathlib import Path
-from typing import Literal, TextIO, get_args
+from typing import TextIO
 
 import anyio
 from aiohttp import web
@@ -23,81 +22,38 @@ from aiohttp.typedefs import Handler
 from bench.audit import request_key
 from flowevolve import clock
 from flowevolve.sim.backend import SimBackend
+from flowevolve.sim.faults import Faults
 from flowevolve.sim.profiles import PROFILES, APIProfile, OutputLength, Profile
 from flowevolve.sim.rules import RulesWorld
 from flowevolve.sim.rules_params import PRESETS
 from flowevolve.sim.server import serve
 
-Fault = Literal[
-    "overloaded", "retry_after", "unavailable", "error", "reset", "cut", "hang", "malformed", "empty", "html"
-]
-FAULTS: tuple[Fault, ...] = get_args(Fault)
-
 
 class Lab:
-    """Middleware: every chat is logged, and a share ``rate`` goes wrong, all kinds alike."""
+    """Middleware: every chat is logged."""
 
-    def __init__(self, log: TextIO, rate: float, seed: int) -> None:
+    def __init__(self, log: TextIO) -> None:
         self._log = log
-        self._rate = rate
-        self._random = random.Random(seed)
 
     async def __call__(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.method != "POST":
             return await handler(request)
         who = request.headers.get("Authorization", "-").removeprefix("Bearer ")
-        if self._random.random() < self._rate:
-            fault = self._random.choice(FAULTS)
-            self._say("fault", who, fault)
-            return await _play(fault, request, handler)
         body = json.loads(await request.read())
         messages = [(message["role"], message["content"]) for message in body["messages"]]
         key = request_key(messages, body.get("seed"))
-        self._say("begun", who, key)
+        self.say("begun", who, key)
         try:
             response = await handler(request)
         except anyio.get_cancelled_exc_class():
-            self._say("gone", who, key)
+            self.say("gone", who, key)
             raise
-        self._say("ended", who, key)
+        self.say("ended", who, key)
         return response
 
-    def _say(self, *words: str) -> None:
+    def say(self, *words: str) -> None:
         self._log.write(" ".join(words) + "\n")
         self._log.flush()
-
-
-async def _play(fault: Fault, request: web.Request, handler: Handler) -> web.StreamResponse:
-    match fault:
-        case "overloaded":
-            return web.Response(status=429)
-        case "retry_after":
-            return web.Response(status=429, headers={"Retry-After": "1"})
-        case "unavailable":
-            return web.Response(status=503)
-        case "error":
-            return web.Response(status=500)
-        case "malformed":
-            return web.Response(text='{"choices', content_type="application/json")
-        case "empty":
-            return web.json_response({"choices": []})
-        case "html":
-            return web.Response(text="<html>Please sign in.</html>", content_type="text/html")
-        case "hang":
-            await anyio.sleep_forever()
-        case "cut":
-            await _send_half(request, await handler(request))
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response()
-
-
-async def _send_half(request: web.Request, answer: web.StreamResponse) -> None:
-    assert isinstance(answer, web.Response)
-    assert isinstance(answer.body, bytes)
-    cut = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": str(len(answer.body))})
-    await cut.prepare(request)
-    await cut.write(answer.body[: len(answer.body) // 2])
 
 
 def steady(seconds: float) -> APIProfile:
@@ -106,13 +62,15 @@ def steady(seconds: float) -> APIProfile:
     return APIProfile(none, seconds, 0.0, 0.0, requests_per_minute=math.inf, tokens_per_minute=math.inf)
 
 
-async def go(log: TextIO, profile: Profile, rate: float, seed: int) -> None:
-    backend = SimBackend(RulesWorld(PRESETS["normal"]), profile)
-    async with serve(backend, middlewares=[web.middleware(Lab(log, rate, seed))]) as url:
+async def go(log: TextIO, profile: Profile, faults: Faults) -> None:
+    backend, lab = SimBackend(RulesWorld(PRESETS["normal"]), profile, faults=faults), Lab(log)
+    async with serve(backend, middlewares=[web.middleware(lab)]) as url:
         print(url, flush=True)
         with anyio.open_signal_receiver(signal.SIGTERM) as signals:
             async for _ in signals:
-                return
+                break
+    for kind, count in sorted(faults.played.items()):
+        lab.say("faults", kind, str(count))
 
 
 def main() -> None:
@@ -124,7 +82,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with arguments.log.open("w", encoding="ascii") as log:
         profile = PROFILES["fast-demo"] if arguments.latency is None else steady(arguments.latency)
-        clock.run(go, log, profile, arguments.faults, arguments.seed)
+        clock.run(go, log, profile, Faults(arguments.faults, seed=arguments.seed))
 
 
 if __name__ == "__main__":

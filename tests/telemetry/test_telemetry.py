@@ -22,7 +22,13 @@ def commit(seq: int, version: int, best: str, score: float) -> Event:
         seq,
         float(seq),
         "pool.commit",
-        {"version": version, "best": best, "best_score": score, "changes": [{"add": best, "status": "confirmed"}]},
+        {
+            "version": version,
+            "stage": "update",
+            "best": best,
+            "best_score": score,
+            "changes": [{"add": best, "status": "confirmed"}],
+        },
     )
 
 
