@@ -31,6 +31,7 @@ from flowevolve.policies.stopping import FileExists, NoImprovement, StoppingPoli
 from flowevolve.registry import Registry, describe_validation
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES
+from flowevolve.sim.replay import Record, RecordedBackend, RecordedServer
 from flowevolve.sim.rules import RulesWorld
 from flowevolve.sim.rules_params import PRESETS
 from flowevolve.tasks.base import Task
@@ -62,6 +63,8 @@ TRANSPORTS: Mapping[str, type[OpenAITransport | AioHTTPTransport]] = {
     "aiohttp": AioHTTPTransport,
 }
 WORLDS: Mapping[str, type[RulesWorld]] = {"rules": RulesWorld}
+SIMULATED = "simulated"
+"""The name of the simulated server's model where the configuration gives none."""
 
 
 def make_task(config: Config) -> Task:
@@ -137,14 +140,36 @@ def prices(config: Config) -> dict[str, Price]:
 
 @asynccontextmanager
 async def open_roles(config: Config) -> AsyncIterator[dict[str, Role]]:
-    """The roles of a run, on one open transport: those its algorithm calls, and those the config adds."""
-    called = find_algorithm(config).roles
+    """The roles of a run, on one open transport: those its algorithm calls, and those the config adds.
+
+    Raises:
+        InputError: if the configuration is that of a replay.
+    """
+    if config.llm.backend == "replay":
+        raise InputError(
+            "llm.backend: 'replay' stands in what flowevolve replay leaves behind, and the replies are in the run that "
+            "was replayed; replay that one again: flowevolve replay DIR"
+        )
     transport, model = make_sim(config) if config.llm.backend == "sim" else _openai(config)
     try:
-        names = dict.fromkeys([*called, *config.llm.roles])
-        yield {name: _role(config, config.llm.roles.get(name, RoleSection()), transport, model) for name in names}
+        yield {name: _role(config, section, transport, model) for name, section in _role_sections(config).items()}
     finally:
         await transport.aclose()
+
+
+def make_recorded_roles(config: Config, record: Record, slots: int | None) -> tuple[RecordedServer, dict[str, Role]]:
+    """The roles of a replay, each on its own transport to one recorded server."""
+    sections, model = _role_sections(config), config.llm.model or SIMULATED
+    models = dict.fromkeys(section.model or model for section in sections.values())
+    server = RecordedServer(record, list(models), slots)
+    return server, {
+        name: _role(config, section, RecordedBackend(server, name), model) for name, section in sections.items()
+    }
+
+
+def _role_sections(config: Config) -> dict[str, RoleSection]:
+    names = dict.fromkeys([*find_algorithm(config).roles, *config.llm.roles])
+    return {name: config.llm.roles.get(name, RoleSection()) for name in names}
 
 
 @asynccontextmanager
@@ -161,7 +186,7 @@ async def open_probe(config: Config, transport: Transport, admission: Admission)
     """What tells the load of the server behind a transport that `open_roles` opened."""
     if isinstance(admission, Latency):
         yield Blind()
-    elif isinstance(transport, SimBackend):
+    elif isinstance(transport, SimBackend | RecordedBackend):
         yield transport
     else:
         async with MetricsProbe(_base_url(config)) as probe:
@@ -177,7 +202,7 @@ def make_sim(config: Config) -> tuple[SimBackend, str]:
     if config.sim.preset not in PRESETS:
         raise InputError(f"sim.preset: unknown preset {config.sim.preset!r}; there are {', '.join(PRESETS)}")
     world = WORLDS[config.sim.world](PRESETS[config.sim.preset])
-    model = config.llm.model or "simulated"
+    model = config.llm.model or SIMULATED
     return SimBackend(world, PROFILES[config.sim.profile], model=model), model
 
 

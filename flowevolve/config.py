@@ -125,8 +125,10 @@ class CacheSection(Section):
 
 
 class LLMSection(Section):
-    backend: Literal["sim", "openai"] = "sim"
-    """``sim``: the simulated server inside this process. ``openai``: any OpenAI-compatible endpoint."""
+    backend: Literal["sim", "openai", "replay"] = "sim"
+    """``sim``: the simulated server inside this process. ``openai``: any OpenAI-compatible endpoint. ``replay``: the
+    replies of a recorded run; set by `flowevolve.replay` alone.
+    """
     transport: Literal["openai", "aiohttp"] = "openai"
     """What carries requests to an endpoint: OpenAI's official SDK, or aiohttp alone, which takes much less CPU."""
     base_url: str | None = None
@@ -196,7 +198,7 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _checks(self) -> Config:
-        if self.clock == "virtual" and self.llm.backend != "sim":
+        if self.clock == "virtual" and self.llm.backend not in ("sim", "replay"):
             raise ValueError("clock 'virtual' needs llm.backend 'sim': real servers live in real time")
         if self.budget.time_limit() is None and not self.budget.limits() and self.budget.target_score is None:
             raise ValueError("budget: give at least one limit, such as budget.minutes or budget.proposals")

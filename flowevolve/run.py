@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,7 @@ from flowevolve.held_out import HELD_OUT, score_held_out
 from flowevolve.llm.accounting import Account
 from flowevolve.llm.admission import Admission, Observed, follow_server
 from flowevolve.llm.cache import ResponseCache
-from flowevolve.llm.client import CallRecord, CallScope, LLMClient, Observer
+from flowevolve.llm.client import CallRecord, CallScope, LLMClient, Observer, Role
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.types import JSON, ChatReply, Message, Transport
@@ -51,6 +51,8 @@ from flowevolve.tasks.base import Task
 
 Follow = Callable[[Engine], Coroutine[object, object, None]]
 """Something to do beside a run, such as listening for Ctrl-C; cancelled when the run ends."""
+OpenRoles = Callable[[Config], AbstractAsyncContextManager[Mapping[str, Role]]]
+"""Opens the LLM roles of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ class Plan:
     task: Task
     algorithm: Algorithm
     staleness: StalenessPolicy
+    roles: OpenRoles = open_roles
 
 
 def make_plan(config: Config, given: Given) -> Plan:
@@ -151,7 +154,7 @@ async def _carry_out(
     plan: Plan, keeping: Keeping | None, watchers: Watchers, follow: Follow | None, history: History | None
 ) -> Result:
     config, algorithm = plan.config, plan.algorithm
-    async with open_response_cache(config) as cache, _clients(config, watchers, cache, keeping) as clients:
+    async with open_response_cache(config) as cache, _clients(plan.roles, config, watchers, cache, keeping) as clients:
         client = clients.llm
         await client.check()
         sections = config.algorithm
@@ -189,7 +192,7 @@ async def _carry_out(
             mode=sections.mode,
             task=plan.task.name,
             backend=config.llm.backend,
-            simulated=config.llm.backend == "sim",
+            simulated=config.llm.backend in ("sim", "replay"),
             seed_score=None if seed is None else seed.mean_score,
             best=None if best is None else Best(best.id, best.mean_score, best.artifact.components, best.artifact),
             report=report,
@@ -215,7 +218,7 @@ async def check(config: Config, task: Task | None = None) -> Task:
     make_algorithm(config, task).graph()
     make_staleness(config)
     make_allocation(config)
-    async with open_response_cache(config) as cache, _clients(config, Watchers(), cache, None) as clients:
+    async with open_response_cache(config) as cache, _clients(open_roles, config, Watchers(), cache, None) as clients:
         await clients.llm.check()
     return task
 
@@ -233,7 +236,7 @@ class _Clients:
 
 @asynccontextmanager
 async def _clients(
-    config: Config, watchers: Watchers, cache: ResponseCache | None, keeping: Keeping | None
+    opening: OpenRoles, config: Config, watchers: Watchers, cache: ResponseCache | None, keeping: Keeping | None
 ) -> AsyncIterator[_Clients]:
     observers = [*([keeping.call] if keeping is not None else []), *watchers.calls]
 
@@ -242,7 +245,7 @@ async def _clients(
             observer(record)
 
     admission, order = make_admission(config), make_order(config)
-    async with open_roles(config) as roles:
+    async with opening(config) as roles:
         gate = Gate(admission.first(config.llm.concurrency), order)
         retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
         client = LLMClient(roles, gate, retry, config.seed, observe, Account(prices(config)), cache)

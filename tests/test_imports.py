@@ -26,7 +26,7 @@ LAYERS: list[set[str]] = [
     {"telemetry", "config"},
     {"build"},
     {"run"},
-    {"resume"},
+    {"resume", "replay"},
     {"api", "cli", "__init__", "__main__"},
 ]
 """From the bottom up; a module may import its own layer and those below."""
