@@ -144,6 +144,8 @@ def replay_command(
     console.print(compare(replayed.recorded, replayed.replayed, scores=scores, notes=replayed.notes))
     if out is not None:
         console.print(f"written to {out}", highlight=False, soft_wrap=True)
+    if replayed.result.report.stop_reason == "interrupted":
+        raise typer.Exit(INTERRUPTED)
 
 
 @app.command("check")

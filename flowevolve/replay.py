@@ -7,8 +7,8 @@ The task, its prompts and the seed stay the run's own, so that as many requests 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from flowevolve.config import CacheSection, Config, parse_config, with_overrides
 from flowevolve.errors import InputError
 from flowevolve.held_out import HELD_OUT
 from flowevolve.llm.accounting import Account
-from flowevolve.llm.client import Role
 from flowevolve.llm.types import ChatReply, Usage
 from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.result import Result
@@ -115,17 +114,13 @@ async def replay(
     recorded = await in_thread(_measure, directory, config, graph)
     server, roles = make_recorded_roles(config, past.record, slots)
 
-    @asynccontextmanager
-    async def opened(_: Config) -> AsyncIterator[Mapping[str, Role]]:
-        yield roles
-
     def about() -> dict[str, object]:
         return {"of": str(directory), "slots": slots, **asdict(_replies(server, past.record))}
 
     keeping = None if out is None else _ReplayDirectory(out, config.model_dump(mode="json"), about)
     measured, watchers = Measurement(graph), watchers or Watchers()
     watchers = replace(watchers, events=[*watchers.events, measured.event])
-    result = await carry_out(replace(plan, roles=opened), keeping, watchers, follow)
+    result = await carry_out(replace(plan, roles=lambda _: nullcontext(roles)), keeping, watchers, follow)
     return Replayed(result, _replies(server, past.record), recorded, measured.figures(result.llm))
 
 
