@@ -18,6 +18,7 @@ from flowevolve.errors import InputError as InputError
 from flowevolve.errors import TaskFailedError as TaskFailedError
 from flowevolve.events import Event as Event
 from flowevolve.pool import Candidate as Candidate
+from flowevolve.replay import replay as replay
 from flowevolve.result import Result as Result
 from flowevolve.resume import resume as resume
 from flowevolve.run import run as run

@@ -40,6 +40,7 @@ from flowevolve.roles import ModelSettings, RoleSettings, model_names, role_sett
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.faults import Faults
 from flowevolve.sim.profiles import PROFILES
+from flowevolve.sim.replay import Record, RecordedBackend, RecordedServer
 from flowevolve.sim.rules import RulesWorld
 from flowevolve.sim.rules_params import PRESETS
 from flowevolve.tasks.base import Task
@@ -156,8 +157,13 @@ async def open_roles(config: Config, identity: str | None = None) -> AsyncIterat
     ``identity`` is what replies of the endpoints of ``[llm]`` depend on, where their addresses do not say it.
 
     Raises:
-        InputError: if a backend's settings are wrong.
+        InputError: if a backend's settings are wrong, or the configuration is that of a replay.
     """
+    if config.llm.backend == "replay":
+        raise InputError(
+            "llm.backend: 'replay' stands in what flowevolve replay leaves behind, and the replies are in the run that "
+            "was replayed; replay that one again: flowevolve replay DIR"
+        )
     roles = make_roles(config)
     transports: dict[str, Transport] = {}
     async with AsyncExitStack() as opened:
@@ -170,6 +176,17 @@ async def open_roles(config: Config, identity: str | None = None) -> AsyncIterat
                 opened.push_async_callback(transport.aclose)
                 transports[model.backend] = transport
         yield {name: _models(config, name, role, transports) for name, role in roles.items()}
+
+
+def make_recorded_roles(config: Config, record: Record, slots: int | None) -> tuple[RecordedServer, dict[str, Models]]:
+    """The roles of a replay, each with its own transport to one recorded server, which serves all models."""
+    roles = make_roles(config)
+    server = RecordedServer(record, model_names(roles.values()), slots)
+    opened: dict[str, Models] = {}
+    for name, role in roles.items():
+        backend = RecordedBackend(server, name)
+        opened[name] = _models(config, name, role, {model.backend: backend for model in role.models})
+    return server, opened
 
 
 def _models(config: Config, name: str, role: RoleSettings, transports: Mapping[str, Transport]) -> Models:
@@ -245,9 +262,16 @@ async def open_probe(config: Config, transports: Sequence[Transport], admission:
         yield Blind()
         return
     simulated = [transport for transport in transports if isinstance(transport, SimBackend)]
+    recorded = [transport for transport in transports if isinstance(transport, RecordedBackend)]
     urls = dict.fromkeys(url for transport in transports for url in _urls(transport))
     async with AsyncExitStack() as opened:
-        yield SummedProbe([*simulated, *[await opened.enter_async_context(MetricsProbe(url)) for url in urls]])
+        yield SummedProbe(
+            [
+                *simulated,
+                *recorded[:1],  # one server behind them all
+                *[await opened.enter_async_context(MetricsProbe(url)) for url in urls],
+            ]
+        )
 
 
 def _urls(transport: Transport) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ from flowevolve.config import Config, load_config, parse_config
 from flowevolve.engine import Engine
 from flowevolve.errors import FlowevolveError, InputError
 from flowevolve.own_server import starts_vllm
+from flowevolve.replay import Replayed, replay
 from flowevolve.result import Result
 from flowevolve.resume import resume
 from flowevolve.roles import model_names
@@ -53,6 +54,7 @@ from flowevolve.store.compact import compact
 from flowevolve.store.export import export
 from flowevolve.store.reading import Recorded
 from flowevolve.store.rundir import read_result
+from flowevolve.telemetry.comparison import compare
 from flowevolve.telemetry.logs import configure_logs, log_event
 from flowevolve.telemetry.metrics import Metrics
 from flowevolve.telemetry.progress import Lines, LiveTable, Progress
@@ -145,6 +147,30 @@ def resume_command(
         return await resume(directory, changes=overrides or (), watchers=watchers, follow=_listen)
 
     _show(go, settings.clock, directory, metrics_port)
+
+
+@app.command("replay")
+def replay_command(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="the run directory of a run, ended or going on")],
+    overrides: Overrides = None,
+    slots: Annotated[int | None, typer.Option(help="how many requests the server works on at once")] = None,
+    out: Annotated[Path | None, typer.Option(help="leave a run directory here; by default none")] = None,
+    verbose: Verbose = False,
+) -> None:
+    """Run a recorded run's replies and latencies again on the virtual clock: what if there were other workers?"""
+    configure_logs(logging.INFO if verbose else logging.WARNING)
+
+    async def go() -> Replayed:
+        watchers = Watchers(events=(log_event,))
+        return await replay(directory, changes=overrides or (), slots=slots, out=out, watchers=watchers, follow=_listen)
+
+    replayed = clock.run(go, clock="virtual")
+    scores = not replayed.replies.stand_ins
+    console.print(compare(replayed.recorded, replayed.replayed, scores=scores, notes=replayed.notes))
+    if out is not None:
+        console.print(f"written to {out}", highlight=False, soft_wrap=True)
+    if replayed.result.report.stop_reason == "interrupted":
+        raise typer.Exit(INTERRUPTED)
 
 
 @app.command("check")
@@ -310,6 +336,8 @@ def _backend(config: Config) -> str:
         return f"simulated LLM (profile {sim.profile}, world {sim.world}, {config.clock} clock)"
     if starts_vllm(config):
         return f"{config.llm.model} on a vLLM of its own"
+    if config.llm.backend == "replay":
+        return "recorded replies"
     roles = make_roles(config).values()
     urls = dict.fromkeys(url for role in roles for model in role.models for url in endpoints(model.llm))
     return f"{', '.join(model_names(roles))} at {', '.join(urls)}"

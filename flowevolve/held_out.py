@@ -5,15 +5,50 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from flowevolve.clock import in_thread
 from flowevolve.concurrency import run_all
 from flowevolve.context import ChatFunction, ScopedModel
 from flowevolve.llm.calls import CallScope
-from flowevolve.llm.types import LLMError
+from flowevolve.llm.client import LLMClient
+from flowevolve.llm.types import ChatReply, LLMError, Message
+from flowevolve.playback import Playback
 from flowevolve.pool import Candidate
+from flowevolve.recovery import History
+from flowevolve.result import HeldOut
 from flowevolve.tasks.base import Example, Task
 
 HELD_OUT = "held_out"
 """What its calls have in place of a stage's name."""
+
+
+async def hold_out(task: Task, seed: Candidate, best: Candidate, client: LLMClient, history: History | None) -> HeldOut:
+    """The scores of seed and best; calls that were answered before the run was interrupted are not made again."""
+    candidates = [seed] if best.id == seed.id else [seed, best]
+    playback = Playback()
+    if history is not None:
+        works = [(HELD_OUT, candidate.id) for candidate in candidates]
+        playback = Playback(await in_thread(lambda: list(history.calls(works))))
+    scores = await score_held_out(task, candidates, _plain_chat(client, playback))
+    return HeldOut(len(task.data.test), scores[0], scores[-1])
+
+
+def _plain_chat(client: LLMClient, playback: Playback) -> ChatFunction:
+    """Calls that belong to no stage."""
+
+    async def chat(
+        role: str,
+        messages: Sequence[Message],
+        scope: CallScope,
+        *,
+        max_tokens: int | None,
+        temperature: float | None,
+    ) -> ChatReply:
+        known = await playback.reply(scope, messages)
+        if known is not None:
+            return known
+        return await client.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature)
+
+    return chat
 
 
 async def score_held_out(task: Task, candidates: Sequence[Candidate], chat: ChatFunction) -> list[float]:

@@ -103,9 +103,10 @@ class CacheSection(Section):
 
 
 class LLMSection(EndpointsSection):
-    backend: Literal["sim", "openai", "vllm"] = "sim"
+    backend: Literal["sim", "openai", "vllm", "replay"] = "sim"
     """``sim``: the simulated server inside this process. ``openai``: any OpenAI-compatible endpoint. ``vllm``: the vLLM
-    at ``base_url``, or several; without any, a vLLM that is started for the run.
+    at ``base_url``, or several; without any, a vLLM that is started for the run. ``replay``: the replies of a recorded
+    run; set by `flowevolve.replay` alone.
     """
     transport: TransportName = "openai"
     """What carries requests to an endpoint: OpenAI's official SDK, or aiohttp alone, which takes much less CPU."""

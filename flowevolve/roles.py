@@ -10,7 +10,7 @@ from flowevolve.errors import InputError
 from flowevolve.llm_section import LLMSection, ModelSection, RoleSection
 
 SIMULATED = "simulated"
-"""The name of the simulated server's model where the configuration gives none."""
+"""The name of the simulated server's model, in a replay of its run as well, where the configuration gives none."""
 _BACKEND = {"backend", "base_url", "base_urls", "transport", "api_key_env", "api_key_file"}
 _ONE_OF = (("api_key_env", "api_key_file"), ("base_url", "base_urls"))
 """Of each, who says one means that one only."""
@@ -75,7 +75,7 @@ def _with(llm: LLMSection, said: ModelSection) -> LLMSection:
 def _model(llm: LLMSection, role: str) -> str:
     if llm.model is not None:
         return llm.model
-    if llm.backend == "sim":
+    if llm.backend in ("sim", "replay"):
         return SIMULATED
     raise InputError(
         f"llm.model: is missing, and role {role!r} names no model: set llm.model, the name the server knows the model "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,30 +28,28 @@ from flowevolve.build import (
 )
 from flowevolve.clock import in_thread
 from flowevolve.config import Config
-from flowevolve.context import ChatFunction
 from flowevolve.credit import Credit
 from flowevolve.effects import nothing_to_settle
 from flowevolve.engine import Engine, RunReport
 from flowevolve.errors import InputError
 from flowevolve.events import Event, Sink
-from flowevolve.held_out import HELD_OUT, score_held_out
+from flowevolve.held_out import hold_out
 from flowevolve.llm.accounting import Account
 from flowevolve.llm.admission import Admission, Observed, follow_server
 from flowevolve.llm.cache import ResponseCache
-from flowevolve.llm.calls import CallRecord, CallScope, Observer
+from flowevolve.llm.calls import CallRecord, Observer
 from flowevolve.llm.client import LLMClient
+from flowevolve.llm.ensemble import Models
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.traffic import Traffic
-from flowevolve.llm.types import JSON, ChatReply, Message, Transport
+from flowevolve.llm.types import JSON, Transport
 from flowevolve.own_server import open_server, starts_vllm
-from flowevolve.playback import Playback
 from flowevolve.policies.admission import Fixed
 from flowevolve.policies.staleness import StalenessPolicy
-from flowevolve.pool import Candidate
 from flowevolve.prices import price_table
 from flowevolve.recovery import History
-from flowevolve.result import Best, HeldOut, ModelCounts, Result
+from flowevolve.result import Best, ModelCounts, Result
 from flowevolve.roles import model_names
 from flowevolve.store.pools import read_start
 from flowevolve.store.rundir import RunDirectory
@@ -61,6 +59,8 @@ from flowevolve.vllm.serving import check_vllm
 
 Follow = Callable[[Engine], Coroutine[object, object, None]]
 """Something to do beside a run, such as listening for Ctrl-C; cancelled when the run ends."""
+OpenRoles = Callable[[Config, str | None], AbstractAsyncContextManager[Mapping[str, Models]]]
+"""Opens the LLM roles of a run, as `open_roles` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +132,7 @@ class Plan:
     task: Task
     algorithm: Algorithm
     staleness: StalenessPolicy
+    roles: OpenRoles = open_roles
 
 
 def make_plan(config: Config, given: Given) -> Plan:
@@ -182,7 +183,7 @@ async def _carry_out(
     history: History | None,
 ) -> Result:
     config, algorithm = plan.config, plan.algorithm
-    async with _clients(config, watchers, cache, keeping) as clients:
+    async with _clients(plan.roles, config, watchers, cache, keeping) as clients:
         client = clients.llm
         await client.check()
         sections = config.algorithm
@@ -222,13 +223,13 @@ async def _carry_out(
         best = algorithm.best()
         cancelled, held_out = client.cancelled, None
         if config.held_out and seed is not None and best is not None and report.error is None:
-            held_out = await _hold_out(plan.task, seed, best, await _plain_chat(client, history, seed, best))
+            held_out = await hold_out(plan.task, seed, best, client, history)
         result = Result(
             algorithm=algorithm.name,
             mode=sections.mode,
             task=plan.task.name,
             backend=config.llm.backend,
-            simulated=config.llm.backend == "sim",
+            simulated=config.llm.backend in ("sim", "replay"),
             seed_score=None if seed is None else seed.mean_score,
             best=None if best is None else Best(best.id, best.mean_score, best.artifact.components, best.artifact),
             report=report,
@@ -262,7 +263,7 @@ async def check(config: Config, task: Task | None = None) -> Task:
     if starts_vllm(config):
         await in_thread(check_vllm, config.vllm)
         return task
-    async with open_response_cache(config) as cache, _clients(config, Watchers(), cache, None) as clients:
+    async with open_response_cache(config) as cache, _clients(open_roles, config, Watchers(), cache, None) as clients:
         await clients.llm.check()
         clients.traffic.check()
     return task
@@ -283,7 +284,7 @@ class _Clients:
 
 @asynccontextmanager
 async def _clients(
-    config: Config, watchers: Watchers, cache: ResponseCache | None, keeping: Keeping | None
+    opening: OpenRoles, config: Config, watchers: Watchers, cache: ResponseCache | None, keeping: Keeping | None
 ) -> AsyncIterator[_Clients]:
     account = Account(price_table(config, model_names(make_roles(config).values())))
     observers = [*([keeping.call] if keeping is not None else []), *watchers.calls]
@@ -295,7 +296,7 @@ async def _clients(
     admission, order = make_admission(config), make_order(config)
     async with (
         open_server(config, None if keeping is None else keeping.path, watchers.servers) as server,
-        open_roles(server.config, server.identity) as roles,
+        opening(server.config, server.identity) as roles,
     ):
         gate = Gate(admission.first(config.llm.concurrency), order)
         retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
@@ -349,32 +350,3 @@ def _by_model(client: LLMClient, credit: Credit) -> dict[str, ModelCounts]:
         model: ModelCounts(totals, credit.accepted[model])
         for (model,), totals in client.account.breakdown("model").items()
     }
-
-
-async def _hold_out(task: Task, seed: Candidate, best: Candidate, chat: ChatFunction) -> HeldOut:
-    candidates = [seed] if best.id == seed.id else [seed, best]
-    scores = await score_held_out(task, candidates, chat)
-    return HeldOut(len(task.data.test), scores[0], scores[-1])
-
-
-async def _plain_chat(client: LLMClient, history: History | None, *candidates: Candidate) -> ChatFunction:
-    """Calls that belong to no stage; those that were answered before the run was interrupted are not made again."""
-    playback = Playback()
-    if history is not None:
-        works = [(HELD_OUT, candidate.id) for candidate in candidates]
-        playback = Playback(await in_thread(lambda: list(history.calls(works))))
-
-    async def chat(
-        role: str,
-        messages: Sequence[Message],
-        scope: CallScope,
-        *,
-        max_tokens: int | None,
-        temperature: float | None,
-    ) -> ChatReply:
-        known = await playback.reply(scope, messages)
-        if known is not None:
-            return known
-        return await client.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature)
-
-    return chat

@@ -172,6 +172,23 @@ def test_a_run_is_exported_and_compacted(config: Path) -> None:
         assert (done.returncode, done.stderr) == (2, "error: elsewhere: no such run directory\n")
 
 
+def test_a_run_is_replayed(config: Path) -> None:
+    folder = config.parent
+    flowevolve("run", "run.toml", "--out", "out", cwd=folder)
+    same = flowevolve("replay", "out", cwd=folder)
+    assert same.returncode == 0, same.stderr
+    assert "are those recorded for the same requests" in " ".join(same.stdout.split())
+    other = flowevolve("replay", "out", "--set", "budget.proposals=9", "--slots", "8", "--out", "what-if", cwd=folder)
+    assert other.returncode == 0, other.stderr
+    assert "stand-ins" in other.stdout
+    assert json.loads((folder / "what-if" / "result.json").read_text())["backend"] == "replay"
+    assert "stand-ins" in flowevolve("report", "what-if", cwd=folder).stdout
+    for wrong, says in ((["nowhere"], "no such run directory"), (["out", "--set", "seed=3"], "can't change seed")):
+        done = flowevolve("replay", *wrong, cwd=folder)
+        assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1)
+        assert says in done.stderr
+
+
 def test_same_seed_same_events_in_another_process(config: Path) -> None:
     """Invariant 6, with other hash seeds."""
     logs = {}

@@ -27,7 +27,7 @@ LAYERS: list[set[str]] = [
     {"roles", "prices"},
     {"build", "own_server"},
     {"run"},
-    {"resume", "serve_command"},
+    {"resume", "replay", "serve_command"},
     {"api", "cli", "__init__", "__main__"},
 ]
 """From the bottom up; a module may import its own layer and those below."""

@@ -13,12 +13,14 @@ from rich.text import Text
 def summarize(result: Mapping[str, object]) -> RenderableType:
     """Tables of what a run did, and the best artifact's text."""
     head = Table(show_header=False, box=None, pad_edge=False)
-    simulated = " (simulated: times and texts are a model's, not a real LLM's)" if result["simulated"] else ""
+    simulated = " (simulated: times and texts are a model's, not a real LLM's)" if result["backend"] == "sim" else ""
     llm, staleness, best, held_out = (_table(result[key]) for key in ("llm", "staleness", "best", "held_out"))
     minutes = _number(result["wall_seconds"]) / 60
     rate = f"{_number(result['proposals']) / minutes:.1f} per minute" if minutes else "-"
     head.add_row("run", f"{result['algorithm']} ({result['mode']}) on {result['task']}")
     head.add_row("backend", f"{result['backend']}{simulated}")
+    if replayed := _table(result.get("replay")):
+        head.add_row("replay", _replies(replayed))
     head.add_row("stopped by", f"{result['stop_reason']} after {_number(result['wall_seconds']):.1f} s")
     head.add_row("score", f"seed {_score(result['seed_score'])}, best {_score(best.get('score'))} ({best.get('id')})")
     if held_out:
@@ -74,6 +76,11 @@ def _server(server: Mapping[str, object]) -> str:
     if server.get("restarts"):
         parts.append(f"died {server['restarts']} times")
     return ", ".join(parts)
+
+
+def _replies(replayed: Mapping[str, object]) -> str:
+    said = f"of {replayed['of']}: {replayed['matched']} recorded replies and {replayed['stand_ins']} stand-ins"
+    return f"{said}, so scores mean nothing" if replayed["stand_ins"] else said
 
 
 def _stages(stages: Mapping[str, object]) -> Table:

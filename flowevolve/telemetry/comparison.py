@@ -1,0 +1,126 @@
+"""Two runs side by side, measured from events and calls alone, so that a run still going on can be one of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from flowevolve.budget import Cost
+from flowevolve.events import Event
+from flowevolve.llm.accounting import Totals
+from flowevolve.stage import Graph
+from flowevolve.tally import Tally
+
+
+@dataclass(frozen=True, slots=True)
+class StageFigures:
+    """Items taken, the seconds worked on them, and the seconds they had waited; sums over items."""
+
+    items: int
+    busy_seconds: float
+    wait_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a run came to up to its last event."""
+
+    wall_seconds: float
+    spent: Cost
+    """Of the items that were done and the phases that had ended."""
+    accepted: int
+    best_score: float | None
+    llm: Totals
+    stages: Mapping[str, StageFigures]
+
+    def per_minute(self, count: int) -> float:
+        return 60 * count / self.wall_seconds if self.wall_seconds else 0.0
+
+    @property
+    def mean_in_flight(self) -> float:
+        """Requests, over the whole run; those that were cancelled are left out."""
+        return self.llm.latency_seconds / self.wall_seconds if self.wall_seconds else 0.0
+
+
+class Measurement:
+    """Adds a run's events up."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._tally = Tally(graph)
+        self._spent = Cost()
+        self._seconds = 0.0
+        self._best_score: float | None = None
+        self._sent: dict[str, float] = {}
+        self._waited: defaultdict[str, float] = defaultdict(float)
+
+    def event(self, event: Event) -> None:
+        """An event sink."""
+        self._tally.take(event)
+        self._seconds = event.time
+        data = event.data
+        match event.kind:
+            case "flow.open":
+                self._sent[str(data["flow"])] = event.time
+            case "item.sent":
+                self._sent[str(data["item"])] = event.time
+            case "item.taken":
+                self._waited[str(data["stage"])] += event.time - self._sent.pop(str(data["item"]), event.time)
+            case "item.done" | "phase.ended":
+                self._spent += Cost.of(data["cost"])
+            case "pool.commit":
+                self._best_score = cast("float | None", data["best_score"])
+
+    def figures(self, llm: Totals) -> Figures:
+        """The figures up to now; ``llm`` sums up its calls."""
+        stages = {
+            name: StageFigures(counts.items_in, counts.busy_seconds, self._waited[name])
+            for name, counts in self._tally.stages.items()
+        }
+        return Figures(self._seconds, self._spent, self._tally.accepted, self._best_score, llm, stages)
+
+
+def compare(recorded: Figures, replayed: Figures, *, scores: bool, notes: Sequence[str]) -> RenderableType:
+    """Tables of a recorded run and its replay. Without ``scores``, what depends on what replies say is left out."""
+    table = Table("", "recorded", "replayed", "ratio")
+    for name, format_, value in _ROWS:
+        old, new = value(recorded), value(replayed)
+        if name == "best score" and not scores:
+            continue
+        ratio = "-" if not old or new is None else f"{new / old:.2f}"
+        table.add_row(name, *("-" if each is None else format(each, format_) for each in (old, new)), ratio)
+    return Group(table, _stages(recorded, replayed), *(Text(note) for note in notes))
+
+
+_ROWS: Sequence[tuple[str, str, Callable[[Figures], float | None]]] = (
+    ("wall seconds", ".1f", lambda run: run.wall_seconds),
+    ("proposals", "d", lambda run: run.spent.proposals),
+    ("proposals per minute", ".1f", lambda run: run.per_minute(run.spent.proposals)),
+    ("validations", "d", lambda run: run.spent.evaluations),
+    ("validations per minute", ".1f", lambda run: run.per_minute(run.spent.evaluations)),
+    ("accepted", "d", lambda run: run.accepted),
+    ("best score", ".4f", lambda run: run.best_score),
+    ("requests", "d", lambda run: run.llm.requests),
+    ("requests per minute", ".0f", lambda run: run.per_minute(run.llm.requests)),
+    ("prompt tokens", "d", lambda run: run.llm.usage.prompt_tokens),
+    ("completion tokens", "d", lambda run: run.llm.usage.completion_tokens),
+    ("dollars", ".4f", lambda run: run.llm.dollars),
+    ("requests in flight, mean", ".1f", lambda run: run.mean_in_flight),
+)
+
+
+def _stages(recorded: Figures, replayed: Figures) -> Table:
+    table = Table("stage", "items", "→", "busy s", "→", "waited s", "→")
+    for name, old in recorded.stages.items():
+        new = replayed.stages[name]
+        table.add_row(
+            name,
+            *(str(count) for count in (old.items, new.items)),
+            *(f"{seconds:.1f}" for seconds in (old.busy_seconds, new.busy_seconds, old.wait_seconds, new.wait_seconds)),
+        )
+    return table
