@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from flowevolve.events import Event
+from flowevolve.item import root_of
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.ensemble import Ensemble, Models
 from flowevolve.llm.types import ChatReply, Usage
@@ -50,7 +51,7 @@ class Credit:
 
     def call(self, record: CallRecord) -> None:
         """An LLM client observer."""
-        item, _, _ = record.scope.item.partition("/")
+        item = root_of(record.scope.item)
         self._by_item.setdefault(item, []).append(_Asked(record.role, record.request.model))
         ensemble = self._ensembles.get(record.role)
         if ensemble is not None and record.reply is not None and record.reply.dollars is not None:

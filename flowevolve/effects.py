@@ -15,10 +15,11 @@ from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost, Ledger
 from flowevolve.counts import Level
 from flowevolve.events import EventLog
+from flowevolve.item import flow_of, root_of
 from flowevolve.llm.calls import CallScope
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.types import JSON, ChatReply, EmbedReply, LLMError, Message
-from flowevolve.playback import Playback, root_of
+from flowevolve.playback import Playback
 from flowevolve.pool import Candidate, Change, Pool, Update, describe_candidate, describe_change
 from flowevolve.work import Work
 
@@ -177,15 +178,9 @@ class Effects:
 
     def apply(self, changes: Sequence[Change], item_id: str, stage: str | None = None) -> Update:
         """Commit; without a ``stage`` on the engine's own account."""
-        update = self.pool.commit(changes, cause=item_id, time=self._events.elapsed())
-        for archive in self._algorithm.archives:
-            archive.apply(update)
-        before = self.best_score
+        update = self._enter(changes, item_id, self._events.elapsed())
         best = self._algorithm.best()
-        self.best_score = best.mean_score if best is not None else None
-        improved = self.best_score is not None and (before is None or self.best_score > before)
-        if improved:
-            self.proposals_at_gain = self._ledger.spent.proposals
+        improved = self._note_best(best.mean_score if best is not None else None)
         self.log(
             "pool.commit",
             {
@@ -199,6 +194,26 @@ class Effects:
         )
         self.on_commit(update, improved, item_id)
         return update
+
+    def replay_commit(
+        self, changes: Sequence[Change], item_id: str, time: float, best_score: float | None
+    ) -> tuple[Update, bool]:
+        """A commit that the log of an interrupted run tells of; returns whether it made the best score rise, too."""
+        return self._enter(changes, item_id, time), self._note_best(best_score)
+
+    def _enter(self, changes: Sequence[Change], item_id: str, time: float) -> Update:
+        update = self.pool.commit(changes, cause=item_id, time=time)
+        for archive in self._algorithm.archives:
+            archive.apply(update)
+        return update
+
+    def _note_best(self, score: float | None) -> bool:
+        """Whether the best score rises with this."""
+        before, self.best_score = self.best_score, score
+        improved = score is not None and (before is None or score > before)
+        if improved:
+            self.proposals_at_gain = self._ledger.spent.proposals
+        return improved
 
     # Work that ends
 
@@ -214,8 +229,3 @@ class Effects:
         proposals = self._proposals.pop(item_id, [])
         work = self.works.pop(item_id, None)
         return cost, proposals, [] if work is None else work.proposals
-
-
-def flow_of(item_id: str) -> int:
-    """The flow that an item's path begins with."""
-    return int(item_id.partition(".")[0])

@@ -98,3 +98,17 @@ def gathered(items: Sequence[Item[object]]) -> Item[object]:
     derives = tuple(dict.fromkeys(candidate for item in items for candidate in item.derives))
     oldest = min(item.version for item in items)
     return replace(items[0], payload=Gathered(tuple(items)), derives=derives, version=oldest)
+
+
+def root_of(scope: str) -> str:
+    """The id of the item that a call's scope names: what follows a slash is a part of the work on it."""
+    return scope.partition("/")[0]
+
+
+def flow_of(item_id: str) -> int:
+    """The number of the flow that an item's id, or the scope of one of its calls, begins with.
+
+    Raises:
+        ValueError: if it begins with no number.
+    """
+    return int(root_of(item_id).partition(".")[0])

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import anyio
 
 from flowevolve.concurrency import Pulse
+from flowevolve.item import root_of
 from flowevolve.llm.calls import CallScope
 from flowevolve.llm.types import ChatReply, LLMError, Message
 
@@ -100,8 +101,3 @@ class _Work:
     def leave(self, call: PlayedCall) -> None:
         self.calls = [each for each in self.calls if each is not call]
         self._changed.fire()
-
-
-def root_of(item: str) -> str:
-    """The id of the item that a call belongs to: what follows a slash is a part of the work on it."""
-    return item.partition("/")[0]

@@ -16,7 +16,7 @@ from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Cost
 from flowevolve.errors import InputError
 from flowevolve.events import Event
-from flowevolve.item import Item, Ticket
+from flowevolve.item import Item, Ticket, flow_of
 from flowevolve.llm.accounting import Spent
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import JSON
@@ -148,16 +148,11 @@ class _Fold:
         self._runtime = runtime
         self._algorithm = algorithm
         self._flows: dict[int, _Flow] = {}
-        self._opened = 0
         self._live: dict[str, _Live] = {}
         self._works: dict[str, Work] = {}
-        self._spent = Cost()
         self._ordinals: Counter[str | None] = Counter()
         self._fired: dict[str, None] = {}
-        self._ending: dict[str, str] = {}
         self._workers: dict[str, int] = {}
-        self._best: float | None = None
-        self._proposals_at_gain = 0
         self._phases: dict[str, Phase] = {}
 
     def take(self, event: Event) -> None:
@@ -183,9 +178,9 @@ class _Fold:
                 self._candidate_proposed(data)
             case "candidate.rejected":
                 self._runtime.pool.reject(str(data["candidate"]))
-                self._ending.pop(str(data["candidate"]), None)
+                self._runtime.ending.pop(str(data["candidate"]), None)
             case "candidate.ending":
-                self._ending[str(data["candidate"])] = str(data["reason"])
+                self._runtime.ending[str(data["candidate"])] = str(data["reason"])
             case "pool.commit":
                 self._committed(event)
             case "trigger.fired":
@@ -196,7 +191,7 @@ class _Fold:
                 phase = str(data["phase"])
                 self._phases[phase] = replace(self._phases[phase], ended=True)
                 self._works.pop(self._phases[phase].ticket.id, None)
-                self._spent += Cost.of(data["cost"])
+                self._runtime.ledger.spent += Cost.of(data["cost"])
             case kind if "item" in data and "stage" in data and kind != "item.held":
                 self._logged(kind, data)
         self._runtime.tally.take(event)
@@ -207,7 +202,7 @@ class _Fold:
         number, trigger = cast(int, data["flow"]), cast("str | None", data["trigger"])
         flow = _Flow(str(data["stage"]), bool(data["phase"]), trigger)
         self._flows[number] = flow
-        self._opened = number + 1
+        self._runtime.flows.opened = number + 1
         ticket = Ticket(trigger, cast(int, data["ordinal"]))
         item = Item(str(number), number, ticket, cast(int, data["version"]), (), event.time)
         self._live[item.id] = _Live(flow.stage, item, taken=flow.phase)
@@ -223,7 +218,7 @@ class _Fold:
         name, stage = str(data["item"]), str(data["stage"])
         item: Item[object] = Item(
             name,
-            int(name.partition(".")[0]),
+            flow_of(name),
             None,
             cast(int, data["version"]),
             tuple(cast("list[str]", data["derives"])),
@@ -251,7 +246,7 @@ class _Fold:
         for each in live.batch:
             if each in self._live:  # they end together
                 self._live[each].over = cast(Outcome, data["outcome"]), str(data["reason"])
-        self._spent += cost
+        self._runtime.ledger.spent += cost
         flow.spent += cost
 
     def _candidate_proposed(self, data: Mapping[str, JSON]) -> None:
@@ -262,17 +257,11 @@ class _Fold:
             work.proposals.append(candidate)
 
     def _committed(self, event: Event) -> None:
-        data, pool = event.data, self._runtime.pool
+        data, effects = event.data, self._runtime.effects
         described = cast("list[dict[str, JSON]]", data["changes"])
-        changes = [read_change(change, pool.__getitem__) for change in described]
-        update = pool.commit(changes, cause=str(data["item"]), time=event.time)
-        for archive in self._algorithm.archives:
-            archive.apply(update)
-        best = cast("float | None", data["best_score"])
-        improved = best is not None and (self._best is None or best > self._best)
-        if improved:
-            self._proposals_at_gain = self._spent.proposals
-        self._best = best
+        changes = [read_change(change, effects.pool.__getitem__) for change in described]
+        best_score = cast("float | None", data["best_score"])
+        update, improved = effects.replay_commit(changes, str(data["item"]), event.time, best_score)
         for trigger in self._runtime.graph.triggers:
             trigger.fires(update, improved)  # for those that count; what came of it is in the log
         work = self._works.get(str(data["item"]))
@@ -288,13 +277,8 @@ class _Fold:
 
     def restore(self, history: History) -> Interrupted:
         runtime = self._runtime
-        runtime.ledger.spent = self._spent
-        runtime.effects.best_score = self._best
-        runtime.effects.proposals_at_gain = self._proposals_at_gain
-        runtime.ending.update(self._ending)
         waiting_triggers = [trigger for trigger in runtime.graph.triggers if trigger.name in self._fired]
         runtime.turns.restore(self._ordinals, waiting_triggers)
-        runtime.flows.opened = self._opened
         inhabited = {live.item.flow for live in self._live.values()}
         empty = [number for number in self._flows if number not in inhabited]
         for number, flow in self._flows.items():

@@ -21,7 +21,7 @@ from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.result import Result
 from flowevolve.run import Follow, Given, Plan, Watchers, carry_out, make_plan
 from flowevolve.store.history import RunHistory
-from flowevolve.store.reading import Recorded
+from flowevolve.store.reading import JOURNAL, Recorded
 from flowevolve.store.rundir import RESULT, RunDirectory
 from flowevolve.tasks.base import Task
 
@@ -99,7 +99,7 @@ async def resume(
 
 def is_run(directory: Path) -> bool:
     """Whether there is a run in a directory that could be gone on with."""
-    return (directory / "journal.sqlite").is_file()
+    return (directory / JOURNAL).is_file()
 
 
 @dataclass(frozen=True, slots=True)

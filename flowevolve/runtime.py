@@ -18,11 +18,11 @@ from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Cost, Ledger
 from flowevolve.concurrency import Pulse
 from flowevolve.context import StageContext, UpdateContext
-from flowevolve.effects import Effects, Settled, flow_of
+from flowevolve.effects import Effects, Settled
 from flowevolve.errors import EngineError, FlowevolveError
 from flowevolve.events import EventLog
 from flowevolve.flows import Flows
-from flowevolve.item import Item, Stale, Ticket, carried, gathered
+from flowevolve.item import Item, Stale, Ticket, carried, flow_of, gathered
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.types import JSON, LLMError
 from flowevolve.policies.staleness import Decision, Staleness, StalenessPolicy

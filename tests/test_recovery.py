@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from flowevolve import clock
 from flowevolve.config import parse_config
 from flowevolve.events import Event
+from flowevolve.item import root_of
 from flowevolve.llm.accounting import Spent
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import ChatReply, ChatRequest, Message
-from flowevolve.playback import PlayedCall, root_of
+from flowevolve.playback import PlayedCall
 from flowevolve.result import Result
 from flowevolve.run import Given, Watchers, carry_out, make_plan
 from flowevolve.store.payloads import dump, load

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flowevolve.errors import InputError, StorageError
-from flowevolve.store.journal import SCHEMA_VERSION, flow_of
+from flowevolve.item import flow_of
+from flowevolve.store.journal import SCHEMA_VERSION
 from flowevolve.store.lock import Lock
 from flowevolve.store.reading import JOURNAL, Recorded
 

@@ -19,6 +19,7 @@ from typing import Literal, Self
 from flowevolve.clock import VirtualClockLoop
 from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
+from flowevolve.item import flow_of
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import ChatRequest, EmbedRequest
 from flowevolve.store.payloads import dump
@@ -244,15 +245,6 @@ def find_schema(database: sqlite3.Connection) -> int | None:
     except (sqlite3.Error, TypeError, ValueError):
         (_, _, path) = database.execute("PRAGMA database_list").fetchone()
         raise InputError(f"{path}: is no journal of flowevolve") from None
-
-
-def flow_of(item: str) -> int:
-    """The number of the flow an item's id, or the scope of one of its calls, belongs to.
-
-    Raises:
-        ValueError: if it is not of a flow.
-    """
-    return int(item.partition("/")[0].partition(".")[0])
 
 
 def _storable(value: object) -> object:
