@@ -119,8 +119,8 @@ class Algorithm:
         for emission in NO_EMISSIONS:
             yield emission
 
-    def fit(self, context: UpdateContext) -> None:
-        """Learn from what init produced."""
+    async def fit(self, context: UpdateContext) -> None:
+        """Learn from what init produced. An `LLMError` that it raises ends the run."""
 
     def recall(self, event: Event) -> None:
         """Rebuild what stages keep beside the log: told of every event of an interrupted run, oldest first, with the

@@ -25,6 +25,8 @@ from flowevolve.pool import Candidate, Change, read_candidate, read_change
 from flowevolve.runtime import SENT_TO_REPAIR, Outcome, Runtime
 from flowevolve.work import Sent, Work
 
+FIT = "fit"
+"""Stands for a stage's name in what fit does; its item is init's ticket."""
 NOT_KEPT = "its payload could not be kept in the journal"
 
 
@@ -295,7 +297,7 @@ class _Fold:
         for name, work in self._works.items():
             work.reattach(history.payload)
             runtime.effects.restore_work(name, work)
-        works = [(self._live[name].stage, name) for name in self._works if name in self._live]
+        works = [(self._live[name].stage if name in self._live else FIT, name) for name in self._works]
         runtime.effects.playback = Playback(history.calls(works))
         return Interrupted(under_way, waiting, over, empty, self._phases, self._workers)
 

@@ -304,6 +304,13 @@ class Runtime:
             self.check_stopping()
         self.changed.fire()
 
+    def end_phase(self, name: str, ticket: Item[Ticket], stage: str | None = None) -> None:
+        """init or finish is over; ``stage`` is whose work on its ticket came last, if not its own."""
+        cost, _, not_again = self.effects.end_work(stage or name, ticket.id)
+        self._note_ending(not_again, "not proposed again")
+        self._end_candidates(not_again, ticket)
+        self.log("phase.ended", {"phase": name, "cost": cost.to_json()})
+
     def _note_ending(self, candidates: Sequence[Candidate], reason: str) -> None:
         for candidate in candidates:
             if candidate.id not in self.ending:

@@ -6,18 +6,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Any
 
+import anyio
+
 import flowevolve as fe
 from flowevolve import clock
 from flowevolve.engine import Engine, RunReport
 from flowevolve.events import Event
 from flowevolve.item import root_of
 from flowevolve.llm.accounting import Spent
-from flowevolve.llm.calls import CallRecord
+from flowevolve.llm.calls import CallRecord, Role
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.ensemble import Models
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
-from flowevolve.llm.types import ChatReply, ChatRequest, Message
+from flowevolve.llm.types import ChatReply, ChatRequest, EmbedReply, EmbedRequest, Message, Usage
 from flowevolve.playback import PlayedCall
 from flowevolve.store.payloads import dump, load
 
@@ -105,3 +107,27 @@ def evolve(
 
 def events_of(facts: Sequence[Fact], kind: str) -> list[Event]:
     return [fact for fact in facts if isinstance(fact, Event) and fact.kind == kind]
+
+
+class Echo:
+    """A `flowevolve.llm.types.Transport` that takes two seconds and says what it was asked, in capitals."""
+
+    backend = "echo"
+
+    async def chat(self, request: ChatRequest, *, timeout: float | None) -> ChatReply:
+        await anyio.sleep(2)
+        return ChatReply(request.messages[-1].content.upper(), Usage(100, 10))
+
+    async def embed(self, request: EmbedRequest, *, timeout: float | None) -> EmbedReply:
+        raise NotImplementedError
+
+    async def models(self) -> tuple[str, ...]:
+        return ("echo",)
+
+    async def aclose(self) -> None:
+        pass
+
+
+def echo() -> Mapping[str, Models]:
+    """One role, ``task``."""
+    return {"task": Role(Echo(), "echo")}

@@ -75,7 +75,7 @@ class Counting(fe.Algorithm):
         await anyio.sleep(3)
         yield Emit(context.propose(fe.Artifact({"a": "seed"}), parents=[], operator="seed"), to="update")
 
-    def fit(self, context: UpdateContext) -> None:
+    async def fit(self, context: UpdateContext) -> None:
         context.commit([Add(context.propose(fe.Artifact({"a": "fit"}), parents=[], operator="fit"))])
 
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
