@@ -9,9 +9,10 @@ from typing import ClassVar, Protocol
 from pydantic import BaseModel
 
 from flowevolve.budget import Cost
-from flowevolve.context import StageContext, UpdateContext
+from flowevolve.context import PoolReader, StageContext, UpdateContext
 from flowevolve.errors import InputError
 from flowevolve.events import Event
+from flowevolve.item import Item
 from flowevolve.policies.racing import Off as RacingOff
 from flowevolve.policies.racing import Racing
 from flowevolve.policies.speculation import Speculation
@@ -83,14 +84,16 @@ class Algorithm:
     """Base of algorithms: subclass, name it, give it archives and a graph.
 
     ``config_type`` is the model its settings are checked against before `make` gets them; ``roles`` are the LLM roles
-    it calls. ``init`` yields emissions into the graph before the stream starts (usually the seed, to be evaluated);
-    when they have drained, ``fit`` may commit what was learnt from them. ``finish`` may emit once more when everything
-    has drained or was cut off; the pool may be empty then.
+    it calls; ``staleness`` names the policy that a run without another goes by. ``init`` yields emissions into the
+    graph before the stream starts (usually the seed, to be evaluated); when they have drained, ``fit`` may commit what
+    was learnt from them. ``finish`` may emit once more when everything has drained or was cut off; the pool may be
+    empty then.
     """
 
     name: ClassVar[str]
     config_type: ClassVar[type[BaseModel]]
     roles: ClassVar[Sequence[str]] = ("task", "reflection")
+    staleness: ClassVar[str] = "guarded"
     pools: Sequence[str] = (DEFAULT_POOL,)
     archives: Sequence[Archive] = ()
 
@@ -114,13 +117,20 @@ class Algorithm:
         """What one flow, ordinary or of this trigger, is expected to spend at least; reserved when it is admitted."""
         return Cost(proposals=1)
 
+    def gap(self, item: Item[object], pool: PoolReader) -> int:
+        """How many changes of the pool an item has missed that matter to it: by default, all commits.
+
+        Asked whenever an item is taken, but for tickets; about an item sent to repair, as it was before.
+        """
+        return pool.version - item.version
+
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         """Emissions to start from, each naming its stage."""
         for emission in NO_EMISSIONS:
             yield emission
 
-    def fit(self, context: UpdateContext) -> None:
-        """Learn from what init produced."""
+    async def fit(self, context: UpdateContext) -> None:
+        """Learn from what init produced. An `LLMError` that it raises ends the run."""
 
     def recall(self, event: Event) -> None:
         """Rebuild what stages keep beside the log: told of every event of an interrupted run, oldest first, with the

@@ -48,7 +48,7 @@ def optimize(
     budget: Budget,
     mode: Literal["stream", "sync"] = "stream",
     max_in_flight: int = 16,
-    staleness: StalenessPolicy | str = "guarded",
+    staleness: StalenessPolicy | str | None = None,
     settings: Mapping[str, object] | None = None,
     seed: int = 0,
     clock: clocks.Clock = "real",
@@ -57,9 +57,10 @@ def optimize(
 ) -> Result:
     """Evolve a task's artifact and return what was found. Blocks; inside an event loop await `flowevolve.run`.
 
-    ``task`` and ``staleness`` are objects or names; without ``llm`` the simulated backend answers. ``settings`` are the
-    algorithm's own; ``out`` is the run directory, by default none. With ``resume`` a run that is in ``out`` already is
-    gone on with: a script that was killed can simply be started again (async form: `flowevolve.resume`).
+    ``task`` and ``staleness`` are objects or names, ``staleness`` by default the algorithm's own choice; without
+    ``llm`` the simulated backend answers. ``settings`` are the algorithm's own; ``out`` is the run directory, by
+    default none. With ``resume`` a run that is in ``out`` already is gone on with: a script that was killed can simply
+    be started again (async form: `flowevolve.resume`).
 
     Raises:
         FlowevolveError: if the arguments can't be run, or the run failed.

@@ -82,7 +82,8 @@ def make_task(config: Config) -> Task:
 
 
 def make_staleness(config: Config) -> StalenessPolicy:
-    return STALENESS.make(config.staleness.policy, config.staleness.settings, "staleness")
+    policy = config.staleness.policy or find_algorithm(config).staleness
+    return STALENESS.make(policy, config.staleness.settings, "staleness")
 
 
 def make_allocation(config: Config) -> Allocation | None:

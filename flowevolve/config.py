@@ -40,7 +40,8 @@ class TaskSection(OpenSection):
 
 
 class StalenessSection(OpenSection):
-    policy: str = "guarded"
+    policy: str | None = None
+    """By default the algorithm's."""
 
 
 class SpeculationSection(Section):

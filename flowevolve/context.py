@@ -72,6 +72,17 @@ class Services(Protocol):
     def record(
         self, kind: str, stage: str, item_id: str, make: Callable[[], Mapping[str, JSON]], key: str | None = None
     ) -> Mapping[str, JSON]: ...
+    async def once(
+        self,
+        kind: str,
+        stage: str,
+        item_id: str,
+        make: Callable[[], Awaitable[Mapping[str, JSON]]],
+        key: str | None = None,
+    ) -> Mapping[str, JSON]: ...
+    async def keep(
+        self, kind: str, stage: str, item_id: str, make: Callable[[], Awaitable[T]], key: str | None = None
+    ) -> T: ...
 
 
 def derived_random(*key: object) -> Random:
@@ -207,6 +218,21 @@ class StageContext:
         Where jobs side by side settle something of one kind, each gives a ``key`` of its own.
         """
         return self._services.record(kind, self.stage, self.item_id, make, key)
+
+    async def once(
+        self, kind: str, make: Callable[[], Awaitable[Mapping[str, JSON]]], *, key: str | None = None
+    ) -> Mapping[str, JSON]:
+        """As `decide`, for what takes long: a program's scores, a timing. Awaited, and on disk when it returns.
+
+        Nothing is written where ``make`` raises. LLM calls don't belong in it: they are in the journal themselves.
+        """
+        return await self._services.once(kind, self.stage, self.item_id, make, key)
+
+    async def keep(self, kind: str, make: Callable[[], Awaitable[T]], *, key: str | None = None) -> T:
+        """As `once`, for a result that is not plain data: the event names its type, and the journal has its pickle
+        until the flow ends. What can't be pickled is made again after a crash.
+        """
+        return await self._services.keep(kind, self.stage, self.item_id, make, key)
 
 
 class UpdateContext(StageContext):

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from flowevolve.algorithm import Algorithm
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost, Ledger
 from flowevolve.counts import Level
-from flowevolve.events import EventLog
+from flowevolve.events import Event, EventLog
 from flowevolve.item import flow_of, root_of
 from flowevolve.llm.calls import CallScope
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.types import JSON, ChatReply, EmbedReply, LLMError, Message
 from flowevolve.playback import Playback
 from flowevolve.pool import Candidate, Change, Pool, Update, describe_candidate, describe_change
-from flowevolve.work import Work
+from flowevolve.work import Kept, Work
 
+T = TypeVar("T")
 Reply = TypeVar("Reply", ChatReply, EmbedReply)
 Settled = Callable[[], Awaitable[None]]
 """Returns once everything that was journaled so far is on disk."""
@@ -72,12 +73,54 @@ class Effects:
         self, kind: str, stage: str, item_id: str, make: Callable[[], Mapping[str, JSON]], key: str | None = None
     ) -> Mapping[str, JSON]:
         """Write an event of a stage's work on an item, or find it written already; returns what it says."""
+        known = self._logged(kind, item_id, key)
+        return self._write(kind, stage, item_id, key, make()) if known is None else known.data
+
+    async def once(
+        self,
+        kind: str,
+        stage: str,
+        item_id: str,
+        make: Callable[[], Awaitable[Mapping[str, JSON]]],
+        key: str | None = None,
+    ) -> Mapping[str, JSON]:
+        """Do something slow for a stage's work on an item, or find its result. It is on disk before anybody sees it."""
+        known = self._logged(kind, item_id, key)
+        if known is not None:
+            return known.data
+        data = self._write(kind, stage, item_id, key, await make())
+        await self._settled()
+        return data
+
+    async def keep(
+        self, kind: str, stage: str, item_id: str, make: Callable[[], Awaitable[T]], key: str | None = None
+    ) -> T:
+        """As `once`, for any result: it is attached to the event, as a pickle in the journal."""
+        while (known := self._logged(kind, item_id, key)) is not None:
+            if isinstance(known.attachment, Kept):
+                return cast(T, known.attachment.value)
+        value = await make()
+        self._write(kind, stage, item_id, key, {"value": type(value).__name__}, Kept(value))
+        await self._settled()
+        return value
+
+    def _logged(self, kind: str, item_id: str, key: str | None) -> Event | None:
+        """The next event like this that interrupted work on the item had written, if there is one."""
         work = self.works.get(item_id)
-        known = work.logged(kind, key) if work is not None else None
-        if known is None:
-            known = {"stage": stage, "item": item_id, **({} if key is None else {"key": key}), **make()}
-            self.log(kind, known)
-        return known
+        return None if work is None else work.logged(kind, key)
+
+    def _write(
+        self,
+        kind: str,
+        stage: str,
+        item_id: str,
+        key: str | None,
+        said: Mapping[str, JSON],
+        attachment: object | None = None,
+    ) -> Mapping[str, JSON]:
+        data = {"stage": stage, "item": item_id, **({} if key is None else {"key": key}), **said}
+        self.log(kind, data, attachment)
+        return data
 
     async def chat(
         self,

@@ -24,6 +24,12 @@ class Event:
     attachment: object | None = None
     """Travels with the event to the journal, as a pickle; not part of its JSON."""
 
+    @property
+    def attached_to(self) -> str:
+        """What its attachment is kept under: the item that is sent, or a part of the work on an item."""
+        item = str(self.data["item"])
+        return item if self.kind == "item.sent" else f"{item}/{self.seq}"
+
     def to_json(self) -> str:
         """One line of ``events.jsonl``. Times are rounded to the microsecond, the loop's own resolution."""
         head = {"seq": self.seq, "t": round(self.time, 6), "kind": self.kind}

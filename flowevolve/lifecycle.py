@@ -13,17 +13,18 @@ from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
 
 from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Budget, Cost
 from flowevolve.clock import in_thread
 from flowevolve.context import StageContext, UpdateContext
-from flowevolve.errors import EngineError
+from flowevolve.errors import BackendRefusedError, EngineError, FlowevolveError
 from flowevolve.executor import Executor, Stream
 from flowevolve.item import Item, Ticket
-from flowevolve.llm.types import JSON
+from flowevolve.llm.types import JSON, LLMError
 from flowevolve.policies.allocation import Allocation
-from flowevolve.recovery import History, Interrupted, Phase, Start, recover
+from flowevolve.recovery import FIT, History, Interrupted, Phase, Start, recover
 from flowevolve.runtime import Runtime
 from flowevolve.stage import NO_EMISSIONS, Emit, Stage, Trigger
 
@@ -118,15 +119,31 @@ class Lifecycle:
         await self._drain()
 
     async def _begin(self, before: Phase | None) -> None:
-        """init and fit. What fit does and the end of the phase are one step: fit is never run twice."""
+        """init and fit."""
+        runtime = self._runtime
         if self._start is not None:
-            self._runtime.flows.opened = max(self._runtime.flows.opened, self._start.flows)
-            self._end_phase("init", await self._phase("init", partial(_adopt, self._start), before))
-            return
-        ticket = await self._phase("init", self._algorithm.init, before)
+            runtime.flows.opened = max(runtime.flows.opened, self._start.flows)
+            runtime.end_phase("init", await self._phase("init", partial(_adopt, self._start), before))
+        else:
+            await self._fit(await self._phase("init", self._algorithm.init, before))
+
+    async def _fit(self, ticket: Item[Ticket]) -> None:
+        """The last thing fit does and the end of the phase are one step: a fit that is over is never run again."""
+        runtime = self._runtime
         async with anyio.create_task_group() as tasks:
-            self._algorithm.fit(UpdateContext(self._runtime.effects, tasks, "fit", ticket.id, 0, 0))
-            self._end_phase("init", ticket)
+            try:
+                await self._algorithm.fit(UpdateContext(runtime.effects, tasks, FIT, ticket.id, 0, 0))
+            except EngineError:
+                raise
+            except LLMError as error:
+                runtime.fail(BackendRefusedError(f"fit can't do without a reply that it did not get: {error}"))
+            except FlowevolveError as error:
+                runtime.fail(error)
+            else:
+                runtime.end_phase("init", ticket, stage=FIT)
+            tasks.cancel_scope.cancel()
+        if runtime.failure is not None:
+            await checkpoint()  # the run is cancelled, and ends here
 
     async def _finish(self) -> None:
         """Unless nothing has happened since the run was finished before."""
@@ -137,12 +154,8 @@ class Lifecycle:
         if before is not None and before.ended:
             self._finished = before.ticket.flow + 1
         else:
-            self._end_phase("finish", await self._phase("finish", self._algorithm.finish, before))
+            self._runtime.end_phase("finish", await self._phase("finish", self._algorithm.finish, before))
             self._finished = self._runtime.flows.opened
-
-    def _end_phase(self, name: str, ticket: Item[Ticket]) -> None:
-        cost, *_ = self._runtime.effects.end_work(name, ticket.id)
-        self._runtime.log("phase.ended", {"phase": name, "cost": cost.to_json()})
 
     async def _bounded(self, part: Callable[[], Awaitable[None]]) -> None:
         """Run a part of the run on workers of its own. Once time is up or somebody asked to stop it has

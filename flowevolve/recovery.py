@@ -25,6 +25,8 @@ from flowevolve.pool import Candidate, Change, read_candidate, read_change
 from flowevolve.runtime import SENT_TO_REPAIR, Outcome, Runtime
 from flowevolve.work import Sent, Work
 
+FIT = "fit"
+"""Stands for a stage's name in what fit does; its item is init's ticket."""
 NOT_KEPT = "its payload could not be kept in the journal"
 
 
@@ -50,8 +52,8 @@ class History(Protocol):
         """Events and calls in the order in which they happened; the calls may have no texts."""
         ...
 
-    def payload(self, item: str) -> object:
-        """The payload of an item that was live.
+    def payload(self, name: str) -> object:
+        """The payload of an item that was live, or what was attached to an event of its work (`Event.attached_to`).
 
         Raises:
             KeyError: if it could not be kept.
@@ -193,7 +195,7 @@ class _Fold:
                 self._works.pop(self._phases[phase].ticket.id, None)
                 self._runtime.ledger.spent += Cost.of(data["cost"])
             case kind if "item" in data and "stage" in data and kind != "item.held":
-                self._logged(kind, data)
+                self._logged(event)
         self._runtime.tally.take(event)
         self._algorithm.recall(event)
 
@@ -268,12 +270,12 @@ class _Fold:
         if work is not None and data["stage"] is not None:
             work.commits.append(update)
 
-    def _logged(self, kind: str, data: Mapping[str, JSON]) -> None:
+    def _logged(self, event: Event) -> None:
         """An event that a stage wrote of its own."""
-        work = self._works.get(str(data["item"]))
+        work = self._works.get(str(event.data["item"]))
         if work is not None:
-            key = cast("str | None", data.get("key"))
-            work.events.setdefault((kind, key), deque()).append(data)
+            key = cast("str | None", event.data.get("key"))
+            work.events.setdefault((event.kind, key), deque()).append(event)
 
     def restore(self, history: History) -> Interrupted:
         runtime = self._runtime
@@ -293,8 +295,9 @@ class _Fold:
         ended = {item.id for _, item, _, _ in over}
         waiting, under_way = self._sort_out(ended)
         for name, work in self._works.items():
+            work.reattach(history.payload)
             runtime.effects.restore_work(name, work)
-        works = [(self._live[name].stage, name) for name in self._works if name in self._live]
+        works = [(self._live[name].stage if name in self._live else FIT, name) for name in self._works]
         runtime.effects.playback = Playback(history.calls(works))
         return Interrupted(under_way, waiting, over, empty, self._phases, self._workers)
 

@@ -71,6 +71,7 @@ class Runtime:
         self.abort: Callable[[], None] = lambda: None
         """Ends all work at once; set by the engine."""
         self.items_in_work = 0
+        self._algorithm = algorithm
         self._llm = llm
         self._events = events
         self._staleness = staleness
@@ -230,8 +231,14 @@ class Runtime:
     def mark_taken(self, stage: Stage, item: Item[object], judged: Decision | None = None) -> None:
         """Note that an item was taken at a stage, and what the staleness policy said of it, if it was asked."""
         if item.id not in self.effects.works:  # else it was taken before the run was interrupted
-            gap = self.pool.version - item.version
-            self.log("item.taken", {"item": item.id, "stage": stage.name, "gap": gap, "judged": judged})
+            self.log("item.taken", {"item": item.id, "stage": stage.name, "gap": self._gap(item), "judged": judged})
+
+    def _gap(self, item: Item[object]) -> int:
+        """What the item has missed, as the algorithm sees it."""
+        payload = item.payload
+        if isinstance(payload, Ticket):
+            return self.pool.version - item.version
+        return self._algorithm.gap(payload.item if isinstance(payload, Stale) else item, self.pool)
 
     def take(self, stage: Stage, item: Item[object]) -> Item[object] | None:
         """Look at an item as it is taken: the item itself to work on, or None if it went no further.
@@ -261,7 +268,7 @@ class Runtime:
             return None
         if self.flows.of_phase(item):
             return None  # the algorithm wants all that it asked for here
-        gap = self.pool.version - item.version
+        gap = self._gap(item)
         about = (candidate.id for candidate in carried(item))
         revoked = self.pool.descends_from_revoked((*item.derives, *about))
         if gap == 0 and not revoked:
@@ -303,6 +310,13 @@ class Runtime:
                 self.turns.change()
             self.check_stopping()
         self.changed.fire()
+
+    def end_phase(self, name: str, ticket: Item[Ticket], stage: str | None = None) -> None:
+        """init or finish is over; ``stage`` is whose work on its ticket came last, if not its own."""
+        cost, _, not_again = self.effects.end_work(stage or name, ticket.id)
+        self._note_ending(not_again, "not proposed again")
+        self._end_candidates(not_again, ticket)
+        self.log("phase.ended", {"phase": name, "cost": cost.to_json()})
 
     def _note_ending(self, candidates: Sequence[Candidate], reason: str) -> None:
         for candidate in candidates:

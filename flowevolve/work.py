@@ -8,11 +8,12 @@ have moved on: what is not recognised is simply done.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 from flowevolve.artifact import Artifact
-from flowevolve.llm.types import JSON
+from flowevolve.events import Event
 from flowevolve.pool import Candidate, Update
 
 
@@ -25,6 +26,13 @@ class Sent:
     payload: str
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The result of something done once, as an event's attachment."""
+
+    value: object
+
+
 @dataclass(slots=True)
 class Work:
     """Effects of one stage's unfinished work on one item, oldest first; each is taken out as it is recognised."""
@@ -32,7 +40,7 @@ class Work:
     proposals: list[Candidate] = field(default_factory=list)
     sent: deque[Sent] = field(default_factory=deque)
     commits: deque[Update] = field(default_factory=deque)
-    events: dict[tuple[str, str | None], deque[Mapping[str, JSON]]] = field(default_factory=dict)
+    events: dict[tuple[str, str | None], deque[Event]] = field(default_factory=dict)
     children: int = 0
     """How many items it had handed on: the next one's number."""
 
@@ -56,7 +64,14 @@ class Work:
         """Its next commit, if that was made already: no update is applied twice, whatever it would say now."""
         return self.commits.popleft() if self.commits else None
 
-    def logged(self, kind: str, key: str | None) -> Mapping[str, JSON] | None:
-        """What it had written in its next event of this kind and with this key, if it had."""
+    def logged(self, kind: str, key: str | None) -> Event | None:
+        """Its next event of this kind and with this key, if it had written that."""
         events = self.events.get((kind, key))
         return events.popleft() if events else None
+
+    def reattach(self, attachment_of: Callable[[str], object]) -> None:
+        """Give its events the attachments that were kept; ``attachment_of`` raises KeyError where none was."""
+        for events in self.events.values():
+            for place, event in enumerate(events):
+                with suppress(KeyError):
+                    events[place] = replace(event, attachment=attachment_of(event.attached_to))

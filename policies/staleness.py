@@ -17,7 +17,7 @@ class Staleness:
 
     stage: str
     gap: int
-    """Current pool version minus the item's."""
+    """Changes it has missed, as the algorithm counts them: by default the commits since its version."""
     revoked: bool
     """Whether it derives from a candidate that was revoked."""
     repairable: bool

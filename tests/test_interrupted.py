@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Sequence
 
 import anyio
 import pytest
@@ -11,55 +10,16 @@ import pytest
 import flowevolve as fe
 from flowevolve import clock
 from flowevolve.context import StageContext, UpdateContext
-from flowevolve.engine import Engine, RunReport
+from flowevolve.engine import RunReport
 from flowevolve.events import Event
 from flowevolve.item import Gathered, Item, Ticket
-from flowevolve.llm.accounting import Spent
-from flowevolve.llm.calls import CallRecord, CallScope
-from flowevolve.llm.client import LLMClient
-from flowevolve.llm.gate import Gate
-from flowevolve.llm.retry import RetryPolicy
+from flowevolve.llm.calls import CallScope
 from flowevolve.llm.types import ChatReply, LLMError, Message, RejectedError
 from flowevolve.playback import Playback, PlayedCall
 from flowevolve.policies.triggers import EverySeconds, Stagnation
 from flowevolve.pool import Add, Candidate
 from flowevolve.stage import NO_EMISSIONS, Emit, Exhausted, Graph, Stage, Trigger
-
-
-@dataclass
-class Memory:
-    """What is kept of a run, with payloads as they are."""
-
-    told: Sequence[Event]
-
-    @property
-    def last(self) -> Event:
-        return self.told[-1]
-
-    @property
-    def begun(self) -> bool:
-        return any(event.kind == "phase.ended" for event in self.told)
-
-    def events(self) -> Iterator[Event]:
-        return iter(self.told)
-
-    def payload(self, item: str) -> object:
-        for event in self.told:
-            if event.kind == "item.sent" and event.data["item"] == item:
-                return event.attachment
-        raise KeyError(item)
-
-    def spent(self) -> Iterable[Spent]:
-        return ()
-
-    def facts(self) -> Iterable[Event | CallRecord]:
-        return ()
-
-    def calls(self, works: Collection[tuple[str, str]]) -> Iterable[PlayedCall]:
-        return ()
-
-    def close(self) -> None:
-        pass
+from tests import interruption
 
 
 class Counting(fe.Algorithm):
@@ -115,7 +75,7 @@ class Counting(fe.Algorithm):
         await anyio.sleep(3)
         yield Emit(context.propose(fe.Artifact({"a": "seed"}), parents=[], operator="seed"), to="update")
 
-    def fit(self, context: UpdateContext) -> None:
+    async def fit(self, context: UpdateContext) -> None:
         context.commit([Add(context.propose(fe.Artifact({"a": "fit"}), parents=[], operator="fit"))])
 
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
@@ -127,23 +87,9 @@ class Counting(fe.Algorithm):
 def evolve(
     algorithm: fe.Algorithm, before: Sequence[Event] = (), *, mode: str = "stream", seconds: float | None = None
 ) -> tuple[RunReport, list[Event]]:
-    events = list(before)
-
-    async def go() -> RunReport:
-        client = LLMClient({}, Gate(1), RetryPolicy(), 0, lambda record: None)
-        engine = Engine(
-            algorithm,
-            llm=client,
-            budget=fe.Budget(hours=1) if seconds is None else fe.Budget(seconds=seconds),
-            mode="stream" if mode == "stream" else "sync",
-            max_in_flight=4,
-            drain_seconds=1,
-            sinks=[events.append],
-            history=Memory(tuple(before)) if before else None,
-        )
-        return await engine.run()
-
-    return clock.run(go, clock="virtual"), events
+    budget = fe.Budget(hours=1) if seconds is None else fe.Budget(seconds=seconds)
+    report, facts = interruption.evolve(algorithm, before, mode=mode, budget=budget)
+    return report, [fact for fact in facts if isinstance(fact, Event)]
 
 
 def confirmed(report: RunReport) -> list[str]:

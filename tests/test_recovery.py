@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -15,63 +15,14 @@ from flowevolve import clock
 from flowevolve.config import parse_config
 from flowevolve.events import Event
 from flowevolve.item import root_of
-from flowevolve.llm.accounting import Spent
 from flowevolve.llm.calls import CallRecord
-from flowevolve.llm.types import ChatReply, ChatRequest, Message
-from flowevolve.playback import PlayedCall
+from flowevolve.llm.types import ChatRequest, Message
 from flowevolve.result import Result
 from flowevolve.run import Given, Watchers, carry_out, make_plan
-from flowevolve.store.payloads import dump, load
 from flowevolve.tasks.house_style import house_style_task, make_rows
+from tests.interruption import Fact, Memory, as_kept, asked
 
 TASK = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=15, seed=1))
-Fact = Event | CallRecord
-
-
-@dataclass
-class Memory:
-    """A journal in memory, ended where one likes."""
-
-    told: Sequence[Fact]
-
-    @property
-    def last(self) -> Event:
-        return [fact for fact in self.told if isinstance(fact, Event)][-1]
-
-    @property
-    def begun(self) -> bool:
-        return any(event.kind == "phase.ended" for event in self.events())
-
-    def events(self) -> Iterator[Event]:
-        return (fact for fact in self.told if isinstance(fact, Event))
-
-    def payload(self, item: str) -> object:
-        for fact in reversed(self.told):
-            if isinstance(fact, Event) and fact.kind == "item.sent" and fact.data["item"] == item:
-                assert isinstance(fact.attachment, bytes)
-                return load(fact.attachment, {})
-        raise KeyError(item)
-
-    def spent(self) -> Iterable[Spent]:
-        return ()
-
-    def calls(self, works: Collection[tuple[str, str]]) -> Iterable[PlayedCall]:
-        for fact in self.told:
-            if isinstance(fact, CallRecord) and isinstance(fact.reply, ChatReply):
-                scope = fact.scope
-                if (scope.stage, root_of(scope.item)) in works:
-                    yield PlayedCall(scope.stage, scope.item, scope.index, asked(fact), fact.reply)
-
-    def close(self) -> None:
-        pass
-
-    def facts(self) -> Sequence[Fact]:
-        return self.told
-
-
-def asked(call: CallRecord) -> tuple[Message, ...]:
-    assert isinstance(call.request, ChatRequest)
-    return call.request.messages
 
 
 def evolve(settings: Mapping[str, object], before: Sequence[Fact] = ()) -> tuple[Result, list[Fact]]:
@@ -79,12 +30,8 @@ def evolve(settings: Mapping[str, object], before: Sequence[Fact] = ()) -> tuple
     facts = list(before)
     config = parse_config({"clock": "virtual", **settings}, "test")
 
-    def keep(event: Event) -> None:
-        kept = None if event.attachment is None else dump(event.attachment, frozenset())
-        facts.append(Event(event.seq, event.time, event.kind, event.data, kept))
-
     async def go() -> Result:
-        watchers = Watchers(events=(keep,), calls=(facts.append,))
+        watchers = Watchers(events=(lambda event: facts.append(as_kept(event)),), calls=(facts.append,))
         plan = make_plan(config, Given(TASK))
         return await carry_out(plan, None, watchers, None, Memory(tuple(before)) if before else None)
 

@@ -59,8 +59,8 @@ class RunHistory:
             yield call.record
             call = next(calls, None)
 
-    def payload(self, item: str) -> object:
-        return load(self._payloads[item], self._artifacts)
+    def payload(self, name: str) -> object:
+        return load(self._payloads[name], self._artifacts)
 
     def spent(self) -> list[Spent]:
         return self._recorded.totals()

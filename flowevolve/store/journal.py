@@ -114,7 +114,7 @@ class Journal:
         elif event.kind == "flow.close":
             self._close_flow(data["flow"])
         if event.attachment is not None:
-            self._save(str(data["item"]), event.attachment)
+            self._save(event.attached_to, event.attachment)
 
     def call(self, record: CallRecord) -> None:
         """An `flowevolve.llm.client.LLMClient` observer."""
@@ -177,13 +177,13 @@ class Journal:
             (last,) = database.execute("SELECT max(seq) FROM events").fetchone()
             self._last_event = -1 if last is None else last
 
-    def _save(self, item: str, payload: object) -> None:
+    def _save(self, name: str, payload: object) -> None:
         try:
             data = dump(payload, self._artifacts)
         except Exception as error:  # noqa: BLE001  a plug-in's payload may raise anything, and the run can do without
-            self.unsaved[item] = f"{type(error).__name__}: {error}"
+            self.unsaved[name] = f"{type(error).__name__}: {error}"
         else:
-            self._writer.put((_PAYLOAD, (item, flow_of(item), data)))
+            self._writer.put((_PAYLOAD, (name, flow_of(name), data)))
 
     def _close_flow(self, flow: object) -> None:
         self._writer.put((_FLOW_CLOSED, (flow,)))

@@ -1,0 +1,133 @@
+"""Runs that are interrupted where one likes, for tests: a journal in memory, and the engine on the virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import anyio
+
+import flowevolve as fe
+from flowevolve import clock
+from flowevolve.engine import Engine, RunReport
+from flowevolve.events import Event
+from flowevolve.item import root_of
+from flowevolve.llm.accounting import Spent
+from flowevolve.llm.calls import CallRecord, Role
+from flowevolve.llm.client import LLMClient
+from flowevolve.llm.ensemble import Models
+from flowevolve.llm.gate import Gate
+from flowevolve.llm.retry import RetryPolicy
+from flowevolve.llm.types import ChatReply, ChatRequest, EmbedReply, EmbedRequest, Message, Usage
+from flowevolve.playback import PlayedCall
+from flowevolve.store.payloads import dump, load
+
+Fact = Event | CallRecord
+
+
+def as_kept(event: Event) -> Event:
+    """An event with its attachment as the journal has it; without, where that can't be pickled."""
+    if event.attachment is None:
+        return event
+    try:
+        return replace(event, attachment=dump(event.attachment, frozenset()))
+    except (TypeError, AttributeError):
+        return replace(event, attachment=None)
+
+
+def asked(call: CallRecord) -> tuple[Message, ...]:
+    assert isinstance(call.request, ChatRequest)
+    return call.request.messages
+
+
+@dataclass
+class Memory:
+    """A `flowevolve.recovery.History` in memory, ended where one likes. Events are `as_kept`."""
+
+    told: Sequence[Fact]
+
+    @property
+    def last(self) -> Event:
+        return [fact for fact in self.told if isinstance(fact, Event)][-1]
+
+    @property
+    def begun(self) -> bool:
+        return any(event.kind == "phase.ended" for event in self.events())
+
+    def events(self) -> Iterator[Event]:
+        return (replace(fact, attachment=None) for fact in self.told if isinstance(fact, Event))
+
+    def payload(self, name: str) -> object:
+        for fact in self.told:
+            if isinstance(fact, Event) and isinstance(fact.attachment, bytes) and fact.attached_to == name:
+                return load(fact.attachment, {})
+        raise KeyError(name)
+
+    def spent(self) -> Iterable[Spent]:
+        return ()
+
+    def calls(self, works: Collection[tuple[str, str]]) -> Iterable[PlayedCall]:
+        for fact in self.told:
+            if isinstance(fact, CallRecord) and isinstance(fact.reply, ChatReply):
+                scope = fact.scope
+                if (scope.stage, root_of(scope.item)) in works:
+                    yield PlayedCall(scope.stage, scope.item, scope.index, asked(fact), fact.reply)
+
+    def close(self) -> None:
+        pass
+
+    def facts(self) -> Sequence[Fact]:
+        return self.told
+
+
+def evolve(
+    algorithm: fe.Algorithm,
+    before: Sequence[Fact] = (),
+    *,
+    roles: Callable[[], Mapping[str, Models]] = dict,
+    **options: Any,
+) -> tuple[RunReport, list[Fact]]:
+    """Run, or go on after ``before``; returns the report and all facts, those before included."""
+    facts = list(before)
+
+    async def go() -> RunReport:
+        client = LLMClient(roles(), Gate(8), RetryPolicy(), 0, facts.append)
+        engine = Engine(
+            algorithm,
+            llm=client,
+            sinks=[lambda event: facts.append(as_kept(event))],
+            history=Memory(tuple(before)) if before else None,
+            **{"budget": fe.Budget(hours=1), "max_in_flight": 4, "drain_seconds": 1, **options},
+        )
+        return await engine.run()
+
+    return clock.run(go, clock="virtual"), facts
+
+
+def events_of(facts: Sequence[Fact], kind: str) -> list[Event]:
+    return [fact for fact in facts if isinstance(fact, Event) and fact.kind == kind]
+
+
+class Echo:
+    """A `flowevolve.llm.types.Transport` that takes two seconds and says what it was asked, in capitals."""
+
+    backend = "echo"
+
+    async def chat(self, request: ChatRequest, *, timeout: float | None) -> ChatReply:
+        await anyio.sleep(2)
+        return ChatReply(request.messages[-1].content.upper(), Usage(100, 10))
+
+    async def embed(self, request: EmbedRequest, *, timeout: float | None) -> EmbedReply:
+        raise NotImplementedError
+
+    async def models(self) -> tuple[str, ...]:
+        return ("echo",)
+
+    async def aclose(self) -> None:
+        pass
+
+
+def echo() -> Mapping[str, Models]:
+    """One role, ``task``."""
+    return {"task": Role(Echo(), "echo")}

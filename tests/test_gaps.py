@@ -1,0 +1,101 @@
+"""How stale an item is, as its algorithm sees it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+import anyio
+import pytest
+
+import flowevolve as fe
+from flowevolve.build import make_staleness
+from flowevolve.config import parse_config
+from flowevolve.context import PoolReader, StageContext, UpdateContext
+from flowevolve.errors import InputError
+from flowevolve.item import Item, Ticket
+from flowevolve.policies.staleness import Full, Guarded, Reflective
+from flowevolve.pool import Candidate, Note
+from flowevolve.stage import NO_EMISSIONS, Emit, Exhausted, Graph, Stage
+from tests.interruption import events_of, evolve
+
+
+class Islands(fe.Algorithm):
+    """The first ticket is slow and of the quiet island; all others are fast and of the busy one."""
+
+    name = "islands"
+    staleness = "tests.test_gaps:Guarded"
+    pools = ("quiet", "busy")
+    archives = ()
+
+    def best(self) -> Candidate | None:
+        return None
+
+    def graph(self) -> Graph:
+        return Graph(
+            (
+                Stage("select", self._select, ("work",)),
+                Stage("work", self._work, ("update",), workers=2),
+                Stage("update", self._update, commits=True),
+            ),
+            entry="select",
+        )
+
+    async def _select(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        ordinal = item.expect(Ticket).ordinal
+        if ordinal == 8:
+            raise Exhausted
+        yield Emit("busy" if ordinal else "quiet", version=context.pool.version)
+
+    async def _work(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        await anyio.sleep(1 if item.expect(str) == "busy" else 20)
+        yield Emit(item.payload)
+
+    async def _update(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        assert isinstance(context, UpdateContext)
+        context.commit([Note("seen", {}, pool=item.expect(str))])
+        for emission in NO_EMISSIONS:
+            yield emission
+
+
+class OwnGap(Islands):
+    """Counts what happened on the item's island."""
+
+    def gap(self, item: Item[object], pool: PoolReader) -> int:
+        island = item.expect(str)
+        return sum(
+            island in {change.pool for change in update.changes} for update in pool.updates_between(item.version)
+        )
+
+
+def discarded(algorithm: fe.Algorithm) -> int:
+    report, facts = evolve(algorithm, staleness=Guarded(max_gap=2))
+    assert sum(event.data["judged"] == "discard" for event in events_of(facts, "item.taken")) == (
+        report.staleness.discarded
+    )
+    return report.staleness.discarded
+
+
+def test_an_item_may_be_stale_only_by_what_matters_to_it() -> None:
+    assert discarded(Islands()) == 1
+    assert discarded(OwnGap()) == 0
+
+
+@pytest.mark.parametrize(
+    ("section", "policy"),
+    [
+        ({}, Guarded()),
+        ({"max_gap": 7}, Guarded(max_gap=7)),
+        ({"policy": "full"}, Full()),
+        ({"policy": "reflective", "min_gap": 2}, Reflective(min_gap=2)),
+    ],
+)
+def test_without_another_a_run_goes_by_the_policy_its_algorithm_names(
+    section: dict[str, object], policy: object
+) -> None:
+    table = {"algorithm": {"name": "tests.test_gaps:Islands"}, "staleness": section, "budget": {"proposals": 1}}
+    assert make_staleness(parse_config(table, "test")) == policy
+
+
+def test_a_wrong_setting_of_the_policy_an_algorithm_names_is_refused() -> None:
+    with pytest.raises(InputError, match=r"staleness\.gap: .* did you mean 'max_gap'"):
+        make_staleness(parse_config({"staleness": {"gap": 7}, "budget": {"proposals": 1}}, "test"))
