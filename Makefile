@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-real test test-vllm check format bench clean
+.PHONY: help setup demo demo-real test test-vllm check format bench bench-page clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ bench: setup ## the quick form of the benches
 	$(BIN)/python -m bench.gepa_modes --quick
 	$(BIN)/python -m bench.ablations --quick
 	$(BIN)/python -m bench.overhead --quick
+
+bench-page: setup ## write docs/benchmarks.md from the results in bench/results
+	$(BIN)/python -m bench.report
 
 clean: ## remove the environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

@@ -14,7 +14,6 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.boundaries import try_all
@@ -119,8 +118,7 @@ def main() -> None:
 
 def _add(file: Path, figures: Mapping[str, object]) -> None:
     before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    about = {"simulated": True, "date": datetime.now(UTC).date().isoformat(), **environment()}
-    content = {**before, **figures, **about}
+    content = {**before, **figures, "simulated": True, **environment()}
     file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 

@@ -43,10 +43,6 @@ class Cost:
     cpu_ms: float
     calls_per_second: float
 
-    @property
-    def per_cpu_second(self) -> float:
-        return 1000 / self.cpu_ms
-
 
 class Stopwatch:
     """CPU and wall time since it was made."""
@@ -54,9 +50,11 @@ class Stopwatch:
     def __init__(self) -> None:
         self._cpu, self._wall = time.process_time(), time.perf_counter()
 
+    def cpu_seconds(self) -> float:
+        return time.process_time() - self._cpu
+
     def cost(self, calls: int) -> Cost:
-        cpu, wall = time.process_time() - self._cpu, time.perf_counter() - self._wall
-        return Cost(calls, 1000 * cpu / calls, calls / wall)
+        return Cost(calls, 1000 * self.cpu_seconds() / calls, calls / (time.perf_counter() - self._wall))
 
 
 Measure = Callable[[str, int, int], Awaitable[Cost]]
@@ -126,23 +124,23 @@ async def _engine(url: str, calls: int, in_flight: int, out: Path | None) -> Cos
     return watch.cost(result.llm.requests)
 
 
-async def memory(url: str, calls: int) -> float:
-    """MiB that this process needed at most beyond what it had, with so many calls of the engine in flight at once: a
-    seed's validation.
+async def memory(url: str, calls: int) -> tuple[float, float]:
+    """MB that this process needed at most before, and with so many calls of the engine in flight at once: a seed's
+    validation.
     """
-    before = peak_mib()
+    before = peak_mb()
     config = {"backend": "openai", "transport": "aiohttp", "base_url": url, "model": MODEL, "concurrency": calls}
     await run(parse_config({"llm": config, "budget": {"rollouts": 1}}, "bench"), task=Trivial(validation=calls))
-    return peak_mib() - before
+    return before, peak_mb()
 
 
-def peak_mib() -> float:
-    """The most memory this process has had. Linux hands `getrusage`'s figure down from parent to child."""
+def peak_mb() -> float:
+    """The most memory this process has had, in MB. Linux hands `getrusage`'s figure down from parent to child."""
     status = Path("/proc/self/status")
     if status.exists():
-        return int(status.read_text().partition("VmHWM:")[2].split()[0]) / 2**10
+        return int(status.read_text().partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+    return peak * (1 if sys.platform == "darwin" else 1024) / 1e6
 
 
 class Trivial:
@@ -152,7 +150,7 @@ class Trivial:
     description: ClassVar[str] = "questions that any answer will do for"
 
     def __init__(self, validation: int) -> None:
-        self.data = Dataset(_examples("t", 64), _examples("v", validation))
+        self.data = Dataset(examples("t", 64), examples("v", validation))
 
     def seed(self) -> Artifact:
         return Artifact({"instruction": SYSTEM})
@@ -165,7 +163,7 @@ class Trivial:
         return Rollout(example.id, output, score, (Call("instruction", {"question": asked}, output),))
 
 
-def _examples(prefix: str, count: int) -> list[Example]:
+def examples(prefix: str, count: int) -> list[Example]:
     return [Example(f"{prefix}{number}", {"question": ASKED.format(number)}) for number in range(count)]
 
 

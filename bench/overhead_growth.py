@@ -27,8 +27,17 @@ Grow = Callable[[int], float]
 
 def pool(size: int) -> float:
     """So many candidates proposed, looked at and committed, each with scores of 10 examples, and GEPA's archive beside
-    them; a parent is selected before each.
+    them; a parent is selected before each. Scores hardly ever tie.
     """
+    return _pool(size, lambda rng: rng.random())
+
+
+def ties(size: int) -> float:
+    """The same where scores are 0 or 1, so that every front has as many members as half the candidates."""
+    return _pool(size, lambda rng: float(rng.random() < 0.5))
+
+
+def _pool(size: int, score: Callable[[random.Random], float]) -> float:
     rng = random.Random(0)
     candidates = Pool()
     archive = ParetoArchive()
@@ -36,7 +45,7 @@ def pool(size: int) -> float:
     began = time.process_time()
     for number in range(size):
         parents = tuple(archive.weights())[:1]
-        scores = {f"v{example}": rng.random() for example in range(10)}
+        scores = {f"v{example}": score(rng) for example in range(10)}
         candidate = Candidate(f"c{number}", artifact, parents, "reflect", number, scores)
         candidates.register(candidate)
         candidates.descends_from_revoked(parents)
@@ -88,6 +97,7 @@ def line(size: int) -> float:
 
 PARTS: dict[str, tuple[Grow, int]] = {
     "pool and archive, candidates": (pool, 100_000),
+    "the same where scores tie": (ties, 100_000),
     "journal, events": (journal, 1_000_000),
     "accounts and lengths, candidates": (accounts, 100_000),
     "line at the gate, waiting requests": (line, 100_000),

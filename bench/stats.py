@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
+
+PACKAGES = ("flowevolve", "aiohttp", "anyio", "openai", "pydantic", "numpy")
+"""Whose versions a result names, where they are installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +33,43 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def environment() -> dict[str, object]:
-    """Machine, versions and commit, for a result file."""
-    root = Path(__file__).parents[1]
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=root, capture_output=True, text=True, check=False
-    )
-    return {
-        "machine": {"system": platform.system(), "processor": platform.machine(), "python": platform.python_version()},
-        "versions": {name: version(name) for name in ("flowevolve", "anyio", "pydantic", "numpy")},
-        "commit": commit.stdout.strip() or None,
+    """Machine, versions, commit and date, for a result file: one way for all benches."""
+    machine = {
+        "system": platform.system(),
+        "processor": platform.machine(),
+        "model": _processor_model(),
+        "cores": os.cpu_count(),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
+        "python": platform.python_version(),
     }
+    return {
+        "machine": machine,
+        "versions": {name: found for name in PACKAGES if (found := _version(name)) is not None},
+        "commit": _git("rev-parse", "--short", "HEAD") or None,
+        "uncommitted_changes": bool(_git("status", "--porcelain", "--", "*.py")),
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def _git(*arguments: str) -> str:
+    root = Path(__file__).parents[1]
+    return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _processor_model() -> str | None:
+    """As Linux names it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
 
 
 def as_json(value: Spread) -> dict[str, float]:

@@ -1,18 +1,37 @@
 """GEPA's archive: for every validation example, who does best on it (arXiv 2507.19457, algorithm 2).
 
-A front holds the candidates that reach the best score seen on its example. A speculative candidate stands on the
-fronts of the examples it has scores for until it is confirmed, with all its scores, or revoked, as if it had never been
-there; it is never the best and sets no standard. The archive is a function of the log.
+The front of an example is who reaches the best score seen on it. A candidate is dominated if every front it is on
+holds another that is not; this is looked at from the lowest mean score up and, where GEPA leaves it open, from the
+oldest of equals. Whoever is dropped leaves another behind, so in this order only the last of a front can have to stay
+for it. So of each front the last is kept and not its members, whose number grows with the run where scores tie.
+
+A speculative candidate stands on the fronts of the examples it has scores for until it is confirmed, with all its
+scores, or revoked, as if it had never been there; it is never the best and sets no standard. The archive is a function
+of the log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from flowevolve.policies.acceptance import Standing
 from flowevolve.pool import Add, Candidate, Move, Update
 
-Fronts = dict[str, tuple[float, list[str]]]
+Rank = tuple[float, int]
+"""Mean score, and place in order of age: 0 for the oldest; the speculative ones come after all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The best score on one example, and the highest rank of those that reach it."""
+
+    best: float
+    rank: Rank
+    last: Candidate
+
+
+Fronts = dict[str, Front]
 
 
 class ParetoArchive:
@@ -20,7 +39,7 @@ class ParetoArchive:
 
     def __init__(self) -> None:
         self._candidates: dict[str, Candidate] = {}
-        self._places: dict[str, int] = {}
+        self._confirmed: list[Candidate] = []
         self._speculative: dict[str, Candidate] = {}
         self._fronts: Fronts = {}
         self._weights: dict[str, int] | None = None
@@ -52,86 +71,69 @@ class ParetoArchive:
     @property
     def candidates(self) -> Sequence[Candidate]:
         """All candidates, confirmed ones first, oldest first."""
-        return (*self._candidates.values(), *self._speculative.values())
+        return (*self._confirmed, *self._speculative.values()) if self._speculative else self._confirmed
 
     @property
     def confirmed(self) -> Sequence[Candidate]:
         """The confirmed candidates that no others of them dominate, oldest first."""
-        kept = self.weights() if not self._speculative else self._in_order(_undominated(self._fronts, self))
-        return tuple(self._candidates[name] for name in kept)
+        return tuple(self._candidates[name] for name in _undominated(self._fronts))
 
     def standing(self) -> Standing | None:
         """What a candidate has to be measured against; None while nothing is confirmed."""
         if self._standing is None and self._best is not None:
-            self._standing = Standing(self._best.scores, {name: best for name, (best, _) in self._fronts.items()})
+            self._standing = Standing(self._best.scores, {name: front.best for name, front in self._fronts.items()})
         return self._standing
 
     def best(self) -> Candidate | None:
         """The highest mean score, then the most examples scored, then the oldest."""
         return self._best
 
-    def front(self, example_id: str) -> Sequence[str]:
-        """Ids of the candidates that do best on one example, oldest first."""
-        return tuple(self._fronts[example_id][1])
-
     def weights(self) -> Mapping[str, int]:
-        """Non-dominated candidates and on how many fronts each is.
-
-        Walking from the lowest mean score up, a candidate is dominated if every front it is on also holds another that
-        has not been dropped.
-        """
+        """Non-dominated candidates, oldest first, and on how many fronts each is."""
         if self._weights is None:
-            self._weights = self._in_order(_undominated(self._all_fronts(), self))
+            self._weights = _undominated(self._all_fronts())
         return self._weights
 
-    def _in_order(self, kept: Mapping[str, int]) -> dict[str, int]:
-        """Confirmed ones first, oldest first; at the cost of those that are kept, not of all there ever were."""
-        confirmed = sorted(kept.keys() & self._places.keys(), key=self._places.__getitem__)
-        speculative = [name for name in self._speculative if name in kept]
-        return {name: kept[name] for name in (*confirmed, *speculative)}
-
     def _enter(self, candidate: Candidate) -> None:
-        self._places[candidate.id] = len(self._candidates)
+        rank = (candidate.mean_score, len(self._confirmed))
         self._candidates[candidate.id] = candidate
-        _stand(candidate, self._fronts)
-        if self._best is None or _rank(candidate) > _rank(self._best):
+        self._confirmed.append(candidate)
+        _stand(candidate, rank, self._fronts)
+        if self._best is None or _standard(candidate) > _standard(self._best):
             self._best = candidate
 
     def _all_fronts(self) -> Fronts:
         if not self._speculative:
             return self._fronts
-        fronts = {name: (best, list(members)) for name, (best, members) in self._fronts.items()}
-        for candidate in self._speculative.values():
-            _stand(candidate, fronts)
+        fronts = dict(self._fronts)
+        for place, candidate in enumerate(self._speculative.values(), len(self._candidates)):
+            _stand(candidate, (candidate.mean_score, place), fronts)
         return fronts
 
 
-def _undominated(fronts: Fronts, archive: ParetoArchive) -> dict[str, int]:
-    """Ids of the candidates on these fronts that are not dominated, and on how many fronts each is."""
-    fronts_of: dict[str, list[str]] = {}
-    for example_id, (_, members) in fronts.items():
-        for member in members:
-            fronts_of.setdefault(member, []).append(example_id)
-    left = {example_id: len(members) for example_id, (_, members) in fronts.items()}
-    kept: dict[str, int] = {}
-    for member in sorted(fronts_of, key=lambda name: archive[name].mean_score):
-        own = fronts_of[member]
-        if all(left[example_id] > 1 for example_id in own):
-            for example_id in own:
-                left[example_id] -= 1
-        else:
-            kept[member] = len(own)
-    return kept
+def _undominated(fronts: Fronts) -> dict[str, int]:
+    """Ids of the candidates on these fronts that are not dominated, oldest first, and on how many fronts each is."""
+    ends: dict[str, list[str]] = {}
+    for example_id, front in fronts.items():
+        ends.setdefault(front.last.id, []).append(example_id)
+    served: set[str] = set()
+    kept: dict[Rank, tuple[str, int]] = {}
+    for name, last_of in sorted(ends.items(), key=lambda item: fronts[item[1][0]].rank):
+        if served.issuperset(last_of):
+            continue
+        front = fronts[last_of[0]]
+        own = [example_id for example_id, score in front.last.scores.items() if score == fronts[example_id].best]
+        served.update(own)
+        kept[front.rank] = name, len(own)
+    return dict(kept[rank] for rank in sorted(kept, key=lambda rank: rank[1]))
 
 
-def _stand(candidate: Candidate, fronts: Fronts) -> None:
+def _stand(candidate: Candidate, rank: Rank, fronts: Fronts) -> None:
     for example_id, score in candidate.scores.items():
-        best, members = fronts.get(example_id, (float("-inf"), []))
-        if score > best:
-            fronts[example_id] = (score, [candidate.id])
-        elif score == best:
-            members.append(candidate.id)
+        front = fronts.get(example_id)
+        if front is None or (score, rank) > (front.best, front.rank):
+            fronts[example_id] = Front(score, rank, candidate)
 
 
-def _rank(candidate: Candidate) -> tuple[float, int]:
+def _standard(candidate: Candidate) -> tuple[float, int]:
     return candidate.mean_score, len(candidate.scores)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,23 +23,49 @@ def archive_of(scores: list[list[float]]) -> ParetoArchive:
     return archive
 
 
-@given(vectors)
-def test_fronts_hold_who_does_best(scores: list[list[float]]) -> None:
-    archive = archive_of(scores)
-    for place in range(4):
-        best = max(vector[place] for vector in scores)
-        assert archive.front(f"e{place}") == tuple(f"c{n}" for n, vector in enumerate(scores) if vector[place] == best)
+def plain_weights(candidates: Sequence[Candidate]) -> dict[str, int]:
+    """GEPA's definition word for word: one after the other goes, worst mean first, while each of its fronts holds another."""
+    examples = {name for candidate in candidates for name in candidate.scores}
+    best = {name: max(each.scores[name] for each in candidates if name in each.scores) for name in examples}
+    fronts = {name: {each.id for each in candidates if each.scores.get(name) == best[name]} for name in examples}
+    counts = {each.id: sum(each.id in front for front in fronts.values()) for each in candidates}
+    left = {name: set(front) for name, front in fronts.items()}
+    for each in sorted(candidates, key=lambda each: each.mean_score):
+        if all(len(front) > 1 for front in left.values() if each.id in front):
+            for front in left.values():
+                front.discard(each.id)
+    staying = set().union(*left.values())
+    return {each.id: counts[each.id] for each in candidates if each.id in staying}
 
 
-@given(vectors)
-def test_every_front_keeps_a_survivor_and_no_survivor_can_go(scores: list[list[float]]) -> None:
+partial_scores = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from([0.0, 0.5, 1.0]), min_size=1)
+
+
+@given(st.lists(st.tuples(partial_scores, st.sampled_from(["confirmed", "speculative"])), min_size=1, max_size=12))
+def test_weights_are_those_of_the_plain_definition(drawn: list[tuple[dict[str, float], str]]) -> None:
+    archive = ParetoArchive()
+    confirmed: list[Candidate] = []
+    speculating: list[Candidate] = []
+    for number, (scores, status) in enumerate(drawn):
+        candidate = Candidate(f"c{number}", Artifact({"p": str(number)})).scored(scores)
+        (confirmed if status == "confirmed" else speculating).append(candidate)
+        added = Add(candidate, "confirmed" if status == "confirmed" else "speculative")
+        archive.apply(Update(number + 1, (added,), "item", 0.0))
+        assert list(archive.weights().items()) == list(plain_weights([*confirmed, *speculating]).items())
+        assert [each.id for each in archive.confirmed] == list(plain_weights(confirmed) if confirmed else ())
+        assert list(archive.candidates) == [*confirmed, *speculating]
+
+
+@given(st.lists(st.lists(st.sampled_from([0.0, 1.0]), min_size=6, max_size=6), min_size=1, max_size=60))
+def test_so_they_are_where_many_tie(scores: list[list[float]]) -> None:
     archive = archive_of(scores)
-    weights = archive.weights()
-    fronts = [set(archive.front(f"e{place}")) for place in range(4)]
-    assert all(front & set(weights) for front in fronts)
-    for name, weight in weights.items():
-        assert weight == sum(name in front for front in fronts)
-        assert any(front & set(weights) == {name} for front in fronts)
+    assert dict(archive.weights()) == plain_weights(archive.candidates)
+
+
+def test_weights_are_no_more_than_examples_however_many_tie() -> None:
+    archive = archive_of([[float(number >> place & 1) for place in range(4)] for number in range(16)] * 20)
+    assert len(archive) == 320
+    assert dict(archive.weights()) == {"c319": 4}
 
 
 @given(vectors)

@@ -1,0 +1,1 @@
+"""docs/benchmarks.md, made from the files in bench/results; `python -m bench.report` writes it."""

@@ -1,0 +1,60 @@
+"""The page as a whole: which benches stand on it, in which order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.report import ablations, durability, gepa_modes, overhead
+from bench.report.text import Content, provenance
+
+ROOT = Path(__file__).parents[2]
+RESULTS, PAGE = ROOT / "bench" / "results", ROOT / "docs" / "benchmarks.md"
+
+INTRO = """\
+# Benchmarks
+
+*This page is made by `python -m bench.report` (`make bench-page`) from the files in `bench/results/`; its text stands
+in `bench/report/`.*
+
+Every figure here is made by a named command. Figures marked *simulated* come from the simulated server (a model of the
+timing of a batching GPU, or of a remote API) and the world `rules` (a model of what prompts do), on the virtual clock;
+[the simulator](reference/simulator.md) says what it can't show.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A bench on the page: its result is ``NAME.json``; ``section`` makes Markdown of it, from a ``##`` heading on."""
+
+    name: str
+    about: str
+    section: Callable[[Content], str]
+
+
+BENCHES: Sequence[Bench] = (
+    Bench("gepa_modes", "the stream beside lockstep", gepa_modes.section),
+    Bench("ablations", "what each mechanism does", ablations.section),
+    Bench("overhead", "what the machinery costs", overhead.section),
+    Bench("durability", "what a killed run loses, and what a run that lasts needs", durability.section),
+)
+"""In the order of the page."""
+
+
+def read(name: str, results: Path = RESULTS) -> Content | None:
+    """A bench's result, or None if it has not been run."""
+    file = results / f"{name}.json"
+    if not file.exists():
+        return None
+    content: Content = json.loads(file.read_text(encoding="utf-8"))
+    return content
+
+
+def page(results: Path = RESULTS, benches: Sequence[Bench] = BENCHES) -> str:
+    """The whole page; benches without a result are left out."""
+    there = [(bench, content) for bench in benches if (content := read(bench.name, results)) is not None]
+    listed = "".join(f"- `python -m bench.{bench.name}`: {bench.about}\n" for bench, _ in there)
+    sections = [f"{bench.section(content).strip()}\n\n{provenance(content)}\n" for bench, content in there]
+    return "\n".join([INTRO, listed, *sections])

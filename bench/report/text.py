@@ -1,0 +1,48 @@
+"""Figures as text, and Markdown tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+Content = Mapping[str, Any]
+"""What a bench wrote into its file."""
+
+
+def ranged(spread: Mapping[str, float], digits: int | None = None) -> str:
+    """``median (low–high)``, or the median alone where they are one. Two decimals, none for medians from 10 on."""
+    places = digits if digits is not None else 0 if spread["median"] >= 10 else 2
+    median, low, high = (f"{spread[name]:.{places}f}" for name in ("median", "low", "high"))
+    return median if spread["low"] == spread["high"] else f"{median} ({low}–{high})"
+
+
+def percent(share: float, digits: int = 0) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+def between(low: float, high: float) -> str:
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Without a line end after the last row."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|" for cells in lines)
+
+
+def verdict(met: bool) -> str:
+    return "met" if met else "missed"
+
+
+def provenance(content: Content) -> str:
+    """Where, when and with what a file was measured; what an older file lacks is left out."""
+    machine: Mapping[str, Any] = content["machine"]
+    parts = [f"{machine['system']}, {machine.get('model') or machine['processor']}"]
+    if "gpu" in machine:
+        parts.append(str(machine["gpu"]))
+    if "cores" in machine:
+        parts.append(f"{machine['cores']} cores, {machine['memory_gb']} GB")
+    parts += [f"Python {machine['python']}", *(f"{name} {found}" for name, found in content["versions"].items())]
+    changed = " with changes that are in no commit" if content.get("uncommitted_changes") else ""
+    when = f", {content['date']}" if "date" in content else ""
+    return f"Measured with: {', '.join(parts)}; commit {content['commit']}{changed}{when}."

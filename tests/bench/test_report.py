@@ -1,0 +1,73 @@
+"""docs/benchmarks.md and the README say what the files in bench/results say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench.report import ablations, gepa_modes
+from bench.report.page import BENCHES, PAGE, ROOT, Bench, page, read
+from bench.report.text import Content, between, percent, provenance, ranged, table
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def content_of(name: str) -> Content:
+    content = read(name)
+    assert content is not None
+    return content
+
+
+def test_the_page_is_what_the_results_make() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "write it again: python -m bench.report"
+
+
+@pytest.mark.parametrize(("name", "figures"), [("gepa_modes", gepa_modes.figures), ("ablations", ablations.headlines)])
+def test_the_readme_has_the_figures_of_the_results(name: str, figures: Callable[[Content], str]) -> None:
+    for line in figures(content_of(name)).splitlines():
+        assert line in README
+
+
+def test_every_result_has_its_place_on_the_page() -> None:
+    assert {file.stem for file in (ROOT / "bench" / "results").glob("*.json")} <= {bench.name for bench in BENCHES}
+
+
+def test_a_bench_that_has_not_been_run_is_left_out(tmp_path: Path) -> None:
+    about = {"machine": {"system": "Linux", "processor": "x86_64", "python": "3.12.1"}, "versions": {}, "commit": "abc"}
+    (tmp_path / "one.json").write_text(json.dumps({"value": 3, **about}))
+    benches = (
+        Bench("one", "the first", lambda content: f"## One\n\n{content['value']}\n"),
+        Bench("two", "the second", lambda content: "## Two\n"),
+    )
+    made = page(tmp_path, benches)
+    assert made.endswith("## One\n\n3\n\nMeasured with: Linux, x86_64, Python 3.12.1; commit abc.\n")
+    assert "- `python -m bench.one`: the first\n" in made
+    assert "two" not in made.lower()
+
+
+def test_provenance_names_the_machine_and_uncommitted_changes() -> None:
+    machine = {"system": "Linux", "processor": "x", "model": "CPU 9", "cores": 2, "memory_gb": 25, "python": "3.12.1"}
+    content = {
+        "machine": machine,
+        "versions": {"anyio": "4"},
+        "commit": "abc",
+        "uncommitted_changes": True,
+        "date": "2026-11-21",
+    }
+    assert provenance(content) == (
+        "Measured with: Linux, CPU 9, 2 cores, 25 GB, Python 3.12.1, anyio 4; "
+        "commit abc with changes that are in no commit, 2026-11-21."
+    )
+
+
+def test_figures_as_text() -> None:
+    assert ranged({"median": 0.5, "low": 0.25, "high": 1}) == "0.50 (0.25–1.00)"
+    assert ranged({"median": 12.2, "low": 9.7, "high": 13}) == "12 (10–13)"
+    assert ranged({"median": 0.96, "low": 0.96, "high": 0.96}) == "0.96"
+    assert ranged({"median": 12.2, "low": 9.7, "high": 13}, 1) == "12.2 (9.7–13.0)"
+    assert [between(1, 1), between(1, 2)] == ["1", "1 to 2"]
+    assert percent(0.0429) == "4 %"
+    assert table(("", "a"), [("x", "1")]) == "| | a |\n| --- | --- |\n| x | 1 |"
