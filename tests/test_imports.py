@@ -8,7 +8,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "flowevolve"
 
 LAYERS: list[set[str]] = [
-    {"errors"},
+    {"errors", "plugins"},
     {"artifact", "concurrency", "registry", "collector", "counts", "section", "llm.keys", "llm.types", "writer"},
     {"clock", "prompts", "events", "budget", "llm", "pool"},
     {"item"},

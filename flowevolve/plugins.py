@@ -1,0 +1,57 @@
+"""What installed packages bring, by entry-point group. Nothing is looked up or imported before it is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from importlib import import_module
+from importlib.metadata import entry_points
+
+
+class LoadError(Exception):
+    """What a plug-in's name leads to can't be imported; the message says why, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One entry point: where it leads (``package.module:attribute``), and who brings it (package and version)."""
+
+    name: str
+    target: str
+    package: str
+
+    def load(self) -> object:
+        """Raises:
+        LoadError: as `imported`.
+        """
+        return imported(self.target)
+
+
+def installed(group: str) -> list[Plugin]:
+    """The plug-ins of a group, by name; an entry point that is on the path twice counts once."""
+    points = {
+        Plugin(
+            point.name, point.value, f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
+        )
+        for point in entry_points(group=group)
+    }
+    return sorted(points, key=lambda plugin: (plugin.name, plugin.package, plugin.target))
+
+
+def imported(target: str) -> object:
+    """What ``package.module:attribute`` leads to.
+
+    Raises:
+        LoadError: whatever goes wrong in the import: one plug-in's faults are not to end what runs without it.
+    """
+    module, _, attribute = target.partition(":")
+    module = module.strip()
+    try:
+        found: object = import_module(module)
+    except (Exception, SystemExit) as error:  # a module may raise anything
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise LoadError(f'{reason} (python -c "import {module}" shows where)') from error
+    try:
+        return reduce(getattr, attribute.strip().split("."), found) if attribute else found
+    except AttributeError as error:
+        raise LoadError(str(error)) from error
