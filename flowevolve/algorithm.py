@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, cast
 
 from pydantic import BaseModel
 
@@ -17,6 +17,7 @@ from flowevolve.policies.racing import Off as RacingOff
 from flowevolve.policies.racing import Racing
 from flowevolve.policies.speculation import Speculation
 from flowevolve.pool import DEFAULT_POOL, Candidate, Update
+from flowevolve.section import Section
 from flowevolve.stage import NO_EMISSIONS, Emit, Graph
 from flowevolve.tasks.base import Task
 
@@ -83,15 +84,15 @@ class Archive(Protocol):
 class Algorithm:
     """Base of algorithms: subclass, name it, give it archives and a graph.
 
-    ``config_type`` is the model its settings are checked against before `make` gets them; ``roles`` are the LLM roles
-    it calls; ``staleness`` names the policy that a run without another goes by. ``init`` yields emissions into the
-    graph before the stream starts (usually the seed, to be evaluated); when they have drained, ``fit`` may commit what
-    was learnt from them. ``finish`` may emit once more when everything has drained or was cut off; the pool may be
-    empty then.
+    ``config_type`` is the model its settings are checked against before `make` gets them, by default one without any;
+    ``roles`` are the LLM roles it calls; ``staleness`` names the policy that a run without another goes by. ``init``
+    yields emissions into the graph before the stream starts (usually the seed, to be evaluated); when they have
+    drained, ``fit`` may commit what was learnt from them. ``finish`` may emit once more when everything has drained or
+    was cut off; the pool may be empty then.
     """
 
     name: ClassVar[str]
-    config_type: ClassVar[type[BaseModel]]
+    config_type: ClassVar[type[BaseModel]] = Section
     roles: ClassVar[Sequence[str]] = ("task", "reflection")
     staleness: ClassVar[str] = "guarded"
     pools: Sequence[str] = (DEFAULT_POOL,)
@@ -101,10 +102,12 @@ class Algorithm:
     def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> Algorithm:
         """Construct it from a run's configuration: its own settings, checked, and how to run it.
 
+        By default these are what its constructor is called with.
+
         Raises:
             InputError: if the task does not suit it, or ``tuning`` asks for what it does not have.
         """
-        raise NotImplementedError(f"{cls.__name__} needs a make()")
+        return cast("Callable[[Task, BaseModel, Tuning], Algorithm]", cls)(task, config, tuning)
 
     def graph(self) -> Graph:
         raise NotImplementedError(f"{type(self).__name__} needs a graph()")

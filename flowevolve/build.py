@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import cast
 
 from pydantic import ValidationError
 
 from flowevolve.algorithm import Algorithm, Tuning, WorkersWanted
 from flowevolve.algorithms.gepa import GEPA
+from flowevolve.backends import BACKENDS, SHIPPED_BACKENDS
 from flowevolve.config import Config
 from flowevolve.errors import InputError
 from flowevolve.llm.admission import Admission, Blind, Probe
@@ -46,28 +48,37 @@ from flowevolve.sim.rules_params import PRESETS
 from flowevolve.tasks.base import Task
 from flowevolve.tasks.catalog import SHIPPED_TASKS
 
-ALGORITHMS: Registry[Algorithm] = Registry("algorithm", "flowevolve.algorithms", {"gepa": GEPA})
-TASKS: Registry[Task] = Registry("task", "flowevolve.tasks", SHIPPED_TASKS)
+ALGORITHMS: Registry[Algorithm] = Registry("algorithm", "flowevolve.algorithms", {"gepa": GEPA}, Algorithm)
+TASKS: Registry[Task] = Registry("task", "flowevolve.tasks", SHIPPED_TASKS, Task)
 STALENESS: Registry[StalenessPolicy] = Registry(
-    "staleness policy", "flowevolve.policies.staleness", {"full": Full, "guarded": Guarded, "reflective": Reflective}
+    "staleness policy",
+    "flowevolve.policies.staleness",
+    {"full": Full, "guarded": Guarded, "reflective": Reflective},
+    StalenessPolicy,
 )
 ALLOCATION: Registry[Allocation] = Registry(
-    "allocation policy", "flowevolve.policies.allocation", {"median_rate": MedianRate, "pressure": Pressure}
+    "allocation policy",
+    "flowevolve.policies.allocation",
+    {"median_rate": MedianRate, "pressure": Pressure},
+    Allocation,
+    ("fixed",),
 )
 RACING: Registry[Racing] = Registry(
     "racing policy",
     "flowevolve.policies.racing",
     {"off": Off, "bound": Bound, "confidence": Confidence, "prefix": Prefix},
+    Racing,
 )
 ORDERINGS: Registry[Order] = Registry(
-    "ordering", "flowevolve.policies.ordering", {"later_first": LaterFirst, "fifo": Fifo}
+    "ordering", "flowevolve.policies.ordering", {"later_first": LaterFirst, "fifo": Fifo}, Order
 )
 ADMISSIONS: Registry[Admission] = Registry(
     "admission policy",
     "flowevolve.policies.admission",
     {"fixed": Fixed, "server_queue": ServerQueue, "latency": Latency},
+    Admission,
 )
-BANDITS: Registry[Choice] = Registry("bandit", "flowevolve.policies.bandits", {"ucb": UCB})
+BANDITS: Registry[Choice] = Registry("bandit", "flowevolve.policies.bandits", {"ucb": UCB}, Choice)
 TRANSPORTS: Mapping[str, type[OpenAITransport | AioHTTPTransport]] = {
     "openai": OpenAITransport,
     "aiohttp": AioHTTPTransport,
@@ -116,10 +127,7 @@ def make_stopping(config: Config) -> list[StoppingPolicy]:
 
 
 def find_algorithm(config: Config) -> type[Algorithm]:
-    factory = ALGORITHMS.find(config.algorithm.name, "algorithm.name")
-    if not (isinstance(factory, type) and issubclass(factory, Algorithm)):
-        raise InputError(f"algorithm.name: {config.algorithm.name!r} is not a subclass of flowevolve.Algorithm")
-    return factory
+    return cast("type[Algorithm]", ALGORITHMS.find(config.algorithm.name, "algorithm.name"))
 
 
 def make_algorithm(config: Config, task: Task) -> Algorithm:
@@ -172,11 +180,33 @@ async def open_roles(config: Config, identity: str | None = None) -> AsyncIterat
             if model.backend not in transports:
                 if model.llm.backend == "sim":
                     transport: Transport = make_sim(config, roles)
+                elif model.llm.backend not in SHIPPED_BACKENDS:
+                    transport = BACKENDS.make(model.llm.backend, model.llm.settings, "llm.settings")
                 else:
                     transport = make_transport(model.llm, identity if model.llm.urls == config.llm.urls else None)
                 opened.push_async_callback(transport.aclose)
                 transports[model.backend] = transport
         yield {name: _models(config, name, role, transports) for name, role in roles.items()}
+
+
+def check_backend(config: Config) -> None:
+    """Raises:
+    InputError: if the backend is not to be had, or does not suit the configuration; nothing is opened to find out.
+    """
+    llm = config.llm
+    if llm.backend in SHIPPED_BACKENDS:
+        if llm.settings:
+            raise InputError(f"llm.settings: backend {llm.backend!r} has none; its keys are those of [llm] itself")
+        return
+    factory = BACKENDS.find(llm.backend, "llm.backend")
+    BACKENDS.check(llm.backend, factory, llm.settings, "llm.settings")
+    if any(model.llm.urls for role in make_roles(config).values() for model in role.models):
+        raise InputError(f"llm.base_url: backend {llm.backend!r} is a plug-in; its settings belong in [llm.settings]")
+    if config.clock == "virtual" and not getattr(factory, "in_process", False):
+        raise InputError(
+            f"clock: 'virtual' needs a backend inside this process, and {llm.backend!r} does not say that it is one "
+            "(in_process = True); set clock = 'real'"
+        )
 
 
 def make_recorded_roles(config: Config, record: Record, slots: int | None) -> tuple[RecordedServer, dict[str, Models]]:

@@ -21,25 +21,13 @@ from prometheus_client import start_http_server
 from rich.console import Console
 
 from flowevolve import clock
-from flowevolve.build import (
-    ADMISSIONS,
-    ALGORITHMS,
-    ALLOCATION,
-    BANDITS,
-    ORDERINGS,
-    RACING,
-    STALENESS,
-    TASKS,
-    WORLDS,
-    endpoints,
-    make_algorithm,
-    make_roles,
-    make_sim,
-    make_task,
-)
+from flowevolve.backends import SHIPPED_BACKENDS
+from flowevolve.build import endpoints, make_roles, make_sim
 from flowevolve.config import Config, load_config, parse_config
 from flowevolve.engine import Engine
 from flowevolve.errors import FlowevolveError, InputError
+from flowevolve.list_command import list_command
+from flowevolve.new_command import new_app
 from flowevolve.own_server import starts_vllm
 from flowevolve.replay import Replayed, replay
 from flowevolve.result import Result
@@ -47,8 +35,6 @@ from flowevolve.resume import resume
 from flowevolve.roles import model_names
 from flowevolve.run import Watchers, check, run
 from flowevolve.serve_command import serve_command
-from flowevolve.sim.profiles import PROFILES
-from flowevolve.sim.rules_params import PRESETS
 from flowevolve.sim.server import serve
 from flowevolve.store.compact import compact
 from flowevolve.store.export import export
@@ -253,55 +239,8 @@ def sim_command(
 app.command("serve")(serve_command)
 
 
-class Listing(StrEnum):
-    algorithms = "algorithms"
-    tasks = "tasks"
-    policies = "policies"
-    profiles = "profiles"
-    worlds = "worlds"
-
-
-@app.command("list")
-def list_command(
-    what: Annotated[Listing, typer.Argument(help="what can be named in a config")],
-    graph: Annotated[str | None, typer.Option(metavar="NAME", help="print an algorithm's stage graph")] = None,
-) -> None:
-    """List what can be named in a config."""
-    if graph is not None:
-        _print_graph(graph)
-        return
-    names: dict[Listing, list[str]] = {
-        Listing.algorithms: ALGORITHMS.names(),
-        Listing.tasks: TASKS.names(),
-        Listing.policies: [
-            f"{section}: {name}"
-            for section, names in (
-                ("staleness", STALENESS.names()),
-                ("racing", RACING.names()),
-                ("allocation", ["fixed", *ALLOCATION.names()]),
-                ("scheduler.order", ORDERINGS.names()),
-                ("scheduler.admission", ADMISSIONS.names()),
-                ("llm.roles.NAME.bandit", BANDITS.names()),
-            )
-            for name in names
-        ],
-        Listing.profiles: list(PROFILES),
-        Listing.worlds: [f"{world} (presets: {', '.join(PRESETS)})" for world in WORLDS],
-    }
-    for name in names[what]:
-        console.print(name, highlight=False)
-
-
-def _print_graph(name: str) -> None:
-    settings = parse_config({"algorithm": {"name": name}, "budget": {"seconds": 1}}, "list")
-    graph = make_algorithm(settings, make_task(settings)).graph()
-    for stage in graph.stages:
-        marks = [f"{stage.workers} worker{'s' if stage.workers > 1 else ''}", f"queue {stage.capacity}"]
-        marks += ["entry"] if stage.name == graph.entry else []
-        marks += ["commits"] if stage.commits else []
-        marks += [f"stale items via {graph.repair} to {stage.repair_to}"] if stage.repair_to else []
-        arrow = f" -> {', '.join(stage.to)}" if stage.to else ""
-        console.print(f"{stage.name}{arrow}  ({'; '.join(marks)})", highlight=False, soft_wrap=True)
+app.command("list")(list_command)
+app.add_typer(new_app, name="new")
 
 
 async def _listen(engine: Engine) -> None:
@@ -339,6 +278,8 @@ def _backend(config: Config) -> str:
     if config.llm.backend == "replay":
         return "recorded replies"
     roles = make_roles(config).values()
+    if config.llm.backend not in SHIPPED_BACKENDS:
+        return f"{', '.join(model_names(roles))} on {config.llm.backend}"
     urls = dict.fromkeys(url for role in roles for model in role.models for url in endpoints(model.llm))
     return f"{', '.join(model_names(roles))} at {', '.join(urls)}"
 

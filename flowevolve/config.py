@@ -149,7 +149,7 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _checks(self) -> Config:
-        if self.clock == "virtual" and self.llm.backend not in ("sim", "replay"):
+        if self.clock == "virtual" and self.llm.backend in ("openai", "vllm"):
             raise ValueError("clock 'virtual' needs llm.backend 'sim': real servers live in real time")
         if self.llm.backend == "vllm" and not self.llm.urls and self.llm.model is None:
             raise ValueError("backend 'vllm' needs llm.model, the model to load, or the base_url of one that runs")

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, FilePath, JsonValue, model_validator
 from pydantic_core import PydanticCustomError
 
+from flowevolve.backends import known_backend
 from flowevolve.section import Section
 
 
@@ -16,6 +17,13 @@ def _without_user(url: str) -> str:
     if "@" in urlsplit(url).netloc:
         raise PydanticCustomError("secret", "must not have a user or a password")
     return url
+
+
+def _without_key(settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    for name in settings:
+        if name.lower().replace("_", "") in ("apikey", "key", "token", "secret", "password"):
+            raise PydanticCustomError("secret", "must not hold a key")
+    return settings
 
 
 Variable = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
@@ -103,11 +111,13 @@ class CacheSection(Section):
 
 
 class LLMSection(EndpointsSection):
-    backend: Literal["sim", "openai", "vllm", "replay"] = "sim"
+    backend: Annotated[str, AfterValidator(known_backend)] = "sim"
     """``sim``: the simulated server inside this process. ``openai``: any OpenAI-compatible endpoint. ``vllm``: the vLLM
     at ``base_url``, or several; without any, a vLLM that is started for the run. ``replay``: the replies of a recorded
-    run; set by `flowevolve.replay` alone.
+    run; set by `flowevolve.replay` alone. Else one that a plug-in brings.
     """
+    settings: Annotated[dict[str, JsonValue], AfterValidator(_without_key)] = Field(default_factory=dict)
+    """Of a backend that a plug-in brings."""
     transport: TransportName = "openai"
     """What carries requests to an endpoint: OpenAI's official SDK, or aiohttp alone, which takes much less CPU."""
     api_key_env: Variable = "OPENAI_API_KEY"

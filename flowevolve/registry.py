@@ -41,18 +41,21 @@ class Registry(Generic[T]):
     group: str
     builtin: Mapping[str, Callable[..., T]]
     contract: type | None = None
+    reserved: Sequence[str] = ()
+    """Names of what ships and is made elsewhere."""
 
     def names(self) -> list[str]:
         """Every name known without importing anything."""
-        return sorted({*self.builtin, *(plugin.name for plugin in installed(self.group))})
+        return sorted({*self.reserved, *self.builtin, *(plugin.name for plugin in installed(self.group))})
 
     def listing(self) -> list[Listed]:
         """Every name, built-in ones first; plug-ins are imported, to say what is wrong with them."""
         plugins = installed(self.group)
         named = [plugin.name for plugin in plugins]
-        listed = [Listed(name) for name in self.builtin]
+        shipped = [*self.reserved, *self.builtin]
+        listed = [Listed(name) for name in shipped]
         for plugin in plugins:
-            if plugin.name in self.builtin:
+            if plugin.name in shipped:
                 problem: str | None = f"the name is taken by what ships; name it {plugin.target!r}"
             elif named.count(plugin.name) > 1:
                 problem = f"other packages bring the name, too; name it {plugin.target!r}"

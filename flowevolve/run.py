@@ -13,6 +13,7 @@ import anyio
 
 from flowevolve.algorithm import Algorithm
 from flowevolve.build import (
+    check_backend,
     make_admission,
     make_algorithm,
     make_allocation,
@@ -139,6 +140,7 @@ def make_plan(config: Config, given: Given) -> Plan:
     """Raises:
     InputError: if the configuration can't be run.
     """
+    check_backend(config)
     task = make_task(config) if given.task is None else given.task
     if config.held_out and not task.data.test:
         raise InputError(f"held_out: task {task.name!r} has no test split")
@@ -256,6 +258,7 @@ async def check(config: Config, task: Task | None = None) -> Task:
         InputError, BackendUnreachableError, BackendRefusedError: as `run` would, and also for a single endpoint among
             several that a run would begin without.
     """
+    check_backend(config)
     task = make_task(config) if task is None else task
     make_algorithm(config, task).graph()
     make_staleness(config)

@@ -1,4 +1,19 @@
-"""Stages that algorithms are put together from."""
+"""Stages that algorithms are put together from, and what helps to write others."""
+
+from flowevolve.stages.committing import committing as committing
+from flowevolve.stages.evaluate import Evaluate as Evaluate
+from flowevolve.stages.generate import Generate as Generate
+from flowevolve.stages.payloads import Evaluated as Evaluated
+from flowevolve.stages.payloads import Proposed as Proposed
+from flowevolve.stages.payloads import Released as Released
+from flowevolve.stages.payloads import Rolled as Rolled
+from flowevolve.stages.payloads import Selected as Selected
+from flowevolve.stages.propose import Propose as Propose
+from flowevolve.stages.propose import reflect as reflect
+from flowevolve.stages.repair import Repair as Repair
+from flowevolve.stages.rollouts import Rollouts as Rollouts
+from flowevolve.stages.screen import Screen as Screen
+from flowevolve.stages.update import Update as Update
 
 if __name__ != "flowevolve.stages":
     raise ImportError("import this package as flowevolve.stages")

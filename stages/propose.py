@@ -24,7 +24,7 @@ class Propose:
         rolled = item.expect(Rolled)
         selected = rolled.selected
         jobs = [
-            partial(_rewrite, selected.parent, component, rolled.rollouts, context) for component in selected.components
+            partial(reflect, selected.parent, component, rolled.rollouts, context) for component in selected.components
         ]
         texts = await run_all(jobs)
         context.spend(Cost(proposals=1))
@@ -36,7 +36,12 @@ class Propose:
         yield Emit(Proposed(candidate, selected.batch, baseline), derives=(selected.parent.id,))
 
 
-async def _rewrite(parent: Candidate, component: str, rollouts: Sequence[Rollout], context: StageContext) -> str:
+async def reflect(parent: Candidate, component: str, rollouts: Sequence[Rollout], context: StageContext) -> str:
+    """One reflection call: a better text of one component of ``parent``, given rollouts with it.
+
+    Raises:
+        Discard: if no rollout used the component, or the reply can't be read.
+    """
     examples = [
         ReflectionExample(call.inputs, call.output, rollout.score.feedback)
         for rollout in rollouts

@@ -16,7 +16,7 @@ from flowevolve.result import Result
 from flowevolve.run import run
 
 ROOT = Path(__file__).parents[1]
-CONFIGS = sorted((ROOT / "examples").rglob("*.toml"))
+CONFIGS = sorted(path for path in (ROOT / "examples").rglob("*.toml") if path.name != "pyproject.toml")
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from flowevolve.artifact import Artifact
 from flowevolve.llm.types import JSON, Message
@@ -78,7 +78,6 @@ class Task(Protocol):
 
     name: str
     data: Dataset
-    description: ClassVar[str]
 
     def seed(self) -> Artifact:
         """The artifact evolution starts from."""

@@ -16,7 +16,8 @@ from pydantic import BaseModel
 from flowevolve.algorithm import Algorithm, Tuning, Workers
 from flowevolve.algorithms.gepa.config import GEPAConfig
 from flowevolve.algorithms.gepa.select import MergeSchedule, Select
-from flowevolve.archives.pareto import ParetoArchive
+from flowevolve.archives.base import CandidateArchive
+from flowevolve.archives.catalog import ARCHIVES
 from flowevolve.archives.validation_order import ValidationOrder
 from flowevolve.budget import Cost
 from flowevolve.context import UpdateContext
@@ -81,7 +82,7 @@ class GEPA(Algorithm):
         self._task = task
         self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
         self._acceptance = _validation(self.config, self.tuning)
-        self._archive = ParetoArchive()
+        self._archive = ARCHIVES.make(self.config.archive.name, self.config.archive.settings, "algorithm.archive")
         self._schedule = MergeSchedule(self.config.max_merges if self.config.merge else 0)
         val_ids = tuple(example.id for example in task.data.val)
         self._order = ValidationOrder(val_ids, self.tuning.speculation.window)
@@ -100,7 +101,7 @@ class GEPA(Algorithm):
         return cls(task, GEPAConfig.model_validate(config), tuning)
 
     @property
-    def archive(self) -> ParetoArchive:
+    def archive(self) -> CandidateArchive:
         return self._archive
 
     def best(self) -> Candidate | None:

@@ -6,6 +6,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from flowevolve.section import OpenSection
+
+
+class ArchiveSection(OpenSection):
+    name: str = "pareto"
+
 
 class GEPAConfig(BaseModel):
     """Defaults are those of GEPA (arXiv 2507.19457) and gepa 0.1.4."""
@@ -14,6 +20,8 @@ class GEPAConfig(BaseModel):
 
     minibatch: int = Field(default=3, gt=0)
     """Training examples per proposal (``reflection_minibatch_size``)."""
+    archive: ArchiveSection = ArchiveSection()
+    """What parents are selected from, and its settings."""
     candidate_selection: Literal["pareto", "current_best", "epsilon_greedy", "top_k_pareto"] = "pareto"
     epsilon: float = Field(default=0.1, ge=0, le=1)
     """For ``epsilon_greedy``: the probability of taking any candidate."""

@@ -7,7 +7,7 @@ from typing import cast
 
 from flowevolve.algorithms.gepa.config import GEPAConfig
 from flowevolve.algorithms.gepa.merge import Merge, find_merge, join, stratified_ids
-from flowevolve.archives.pareto import ParetoArchive
+from flowevolve.archives.base import CandidateArchive
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext
 from flowevolve.events import Event
@@ -58,7 +58,7 @@ class Select:
 
     def __init__(
         self,
-        archive: ParetoArchive,
+        archive: CandidateArchive,
         schedule: MergeSchedule,
         config: GEPAConfig,
         selection: Selection,

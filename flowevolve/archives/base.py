@@ -1,0 +1,24 @@
+"""What algorithms that evolve a set of scored candidates ask of their archive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from flowevolve.algorithm import Archive
+from flowevolve.policies.acceptance import Standing
+from flowevolve.policies.selection import Ranked
+from flowevolve.pool import Candidate
+
+
+class CandidateArchive(Archive, Ranked, Protocol):
+    """An archive that parents are selected from, and that candidates are measured against."""
+
+    @property
+    def confirmed(self) -> Sequence[Candidate]:
+        """The confirmed candidates worth selecting from, oldest first; merges join two of them."""
+        ...
+
+    def standing(self) -> Standing | None:
+        """What a validated candidate is measured against; None while nothing is confirmed."""
+        ...

@@ -1,0 +1,19 @@
+"""Backends by name: those that ship, which `flowevolve.build` makes, and the transports that plug-ins bring."""
+
+from __future__ import annotations
+
+from pydantic_core import PydanticCustomError
+
+from flowevolve.llm.types import Transport
+from flowevolve.registry import Registry, did_you_mean
+
+SHIPPED_BACKENDS = ("sim", "openai", "vllm", "replay")
+BACKENDS: Registry[Transport] = Registry("backend", "flowevolve.backends", {}, Transport, reserved=SHIPPED_BACKENDS)
+
+
+def known_backend(name: str) -> str:
+    """The name, if something is known by it; nothing is imported to find out."""
+    names = BACKENDS.names()
+    if name not in names and ":" not in name:
+        raise PydanticCustomError("unknown", "unknown backend; {hint}", {"hint": did_you_mean(name, names)})
+    return name
