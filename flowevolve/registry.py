@@ -18,7 +18,7 @@ from typing_extensions import get_protocol_members, is_protocol
 from flowevolve.errors import InputError
 from flowevolve.plugins import LoadError, Plugin, imported, installed
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Registry(Generic[T]):
+class Registry(Generic[T_co]):
     """Factories by name. ``kind`` is the word used in messages, ``group`` the entry-point group for plug-ins.
 
     ``contract`` is what plug-ins are held to: the protocol of what factories make, or the class they are derived from.
@@ -39,7 +39,7 @@ class Registry(Generic[T]):
 
     kind: str
     group: str
-    builtin: Mapping[str, Callable[..., T]]
+    builtin: Mapping[str, Callable[..., T_co]]
     contract: type | None = None
     reserved: Sequence[str] = ()
     """Names of what ships and is made elsewhere."""
@@ -64,7 +64,7 @@ class Registry(Generic[T]):
             listed.append(Listed(plugin.name, plugin.package, problem))
         return listed
 
-    def find(self, name: str, where: str) -> Callable[..., T]:
+    def find(self, name: str, where: str) -> Callable[..., T_co]:
         """The factory of this name. ``where`` is the config key that named it, for messages.
 
         Raises:
@@ -84,7 +84,7 @@ class Registry(Generic[T]):
         except LoadError as error:
             raise InputError(f"{where}: can't use {self.kind} {name!r}{whose}: {error}") from error
 
-    def make(self, name: str, settings: Mapping[str, object], where: str) -> T:
+    def make(self, name: str, settings: Mapping[str, object], where: str) -> T_co:
         """Call the factory with the settings as keywords, checked against its signature.
 
         Raises:
@@ -103,7 +103,7 @@ class Registry(Generic[T]):
         return made
 
     def check(
-        self, name: str, factory: Callable[..., T], settings: Mapping[str, object], where: str
+        self, name: str, factory: Callable[..., T_co], settings: Mapping[str, object], where: str
     ) -> dict[str, object]:
         """The settings as the factory's arguments.
 
@@ -134,7 +134,7 @@ class Registry(Generic[T]):
             return str(error)
         return None
 
-    def _checked(self, found: object) -> Callable[..., T]:
+    def _checked(self, found: object) -> Callable[..., T_co]:
         """Raises:
         LoadError: if what was found can't be a factory of this registry.
         """
@@ -143,7 +143,7 @@ class Registry(Generic[T]):
             raise LoadError(f"it is not a subclass of {base.__module__}.{base.__qualname__}")
         if not callable(found):
             raise LoadError(f"it is a {type(found).__name__}, not a class or a function")
-        return cast("Callable[..., T]", found)
+        return cast("Callable[..., T_co]", found)
 
 
 def _missing(made: object, contract: type | None) -> list[str]:

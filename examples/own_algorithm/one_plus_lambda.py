@@ -77,11 +77,10 @@ class OnePlusLambda(fe.Algorithm):
         rollouts = await self.rollouts.run(selected.parent, selected.batch, "train", context)
         component = context.random.choice(list(selected.parent.artifact))
         text = await reflect(selected.parent, component, rollouts, context)
-        artifact = selected.parent.artifact.replace(**{component: text})
         context.spend(fe.Cost(proposals=1))
-        yield fe.Emit(
-            Child(context.propose(artifact, parents=[selected.parent], operator="reflect", born=item.version))
-        )
+        artifact = selected.parent.artifact.replace(**{component: text})
+        child = context.propose(artifact, parents=[selected.parent], operator="reflect", born=item.version)
+        yield fe.Emit(Child(child))
 
     async def evaluate(self, item: fe.Item[object], context: fe.StageContext) -> AsyncGenerator[fe.Emit]:
         candidate = item.expect(Child).candidate

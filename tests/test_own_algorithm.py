@@ -1,0 +1,50 @@
+"""docs/tutorial-algorithm.md: an algorithm of one's own in under 100 lines, from a package of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.site_packages import pip_install
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "examples" / "own_algorithm"
+MODULE = PACKAGE / "one_plus_lambda.py"
+PAGE = ROOT / "docs" / "tutorial-algorithm.md"
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_it_is_under_100_lines() -> None:
+    assert len(MODULE.read_text("utf-8").splitlines()) < 100
+
+
+def test_the_page_shows_the_module_as_it_is() -> None:
+    """Its blocks, in order, are all of the module; only empty lines stand between them."""
+    rest = MODULE.read_text("utf-8")
+    for block in blocks("python"):
+        assert rest.startswith(block), f"the module goes on with\n{rest[:200]}\nand the page with\n{block[:200]}"
+        rest = rest.removeprefix(block).lstrip("\n")
+    assert rest == ""
+
+
+def test_the_page_shows_the_entry_point_as_it_is() -> None:
+    [block] = blocks("toml")
+    assert block in (PACKAGE / "pyproject.toml").read_text("utf-8")
+
+
+def test_installed_as_a_package_of_its_own_it_improves_on_the_seed(tmp_path: Path) -> None:
+    source = shutil.copytree(PACKAGE, tmp_path / "source", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    pip_install(source, tmp_path / "site")
+    test = shutil.copy(PACKAGE / "test_one_plus_lambda.py", tmp_path)
+    path = os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)]
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
