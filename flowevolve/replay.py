@@ -197,7 +197,7 @@ def _changed(config: Config, changes: Sequence[str]) -> Config:
         if not any(key == allowed or key.startswith(f"{allowed}.") for allowed in MAY_CHANGE):
             raise InputError(f"--set {change}: a replay can't change {key}, only {', '.join(MAY_CHANGE)}")
     config = with_overrides(config, changes)
-    llm = config.llm.model_copy(update={"backend": "replay", "cache": CacheSection(), "hedge": 0.0})
+    llm = config.llm.model_copy(update={"backend": "replay", "settings": {}, "cache": CacheSection(), "hedge": 0.0})
     stopping = config.stopping.model_copy(update={"file": None})
     return config.model_copy(update={"clock": "virtual", "llm": llm, "stopping": stopping})
 

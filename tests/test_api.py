@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import ClassVar
 
 import pytest
 
 import flowevolve as fe
+from flowevolve import stages
 from flowevolve.llm.types import Message
 from flowevolve.policies.staleness import Full
 from flowevolve.tasks.base import Call, ChatModel, Dataset, Example, Rollout, Score
@@ -88,6 +90,15 @@ def test_public_names_are_there() -> None:
         "run",
     )
     assert all(hasattr(fe, name) for name in expected)
+
+
+def test_the_reference_of_plugins_names_what_can_be_imported() -> None:
+    """Its table of `flowevolve.stages` is complete."""
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "plugins.md").read_text("utf-8")
+    public = {
+        name for name, value in vars(stages).items() if not name.startswith("_") and not isinstance(value, ModuleType)
+    }
+    assert {name for name in public if f"`{name}`" not in page} == set()
 
 
 def test_a_setting_of_the_model_that_is_wrong_is_named() -> None:

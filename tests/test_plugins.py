@@ -18,6 +18,7 @@ from flowevolve.build import ADMISSIONS, ALGORITHMS, ALLOCATION, BANDITS, ORDERI
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
 from flowevolve.registry import Listed, Registry
+from flowevolve.replay import replay
 from flowevolve.result import Result
 from flowevolve.run import check, run
 from tests.site_packages import put_package
@@ -45,11 +46,11 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     return Site(folder)
 
 
-def go(sections: Mapping[str, object]) -> Result:
+def go(sections: Mapping[str, object], out: Path | None = None) -> Result:
     config = parse_config({"clock": "virtual", "budget": {"proposals": 6}, **sections}, "test")
 
     async def begin() -> Result:
-        return await run(config)
+        return await run(config, out=out)
 
     return clock.run(begin, clock="virtual")
 
@@ -243,11 +244,14 @@ def parrot(site: Site) -> Site:
     return site
 
 
-def test_a_run_on_a_backend_of_a_plugin(parrot: Site) -> None:
-    result = go({"llm": {"backend": "parrot", "model": "bird", "settings": {"word": "hello"}}})
+def test_a_run_on_a_backend_of_a_plugin_and_its_replay(parrot: Site, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    result = go({"llm": {"backend": "parrot", "model": "bird", "settings": {"word": "hello"}}}, out)
     assert (result.backend, result.simulated) == ("parrot", False)
     assert result.report.error is None
     assert result.report.spent.proposals >= 6
+    again = clock.run(replay, out, clock="virtual").result
+    assert again.report.spent.proposals == result.report.spent.proposals
 
 
 @pytest.mark.parametrize(
@@ -297,6 +301,14 @@ def test_gepa_selects_from_the_archive_that_is_named(site: Site) -> None:
     assert result.report.error is None
     with pytest.raises(InputError, match=r"algorithm\.archive\.sice: archive 'recent' has no such setting"):
         go({"algorithm": {"archive": {"name": "recent", "sice": 1}}})
+
+
+def test_the_reference_has_every_group_and_protocol() -> None:
+    page = (ROOT / "docs" / "reference" / "plugins.md").read_text("utf-8")
+    for registry in (ALGORITHMS, *REGISTRIES):
+        assert f"| `{registry.group}` |" in page
+        assert registry.contract is not None
+        assert f".{registry.contract.__name__}`" in page
 
 
 def flowevolve(*arguments: str, path: Path, code: str = "") -> subprocess.CompletedProcess[str]:
