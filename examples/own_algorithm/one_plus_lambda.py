@@ -43,6 +43,7 @@ class Best:
 class OnePlusLambda(fe.Algorithm):
     name = "one_plus_lambda"
     config_type = Settings
+    staleness = "full"
 
     def __init__(self, task: fe.Task, settings: Settings, tuning: fe.Tuning) -> None:
         self.task, self.settings, self.rollouts = task, settings, Rollouts(task)
