@@ -13,7 +13,9 @@ BACKENDS: Registry[Transport] = Registry("backend", "flowevolve.backends", {}, T
 
 def known_backend(name: str) -> str:
     """The name, if something is known by it; nothing is imported to find out."""
+    if name in SHIPPED_BACKENDS or ":" in name:
+        return name
     names = BACKENDS.names()
-    if name not in names and ":" not in name:
+    if name not in names:
         raise PydanticCustomError("unknown", "unknown backend; {hint}", {"hint": did_you_mean(name, names)})
     return name

@@ -127,7 +127,10 @@ def make_stopping(config: Config) -> list[StoppingPolicy]:
 
 
 def find_algorithm(config: Config) -> type[Algorithm]:
-    return cast("type[Algorithm]", ALGORITHMS.find(config.algorithm.name, "algorithm.name"))
+    factory = cast("type[Algorithm]", ALGORITHMS.find(config.algorithm.name, "algorithm.name"))
+    if not hasattr(factory, "name"):
+        raise InputError(f"algorithm.name: {config.algorithm.name!r} has no name: set it in class {factory.__name__}")
+    return factory
 
 
 def make_algorithm(config: Config, task: Task) -> Algorithm:

@@ -142,7 +142,7 @@ class Registry(Generic[T_co]):
         if base is not None and not is_protocol(base) and not (isinstance(found, type) and issubclass(found, base)):
             raise LoadError(f"it is not a subclass of {base.__module__}.{base.__qualname__}")
         if not callable(found):
-            raise LoadError(f"it is a {type(found).__name__}, not a class or a function")
+            raise LoadError(f"it is of type {type(found).__name__}, not a class or a function")
         return cast("Callable[..., T_co]", found)
 
 

@@ -7,8 +7,20 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
+from typing import cast
 
+import pytest
+
+from flowevolve import clock
+from flowevolve.build import make_algorithm, make_task
+from flowevolve.config import parse_config
+from flowevolve.errors import InputError
+from flowevolve.events import Event
+from flowevolve.item import flow_of
+from flowevolve.result import Result
+from flowevolve.run import Watchers, run
 from tests.site_packages import pip_install
 
 ROOT = Path(__file__).parents[1]
@@ -37,6 +49,43 @@ def test_the_page_shows_the_module_as_it_is() -> None:
 def test_the_page_shows_the_entry_point_as_it_is() -> None:
     [block] = blocks("toml")
     assert block in (PACKAGE / "pyproject.toml").read_text("utf-8")
+
+
+def test_in_lockstep_the_children_of_a_generation_have_one_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(PACKAGE)
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    algorithm = {"name": "one_plus_lambda:OnePlusLambda", "mode": "sync", "children": 3}
+    config = parse_config({"clock": "virtual", "algorithm": algorithm, "budget": {"proposals": 9}}, "test")
+    parents: dict[int, set[str]] = defaultdict(set)
+
+    def note(event: Event) -> None:
+        if event.kind == "candidate.proposed" and event.data["operator"] == "reflect":
+            parents[flow_of(str(event.data["item"]))].update(cast("list[str]", event.data["parents"]))
+
+    async def go() -> Result:
+        return await run(config, watchers=Watchers(events=(note,)))
+
+    result = clock.run(go, clock="virtual")
+    assert result.report.spent.proposals >= 9
+    assert len(parents) >= 3
+    assert {len(each) for each in parents.values()} == {1}
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ({"children": 0}, r"algorithm\.children: .*greater than 0"),
+        ({"childern": 4}, r"algorithm\.childern: unknown key; did you mean 'children'"),
+        ({"examples": 500}, r"algorithm\.examples: there are only 120 training examples"),
+    ],
+)
+def test_its_settings_are_checked(setting: dict[str, int], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(PACKAGE)
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    sections = {"algorithm": {"name": "one_plus_lambda:OnePlusLambda", **setting}, "budget": {"proposals": 1}}
+    config = parse_config(sections, "test")
+    with pytest.raises(InputError, match=says):
+        make_algorithm(config, make_task(config))
 
 
 def test_installed_as_a_package_of_its_own_it_improves_on_the_seed(tmp_path: Path) -> None:

@@ -83,11 +83,11 @@ def test_shipped_algorithms_import_public_names_only_and_nobody_knows_them_but_t
     ]
     assert private == []
     knowing = {
-        path.name
+        path.relative_to(ROOT / "flowevolve").parts[0]
         for path, node in imports
         if not path.is_relative_to(algorithms) and (node.module or "").startswith("flowevolve.algorithms")
     }
-    assert knowing <= {"build.py", "build_names.py"} | {p.name for p in (ROOT / "flowevolve" / "compat").glob("*.py")}
+    assert knowing <= {"build.py", "compat"}
 
 
 POLICY = """
@@ -146,8 +146,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "exit on import": ("raise SystemExit(3)", "broken:Mine", r"SystemExit: 3"),
     "syntax error": ("def (", "broken:Mine", r"SyntaxError"),
     "no such attribute": ("", "broken:Mine", r"has no attribute 'Mine'"),
-    "not a factory": ("Mine = 3", "broken:Mine", r"it is a int, not a class or a function"),
-    "a module": ("", "broken", r"it is a module, not a class or a function"),
+    "not a factory": ("Mine = 3", "broken:Mine", r"it is of type int, not a class or a function"),
+    "a module": ("", "broken", r"it is of type module, not a class or a function"),
 }
 
 
@@ -177,6 +177,13 @@ def test_what_lacks_a_method_is_no_policy(site: Site) -> None:
 def test_an_algorithm_is_a_subclass(site: Site) -> None:
     site.put("brings_odd", "class Odd: pass\n", {ALGORITHMS.group: {"odd": "brings_odd:Odd"}})
     with pytest.raises(InputError, match=r"algorithm\.name: .*not a subclass of flowevolve\.algorithm\.Algorithm"):
+        go({"algorithm": {"name": "odd"}})
+
+
+def test_an_algorithm_has_a_name(site: Site) -> None:
+    code = "import flowevolve\nclass Odd(flowevolve.Algorithm): pass\n"
+    site.put("brings_odd", code, {ALGORITHMS.group: {"odd": "brings_odd:Odd"}})
+    with pytest.raises(InputError, match=r"algorithm\.name: 'odd' has no name: set it in class Odd"):
         go({"algorithm": {"name": "odd"}})
 
 
