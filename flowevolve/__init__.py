@@ -21,6 +21,7 @@ from flowevolve.pool import Candidate as Candidate
 from flowevolve.replay import replay as replay
 from flowevolve.result import Result as Result
 from flowevolve.resume import resume as resume
+from flowevolve.run import open_run as open_run
 from flowevolve.run import run as run
 from flowevolve.stage import Discard as Discard
 from flowevolve.stage import Emit as Emit

@@ -113,8 +113,24 @@ class Algorithm:
         """The best confirmed candidate so far."""
         raise NotImplementedError(f"{type(self).__name__} needs a best()")
 
+    def frontier(self) -> Sequence[Candidate]:
+        """What the pool has to show: candidates of which none is better in every respect. By default the best one."""
+        best = self.best()
+        return () if best is None else (best,)
+
+    def welcome(self, candidate: Candidate) -> Emit:
+        """Where a candidate from outside goes (`flowevolve.Engine.inject`), naming the stage: to be evaluated, mostly.
+
+        Raises:
+            InputError: if the algorithm takes none, or not this one.
+        """
+        raise InputError(f"algorithm {self.name!r} takes no candidates from outside: it has no welcome()")
+
     def estimate(self, trigger: str | None = None) -> Cost:
-        """What one flow, ordinary or of this trigger, is expected to spend at least; reserved when it is admitted."""
+        """What one flow, ordinary or of this trigger, is expected to spend at least; reserved when it is admitted.
+
+        The trigger is ``inject`` for a candidate from outside.
+        """
         return Cost(proposals=1)
 
     def gap(self, item: Item[object], pool: PoolReader) -> int:

@@ -62,7 +62,7 @@ class Effects:
         self._llm = llm
         self._ledger = ledger
         self._events = events
-        self._settled = settled
+        self.settled = settled
         self._proposals: dict[str, list[Candidate]] = {}
         self._costs: dict[str, Cost] = {}
 
@@ -89,7 +89,7 @@ class Effects:
         if known is not None:
             return known.data
         data = self._write(kind, stage, item_id, key, await make())
-        await self._settled()
+        await self.settled()
         return data
 
     async def keep(
@@ -101,7 +101,7 @@ class Effects:
                 return cast(T, known.attachment.value)
         value = await make()
         self._write(kind, stage, item_id, key, {"value": type(value).__name__}, Kept(value))
-        await self._settled()
+        await self.settled()
         return value
 
     def _logged(self, kind: str, item_id: str, key: str | None) -> Event | None:
@@ -149,9 +149,9 @@ class Effects:
                 reply = await call
                 self._pay(scope.stage, scope.item, reply)  # at once: waiting for the disk may be cancelled
             except LLMError:
-                await self._settled()
+                await self.settled()
                 raise
-        await self._settled()
+        await self.settled()
         return reply
 
     def _pay_again(self, stage: str, item_id: str, reply: ChatReply) -> ChatReply:

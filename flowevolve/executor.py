@@ -170,8 +170,18 @@ class Stream:
             except QueueClosedError:
                 return
             if taken is not None:
+                if self._runtime.pause.items:
+                    await self._rest(len(taken))
                 with crew.working():
                     await self._work_on(stage, taken, worker)
+
+    async def _rest(self, items: int) -> None:
+        """Wait, with so many items in hand, until they may be worked on."""
+        self._runtime.items_in_work += items
+        try:
+            await self._runtime.pause.wait_for_items()
+        finally:
+            self._runtime.items_in_work -= items
 
     async def _work_on(self, stage: Stage, taken: Sequence[Item[object]], worker: int) -> None:
         ready = await self._look(stage, taken)
@@ -224,7 +234,10 @@ class Lockstep:
 
     async def advance(self) -> None:
         """Run everything that waits, stage by stage in the order of the graph, until nothing does."""
+        if not any(map(self._holds, self._waiting)):
+            await self._runtime.changed.wait()
         while True:
+            await self._runtime.pause.wait_for_items()
             stage = next((stage for stage in self._runtime.graph.stages if self._holds(stage.name)), None)
             if stage is None:
                 return
