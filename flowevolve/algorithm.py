@@ -13,6 +13,7 @@ from flowevolve.context import PoolReader, StageContext, UpdateContext
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.item import Item
+from flowevolve.llm.types import JSON
 from flowevolve.policies.racing import Off as RacingOff
 from flowevolve.policies.racing import Racing
 from flowevolve.policies.speculation import Speculation
@@ -152,6 +153,16 @@ class Algorithm:
         """Rebuild what stages keep beside the log: told of every event of an interrupted run, oldest first, with the
         archives as they were then.
         """
+
+    def state(self) -> Mapping[str, JSON] | None:
+        """Plain data that can't be told from the log, such as what a user's own object remembers; None: there is none.
+
+        Asked after every commit and when the run stops; written where it has changed.
+        """
+        return None
+
+    def restore(self, state: Mapping[str, JSON]) -> None:
+        """Take back what `state` last returned in a run that was interrupted, after all of `recall`."""
 
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
         """Emissions to end with, each naming its stage."""

@@ -217,6 +217,7 @@ class Engine:
             raise _first_leaf(group) from group
         self._executor.close()
         self._lifecycle.hold_open()
+        self._runtime.effects.keep_state()
         self._report = self._make_report()
         self._runtime.log("run.stop", {"reason": self._report.stop_reason, "held": self._lifecycle.held})
         return self._report

@@ -156,6 +156,7 @@ class _Fold:
         self._fired: dict[str, None] = {}
         self._workers: dict[str, int] = {}
         self._phases: dict[str, Phase] = {}
+        self._state: Mapping[str, JSON] | None = None
 
     def take(self, event: Event) -> None:
         data = event.data
@@ -189,6 +190,8 @@ class _Fold:
                 self._fired[str(data["trigger"])] = None
             case "allocation.changed":
                 self._workers[str(data["stage"])] = cast(int, data["workers"])
+            case "algorithm.state":
+                self._state = cast("dict[str, JSON]", data["state"])
             case "phase.ended":
                 phase = str(data["phase"])
                 self._phases[phase] = replace(self._phases[phase], ended=True)
@@ -280,6 +283,8 @@ class _Fold:
 
     def restore(self, history: History) -> Interrupted:
         runtime = self._runtime
+        if self._state is not None:
+            runtime.effects.restore_state(self._state)
         waiting_triggers = [trigger for trigger in runtime.graph.triggers if trigger.name in self._fired]
         runtime.turns.restore(self._ordinals, waiting_triggers)
         inhabited = {live.item.flow for live in self._live.values()}
