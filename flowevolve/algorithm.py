@@ -14,6 +14,7 @@ from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.item import Item
 from flowevolve.llm.types import JSON
+from flowevolve.policies.gathering import BatchSize
 from flowevolve.policies.racing import Off as RacingOff
 from flowevolve.policies.racing import Racing
 from flowevolve.policies.speculation import Speculation
@@ -133,6 +134,10 @@ class Algorithm:
         The trigger is ``inject`` for a candidate from outside.
         """
         return Cost(proposals=1)
+
+    def step_width(self) -> BatchSize | None:
+        """The policy for how many flows a step of the synchronous form opens; None: as many as the user says."""
+        return None
 
     def gap(self, item: Item[object], pool: PoolReader) -> int:
         """How many changes of the pool an item has missed that matter to it: by default, all commits.

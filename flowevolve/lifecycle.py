@@ -27,6 +27,7 @@ from flowevolve.policies.allocation import Allocation
 from flowevolve.recovery import FIT, History, Interrupted, Phase, Start, recover
 from flowevolve.runtime import Runtime
 from flowevolve.stage import NO_EMISSIONS, Emit, Stage, Trigger
+from flowevolve.steps import Steps
 
 
 class Lifecycle:
@@ -56,6 +57,7 @@ class Lifecycle:
         self._start = start
         self._about = about
         self._interrupted: Interrupted | None = None
+        self._steps = Steps(runtime, executor, algorithm.step_width())
         self._evolving = False
         """Whether init is over."""
         self._finished = -1
@@ -200,6 +202,7 @@ class Lifecycle:
         turns.is_open = self._evolving = True
         runtime.changed.fire()
         while runtime.admitting:
+            self._steps.look()
             if runtime.pause.admissions and not runtime.flows:
                 await runtime.changed.wait()
             elif runtime.pause.admissions or len(runtime.flows) >= executor.width:

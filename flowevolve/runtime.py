@@ -124,6 +124,12 @@ class Runtime:
             return not self.hurry and (self.turns.ready or bool(self.flows))
         return self.stop_reason is None
 
+    def batch_size(self, stage: Stage) -> int:
+        """How many items the stage is to be handed together next."""
+        if stage.gather_by is None:
+            return stage.gather
+        return max(1, min(stage.gather, stage.gather_by.next(self.tally.batches[stage.name])))
+
     def fire(self, trigger: Trigger, flow: int | None = None) -> None:
         """A trigger goes off, by a commit of this flow or by time."""
         ordinary = flow is not None and not self.flows.is_triggered(flow)
@@ -136,8 +142,8 @@ class Runtime:
 
         Cancelled, it leaves the items unsettled: they stay live.
         """
-        item = items[0] if stage.gather == 1 else gathered(items)
-        if len(items) > 1 and item.id not in self.effects.works:
+        item = gathered(items) if stage.gathers else items[0]
+        if (len(items) > 1 or stage.gather_by is not None) and item.id not in self.effects.works:
             self.log("items.gathered", {"stage": stage.name, "items": [each.id for each in items]})
         self.items_in_work += len(items)
         began = self._events.elapsed()

@@ -20,7 +20,7 @@ LAYERS: list[set[str]] = [
     {"effects"},
     {"runtime"},
     {"executor", "recovery"},
-    {"lifecycle", "injection"},
+    {"lifecycle", "injection", "steps"},
     {"algorithms", "engine"},
     {"result", "store", "held_out", "credit"},
     {"telemetry", "llm_section", "config"},
