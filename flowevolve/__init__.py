@@ -33,6 +33,7 @@ from flowevolve.pool import Update as Update
 from flowevolve.replay import replay as replay
 from flowevolve.result import Result as Result
 from flowevolve.resume import resume as resume
+from flowevolve.run import open_run as open_run
 from flowevolve.run import run as run
 from flowevolve.section import Section as Section
 from flowevolve.stage import Discard as Discard

@@ -13,6 +13,8 @@ from flowevolve.context import PoolReader, StageContext, UpdateContext
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.item import Item
+from flowevolve.llm.types import JSON
+from flowevolve.policies.gathering import BatchSize
 from flowevolve.policies.racing import Off as RacingOff
 from flowevolve.policies.racing import Racing
 from flowevolve.policies.speculation import Speculation
@@ -116,9 +118,29 @@ class Algorithm:
         """The best confirmed candidate so far."""
         raise NotImplementedError(f"{type(self).__name__} needs a best()")
 
+    def frontier(self) -> Sequence[Candidate]:
+        """What the pool has to show: candidates of which none is better in every respect. By default the best one."""
+        best = self.best()
+        return () if best is None else (best,)
+
+    def welcome(self, candidate: Candidate) -> Emit:
+        """Where a candidate from outside goes (`flowevolve.Engine.inject`), naming the stage: to be evaluated, mostly.
+
+        Raises:
+            InputError: if the algorithm takes none, or not this one.
+        """
+        raise InputError(f"algorithm {self.name!r} takes no candidates from outside: it has no welcome()")
+
     def estimate(self, trigger: str | None = None) -> Cost:
-        """What one flow, ordinary or of this trigger, is expected to spend at least; reserved when it is admitted."""
+        """What one flow, ordinary or of this trigger, is expected to spend at least; reserved when it is admitted.
+
+        The trigger is ``inject`` for a candidate from outside.
+        """
         return Cost(proposals=1)
+
+    def step_width(self) -> BatchSize | None:
+        """The policy for how many flows a step of the synchronous form opens; None: as many as the user says."""
+        return None
 
     def gap(self, item: Item[object], pool: PoolReader) -> int:
         """How many changes of the pool an item has missed that matter to it: by default, all commits.
@@ -139,6 +161,16 @@ class Algorithm:
         """Rebuild what stages keep beside the log: told of every event of an interrupted run, oldest first, with the
         archives as they were then.
         """
+
+    def state(self) -> Mapping[str, JSON] | None:
+        """Plain data that can't be told from the log, such as what a user's own object remembers; None: there is none.
+
+        Asked after every commit and when the run stops; written where it has changed.
+        """
+        return None
+
+    def restore(self, state: Mapping[str, JSON]) -> None:
+        """Take back what `state` last returned in a run that was interrupted, after all of `recall`."""
 
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
         """Emissions to end with, each naming its stage."""

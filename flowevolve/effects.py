@@ -6,6 +6,7 @@ again from its start, and the effects it had are recognised instead of repeated 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar, cast
@@ -14,6 +15,7 @@ from flowevolve.algorithm import Algorithm
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost, Ledger
 from flowevolve.counts import Level
+from flowevolve.errors import EngineError
 from flowevolve.events import Event, EventLog
 from flowevolve.item import flow_of, root_of
 from flowevolve.llm.calls import CallScope
@@ -62,9 +64,10 @@ class Effects:
         self._llm = llm
         self._ledger = ledger
         self._events = events
-        self._settled = settled
+        self.settled = settled
         self._proposals: dict[str, list[Candidate]] = {}
         self._costs: dict[str, Cost] = {}
+        self._state: str | None = None
 
     def log(self, kind: str, data: Mapping[str, JSON], attachment: object | None = None) -> None:
         self._events.emit(kind, data, attachment)
@@ -89,7 +92,7 @@ class Effects:
         if known is not None:
             return known.data
         data = self._write(kind, stage, item_id, key, await make())
-        await self._settled()
+        await self.settled()
         return data
 
     async def keep(
@@ -101,7 +104,7 @@ class Effects:
                 return cast(T, known.attachment.value)
         value = await make()
         self._write(kind, stage, item_id, key, {"value": type(value).__name__}, Kept(value))
-        await self._settled()
+        await self.settled()
         return value
 
     def _logged(self, kind: str, item_id: str, key: str | None) -> Event | None:
@@ -149,9 +152,9 @@ class Effects:
                 reply = await call
                 self._pay(scope.stage, scope.item, reply)  # at once: waiting for the disk may be cancelled
             except LLMError:
-                await self._settled()
+                await self.settled()
                 raise
-        await self._settled()
+        await self.settled()
         return reply
 
     def _pay_again(self, stage: str, item_id: str, reply: ChatReply) -> ChatReply:
@@ -235,8 +238,33 @@ class Effects:
                 "best_score": self.best_score,
             },
         )
+        self.keep_state()
         self.on_commit(update, improved, item_id)
         return update
+
+    def keep_state(self) -> None:
+        """Write the algorithm's own state, if it has one and that has changed.
+
+        Raises:
+            EngineError: if it is no plain data.
+        """
+        state = self._algorithm.state()
+        if state is None:
+            return
+        try:
+            text = json.dumps(state)
+        except (TypeError, ValueError) as error:
+            raise EngineError(
+                f"algorithm {self._algorithm.name!r}: what state() returns is no plain data: {error}"
+            ) from error
+        if text != self._state:
+            self._state = text
+            self.log("algorithm.state", {"state": json.loads(text)})  # a copy: the algorithm may go on changing its own
+
+    def restore_state(self, state: Mapping[str, JSON]) -> None:
+        """Give the algorithm the state that was last written."""
+        self._state = json.dumps(state)
+        self._algorithm.restore(state)
 
     def replay_commit(
         self, changes: Sequence[Change], item_id: str, time: float, best_score: float | None

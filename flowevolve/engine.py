@@ -14,12 +14,14 @@ from typing import Literal, Self
 import anyio
 
 from flowevolve.algorithm import Algorithm
+from flowevolve.artifact import Artifact
 from flowevolve.budget import Budget, Cost, Ledger
 from flowevolve.counts import RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
 from flowevolve.effects import Settled, nothing_to_settle
 from flowevolve.errors import EngineError, FlowevolveError, InputError
 from flowevolve.events import Event, EventLog, Sink
 from flowevolve.executor import Executor, Lockstep, Stream
+from flowevolve.injection import inject
 from flowevolve.lifecycle import Lifecycle
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.types import JSON
@@ -27,7 +29,7 @@ from flowevolve.playback import Playback
 from flowevolve.policies.allocation import Allocation
 from flowevolve.policies.staleness import Full, StalenessPolicy
 from flowevolve.policies.stopping import StoppingPolicy
-from flowevolve.pool import Pool
+from flowevolve.pool import Candidate, Pool
 from flowevolve.queue import QueueStats
 from flowevolve.recovery import History, Start
 from flowevolve.runtime import Runtime
@@ -92,6 +94,7 @@ class Engine:
         start: Start | None = None,
         about: Mapping[str, JSON] | None = None,
     ) -> None:
+        self._algorithm = algorithm
         self._events = _event_log(history)
         for sink in sinks:
             self._events.subscribe(sink)
@@ -162,6 +165,43 @@ class Engine:
         self._runtime.stop(reason)
         self._scope.cancel()
 
+    # Step control
+
+    def pause(self, *, items: bool = False) -> None:
+        """Open no new flows; with ``items`` also begin no work on items that wait. What is under way goes on, and so
+        does time. Not kept in the journal: a run that is resumed from there is not paused.
+        """
+        self._runtime.pause.begin(items=items)
+        self._runtime.log("run.paused", {"items": items})
+
+    def resume(self) -> None:
+        """End a pause."""
+        if self._runtime.pause.end():
+            self._runtime.log("run.unpaused", {})
+            self._runtime.changed.fire()
+
+    async def inject(
+        self, artifact: Artifact, *, parents: Sequence[str] = (), attributes: Mapping[str, JSON] | None = None
+    ) -> Candidate:
+        """Have a candidate from outside take the algorithm's ordinary way, from evaluation on; it is in the journal
+        when this returns. ``parents`` are ids. It counts as a proposal, and goes ahead of the bound on open flows and
+        of a pause. During init this waits.
+
+        Raises:
+            InputError: if the run takes nothing more, its budget has no room, a parent is unknown, or the algorithm
+                takes no candidates from outside.
+        """
+        return await inject(self._runtime, self._executor, self._algorithm, artifact, parents, attributes or {})
+
+    @property
+    def best(self) -> Candidate | None:
+        return self._algorithm.best()
+
+    @property
+    def frontier(self) -> Sequence[Candidate]:
+        """What the pool has to show now, as the algorithm sees it."""
+        return self._algorithm.frontier()
+
     async def run(self) -> RunReport:
         """Run to the end. A failure of the backend or the task is in the report; other errors are raised.
 
@@ -177,6 +217,7 @@ class Engine:
             raise _first_leaf(group) from group
         self._executor.close()
         self._lifecycle.hold_open()
+        self._runtime.effects.keep_state()
         self._report = self._make_report()
         self._runtime.log("run.stop", {"reason": self._report.stop_reason, "held": self._lifecycle.held})
         return self._report

@@ -8,7 +8,7 @@ lockstep nothing overtakes a flow of width one, and the published batch forms do
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -71,7 +71,7 @@ class Stream:
         self.width = width
         self._runtime = runtime
         self._queues = {
-            stage.name: ItemQueue[Item[object]](stage.capacity, anyio.current_time, stage.gather)
+            stage.name: ItemQueue[Item[object]](stage.capacity, anyio.current_time, stage.gather, stage.gather_key)
             for stage in runtime.graph.stages
         }
         self._crews = {stage.name: Crew(stage) for stage in runtime.graph.stages}
@@ -151,7 +151,7 @@ class Stream:
     def _flush_first(self) -> None:
         """Let the first gathering stage that holds something have it: what comes of that may fill the later ones."""
         for stage in self._runtime.graph.stages:
-            if stage.gather > 1 and self._queues[stage.name]:
+            if stage.gathers and self._queues[stage.name]:
                 self._queues[stage.name].flush()
                 return
 
@@ -159,19 +159,31 @@ class Stream:
         """Whether all that is left to do waits for more items to be gathered with, which can't come."""
         graph = self._runtime.graph
         return not self._runtime.items_in_work and all(
-            not self._queues[stage.name] for stage in graph.stages if stage.gather == 1
+            not self._queues[stage.name] for stage in graph.stages if not stage.gathers
         )
 
     async def _work(self, stage: Stage, worker: int) -> None:
         queue, crew = self._queues[stage.name], self._crews[stage.name]
         while crew.keeps(worker):
+            if stage.gather_by is not None:
+                queue.set_gather(self._runtime.batch_size(stage))
             try:
                 taken = await crew.wait(worker, queue.take)
             except QueueClosedError:
                 return
             if taken is not None:
+                if self._runtime.pause.items:
+                    await self._rest(len(taken))
                 with crew.working():
                     await self._work_on(stage, taken, worker)
+
+    async def _rest(self, items: int) -> None:
+        """Wait, with so many items in hand, until they may be worked on."""
+        self._runtime.items_in_work += items
+        try:
+            await self._runtime.pause.wait_for_items()
+        finally:
+            self._runtime.items_in_work -= items
 
     async def _work_on(self, stage: Stage, taken: Sequence[Item[object]], worker: int) -> None:
         ready = await self._look(stage, taken)
@@ -224,7 +236,10 @@ class Lockstep:
 
     async def advance(self) -> None:
         """Run everything that waits, stage by stage in the order of the graph, until nothing does."""
+        if not any(map(self._holds, self._waiting)):
+            await self._runtime.changed.wait()
         while True:
+            await self._runtime.pause.wait_for_items()
             stage = next((stage for stage in self._runtime.graph.stages if self._holds(stage.name)), None)
             if stage is None:
                 return
@@ -244,12 +259,20 @@ class Lockstep:
     def workers(self, stage: str) -> int:
         return self._runtime.graph.stage(stage).workers
 
+    def _batches(self, stage: Stage, items: Sequence[Item[object]]) -> list[Sequence[Item[object]]]:
+        """What is handed over together."""
+        alike: dict[Hashable, list[Item[object]]] = {}
+        for item in items:
+            alike.setdefault(None if stage.gather_key is None else stage.gather_key(item), []).append(item)
+        size = self._runtime.batch_size(stage)
+        return [group[start : start + size] for group in alike.values() for start in range(0, len(group), size)]
+
     async def _run_stage(
         self, stage: Stage, items: Sequence[Item[object]], together: Sequence[Sequence[Item[object]]]
     ) -> None:
         for item in items:
             self._runtime.mark_taken(stage, item)
-        batches = [*together, *(items[start : start + stage.gather] for start in range(0, len(items), stage.gather))]
+        batches = [*together, *self._batches(stage, items)]
         emitted: list[list[QueuedItem]] = [[] for _ in batches]
 
         async def run(index: int) -> None:

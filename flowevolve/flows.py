@@ -16,7 +16,7 @@ class Flows:
         self._sizes: dict[int, int] = {}
         self._live: dict[str, tuple[str, Item[object]]] = {}
         self._carriers: Counter[str] = Counter()
-        self._phases: set[int] = set()
+        self._ageless: set[int] = set()
         self._triggered: set[int] = set()
         self.opened = 0
         """How many flows were opened so far: the number of the next one."""
@@ -40,28 +40,28 @@ class Flows:
         return items
 
     def open(
-        self, stage: str, ticket: Ticket, estimate: Cost, *, version: int, now: float, phase: bool
+        self, stage: str, ticket: Ticket, estimate: Cost, *, version: int, now: float, ageless: bool
     ) -> Item[Ticket]:
-        """Start a flow with a ticket for ``stage``. ``phase``: of init or finish, not of the stream."""
+        """Start a flow with a ticket for ``stage``. ``ageless``: its items never get stale."""
         flow = self.opened
         self.opened += 1
-        self.restore(flow, phase=phase, triggered=ticket.trigger is not None, reserved=estimate)
+        self.restore(flow, ageless=ageless, triggered=ticket.trigger is not None, reserved=estimate)
         item = Item(str(flow), flow, ticket, version, (), now)
         self.enter(stage, item)
         return item
 
-    def restore(self, flow: int, *, phase: bool, triggered: bool, reserved: Cost) -> None:
+    def restore(self, flow: int, *, ageless: bool, triggered: bool, reserved: Cost) -> None:
         """Have a flow open, as one was that is being resumed; its items `enter` after this."""
         self._sizes[flow] = 0
-        if phase:
-            self._phases.add(flow)
+        if ageless:
+            self._ageless.add(flow)
         if triggered:
             self._triggered.add(flow)
         self._ledger.reserve(flow, reserved)
 
-    def of_phase(self, item: Item[object]) -> bool:
-        """Whether an item comes from init or finish."""
-        return item.flow in self._phases
+    def is_ageless(self, item: Item[object]) -> bool:
+        """Whether an item comes from init or finish, where the algorithm wants all it asked for, or from outside."""
+        return item.flow in self._ageless
 
     def is_triggered(self, flow: int) -> bool:
         """Whether a trigger asked for this flow."""
@@ -89,6 +89,6 @@ class Flows:
             return False
         del self._sizes[item.flow]
         self._triggered.discard(item.flow)
-        self._phases.discard(item.flow)
+        self._ageless.discard(item.flow)
         self._ledger.close(item.flow)
         return True

@@ -12,6 +12,9 @@ from flowevolve.pool import Candidate
 P_co = TypeVar("P_co", covariant=True)
 T = TypeVar("T")
 
+INJECTION = "inject"
+"""Stands for the trigger, and for the stage's name, in a flow that a candidate from outside starts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Item(Generic[P_co]):

@@ -27,6 +27,7 @@ from flowevolve.policies.allocation import Allocation
 from flowevolve.recovery import FIT, History, Interrupted, Phase, Start, recover
 from flowevolve.runtime import Runtime
 from flowevolve.stage import NO_EMISSIONS, Emit, Stage, Trigger
+from flowevolve.steps import Steps
 
 
 class Lifecycle:
@@ -56,6 +57,9 @@ class Lifecycle:
         self._start = start
         self._about = about
         self._interrupted: Interrupted | None = None
+        self._steps = Steps(runtime, executor, algorithm.step_width())
+        self._evolving = False
+        """Whether init is over."""
         self._finished = -1
         """How many flows had been opened when the run was last finished."""
 
@@ -195,9 +199,13 @@ class Lifecycle:
     async def _admit(self) -> None:
         """Open flows while the budget, the bound on open flows and the algorithm allow it."""
         runtime, executor, turns = self._runtime, self._executor, self._runtime.turns
-        turns.is_open = True
+        turns.is_open = self._evolving = True
+        runtime.changed.fire()
         while runtime.admitting:
-            if len(runtime.flows) >= executor.width:
+            self._steps.look()
+            if runtime.pause.admissions and not runtime.flows:
+                await runtime.changed.wait()
+            elif runtime.pause.admissions or len(runtime.flows) >= executor.width:
                 await executor.advance()
             elif turns.ready:
                 await self._admit_one(turns.next())
@@ -243,10 +251,13 @@ class Lifecycle:
             self._runtime.fire(trigger)
 
     async def _watch_load(self, stream: Stream, policy: Allocation) -> None:
-        """Ask the allocation policy at its interval, and do as it says."""
+        """Ask the allocation policy at its interval, and do as it says; not while the backend is idle on purpose."""
         while True:
             await anyio.sleep(policy.interval_seconds)
-            for change in policy.decide(stream.load(policy.interval_seconds)):
+            load = stream.load(policy.interval_seconds)
+            if not self._evolving or self._runtime.pause.admissions:
+                continue
+            for change in policy.decide(load):
                 if stream.resize(change.stage, change.by):
                     workers = stream.workers(change.stage)
                     self._runtime.log(

@@ -6,8 +6,8 @@ its producers back, in order of arrival. Statistics are exact and cost a few add
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -38,12 +38,17 @@ class QueueStats:
 class ItemQueue(Generic[T]):
     """A queue of at most ``capacity`` entries (at least ``gather``), taken ``gather`` at a time.
 
-    ``put_back`` may exceed the capacity, for edges that must not block.
+    With a ``key`` only entries of the same key are taken together; the oldest ones' when the queue is full of different
+    ones. ``put_back`` may exceed the capacity, for edges that must not block.
     """
 
-    def __init__(self, capacity: int, now: Callable[[], float], gather: int = 1) -> None:
+    def __init__(
+        self, capacity: int, now: Callable[[], float], gather: int = 1, key: Callable[[T], Hashable] | None = None
+    ) -> None:
         self.capacity = max(capacity, gather)
         self.gather = gather
+        self._key = key
+        self._sizes: Counter[Hashable] = Counter()
         self._now = now
         self._entries: deque[tuple[T, float]] = deque()
         self._together: deque[int] = deque()
@@ -77,12 +82,14 @@ class ItemQueue(Generic[T]):
             raise QueueClosedError
         self._account()
         self._entries.append((entry, self._now()))
+        if self._key is not None:
+            self._sizes[self._key(entry)] += 1
         self._put += 1
         self._max_depth = max(self._max_depth, len(self._entries))
         self._pass_on()
 
     async def take(self) -> list[T]:
-        """Take the ``gather`` oldest entries together; fewer only after ``flush`` or ``close``.
+        """Take the ``gather`` oldest entries together; fewer only after ``flush`` or ``close``, or when it is full.
 
         Raises:
             QueueClosedError: if the queue was closed and is empty.
@@ -94,7 +101,14 @@ class ItemQueue(Generic[T]):
         if self._together:
             return self.drain(self._together.popleft())
         self._flushing = False
-        return self.drain(self.gather)
+        return self.drain(self.gather) if self._key is None else self._drain_alike(self._key)
+
+    def set_gather(self, gather: int) -> None:
+        """Take so many together from now on."""
+        if gather != self.gather:
+            self.gather = gather
+            self.capacity = max(self.capacity, gather)
+            self._pass_on()
 
     def put_together(self, entries: Sequence[T]) -> None:
         """Append entries that are to be taken together, as they once were, before any others are put.
@@ -114,11 +128,27 @@ class ItemQueue(Generic[T]):
 
     def drain(self, most: int | None = None) -> list[T]:
         """Take up to ``most`` entries (by default all) without waiting."""
-        self._account()
         count = len(self._entries) if most is None else min(most, len(self._entries))
+        return self._hand_out([self._entries.popleft() for _ in range(count)])
+
+    def _drain_alike(self, key: Callable[[T], Hashable]) -> list[T]:
+        """Take the oldest entries of the key that has enough, or else of the oldest entry's."""
+        wanted = next((each for each, size in self._sizes.items() if size >= self.gather), key(self._entries[0][0]))
+        taken: list[tuple[T, float]] = []
+        kept: deque[tuple[T, float]] = deque()
+        for entry in self._entries:
+            alike = len(taken) < self.gather and key(entry[0]) == wanted
+            (taken if alike else kept).append(entry)
+        self._entries = kept
+        return self._hand_out(taken)
+
+    def _hand_out(self, taken: Sequence[tuple[T, float]]) -> list[T]:
+        self._account(len(taken))
         now = self._now()
-        taken = [self._entries.popleft() for _ in range(count)]
-        self._taken += count
+        if self._key is not None:
+            self._sizes.subtract(self._key(entry) for entry, _ in taken)
+            self._sizes = +self._sizes
+        self._taken += len(taken)
         self._wait_seconds += sum(now - since for _, since in taken)
         self._pass_on()
         return [entry for entry, _ in taken]
@@ -145,8 +175,11 @@ class ItemQueue(Generic[T]):
         )
 
     def _ready(self) -> bool:
-        enough = 1 if self._flushing or self._closed or self._together else self.gather
-        return len(self._entries) >= enough
+        if self._flushing or self._closed or self._together:
+            return bool(self._entries)
+        if self._key is None:
+            return len(self._entries) >= self.gather
+        return len(self._entries) >= self.capacity or any(size >= self.gather for size in self._sizes.values())
 
     async def _line_up(self, line: deque[anyio.Event]) -> None:
         turn = anyio.Event()
@@ -167,7 +200,8 @@ class ItemQueue(Generic[T]):
         if self._putters and len(self._entries) < self.capacity:
             self._putters.popleft().set()
 
-    def _account(self) -> None:
+    def _account(self, gone: int = 0) -> None:
+        """Add up the depth until now, of entries just taken out too."""
         now = self._now()
-        self._depth_seconds += len(self._entries) * (now - self._changed)
+        self._depth_seconds += (len(self._entries) + gone) * (now - self._changed)
         self._changed = now

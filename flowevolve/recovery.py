@@ -16,7 +16,7 @@ from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Cost
 from flowevolve.errors import InputError
 from flowevolve.events import Event
-from flowevolve.item import Item, Ticket, flow_of
+from flowevolve.item import INJECTION, Item, Ticket, flow_of
 from flowevolve.llm.accounting import Spent
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import JSON
@@ -156,6 +156,7 @@ class _Fold:
         self._fired: dict[str, None] = {}
         self._workers: dict[str, int] = {}
         self._phases: dict[str, Phase] = {}
+        self._state: Mapping[str, JSON] | None = None
 
     def take(self, event: Event) -> None:
         data = event.data
@@ -189,6 +190,8 @@ class _Fold:
                 self._fired[str(data["trigger"])] = None
             case "allocation.changed":
                 self._workers[str(data["stage"])] = cast(int, data["workers"])
+            case "algorithm.state":
+                self._state = cast("dict[str, JSON]", data["state"])
             case "phase.ended":
                 phase = str(data["phase"])
                 self._phases[phase] = replace(self._phases[phase], ended=True)
@@ -208,8 +211,9 @@ class _Fold:
         ticket = Ticket(trigger, cast(int, data["ordinal"]))
         item = Item(str(number), number, ticket, cast(int, data["version"]), (), event.time)
         self._live[item.id] = _Live(flow.stage, item, taken=flow.phase)
-        if flow.phase:
+        if flow.phase or flow.stage == INJECTION:
             self._works[item.id] = Work()
+        if flow.phase:
             self._phases[flow.stage] = Phase(item, done=False, ended=False)
         else:
             self._ordinals[trigger] += 1
@@ -279,6 +283,8 @@ class _Fold:
 
     def restore(self, history: History) -> Interrupted:
         runtime = self._runtime
+        if self._state is not None:
+            runtime.effects.restore_state(self._state)
         waiting_triggers = [trigger for trigger in runtime.graph.triggers if trigger.name in self._fired]
         runtime.turns.restore(self._ordinals, waiting_triggers)
         inhabited = {live.item.flow for live in self._live.values()}
@@ -288,7 +294,10 @@ class _Fold:
                 continue
             estimate = Cost() if flow.phase else self._algorithm.estimate(flow.trigger)
             runtime.flows.restore(
-                number, phase=flow.phase, triggered=flow.trigger is not None, reserved=estimate.less(flow.spent)
+                number,
+                ageless=flow.phase or flow.stage == INJECTION,
+                triggered=flow.trigger is not None,
+                reserved=estimate.less(flow.spent),
             )
         over = self._enter(history)
         over += self._give_up_finish()
@@ -312,11 +321,20 @@ class _Fold:
                 except KeyError:
                     kept = False
             self._runtime.flows.enter(live.stage, live.item)
+            if live.stage == INJECTION:
+                live.over = self._injected(live.item.id)
             if live.over is not None:
                 over.append((live.stage, live.item, *live.over))
             elif not kept:
                 over.append((live.stage, live.item, "discarded", NOT_KEPT))
         return over
+
+    def _injected(self, item: str) -> tuple[Outcome, str]:
+        """How a candidate from outside ends its own work: it can't be proposed again, as nobody has it any more."""
+        if self._works[item].sent:
+            del self._works[item]
+            return "consumed", ""
+        return "discarded", "cut off as it was injected"
 
     def _give_up_finish(self) -> list[tuple[str, Item[object], Outcome, str]]:
         """A finish that began before init had ended, as it was cut off, is begun anew when its time comes."""

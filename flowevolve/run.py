@@ -28,6 +28,7 @@ from flowevolve.build import (
     open_roles,
 )
 from flowevolve.clock import in_thread
+from flowevolve.concurrency import beside
 from flowevolve.config import Config
 from flowevolve.credit import Credit
 from flowevolve.effects import nothing_to_settle
@@ -159,33 +160,106 @@ async def carry_out(
 
     ``keep`` opens what the run leaves its record in, once the configuration has turned out to be sound.
     """
-    async with AsyncExitStack() as opened:
-        if history is not None:
-            opened.callback(history.close)
-        cache = await opened.enter_async_context(open_response_cache(plan.config))
-        keeping = None if keep is None else keep()
-        try:
-            result = await _carry_out(plan, keeping, cache, watchers, follow, history)
-        finally:
-            if history is not None:
-                history.close()
-            if keeping is not None:
-                keeping.close()
+    async with _opened(plan, keep, watchers, history) as opened:
+        follows = [*([follow] if follow is not None else []), *opened.clients.follows]
+        result = await opened.conclude(await _run_and_follow(opened.engine, follows))
     if result.report.error is not None:
         raise result.report.error
     return result
 
 
-async def _carry_out(
-    plan: Plan,
-    keeping: Keeping | None,
-    cache: ResponseCache | None,
-    watchers: Watchers,
-    follow: Follow | None,
-    history: History | None,
-) -> Result:
+@asynccontextmanager
+async def open_run(
+    config: Config,
+    *,
+    task: Task | None = None,
+    staleness: StalenessPolicy | None = None,
+    out: Path | None = None,
+    watchers: Watchers | None = None,
+) -> AsyncIterator[Engine]:
+    """A run in a loop of one's own: the engine, which runs while its `Engine.events` are iterated over.
+
+    When the block is left, the run is waited for, and its result written; stop or cancel it to be done sooner.
+
+    Raises:
+        InputError, BackendUnreachableError, BackendRefusedError, TaskFailedError: as `run`.
+    """
+    given = Given(task, staleness)
+    plan = make_plan(config, given)
+    keep = None if out is None else partial(RunDirectory, out, config.model_dump(mode="json"), sync=config.journal.sync)
+    async with _opened(plan, keep, watchers or Watchers(), None) as opened:
+        async with beside() as tasks:
+            for follow in opened.clients.follows:
+                tasks.start_soon(follow, opened.engine)
+            async with opened.engine:
+                yield opened.engine
+        await opened.conclude(opened.engine.report)
+    if opened.engine.report.error is not None:
+        raise opened.engine.report.error
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A run that can begin."""
+
+    plan: Plan
+    engine: Engine
+    clients: _Clients
+    keeping: Keeping | None
+    history: History | None
+
+    async def conclude(self, report: RunReport) -> Result:
+        """The result of the run, which has ended; it is written, too."""
+        config, algorithm, clients, history = self.plan.config, self.plan.algorithm, self.clients, self.history
+        client = clients.llm
+        traffic = clients.traffic.stats()
+        llm, mean_in_flight = client.account.totals(), clients.gate.stats().mean_in_flight
+        if history is not None and report.wall_seconds:
+            mean_in_flight = llm.latency_seconds / report.wall_seconds
+        by_model = _by_model(client, clients.credit)
+        seed = next((each for each in report.pool.snapshot().candidates() if each.operator == "seed"), None)
+        best = algorithm.best()
+        cancelled, held_out = client.cancelled, None
+        if config.held_out and seed is not None and best is not None and report.error is None:
+            held_out = await hold_out(self.plan.task, seed, best, client, history)
+        result = Result(
+            algorithm=algorithm.name,
+            mode=config.algorithm.mode,
+            task=self.plan.task.name,
+            backend=config.llm.backend,
+            simulated=config.llm.backend in ("sim", "replay"),
+            seed_score=None if seed is None else seed.mean_score,
+            best=None if best is None else Best(best.id, best.mean_score, best.artifact.components, best.artifact),
+            report=report,
+            llm=llm,
+            by_model=by_model,
+            mean_in_flight=mean_in_flight,
+            cancelled=cancelled,
+            traffic=traffic,
+            server=clients.observed if clients.observed.looks else None,
+            held_out=held_out,
+        )
+        if self.keeping is not None:
+            await self.keeping.settled()
+            self.keeping.write_result(result.to_json())
+        return result
+
+
+@asynccontextmanager
+async def _opened(
+    plan: Plan, keep: Callable[[], Keeping] | None, watchers: Watchers, history: History | None
+) -> AsyncIterator[_Opened]:
     config, algorithm = plan.config, plan.algorithm
-    async with _clients(plan.roles, config, watchers, cache, keeping) as clients:
+    async with AsyncExitStack() as stack:
+        if history is not None:
+            stack.callback(history.close)
+        cache = await stack.enter_async_context(open_response_cache(config))
+        keeping = None if keep is None else keep()
+        if keeping is not None:
+            stack.callback(keeping.close)
+        if history is not None:
+            stack.callback(history.close)  # before the journal, which it reads
+        clients = await stack.enter_async_context(_clients(plan.roles, config, watchers, cache, keeping))
         client = clients.llm
         await client.check()
         sections = config.algorithm
@@ -215,38 +289,7 @@ async def _carry_out(
         if keeping is not None:
             keeping.begin(engine.origin)
         clients.traffic.connect(engine.log)
-        report = await _run_and_follow(engine, [*([follow] if follow is not None else []), *clients.follows])
-        traffic = clients.traffic.stats()
-        llm, mean_in_flight = client.account.totals(), clients.gate.stats().mean_in_flight
-        if history is not None and report.wall_seconds:
-            mean_in_flight = llm.latency_seconds / report.wall_seconds
-        by_model = _by_model(client, clients.credit)
-        seed = next((each for each in report.pool.snapshot().candidates() if each.operator == "seed"), None)
-        best = algorithm.best()
-        cancelled, held_out = client.cancelled, None
-        if config.held_out and seed is not None and best is not None and report.error is None:
-            held_out = await hold_out(plan.task, seed, best, client, history)
-        result = Result(
-            algorithm=algorithm.name,
-            mode=sections.mode,
-            task=plan.task.name,
-            backend=config.llm.backend,
-            simulated=config.llm.backend in ("sim", "replay"),
-            seed_score=None if seed is None else seed.mean_score,
-            best=None if best is None else Best(best.id, best.mean_score, best.artifact.components, best.artifact),
-            report=report,
-            llm=llm,
-            by_model=by_model,
-            mean_in_flight=mean_in_flight,
-            cancelled=cancelled,
-            traffic=traffic,
-            server=clients.observed if clients.observed.looks else None,
-            held_out=held_out,
-        )
-        if keeping is not None:
-            await keeping.settled()
-            keeping.write_result(result.to_json())
-    return result
+        yield _Opened(plan, engine, clients, keeping, history)
 
 
 async def check(config: Config, task: Task | None = None) -> Task:

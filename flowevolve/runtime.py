@@ -22,9 +22,10 @@ from flowevolve.effects import Effects, Settled
 from flowevolve.errors import EngineError, FlowevolveError
 from flowevolve.events import EventLog
 from flowevolve.flows import Flows
-from flowevolve.item import Item, Stale, Ticket, carried, flow_of, gathered
+from flowevolve.item import INJECTION, Item, Stale, Ticket, carried, flow_of, gathered
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.types import JSON, LLMError
+from flowevolve.pause import Pause
 from flowevolve.policies.staleness import Decision, Staleness, StalenessPolicy
 from flowevolve.policies.stopping import Progress, StoppingPolicy
 from flowevolve.pool import DEFAULT_POOL, Candidate, Move, Pool, Update
@@ -64,6 +65,7 @@ class Runtime:
         self.stop_reason: str | None = None
         self.hurry = False
         self.failure: FlowevolveError | None = None
+        self.pause = Pause()
         self.tally = Tally(self.graph)
         events.subscribe(self.tally.take)
         self.effects = Effects(algorithm, llm=llm, ledger=ledger, events=events, seed=seed, settled=settled)
@@ -100,7 +102,8 @@ class Runtime:
     def open_flow(self, stage: str, ticket: Ticket, estimate: Cost, *, phase: bool = False) -> Item[Ticket]:
         """Start a flow with a ticket for ``stage``; the caller hands it to an executor. ``phase``: init or finish."""
         version, now = self.pool.version, self._events.elapsed()
-        item = self.flows.open(stage, ticket, estimate, version=version, now=now, phase=phase)
+        ageless = phase or stage == INJECTION
+        item = self.flows.open(stage, ticket, estimate, version=version, now=now, ageless=ageless)
         self.log(
             "flow.open",
             {
@@ -121,6 +124,12 @@ class Runtime:
             return not self.hurry and (self.turns.ready or bool(self.flows))
         return self.stop_reason is None
 
+    def batch_size(self, stage: Stage) -> int:
+        """How many items the stage is to be handed together next."""
+        if stage.gather_by is None:
+            return stage.gather
+        return max(1, min(stage.gather, stage.gather_by.next(self.tally.batches[stage.name])))
+
     def fire(self, trigger: Trigger, flow: int | None = None) -> None:
         """A trigger goes off, by a commit of this flow or by time."""
         ordinary = flow is not None and not self.flows.is_triggered(flow)
@@ -133,8 +142,8 @@ class Runtime:
 
         Cancelled, it leaves the items unsettled: they stay live.
         """
-        item = items[0] if stage.gather == 1 else gathered(items)
-        if len(items) > 1 and item.id not in self.effects.works:
+        item = gathered(items) if stage.gathers else items[0]
+        if (len(items) > 1 or stage.gather_by is not None) and item.id not in self.effects.works:
             self.log("items.gathered", {"stage": stage.name, "items": [each.id for each in items]})
         self.items_in_work += len(items)
         began = self._events.elapsed()
@@ -266,8 +275,8 @@ class Runtime:
         """What is to become of an item that may be stale; None if it can't be, or nobody is asked."""
         if item.id in self.effects.works or stage.name == self.graph.repair or isinstance(item.payload, Ticket):
             return None
-        if self.flows.of_phase(item):
-            return None  # the algorithm wants all that it asked for here
+        if self.flows.is_ageless(item):
+            return None
         gap = self._gap(item)
         about = (candidate.id for candidate in carried(item))
         revoked = self.pool.descends_from_revoked((*item.derives, *about))
@@ -352,6 +361,7 @@ class Runtime:
     def stop(self, reason: str, *, hurry: bool = False) -> None:
         """Admit nothing more; what is open goes on, to its end or with ``hurry`` for the engine's drain time."""
         self.hurry = self.hurry or hurry
+        self.pause.end()
         if self.stop_reason is None:
             self.stop_reason = reason
             self.effects.stopping = True

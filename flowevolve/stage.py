@@ -6,12 +6,13 @@ the event loop, keeps no state between items, and changes the pool only if it is
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from flowevolve.errors import EngineError
 from flowevolve.item import Item
+from flowevolve.policies.gathering import BatchSize
 from flowevolve.pool import Update
 
 if TYPE_CHECKING:
@@ -71,6 +72,10 @@ class Stage:
     """How many items may wait in its queue before producers are held back."""
     gather: int = 1
     """How many items are handed over at once, as one; fewer only when no more can come."""
+    gather_by: BatchSize | None = None
+    """Asked before each gathering how many it takes; ``gather`` then is the most."""
+    gather_key: Callable[[Item[object]], Hashable] | None = None
+    """Only items with the same key are gathered: of one parent, say, or one pool version."""
     commits: bool = False
     """Whether it is the update stage: one worker, and its context can commit."""
     repair_to: str | None = None
@@ -80,7 +85,14 @@ class Stage:
     exclusive: bool = False
     """Whether it works on one item at a time in every executor: measurements that would disturb each other."""
 
+    @property
+    def gathers(self) -> bool:
+        """Whether it is handed `flowevolve.item.Gathered` payloads."""
+        return self.gather > 1
+
     def __post_init__(self) -> None:
+        if not self.gathers and (self.gather_by is not None or self.gather_key is not None):
+            raise EngineError(f"stage {self.name!r} gathers 1 item at a time: give the most it may gather")
         if self.exclusive and (self.workers != 1 or self.bounds is not None):
             raise EngineError(f"stage {self.name!r} is exclusive: it has one worker and no bounds")
         if self.bounds is not None and not 1 <= self.bounds[0] <= self.workers <= self.bounds[1]:

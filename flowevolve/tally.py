@@ -5,6 +5,7 @@ What init and finish do themselves is no stage's.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import cast
 
@@ -12,6 +13,7 @@ from flowevolve.budget import Cost
 from flowevolve.counts import RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
 from flowevolve.events import Event
 from flowevolve.llm.types import JSON
+from flowevolve.policies.gathering import PAST, Batch
 from flowevolve.stage import Graph
 
 Change = Mapping[str, JSON]
@@ -26,6 +28,14 @@ class Tally:
         self.speculation = SpeculationCounts()
         self.racing = RacingCounts()
         self.accepted = 0
+        self.batches: dict[str, deque[Batch]] = {
+            stage.name: deque(maxlen=PAST) for stage in graph.stages if stage.gather_by is not None
+        }
+        """What stages with a policy for that were handed together lately."""
+        self.steps: deque[Batch] = deque(maxlen=PAST)
+        """Lately, lockstep's."""
+        self._gathered: dict[str, int] = {}
+        """Sizes of batches that are worked on, by their first item."""
         self._repair = graph.repair
 
     def take(self, event: Event) -> None:
@@ -36,8 +46,14 @@ class Tally:
                 self._taken(event, counts)
             case "item.sent":
                 self._sent(str(event.data["source"]))
+            case "items.gathered":
+                items = cast("list[str]", event.data["items"])
+                if str(event.data["stage"]) in self.batches:
+                    self._gathered[items[0]] = len(items)
             case "item.done":
                 self._done(event, counts)
+            case "step.ended":
+                self.steps.append(Batch(cast(int, event.data["flows"]), cast(float, event.data["seconds"])))
             case "rollouts.saved":
                 self._saved(cast(int, event.data["rollouts"]), counts)
             case "pool.commit":
@@ -63,6 +79,9 @@ class Tally:
     def _done(self, event: Event, counts: StageCounts | None) -> None:
         if counts is None:
             return
+        size = self._gathered.pop(str(event.data["item"]), 0)
+        if size:
+            self.batches[str(event.data["stage"])].append(Batch(size, cast(float, event.data["seconds"])))
         if event.data["outcome"] == "discarded":
             counts.discarded += 1
             counts.reasons[str(event.data["reason"])] += 1

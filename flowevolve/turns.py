@@ -51,9 +51,13 @@ class Turns:
     def ticket(self, trigger: Trigger | None) -> Ticket:
         """Take the turn."""
         self._after_trigger = trigger is not None
-        name = None if trigger is None else trigger.name
-        if name is not None:
-            del self._fired[name]
+        if trigger is None:
+            return self.number(None)
+        del self._fired[trigger.name]
+        return self.number(trigger.name)
+
+    def number(self, name: str | None) -> Ticket:
+        """The next ticket of this trigger, or ordinary one."""
         self._ordinals[name] += 1
         return Ticket(name, self._ordinals[name] - 1)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
 
 import flowevolve as fe
-from flowevolve import clock
+from flowevolve import clock, concurrency
 from flowevolve.engine import Engine, RunReport
 from flowevolve.events import Event
 from flowevolve.item import root_of
@@ -86,9 +86,13 @@ def evolve(
     before: Sequence[Fact] = (),
     *,
     roles: Callable[[], Mapping[str, Models]] = dict,
+    beside: Callable[[Engine], Coroutine[Any, Any, None]] | None = None,
     **options: Any,
 ) -> tuple[RunReport, list[Fact]]:
-    """Run, or go on after ``before``; returns the report and all facts, those before included."""
+    """Run, or go on after ``before``; returns the report and all facts, those before included.
+
+    ``beside`` goes on beside the run, until that ends.
+    """
     facts = list(before)
 
     async def go() -> RunReport:
@@ -100,7 +104,10 @@ def evolve(
             history=Memory(tuple(before)) if before else None,
             **{"budget": fe.Budget(hours=1), "max_in_flight": 4, "drain_seconds": 1, **options},
         )
-        return await engine.run()
+        async with concurrency.beside() as tasks:
+            if beside is not None:
+                tasks.start_soon(beside, engine)
+            return await engine.run()
 
     return clock.run(go, clock="virtual"), facts
 

@@ -9,7 +9,7 @@ A repaired proposal is screened before it is evaluated, wherever it went stale: 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from pydantic import BaseModel
 
@@ -107,6 +107,15 @@ class GEPA(Algorithm):
     def best(self) -> Candidate | None:
         return self._archive.best()
 
+    def frontier(self) -> Sequence[Candidate]:
+        return [self._archive[name] for name in self._archive.weights()]
+
+    def welcome(self, candidate: Candidate) -> Emit:
+        seed = self._task.seed()
+        if set(candidate.artifact) != set(seed):
+            raise InputError(f"inject: the artifact has components {sorted(candidate.artifact)}, not {sorted(seed)}")
+        return Emit(Proposed(candidate, (), ()), to="evaluate")
+
     def estimate(self, trigger: str | None = None) -> Cost:
         return Cost(proposals=1, rollouts=2 * self.config.minibatch)
 
@@ -149,7 +158,7 @@ class GEPA(Algorithm):
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         """The seed goes straight to validation, which counts in the budget."""
         seed = context.propose(self._task.seed(), parents=[], operator="seed")
-        yield Emit(Proposed(seed, (), ()), to="evaluate")
+        yield self.welcome(seed)
 
     def recall(self, event: Event) -> None:
         self._select.recall(event)

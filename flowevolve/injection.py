@@ -1,0 +1,71 @@
+"""Candidates from outside: they enter a run that goes on, and take the algorithm's ordinary way from there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+
+import anyio
+
+from flowevolve.algorithm import Algorithm
+from flowevolve.artifact import Artifact
+from flowevolve.budget import Cost
+from flowevolve.context import StageContext
+from flowevolve.errors import InputError
+from flowevolve.executor import Executor
+from flowevolve.item import INJECTION, Item
+from flowevolve.llm.types import JSON
+from flowevolve.pool import Candidate
+from flowevolve.runtime import Runtime
+from flowevolve.stage import Discard, Emit, Stage
+
+
+async def inject(
+    runtime: Runtime,
+    executor: Executor,
+    algorithm: Algorithm,
+    artifact: Artifact,
+    parents: Sequence[str],
+    attributes: Mapping[str, JSON],
+) -> Candidate:
+    """Propose an artifact and send it where the algorithm wants it, in a flow of its own; waits until init is over.
+
+    Raises:
+        InputError: if the run admits nothing more, its budget has no room, the algorithm takes no candidates from
+            outside, or a parent is unknown.
+    """
+    while not runtime.turns.is_open and runtime.stop_reason is None:
+        await runtime.changed.wait()
+    if not runtime.admitting:
+        raise InputError(f"inject: the run takes nothing more ({runtime.stop_reason}); resume it, or start a new one")
+    unknown = [name for name in parents if name not in runtime.pool]
+    if unknown:
+        raise InputError(f"inject: the pool has no candidates {unknown}; parents are given by their ids")
+    estimate = algorithm.estimate(INJECTION)
+    refusal = runtime.ledger.refusal(estimate)
+    if refusal is not None:
+        raise InputError(f"inject: budget.{refusal} is spent, or reserved by open work; give the run more")
+    made: list[Candidate] = []
+    refused: list[InputError] = []
+
+    async def run(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        origin = [runtime.pool[name] for name in parents]
+        candidate = context.propose(artifact, parents=origin, operator="injected", attributes=attributes)
+        try:
+            emission = algorithm.welcome(candidate)
+        except InputError as error:
+            refused.append(error)
+            raise Discard("not welcome") from error
+        made.append(candidate)
+        context.spend(Cost(proposals=1))
+        yield emission
+
+    async def send(stage: str, item: Item[object]) -> None:
+        executor.restore(stage, [item], together=False)  # at once, however full its queue is: the caller asked for it
+
+    with anyio.CancelScope(shield=True):  # a caller that is cancelled leaves no half-open flow
+        ticket = runtime.open_flow(INJECTION, runtime.turns.number(INJECTION), estimate)
+        await runtime.work(Stage(INJECTION, run), [ticket], 0, send)
+    if refused:
+        raise refused[0]
+    await runtime.effects.settled()
+    return made[0]

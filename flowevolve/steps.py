@@ -1,0 +1,34 @@
+"""The width of lockstep, where an algorithm sets it from step to step."""
+
+from __future__ import annotations
+
+from flowevolve.executor import Executor, Lockstep
+from flowevolve.policies.gathering import BatchSize
+from flowevolve.runtime import Runtime
+
+
+class Steps:
+    """Asks the policy between steps: when no flow is open. The stream has no steps, and nobody is asked."""
+
+    def __init__(self, runtime: Runtime, executor: Executor, policy: BatchSize | None) -> None:
+        self._runtime = runtime
+        self._lockstep = executor if isinstance(executor, Lockstep) else None
+        self._policy = policy
+        self._opened: int | None = None
+        """How many flows had been opened when the step began; None before the first."""
+        self._began = 0.0
+
+    def look(self) -> None:
+        """To be called before a flow is opened."""
+        runtime, lockstep, policy = self._runtime, self._lockstep, self._policy
+        if lockstep is None or policy is None or runtime.flows:
+            return
+        flows = 0 if self._opened is None else runtime.flows.opened - self._opened
+        if flows:
+            runtime.log("step.ended", {"flows": flows, "seconds": runtime.elapsed() - self._began})
+        if flows or self._opened is None:
+            width = max(1, policy.next(runtime.tally.steps))
+            if width != lockstep.width:
+                runtime.log("width.changed", {"width": width, "before": lockstep.width})
+                lockstep.width = width
+        self._opened, self._began = runtime.flows.opened, runtime.elapsed()
