@@ -6,6 +6,7 @@ import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 
 from bench.audit import faults_at_the_end
 from bench.kills import COMMAND, KEY, SETTINGS, lab, write_config
@@ -18,8 +19,12 @@ TIMEOUT_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Endured:
-    """``faulted`` counts attempts that went wrong, by kind; ``failed`` calls that were given up in the end."""
+    """``faulted`` counts attempts that went wrong, by kind; ``failed`` calls that were given up in the end.
 
+    ``seconds`` is how long the run took; answers that never come take `TIMEOUT_SECONDS` each.
+    """
+
+    seconds: float
     attempts: int
     faulted: dict[str, int]
     calls: int
@@ -41,7 +46,9 @@ def endure(folder: Path, proposals: int) -> Endured:
         settings = {**SETTINGS, "budget": {"proposals": proposals}}
         write_config(config, url, settings, timeout_seconds=TIMEOUT_SECONDS)
         command = [*COMMAND, "run", str(config), "--out", str(out)]
+        began = perf_counter()
         ended = subprocess.run(command, env={**os.environ, KEY: "faults"}, capture_output=True, text=True, check=False)
+        seconds = perf_counter() - began
     faulted, attempts = dict[str, int](), 0
     for line in log.read_text(encoding="ascii").splitlines():
         what, who, rest = line.split(" ")
@@ -53,6 +60,7 @@ def endure(folder: Path, proposals: int) -> Endured:
         items = sum(1 for _ in recorded.events_of_kind("item.done"))
     wrong = faults_at_the_end(out) if ended.returncode == 0 else [f"it ended with {ended.returncode}: {ended.stderr}"]
     return Endured(
+        round(seconds, 1),
         attempts,
         faulted,
         len(calls),

@@ -8,6 +8,12 @@ from math import inf
 
 from flowevolve.llm.rate_headers import Allowance, Kind
 
+TOLERATED = 0.15
+"""Refusals that each request sent makes up for: some servers refuse a few at random, however slowly they are asked."""
+MOST_TOLERATED = 5.0
+"""More than so many do not add up: refusals one upon the other are a storm, whatever was sent before."""
+TOLERATED_AFTER_STORM = 1.0
+"""Refusals that are tolerated from the start after a storm: a single one may be chance."""
 LEAST_PAUSE = 1.0
 """Seconds nobody asks a model that turned a request away and did not say for how long."""
 CUT = 0.5
@@ -19,7 +25,9 @@ LEAST_RATE = 0.2
 QUICK_STEP = 0.1
 """What an answer adds to the rate, in requests per second, below the rate of the last storm."""
 STEADY_STEP = 0.02
-"""What a second's answers add above it, as a part of that rate."""
+"""What an answer adds above it, in requests per second: at any rate, the rate grows by this part of it in a second."""
+STEADY_PART = 0.005
+"""What an answer adds above it at most, as a part of the rate: at low rates it takes longer to see what it did."""
 SEEN_SECONDS = 10.0
 """The rate before the first storm is taken over so long."""
 
@@ -79,10 +87,15 @@ class ModelRates:
     Headers tell a limit, what is left of it and when it is whole again. They tell it as of some moment while the
     request was under way, so the level is only held between the least and the most that this leaves possible.
 
-    Refusals (429) pause the model for as long as the server asks. From the first on there is also a rate of requests,
-    cut at every storm and growing with the answers: additive increase, multiplicative decrease, with slow start below
-    the rate of the last storm, as TCP does with its window (RFC 5681, section 3.1). What was sent before the last cut
-    and is refused after it belongs to the same storm.
+    A refusal (429) by itself is only its own request's trouble, which waits and is sent again. A storm of them pauses
+    the model for as long as the server asks, and from the first one on there is also a rate of requests, cut at every
+    storm and growing with the answers: a multiplicative decrease, and slow start below the rate of the last storm, as
+    TCP has them for its window (RFC 5681, section 3.1). What was sent before the last cut and is refused after it
+    belongs to the same storm.
+
+    It is a storm when refusals outrun requests: each request sent makes up for `TOLERATED` of one, and once they are
+    used up the next one starts it. This is a cumulative sum test (Page, "Continuous inspection schemes", Biometrika
+    41, 1954). It goes by requests sent, not by outcomes, since refusals come at once and answers much later.
     """
 
     configured: dict[Kind, Bucket] = field(default_factory=dict)
@@ -96,6 +109,10 @@ class ModelRates:
     _pace: Bucket | None = None
     _threshold: float = inf
     _cut_at: float = -inf
+    _answered_since_cut: bool = False
+    """Whether anything was that was sent since."""
+    _tolerance: float = 0.0
+    """Refusals that may come before there is a storm; at first none, as nothing was sent."""
     _first_sent: float = inf
     _answers: deque[float] = field(default_factory=lambda: deque(maxlen=1024))
 
@@ -132,6 +149,7 @@ class ModelRates:
 
     def take(self, now: float, tokens: float) -> Sent:
         """A request is to be sent."""
+        self._tolerance = min(MOST_TOLERATED, self._tolerance + TOLERATED)
         self._take("requests", 1.0)
         if tokens:
             self._take("tokens", tokens)
@@ -141,6 +159,7 @@ class ModelRates:
 
     def give_back(self, sent: Sent) -> None:
         """It was not sent after all."""
+        self._tolerance = max(0.0, self._tolerance - TOLERATED)
         self._take("requests", -1.0)
         self._take("tokens", -sent.tokens)
 
@@ -148,11 +167,12 @@ class ModelRates:
         """It was answered, and took so many tokens."""
         self._take("tokens", tokens - sent.tokens)
         self._answers.append(now)
+        self._answered_since_cut |= sent.at > self._cut_at
         pace = self._pace
         # A rate that is not made use of says nothing of what the server would bear.
         if pace is not None and pace.wait(now, 1.0) > 0:
             quick = pace.rate < self._threshold
-            pace.rate += QUICK_STEP if quick else STEADY_STEP * self._threshold / pace.rate
+            pace.rate += QUICK_STEP if quick else min(STEADY_STEP, STEADY_PART * pace.rate)
 
     def told(self, sent: Sent, now: float, allowances: dict[Kind, Allowance]) -> None:
         """Its answer, or its refusal, had these headers."""
@@ -170,11 +190,12 @@ class ModelRates:
     def refused(self, sent: Sent, now: float, retry_after: float | None) -> bool:
         """It was turned away with a 429; whether that begins a storm."""
         self._take("tokens", -sent.tokens)
-        pause = LEAST_PAUSE if retry_after is None else retry_after
-        begins = sent.at > self._cut_at
-        until = now + min(pause, self.longest_pause)
-        if until > self.paused_until and (begins or retry_after is not None):
-            self.paused_at, self.paused_until = now, until
+        of_last_storm = sent.at <= self._cut_at
+        if not of_last_storm:
+            self._tolerance -= 1.0
+        begins = self._tolerance < 0
+        if begins or (of_last_storm and retry_after is not None):
+            self._pause(now, LEAST_PAUSE if retry_after is None else retry_after)
         if begins:
             self._cut(now)
         return begins
@@ -191,16 +212,23 @@ class ModelRates:
         buckets = [self.configured.get("tokens"), self.learnt.get("tokens")]
         return min((60 * bucket.rate for bucket in buckets if bucket is not None), default=None)
 
+    def _pause(self, now: float, seconds: float) -> None:
+        until = now + min(seconds, self.longest_pause)
+        if until > self.paused_until:
+            self.paused_at, self.paused_until = now, until
+
     def _cut(self, now: float) -> None:
         if self._pace is None:
             rate = max(FIRST_RATE, CUT * self._seen_rate(now))
         else:
             rate = max(LEAST_RATE, CUT * self._pace.rate)
-        # Where nothing was answered since the last cut, the rate of that storm is still all that is known.
-        if self._pace is not None and self._answers and self._answers[-1] > self._cut_at:
+        # Where nothing sent since the last cut was answered, the rate of that storm is still all that is known.
+        if self._pace is not None and self._answered_since_cut:
             self._threshold = rate
         self._pace = Bucket(rate, 1.0, 0.0, now)
         self._cut_at = now
+        self._answered_since_cut = False
+        self._tolerance = TOLERATED_AFTER_STORM
         self.storms += 1
 
     def _seen_rate(self, now: float) -> float:

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flowevolve.llm.rate_headers import KINDS, Allowance
-from flowevolve.llm.rates import FIRST_RATE, LEAST_PAUSE, LEAST_RATE, Bucket, ModelRates
+from flowevolve.llm.rates import FIRST_RATE, LEAST_PAUSE, LEAST_RATE, MOST_TOLERATED, TOLERATED, Bucket, ModelRates
 
 
 def per_minute(**amounts):
@@ -121,10 +121,35 @@ def test_no_pause_is_longer_than_the_longest() -> None:
 def test_one_storm_is_one_cut_and_they_come_back_one_after_the_other() -> None:
     rates = ModelRates()
     storm = [send(rates, 0.0)[0] for _ in range(64)]
-    assert [rates.refused(sent, 0.5, 5.0) for sent in storm] == [True] + [False] * 63
+    begins = [rates.refused(sent, 0.5, 5.0) for sent in storm]
+    assert begins.index(True) == int(MOST_TOLERATED)
+    assert begins.count(True) == 1
     assert rates.storms == 1
     assert [round(send(rates, 0.5)[1], 6) for _ in range(4)] == [5.5, 6.5, 7.5, 8.5]  # at FIRST_RATE
     assert FIRST_RATE == 1
+
+
+def test_a_few_refusals_among_many_requests_pause_and_slow_nobody() -> None:
+    rates = ModelRates()
+    for number in range(2000):
+        sent, _ = send(rates, 0.0)
+        if number % 100 >= 95:  # five in a row
+            assert not rates.refused(sent, 0.0, 5.0)
+    assert rates.free
+    assert rates.wait(0.0, 0) == 0
+
+
+@pytest.mark.parametrize("before", [0, 10, 1000])
+def test_refusals_one_upon_the_other_are_a_storm_whatever_was_sent_before(before) -> None:
+    rates = ModelRates()
+    for _ in range(before):
+        send(rates, 0.0)
+    refusals = 0
+    while not rates.storms:
+        sent, _ = send(rates, 0.0)
+        rates.refused(sent, 0.0, None)
+        refusals += 1
+    assert refusals <= 1 + (MOST_TOLERATED + 1) / (1 - TOLERATED)
 
 
 def test_the_first_rate_is_half_of_what_was_seen() -> None:
@@ -133,8 +158,9 @@ def test_the_first_rate_is_half_of_what_was_seen() -> None:
         for _ in range(10):
             sent, _ = send(rates, float(second))
             rates.answered(sent, float(second), 0)
-    sent, _ = send(rates, 20.0)
-    rates.refused(sent, 20.0, None)
+    while rates.requests_per_minute is None:
+        sent, _ = send(rates, 20.0)
+        rates.refused(sent, 20.0, None)
     assert rates.requests_per_minute == pytest.approx(60 * 10 / 2, rel=0.11)
 
 
