@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from flowevolve.algorithm import Algorithm, Tuning, WorkersWanted
 from flowevolve.algorithms.gepa import GEPA
 from flowevolve.backends import BACKENDS, SHIPPED_BACKENDS
+from flowevolve.concurrency import Pulse
 from flowevolve.config import Config
 from flowevolve.errors import InputError
 from flowevolve.llm.admission import Admission, Blind, Probe
@@ -244,7 +245,7 @@ def _member(model: ModelSettings, transport: Transport, gate: Gate | None) -> Ro
         send_priority=llm.send_priority,
         extra=llm.extra,
         stream=llm.stream,
-        idle_seconds=llm.idle_seconds,
+        idle_seconds=llm.idle_seconds if llm.stream else None,
         gate=gate,
     )
 
@@ -290,8 +291,13 @@ async def open_response_cache(config: Config) -> AsyncIterator[ResponseCache | N
 
 
 @asynccontextmanager
-async def open_probe(config: Config, transports: Sequence[Transport], admission: Admission) -> AsyncIterator[Probe]:
-    """What tells the load of the servers behind transports that `open_roles` opened, all together."""
+async def open_probe(
+    config: Config, transports: Sequence[Transport], admission: Admission, silences: Pulse
+) -> AsyncIterator[Probe]:
+    """What tells the load of the servers behind transports that `open_roles` opened, all together.
+
+    ``silences`` is fired whenever one gives no answer.
+    """
     if isinstance(admission, Latency) and config.llm.backend != "vllm":
         yield Blind()
         return
@@ -303,7 +309,7 @@ async def open_probe(config: Config, transports: Sequence[Transport], admission:
             [
                 *simulated,
                 *recorded[:1],  # one server behind them all
-                *[await opened.enter_async_context(MetricsProbe(url)) for url in urls],
+                *[await opened.enter_async_context(MetricsProbe(url, silences)) for url in urls],
             ]
         )
 

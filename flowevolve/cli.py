@@ -45,6 +45,7 @@ from flowevolve.telemetry.logs import configure_logs, log_event
 from flowevolve.telemetry.metrics import Metrics
 from flowevolve.telemetry.progress import Lines, LiveTable, Progress
 from flowevolve.telemetry.summary import summarize
+from flowevolve.telemetry.traffic_metrics import TrafficMetrics
 from flowevolve.vllm.server import News
 
 INTERRUPTED = 130
@@ -102,11 +103,12 @@ def _show(
     """Carry out a run, showing how it goes and what it came to."""
     progress: Progress = LiveTable(console, "") if console.is_terminal else Lines(_plain)
 
-    metrics = Metrics()
+    metrics, traffic = Metrics(), TrafficMetrics()
+    metrics.registry.register(traffic)
     if metrics_port is not None:
         _serve_metrics(metrics, metrics_port)
 
-    watchers = Watchers((progress.event, log_event, metrics.event), (metrics.call,), (_tell_server,))
+    watchers = Watchers((progress.event, log_event, metrics.event), (metrics.call,), (_tell_server,), (traffic.watch,))
     with progress:
         result = clock.run(go, watchers, clock=clock_name)
     console.print(summarize(result.to_json()))

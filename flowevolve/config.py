@@ -208,7 +208,7 @@ def _suit_vllm(config: Config) -> Config:
     if llm.backend != "vllm":
         return config
     suits: dict[str, object] = {"transport": "aiohttp"}
-    if llm.base_url is None:
+    if not llm.urls:
         suits["send_priority"] = config.vllm.by_priority
         # While ours is started again, nothing answers.
         suits["patience_seconds"] = max(llm.patience_seconds, config.vllm.startup_seconds + RESTART_SECONDS)

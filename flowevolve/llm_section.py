@@ -65,6 +65,7 @@ class ModelSection(EndpointsSection):
     timeout_seconds: float | None = Field(default=None, gt=0)
     send_seed: bool | None = None
     send_priority: bool | None = None
+    stream: bool | None = None
     extra: dict[str, JsonValue] | None = None
 
 

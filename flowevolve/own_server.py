@@ -7,16 +7,18 @@ import shlex
 import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream
 
+from flowevolve.concurrency import Pulse
 from flowevolve.config import Config
 from flowevolve.engine import Engine
 from flowevolve.errors import BackendUnreachableError
 from flowevolve.llm.admission import Observed
+from flowevolve.llm_section import RoleSection
 from flowevolve.vllm.server import News, Tell
 from flowevolve.vllm.serving import serve_vllm
 
@@ -39,6 +41,8 @@ class Served:
     """Of the servers that are ours."""
     news: MemoryObjectReceiveStream[News] | None
     """Of the servers that are ours."""
+    doubts: Pulse = field(default_factory=Pulse)
+    """To be fired when a request gets no answer: servers of ours are looked after then."""
 
     async def follow(self, engine: Engine, observed: Observed) -> None:
         """Log what becomes of our servers, and end the run when none of them is left."""
@@ -74,13 +78,26 @@ async def open_server(config: Config, out: Path | None, listeners: Sequence[Tell
         for listener in listeners:
             listener(news)
 
+    doubts = Pulse()
     with send, receive:
-        async with serve_vllm(model, config.vllm, log=folder / LOG, tell=hear) as urls:
-            yield Served(_leading_to(config, urls), _identity(config, model), urls, receive)
+        async with serve_vllm(model, config.vllm, log=folder / LOG, tell=hear, doubts=doubts) as urls:
+            yield Served(_leading_to(config, urls), _identity(config, model), urls, receive, doubts)
 
 
 def _leading_to(config: Config, urls: Sequence[str]) -> Config:
-    return config.model_copy(update={"llm": config.llm.model_copy(update={"base_urls": tuple(urls)})})
+    roles = {name: _elsewhere(role) for name, role in config.llm.roles.items()}
+    return config.model_copy(update={"llm": config.llm.model_copy(update={"base_urls": tuple(urls), "roles": roles})})
+
+
+def _elsewhere(role: RoleSection) -> RoleSection:
+    """The role, with no priorities for servers that are not ours unless it asks for them."""
+    if role.send_priority is not None:
+        return role
+    models = tuple(
+        entry.model_copy(update={"send_priority": False}) if entry.urls and entry.send_priority is None else entry
+        for entry in role.models
+    )
+    return role.model_copy(update={"send_priority": False if role.urls else None, "models": models})
 
 
 def _identity(config: Config, model: str) -> str:

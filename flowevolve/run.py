@@ -28,7 +28,7 @@ from flowevolve.build import (
     open_roles,
 )
 from flowevolve.clock import in_thread
-from flowevolve.concurrency import beside
+from flowevolve.concurrency import Pulse, beside
 from flowevolve.config import Config
 from flowevolve.credit import Credit
 from flowevolve.effects import nothing_to_settle
@@ -67,11 +67,13 @@ OpenRoles = Callable[[Config, str | None], AbstractAsyncContextManager[Mapping[s
 
 @dataclass(frozen=True, slots=True)
 class Watchers:
-    """Who is told of a run's events and LLM calls, and of the servers that are started for it."""
+    """Who is told of a run's events and LLM calls, of the servers that are started for it and of its traffic."""
 
     events: Sequence[Sink] = ()
     calls: Sequence[Observer] = ()
     servers: Sequence[Tell] = ()
+    traffic: Sequence[Callable[[Traffic], None]] = ()
+    """Given, as the run begins, what shares out its requests."""
 
 
 class Keeping(Protocol):
@@ -289,6 +291,8 @@ async def _opened(
         if keeping is not None:
             keeping.begin(engine.origin)
         clients.traffic.connect(engine.log)
+        for watch in watchers.traffic:
+            watch(clients.traffic)
         yield _Opened(plan, engine, clients, keeping, history)
 
 
@@ -349,11 +353,24 @@ async def _clients(
         credit = Credit(roles)
         observers.append(credit.call)
         traffic = make_traffic(config.llm, gate, roles)
-        client = LLMClient(roles, gate, retry, config.seed, observe, account, cache, traffic.limits, traffic.hedging)
+        client = LLMClient(
+            roles,
+            gate,
+            retry,
+            config.seed,
+            observe,
+            account,
+            cache,
+            traffic.limits,
+            traffic.hedging,
+            silences=server.doubts,
+        )
         observed = Observed()
         follows: list[Follow] = [] if server.news is None else [partial(server.follow, observed=observed)]
         if config.llm.backend == "vllm" or not isinstance(admission, Fixed):
-            follows.append(partial(_admit, config, admission, client, gate, traffic.transports, observed))
+            follows.append(
+                partial(_admit, config, admission, client, gate, traffic.transports, observed, server.doubts)
+            )
         yield _Clients(client, gate, credit, follows, observed, traffic)
 
 
@@ -364,10 +381,11 @@ async def _admit(
     gate: Gate,
     transports: Sequence[Transport],
     observed: Observed,
+    silences: Pulse,
     engine: Engine,
 ) -> None:
     """Keep the gate's limit in line with what the servers can take."""
-    async with open_probe(config, transports, admission) as probe:
+    async with open_probe(config, transports, admission, silences) as probe:
         await follow_server(
             gate,
             admission,

@@ -109,6 +109,18 @@ async def test_what_a_role_names_and_is_not_there_is_named(role: dict[str, objec
 
 
 @pytest.mark.anyio
+async def test_a_role_may_ask_for_streams_by_itself_or_not() -> None:
+    llm = {"stream": True, "idle_seconds": 5, "roles": {"task": {"stream": False}}}
+    assert await streaming(llm) == {"task": (False, None), "reflection": (True, 5.0)}
+    assert await streaming({"roles": {"task": {"stream": True}}}) == {"task": (True, None), "reflection": (False, None)}
+
+
+async def streaming(llm: dict[str, object]) -> dict[str, tuple[bool, float | None]]:
+    async with open_roles(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")) as roles:
+        return {name: (member.stream, member.idle_seconds) for name, role in roles.items() for member in role.members}
+
+
+@pytest.mark.anyio
 async def test_a_role_asks_for_streams_as_the_config_says() -> None:
     llm = {"stream": True, "idle_seconds": 5}
     async with open_roles(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")) as roles:

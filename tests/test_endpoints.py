@@ -11,6 +11,7 @@ import pytest
 
 from flowevolve import clock
 from flowevolve.build import make_transport, open_probe, open_roles
+from flowevolve.concurrency import Pulse, beside
 from flowevolve.config import Config, parse_config
 from flowevolve.errors import BackendUnreachableError, InputError
 from flowevolve.events import Event
@@ -164,10 +165,18 @@ async def test_the_load_of_all_endpoints_of_all_roles_is_summed() -> None:
     async with open_roles(config) as roles:
         transports = [member.transport for role in roles.values() for member in role.members]
         assert len({id(transport) for transport in transports}) == 1
-        async with open_probe(config, transports[:1], ServerQueue()) as probe:
+        silences, told = Pulse(), anyio.Event()
+        async with open_probe(config, transports[:1], ServerQueue(), silences) as probe, beside() as tasks:
             assert await probe.load() == ServerLoad(0, 0, None, 0, 0)
+
+            async def hear() -> None:
+                await silences.wait()
+                told.set()
+
+            tasks.start_soon(hear)
             await servers[0].stop()
             assert await probe.load() == ServerLoad(0, 0, None, 0, 0)
+            await told.wait()
             await servers[1].stop()
             assert await probe.load() is None
 

@@ -15,7 +15,7 @@ from functools import partial
 import anyio
 
 from flowevolve.clock import now
-from flowevolve.concurrency import run_all
+from flowevolve.concurrency import Pulse, run_all
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.llm.accounting import Account, Totals
 from flowevolve.llm.cache import ResponseCache, reply_key
@@ -28,7 +28,7 @@ from flowevolve.llm.limits import Limits
 from flowevolve.llm.line import Ask
 from flowevolve.llm.pace import Pace
 from flowevolve.llm.pending import Backend, PendingCall, PendingChat, PendingEmbed
-from flowevolve.llm.reach import served_models
+from flowevolve.llm.reach import is_alive, served_models
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.types import (
     ChatReply,
@@ -46,12 +46,15 @@ from flowevolve.llm.types import (
 
 EMBED_BATCH = 128
 """Texts in one request for embeddings, at most."""
+LOST_IN_A_ROW = 3
+"""So many calls given up, with none answered between them: a server counts as gone even if it tells its models."""
 
 
 class LLMClient:
     """Calls models by role. To be used from one event loop; transports are closed by who made them.
 
     Roles that share a transport share what is known of its backend: a success of one keeps the others patient.
+    ``silences`` is fired whenever an attempt got no answer.
     """
 
     def __init__(
@@ -65,6 +68,8 @@ class LLMClient:
         cache: ResponseCache | None = None,
         limits: Limits | None = None,
         hedging: Hedging | None = None,
+        *,
+        silences: Pulse | None = None,
     ) -> None:
         self.account = account if account is not None else Account({})
         self.pace = Pace()
@@ -79,6 +84,7 @@ class LLMClient:
         self._cache = cache
         self._limits = limits if limits is not None else Limits(gate, longest_pause=retry.patience_seconds)
         self._hedging = hedging
+        self._silences = silences if silences is not None else Pulse()
         # By identity: two transports to one address are two backends as far as trouble goes, and need no hash.
         self._backends = {
             id(member.transport): Backend(member.transport) for role in roles.values() for member in role.members
@@ -189,9 +195,10 @@ class LLMClient:
             try:
                 reply = await self._attempt(call)
             except LLMError as error:
-                wait = self._wait_or_raise(call, error)
+                wait = await self._wait_or_raise(call, error)
             else:
                 backend.answered = now()
+                backend.lost_in_a_row = 0
                 dollars = self.account.cost(call.request.model, reply.usage)
                 reply = reply if dollars is None else replace(reply, dollars=dollars)
                 self._learn(call, backend.answered, reply)
@@ -224,19 +231,18 @@ class LLMClient:
         call.started = now()
         self._report(call, call.started, reply, None)
 
-    def _wait_or_raise(self, call: PendingCall[R], error: LLMError) -> float:
+    async def _wait_or_raise(self, call: PendingCall[R], error: LLMError) -> float:
         """Seconds to wait before the next attempt; if there is to be none, what the caller should see is raised."""
         time = now()
         silent_seconds = call.note_failure(error, time)
         if isinstance(error, OverloadedError):
             self.pace.refused()
-        wait = self._retry.decide(
-            error,
-            call.failures[type(error)],
-            silent_seconds,
-            random.Random(call_seed(self._seed, call.scope) + call.attempts),
-            answers_others=call.backend.answered > call.started,
-        )
+        if isinstance(error, UnreachableError):
+            self._silences.fire()
+        wait = self._wait(call, error, silent_seconds)
+        if wait is None and self._may_only_be_long(call, error, time) and await is_alive(call.backend.transport):
+            call.backend.answered, silent_seconds = now(), 0.0
+            wait = self._wait(call, error, silent_seconds)
         if wait is not None:
             return wait
         self._report(call, time, None, error)
@@ -245,7 +251,26 @@ class LLMClient:
                 raise _refused(call, error) from error
             case UnreachableError() | OverloadedError() if self._retry.exhausted(silent_seconds):
                 raise _unreachable(call, silent_seconds, error) from error
+            case UnreachableError():
+                call.backend.lost_in_a_row += 1
         raise error
+
+    def _wait(self, call: PendingCall[R], error: LLMError, silent_seconds: float) -> float | None:
+        return self._retry.decide(
+            error,
+            call.failures[type(error)],
+            silent_seconds,
+            random.Random(call_seed(self._seed, call.scope) + call.attempts),
+            answers_others=call.backend.answered > call.started,
+        )
+
+    def _may_only_be_long(self, call: PendingCall[R], error: LLMError, time: float) -> bool:
+        """Whether an attempt that was not answered had all its time, so that the server need not be gone.
+
+        A server that can tell its models and answers nothing is gone all the same: some calls in a row show it.
+        """
+        timed_out = isinstance(error, UnreachableError) and time - call.started >= call.settings.timeout_seconds
+        return timed_out and call.backend.lost_in_a_row < LOST_IN_A_ROW
 
     def _report(self, call: PendingCall[R], finished: float, reply: R | None, error: LLMError | None) -> None:
         self.account.add(

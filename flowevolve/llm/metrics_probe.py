@@ -11,7 +11,7 @@ import aiohttp
 import anyio
 from prometheus_client.parser import text_string_to_metric_families
 
-from flowevolve.concurrency import run_all
+from flowevolve.concurrency import Pulse, run_all
 from flowevolve.llm.admission import Probe, ServerLoad, growth
 
 RUNNING = "vllm:num_requests_running"
@@ -24,10 +24,14 @@ PROBE_SECONDS = 5.0
 
 
 class MetricsProbe:
-    """Reads ``/metrics`` beside the API at ``base_url`` (with or without its ``/v1``). An async context manager."""
+    """Reads ``/metrics`` beside the API at ``base_url`` (with or without its ``/v1``). An async context manager.
 
-    def __init__(self, base_url: str) -> None:
+    ``silences`` is fired whenever there is no answer.
+    """
+
+    def __init__(self, base_url: str, silences: Pulse | None = None) -> None:
         self.url = base_url.rstrip("/").removesuffix("/v1") + "/metrics"
+        self._silences = silences
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -49,6 +53,8 @@ class MetricsProbe:
                 async with self._session.get(self.url, raise_for_status=True) as response:
                     text = await response.text()
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
+            if self._silences is not None:
+                self._silences.fire()
             return None
         return parse_load(text)
 

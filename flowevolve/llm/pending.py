@@ -51,6 +51,8 @@ class Backend:
         self.where = transport.base_url if isinstance(transport, Addressed) else type(transport).__name__
         self.identity = transport.identity if isinstance(transport, Identified) else self.where
         self.answered = -inf
+        self.lost_in_a_row = 0
+        """Calls given up without an answer since the last that was answered."""
         self.woke = -inf
 
     def note_end(self, due: float, now: float) -> None:

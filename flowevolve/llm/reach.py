@@ -5,10 +5,22 @@ from __future__ import annotations
 import anyio
 
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError
-from flowevolve.llm.types import LLMError, RefusedError, Transport
+from flowevolve.llm.types import LLMError, RefusedError, ServerError, Transport, UnreachableError
 
 CHECK_SECONDS = 30.0
 """How long one backend is waited for."""
+
+
+async def is_alive(transport: Transport) -> bool:
+    """Whether it answers when asked for its models, if only to turn us away; costs no tokens."""
+    try:
+        with anyio.fail_after(CHECK_SECONDS):
+            await transport.models()
+    except (UnreachableError, ServerError, TimeoutError):
+        return False
+    except LLMError:
+        return True
+    return True
 
 
 async def served_models(transport: Transport, where: str) -> tuple[str, ...]:

@@ -41,18 +41,21 @@ class Traffic:
         Raises:
             BackendUnreachableError: naming those that gave no answer.
         """
-        silent = [endpoint.url for endpoint in self.stats().endpoints if endpoint.ejected]
+        silent = [endpoint.url for endpoint in self.endpoints() if endpoint.ejected]
         if silent:
             raise BackendUnreachableError(
                 f"{', '.join(silent)} can't be used, the other endpoints can; start the server, or correct base_urls. "
                 "A run would begin without it"
             )
 
+    def endpoints(self) -> list[EndpointStats]:
+        """The figures of routers' endpoints up to now."""
+        return [endpoint for router in self._routers() for endpoint in router.stats()]
+
     def stats(self) -> TrafficStats:
         """The figures up to now."""
-        endpoints = [endpoint for router in self._routers() for endpoint in router.stats()]
         hedged = None if self.hedging is None else replace(self.hedging.stats)
-        return TrafficStats(endpoints, self.limits.stats(), hedged)
+        return TrafficStats(self.endpoints(), self.limits.stats(), hedged)
 
     def _routers(self) -> list[Router]:
         return [transport for transport in self.transports if isinstance(transport, Router)]

@@ -1,4 +1,4 @@
-"""One vLLM that is kept alive: started, watched, started again when it dies, and ended with all its children."""
+"""One vLLM that is kept alive: started, watched, started again when it dies or hangs, and ended with its children."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ import anyio
 import anyio.to_thread
 from anyio.abc import Process
 
+from flowevolve.concurrency import Pulse
 from flowevolve.errors import BackendUnreachableError
 from flowevolve.vllm import keeper
 
 HEALTH_SECONDS = 2.0
-"""How long one answer to "are you healthy?" may take."""
+"""How long one answer to "are you healthy?" may take while it starts."""
 ASK_SECONDS = 0.25
 """Between two such questions; the server tells nobody that it is ready."""
 TELL_SECONDS = 10.0
@@ -57,6 +58,10 @@ class Server:
     startup_seconds: float
     restarts: int
     stop_seconds: float
+    hung_seconds: float
+    """How long it may take to say that it is healthy, and how long it may not be."""
+    doubts: Pulse
+    """Fired by whoever got no answer: whether it is healthy is asked then, and not all the time."""
     tell: Tell
     _process: Process | None = field(default=None, init=False)
     _log_start: int = field(default=0, init=False)
@@ -84,7 +89,7 @@ class Server:
         self.tell(News("healthy", self.url, f"healthy after {anyio.current_time() - began:.0f} s"))
 
     async def keep(self) -> None:
-        """Start it again whenever it dies, ``restarts`` times in all; returns when it is given up."""
+        """Start it again whenever it dies or hangs, ``restarts`` times in all; returns when it is given up."""
         died = await self._death()
         for restart in range(1, self.restarts + 1):
             self.tell(News("died", self.url, f"{died}; restart {restart} of {self.restarts}"))
@@ -95,6 +100,7 @@ class Server:
                 died = str(error)
             else:
                 died = await self._death()
+        await self.stop()
         self.tell(News("gave_up", self.url, f"{died}; it is not started again, after {self.restarts} restarts"))
 
     async def stop(self) -> None:
@@ -114,10 +120,31 @@ class Server:
                 await anyio.to_thread.run_sync(keeper.kill_session, process.pid)
 
     async def _death(self) -> str:
-        """Wait until the server that was started has died; says how."""
-        assert self._process is not None
-        await self._process.wait()
-        return f"vLLM {await self._how_it_ended(self._process)}"
+        """Wait until the server that was started has died, or is found to hang; says how."""
+        process = self._process
+        assert process is not None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch_for_hanging, process, tasks.cancel_scope)
+            await process.wait()
+            tasks.cancel_scope.cancel()
+        if process.returncode is None:
+            return f"vLLM was not healthy for {self.hung_seconds:g} s ({self.log}: {await self._said()})"
+        return f"vLLM {await self._how_it_ended(process)}"
+
+    async def _watch_for_hanging(self, process: Process, scope: anyio.CancelScope) -> None:
+        """Cancel ``scope`` once it is doubted and neither healthy now nor ``hung_seconds`` later, but still runs."""
+        while True:
+            await self.doubts.wait()
+            if await self._is_healthy():
+                continue
+            with anyio.move_on_after(self.hung_seconds):
+                await process.wait()
+            if process.returncode is None and not await self._is_healthy():
+                scope.cancel()
+
+    async def _is_healthy(self) -> bool:
+        async with _asking(self.hung_seconds) as session:
+            return await _healthy(session, self._health)
 
     async def _spawn(self) -> Process:
         command = [sys.executable, "-I", "-S", keeper.__file__, str(self.stop_seconds), *self.command]
@@ -131,11 +158,10 @@ class Server:
 
     async def _becomes_healthy(self, process: Process, began: float) -> bool:
         """Wait for its first healthy answer (True) or its end (False)."""
-        health = self.url.removesuffix("/v1") + "/health"
         told = began
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=HEALTH_SECONDS)) as session:
+        async with _asking(HEALTH_SECONDS) as session:
             while process.returncode is None:
-                if await _healthy(session, health):
+                if await _healthy(session, self._health):
                     return True
                 now = anyio.current_time()
                 if now - told >= TELL_SECONDS:
@@ -144,6 +170,10 @@ class Server:
                 with anyio.move_on_after(ASK_SECONDS):
                     await process.wait()
         return False
+
+    @property
+    def _health(self) -> str:
+        return self.url.removesuffix("/v1") + "/health"
 
     async def _how_it_ended(self, process: Process) -> str:
         code = process.returncode
@@ -168,6 +198,10 @@ class Server:
         text = await anyio.to_thread.run_sync(_tail, self.log, self._log_start)
         lines = (_PREFIX.sub("", line).strip()[:_SHOWN] for line in text.splitlines())
         return [line for line in lines if line]
+
+
+def _asking(seconds: float) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=seconds))
 
 
 async def _healthy(session: aiohttp.ClientSession, url: str) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from flowevolve.concurrency import beside, run_all
+from flowevolve.concurrency import Pulse, beside, run_all
 from flowevolve.errors import InputError
 from flowevolve.vllm.command import find_executable, look_at_machine, serve_arguments, serve_environment
 from flowevolve.vllm.server import News, Server, Tell
@@ -25,13 +25,20 @@ def say_nothing(news: News) -> None:
 
 @asynccontextmanager
 async def serve_vllm(
-    model: str, settings: VLLMSettings | None = None, *, log: Path, tell: Tell = say_nothing
+    model: str,
+    settings: VLLMSettings | None = None,
+    *,
+    log: Path,
+    tell: Tell = say_nothing,
+    doubts: Pulse | None = None,
 ) -> AsyncGenerator[list[str]]:
     """Start ``settings.replicas`` servers, wait until all are healthy, and yield their base URLs.
 
     Requests name ``model``, whatever ``settings.model`` loads. A server that dies is started again at the same URL;
-    ``tell`` is told, also when it is given up. All are ended on the way out, and when this process is gone, however it
-    went. The first writes to ``log``, the others to files beside it (``vllm-1.log`` beside ``vllm.log``).
+    ``tell`` is told, also when it is given up. Whoever gets no answer may fire ``doubts``: then all are asked whether
+    they are healthy, and those that hang are started again, too. All are ended on the way out, and when this process is
+    gone, however it went. The first writes to ``log``, the others to files beside it (``vllm-1.log`` beside
+    ``vllm.log``).
 
     Raises:
         InputError: if vLLM is not there, a port is taken or the log can't be written.
@@ -39,7 +46,7 @@ async def serve_vllm(
     """
     settings = VLLMSettings() if settings is None else settings
     with _ports(settings.host, settings.port, settings.replicas) as ports:
-        servers = await anyio.to_thread.run_sync(_plan, model, settings, ports, log, tell)
+        servers = await anyio.to_thread.run_sync(_plan, model, settings, ports, log, tell, doubts or Pulse())
         try:
             await run_all([server.start for server in servers])
             async with beside() as tasks:
@@ -61,7 +68,9 @@ def check_vllm(settings: VLLMSettings) -> Path:
         return find_executable(settings.executable)
 
 
-def _plan(model: str, settings: VLLMSettings, ports: Sequence[int], log: Path, tell: Tell) -> list[Server]:
+def _plan(
+    model: str, settings: VLLMSettings, ports: Sequence[int], log: Path, tell: Tell, doubts: Pulse
+) -> list[Server]:
     executable, machine = find_executable(settings.executable), look_at_machine()
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - what the user chose
     where = f"[{host}]" if ":" in host else host
@@ -81,6 +90,8 @@ def _plan(model: str, settings: VLLMSettings, ports: Sequence[int], log: Path, t
                 settings.startup_seconds,
                 settings.restarts,
                 settings.stop_seconds,
+                settings.hung_seconds,
+                doubts,
                 tell,
             )
         )

@@ -38,7 +38,9 @@ class VLLMSettings(BaseModel):
     startup_seconds: float = Field(default=600.0, gt=0)
     """From the start until it must be healthy."""
     restarts: int = Field(default=3, ge=0)
-    """How often one that died is started again."""
+    """How often one that died or hung is started again."""
+    hung_seconds: float = Field(default=30.0, gt=0)
+    """When a request got no answer: one that is not healthy, nor so much later, is ended and started again."""
     stop_seconds: float = Field(default=20.0, gt=0)
     """From being asked to end until it is killed."""
 

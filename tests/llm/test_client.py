@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flowevolve.clock import VirtualClockLoop
+from flowevolve.concurrency import Pulse
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.llm.accounting import Account, Price
 from flowevolve.llm.calls import CallRecord, CallScope, Role, call_seed
-from flowevolve.llm.client import LLMClient
+from flowevolve.llm.client import LOST_IN_A_ROW, LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.pending import server_priority
 from flowevolve.llm.retry import RetryPolicy
@@ -319,6 +320,42 @@ async def test_another_backends_success_says_nothing() -> None:
         with pytest.raises(BackendUnreachableError):
             await rig.ask()
         assert anyio.current_time() < 70
+
+
+async def test_a_request_too_long_for_its_timeout_and_alone_in_flight_does_not_end_the_run() -> None:
+    """Nothing else shows that the server is alive, so it is asked for its models."""
+    endless = Scripted(takes=1000)
+    rig = Rig(endless, timeout_seconds=100)
+    with pytest.raises(UnreachableError, match="too slow"):
+        await rig.ask()
+    assert len(endless.requests) == 3
+    endless.takes = 1
+    assert (await rig.ask()).text == "fine"
+
+
+async def test_one_that_is_silent_for_its_whole_timeout_and_does_not_tell_its_models_ends_the_run() -> None:
+    rig = Rig(Scripted(takes=1000, models=UnreachableError("refused")), timeout_seconds=100)
+    with pytest.raises(BackendUnreachableError, match="too slow"):
+        await rig.ask()
+
+
+async def test_a_server_that_tells_its_models_and_answers_nothing_ends_the_run_too() -> None:
+    rig = Rig(Scripted(takes=1000), timeout_seconds=100)
+    for index in range(LOST_IN_A_ROW):
+        with pytest.raises(UnreachableError):
+            await rig.ask(index=index)
+    with pytest.raises(BackendUnreachableError):
+        await rig.ask(index=9)
+
+
+async def test_silences_are_told() -> None:
+    silences = Pulse()
+    rig = Rig(Scripted(UnreachableError("reset"), ServerError("500"), "fine"))
+    rig.client = LLMClient(rig.roles, rig.gate, STEADY, 1, rig.records.append, silences=silences)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(rig.ask)
+        await silences.wait()
+        assert anyio.current_time() == 0
 
 
 async def test_a_request_too_long_for_its_timeout_fails_alone() -> None:

@@ -16,6 +16,9 @@ import tomli_w
 
 from flowevolve.config import Config, parse_config
 from flowevolve.errors import BackendUnreachableError, InputError
+from flowevolve.llm.calls import CallRecord
+from flowevolve.own_server import open_server
+from flowevolve.roles import role_settings
 from flowevolve.run import Watchers, check, run
 from flowevolve.vllm.server import News
 from tests.vllm.conftest import ROOT, FakeVLLM
@@ -70,6 +73,32 @@ async def test_a_run_outlives_its_server(fake: FakeVLLM, tmp_path: Path) -> None
     assert fake.alive() == []
 
 
+@pytest.mark.parametrize("noticed_by", ["metrics", "time-out"])
+async def test_a_run_outlives_its_servers_hanging(
+    fake: FakeVLLM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noticed_by: str
+) -> None:
+    monkeypatch.setattr("flowevolve.llm.metrics_probe.PROBE_SECONDS", 0.2)
+    settings = table(fake, hung_seconds=0.3, stop_seconds=0.2)
+    if noticed_by == "time-out":
+        settings["llm"] = {"backend": "vllm", "model": "m", "timeout_seconds": 1.0}
+        settings["scheduler"] = {"admission": {"policy": "fixed", "interval_seconds": 3600.0}}
+    calls = 0
+
+    def stop_it(record: CallRecord) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 40:
+            os.kill(fake.starts()[0].pids[0], signal.SIGSTOP)
+
+    result = await run(parse_config(settings, "test"), out=tmp_path / "out", watchers=Watchers(calls=(stop_it,)))
+    assert result.report.stop_reason == "proposals"
+    assert result.llm.failed == 0
+    assert result.server is not None or noticed_by == "time-out"
+    [died] = events(tmp_path / "out", "server.died")
+    assert "was not healthy for 0.3 s" in died
+    assert fake.alive() == []
+
+
 async def test_requests_are_shared_out_among_replicas(fake: FakeVLLM, tmp_path: Path) -> None:
     result = await run(config(fake, replicas=2), out=tmp_path / "out")
     first, second = result.traffic.endpoints
@@ -77,6 +106,21 @@ async def test_requests_are_shared_out_among_replicas(fake: FakeVLLM, tmp_path: 
     assert second.requests > 0
     assert first.url != second.url
     assert fake.alive() == []
+
+
+async def test_roles_elsewhere_are_sent_no_priorities_for_our_server(fake: FakeVLLM) -> None:
+    there = {"base_url": "http://there/v1"}
+    models = [{"model": "a"}, {"model": "b", **there}]
+    section = table(fake)
+    section["llm"] = {
+        "backend": "vllm",
+        "model": "m",
+        "roles": {"other": there, "asks": {**there, "send_priority": True}, "both": {"models": models}, "here": {}},
+    }
+    async with open_server(parse_config(section, "test"), None, ()) as server:
+        roles = role_settings(server.config, ())
+    sent = {name: [model.llm.send_priority for model in role.models] for name, role in roles.items()}
+    assert sent == {"other": [False], "asks": [True], "both": [True, False], "here": [True]}
 
 
 async def test_a_server_that_is_given_up_ends_the_run_at_once(fake: FakeVLLM, tmp_path: Path) -> None:

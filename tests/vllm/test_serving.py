@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
+from flowevolve.concurrency import Pulse
 from flowevolve.errors import BackendUnreachableError, InputError
 from flowevolve.llm.aiohttp import AioHTTPTransport
 from flowevolve.llm.metrics_probe import MetricsProbe
@@ -29,11 +30,11 @@ REQUEST = ChatRequest("m", (Message("user", "hello"),), max_tokens=5)
 
 @asynccontextmanager
 async def serving(
-    fake: FakeVLLM, *fates: str, heard: Heard | None = None, **settings: object
+    fake: FakeVLLM, *fates: str, heard: Heard | None = None, doubts: Pulse | None = None, **settings: object
 ) -> AsyncIterator[list[str]]:
     checked = VLLMSettings.model_validate({**fake.settings(*fates), **settings})
     log = fake.folder / "vllm.log"
-    async with serve_vllm("m", checked, log=log, tell=(heard or Heard()).tell) as urls:
+    async with serve_vllm("m", checked, log=log, tell=(heard or Heard()).tell, doubts=doubts) as urls:
         yield urls
 
 
@@ -106,6 +107,42 @@ async def test_one_that_is_killed_is_back_too(fake: FakeVLLM, victim: str) -> No
         assert server not in fake.alive()
     # A child in a session of its own is out of reach once nobody but the killed keeper knew of it.
     assert fake.alive() == ([] if victim == "server" else [fake.processes()[1]])
+
+
+async def test_one_that_hangs_is_ended_and_back_once_it_is_doubted(fake: FakeVLLM) -> None:
+    heard, doubts = Heard(), Pulse()
+    async with serving(fake, heard=heard, doubts=doubts, hung_seconds=0.3, stop_seconds=0.2) as urls:
+        first = fake.starts()[0].pids
+        await anyio.wait_all_tasks_blocked()
+        os.kill(first[0], signal.SIGSTOP)
+        doubts.fire()
+        await heard.until("healthy", "died", "healthy")
+        assert "was not healthy for 0.3 s" in heard.news[1].detail
+        assert "restart 1 of 3" in heard.news[1].detail
+        assert await reply(urls[0]) == "m"
+        assert not set(first) & set(fake.alive())
+    assert fake.alive() == []
+
+
+async def test_one_that_hangs_again_and_again_is_given_up(fake: FakeVLLM) -> None:
+    heard, doubts = Heard(), Pulse()
+    async with serving(fake, heard=heard, doubts=doubts, hung_seconds=0.3, stop_seconds=0.2, restarts=1):
+        for start, last in enumerate(["healthy", "gave_up"]):
+            await anyio.wait_all_tasks_blocked()  # a doubt from before it is watched is none of it
+            os.kill(fake.starts()[start].pids[0], signal.SIGSTOP)
+            doubts.fire()
+            await heard.until(*["healthy", "died", "healthy", last][: 3 + start])
+        assert fake.alive() == []
+
+
+async def test_one_that_is_doubted_and_healthy_is_left_alone(fake: FakeVLLM) -> None:
+    heard, doubts = Heard(), Pulse()
+    async with serving(fake, heard=heard, doubts=doubts, hung_seconds=30.0) as urls:
+        for _ in range(5):
+            doubts.fire()
+            assert await reply(urls[0]) == "m"
+        assert len(fake.starts()) == 1
+    assert heard.kinds() == ["healthy"]
 
 
 async def test_it_is_given_up_after_so_many_restarts(fake: FakeVLLM) -> None:
