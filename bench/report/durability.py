@@ -90,8 +90,8 @@ def _lasting(content: Content) -> str:
     virtual, real, faults = content["soak_virtual"], content["soak_real"], content["fault_schedule"]
     rows = [
         (
-            f"{percent(faults['wanted_rate'])} of the attempts fail ({_WAYS}): calls given up",
-            f"{faults['failed']} of {faults['calls']}, with {faults['retries']} retries; {_accounted(faults)}",
+            f"{percent(faults['rate'])} of the attempts fail ({_WAYS}): calls given up",
+            f"{_given_up(faults)}; {_accounted(faults)}",
         ),
         (f"{virtual['hours']} hours on the virtual clock, {_made(virtual)}: {_WHEN}", _memory(virtual)),
         (f"{60 * real['hours']:.0f} minutes on the real clock, {_made(real)}: {_WHEN}", _memory(real)),
@@ -110,7 +110,11 @@ def _lasting(content: Content) -> str:
 
 
 _WHEN = "memory in the middle and at the end"
-_WAYS = "429, 503, 500, resets, cut, hanging, malformed and empty answers"
+_WAYS = "429, 503, 500, redirects, resets, cut, hanging, trickling, malformed and empty answers"
+
+
+def _given_up(faults: Content) -> str:
+    return f"{faults['failed']} of {faults['calls']}, with {faults['retries']} retries, in {faults['seconds']:.0f} s"
 
 
 def _accounted(faults: Content) -> str:

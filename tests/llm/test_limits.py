@@ -127,6 +127,29 @@ async def test_who_waits_for_a_limit_holds_no_slot_and_other_models_pass() -> No
     assert server.times() == [0, 10, 20, 30]
 
 
+async def test_who_waits_for_a_limit_holds_no_slot_of_the_bound_of_its_role_either() -> None:
+    """The role has two models and a bound of one: while one model waits for its limit the other one passes."""
+    server, own = Server(), Gate(1)
+    rig = Rig(server, requests_per_minute=6)
+    both = {model: Role(server, model, gate=own) for model in ("m", "other")}
+    rig.client = LLMClient(
+        {**both, "free": Role(server, "third")}, rig.gate, NO_JITTER, 1, lambda record: None, limits=rig.limits
+    )
+    async with anyio.create_task_group() as tasks:
+        for index in range(3):
+            tasks.start_soon(rig.ask, index)
+        await anyio.sleep(5)
+        assert rig.limits.holds_back(server.base_url, "m")
+        for gate in (own, rig.gate):
+            assert gate.stats().in_flight == gate.stats().waiting == 0
+        tasks.start_soon(partial(rig.ask, 8, "other"))
+        tasks.start_soon(partial(rig.ask, 9, "free"))
+        await anyio.wait_all_tasks_blocked()
+        assert own.stats().in_flight == 1
+    assert server.times("other") == server.times("third") == [5]
+    assert server.times() == [0, 10, 20]
+
+
 async def test_the_gates_order_holds_for_those_who_wait_for_a_limit() -> None:
     rig = Rig(Server(takes=0.0), requests_per_minute=60)
     async with anyio.create_task_group() as tasks:

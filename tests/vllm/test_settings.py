@@ -75,8 +75,9 @@ def test_what_suits_a_vllm_of_our_own_is_filled_in_and_what_is_given_stays() -> 
     assert (given.transport, given.send_priority, given.patience_seconds) == ("openai", False, 5.0)
 
 
-def test_of_a_vllm_that_runs_already_only_what_is_sure_is_taken() -> None:
-    llm = config({**OWN, "base_url": "http://127.0.0.1:1/v1"}).llm
+@pytest.mark.parametrize("there", [{"base_url": "http://127.0.0.1:1/v1"}, {"base_urls": ["http://127.0.0.1:1/v1"]}])
+def test_of_a_vllm_that_runs_already_only_what_is_sure_is_taken(there: dict[str, object]) -> None:
+    llm = config({**OWN, **there}).llm
     assert (llm.transport, llm.send_priority, llm.patience_seconds) == ("aiohttp", False, 300.0)
 
 
