@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from flowevolve.artifact import Artifact
@@ -48,12 +48,20 @@ class WholeLength(OutputLength):
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """``context``: of the text that comes with the request in every call. ``outputs``: of answers, by profile."""
+    """``context``: of the text that comes with the request in every call. By profile, ``outputs`` of answers, and
+    ``speeds``: at how many times its speed the simulated server runs, so that a full client makes some 400 calls a
+    second of ours.
+
+    Lengths of answers and validation sizes are such that synchronous GEPA makes about as many proposals a minute, and
+    tokens a proposal, as FlashEvolve's table 1 says it does; HotpotQA's row there (391 tokens a proposal, 13 s) can't
+    be LLM time alone, so only its short answers are kept. GEPA itself validates on 300 rows (AIME: 45).
+    """
 
     name: str
     calls: int
     context: Lengths
     outputs: Mapping[str, Lengths]
+    speeds: Mapping[str, float]
     train: int
     validation: int
     source: str
@@ -66,7 +74,8 @@ WORKLOADS: Mapping[str, Workload] = {
             "ifbench",
             calls=2,
             context=Lengths(74, 0.62),
-            outputs={"qwen3-8b-h100": Lengths(450, 0.8), "gpt-4o-mini-api": Lengths(200, 0.6)},
+            outputs={"qwen3-8b-h100": Lengths(350, 0.8), "gpt-4o-mini-api": Lengths(150, 0.6)},
+            speeds={"qwen3-8b-h100": 30, "gpt-4o-mini-api": 16},
             train=150,
             validation=60,
             source="calls: GEPA's two-stage program (answer, then rewrite); prompts: the 294 IFBench rows GEPA used",
@@ -75,31 +84,39 @@ WORKLOADS: Mapping[str, Workload] = {
             "hotpotqa",
             calls=4,
             context=Lengths(954, 0.22),
-            outputs={"qwen3-8b-h100": Lengths(40, 0.8), "gpt-4o-mini-api": Lengths(30, 0.6)},
+            outputs={"qwen3-8b-h100": Lengths(40, 0.8), "gpt-4o-mini-api": Lengths(35, 0.6)},
+            speeds={"qwen3-8b-h100": 10, "gpt-4o-mini-api": 6},
             train=150,
-            validation=60,
+            validation=20,
             source="calls: GEPA's program (two summaries, a query, an answer); prompts: 7 retrieved paragraphs",
         ),
         Workload(
             "hover",
             calls=4,
             context=Lengths(954, 0.22),
-            outputs={"qwen3-8b-h100": Lengths(130, 0.8), "gpt-4o-mini-api": Lengths(55, 0.6)},
+            outputs={"qwen3-8b-h100": Lengths(110, 0.8), "gpt-4o-mini-api": Lengths(50, 0.6)},
+            speeds={"qwen3-8b-h100": 10, "gpt-4o-mini-api": 8},
             train=150,
-            validation=60,
+            validation=30,
             source="calls: GEPA's program (two summaries, two queries); prompts: 7 retrieved paragraphs and a claim",
         ),
         Workload(
             "aime",
             calls=1,
             context=Lengths(80, 0.64),
-            outputs={"qwen3-8b-h100": Lengths(300, 0.85), "gpt-4o-mini-api": Lengths(250, 0.7)},
+            outputs={"qwen3-8b-h100": Lengths(350, 0.85), "gpt-4o-mini-api": Lengths(300, 0.7)},
+            speeds={"qwen3-8b-h100": 30, "gpt-4o-mini-api": 30},
             train=45,
-            validation=45,
+            validation=20,
             source="calls: one; prompts and sizes: GEPA's 45 and 45 problems of 2022-2024; spread: their solutions",
         ),
     )
 }
+
+
+def small(workload: Workload) -> Workload:
+    """The same with an eighth of the text, for models that read slowly and little."""
+    return replace(workload, context=replace(workload.context, median=workload.context.median / 8))
 
 
 class Pipeline:

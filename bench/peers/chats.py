@@ -17,6 +17,8 @@ from flowevolve.llm.types import Message
 
 TIMEOUT_SECONDS = 600.0
 ATTEMPTS = 6
+KEEP_SECONDS = 4.0
+"""An idle connection is kept so long: uvicorn closes them after 5 s, and a request sent at that moment is lost."""
 BACKOFF_SECONDS = 0.5
 """Before the second attempt where the server does not say; doubled for each further one."""
 _BUSY = (429, 503)
@@ -73,8 +75,10 @@ class Chats:
             response = self._send(content)
             body = response.read()
         except (OSError, HTTPException):
-            self._connection().close()  # the next attempt opens another
+            self._connection().close()
             return None, None
+        finally:
+            self._local.used = time.monotonic()
         if response.status == 200:
             return body, None
         if response.status in _BUSY:
@@ -88,8 +92,10 @@ class Chats:
         return connection.getresponse()
 
     def _connection(self) -> HTTPConnection:
-        """This thread's own."""
+        """This thread's own, which opens itself where it is closed."""
         connection: HTTPConnection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = HTTPConnection(self._host, timeout=TIMEOUT_SECONDS)
+        elif time.monotonic() - self._local.used > KEEP_SECONDS:
+            connection.close()
         return connection
