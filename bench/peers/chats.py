@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from itertools import count
+from typing import Self
 from urllib.parse import urlsplit
 
 from flowevolve.llm.types import Message
@@ -31,7 +32,7 @@ class ChatError(RuntimeError):
 class Chats:
     """Calls one model at a base URL (``http://host:port/v1``), from any thread, at most ``concurrency`` at a time.
 
-    Every call carries a sampling seed of its own, as ours do.
+    Every call carries a sampling seed of its own, as ours do. As a context manager it closes its connections.
     """
 
     def __init__(
@@ -44,7 +45,15 @@ class Chats:
         self._max_tokens = max_tokens
         self._slots = threading.BoundedSemaphore(concurrency)
         self._local = threading.local()
+        self._connections: list[HTTPConnection] = []
         self.concurrency = concurrency
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for connection in self._connections:
+            connection.close()
 
     def __call__(self, messages: Sequence[Message], max_tokens: int | None = None) -> str:
         """The reply's text.
@@ -96,6 +105,7 @@ class Chats:
         connection: HTTPConnection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = HTTPConnection(self._host, timeout=TIMEOUT_SECONDS)
+            self._connections.append(connection)
         elif time.monotonic() - self._local.used > KEEP_SECONDS:
             connection.close()
         return connection
