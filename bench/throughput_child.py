@@ -45,10 +45,11 @@ METHODS = (
     "sync",
     "stream_plain",
     "stream",
+    "stream_careful",
 )
 """A peer's Combee mode would stand here: gepa 0.1.4 has none, and neither have we yet."""
 CEILING = "ceiling"
-"""No method but load without end: every slot of the client has a call of the seed's rollouts open, all the time."""
+"""No method but load without end: every slot of the client has a call of a rollout open, all the time."""
 
 
 def perform(method: str, job: Job) -> None:
@@ -96,11 +97,14 @@ async def _ours(method: str, job: Job, task: Task) -> None:
 
 
 def _load(task: Task, chats: Chats) -> None:
-    numbers, seed = count(), dict(task.seed())
+    numbers, examples = count(), task.data.val
 
     def work() -> None:
         while True:
-            roll_out(task, seed, task.data.val[next(numbers) % len(task.data.val)], chats)
+            turn, place = divmod(next(numbers), len(examples))
+            # A candidate for every turn, as in evolution: no prompt is in the server's cache from the turn before.
+            candidate = {name: f"{text}\n- Version {turn}" for name, text in task.seed().items()}
+            roll_out(task, candidate, examples[place], chats)
 
     print_progress("began")
     print_progress("validated")  # there is nothing to wait for

@@ -46,16 +46,18 @@ def row(server: str, workload: str, method: str, repeats: Sequence[Figures]) -> 
 
 def ratios(suffix: str, runs: Runs) -> dict[str, Ratio | None]:
     """By their names in the result file; None where one of the two was not run."""
-    pxn = [method for _, method in runs if method.startswith("gepa_pxn")]
+    pxn = tuple(dict.fromkeys(method for _, method in runs if method.startswith("gepa_pxn")))
 
     def proposals(*methods: str) -> Rates:
         return _rates(runs, methods, lambda each: each.proposals_per_min)
 
     return {
         f"stream_vs_gepa_sync_{suffix}": ratio(proposals("stream", "gepa_sync")),
-        f"stream_vs_gepa_pxn_{suffix}": ratio(proposals("stream", *dict.fromkeys(pxn))),
+        f"stream_vs_gepa_pxn_{suffix}": ratio(proposals("stream", *pxn)),
         f"stream_vs_combee_{suffix}": ratio(proposals("stream", "combee_10", "combee_40")),
         f"stream_vs_agentdescent_{suffix}": ratio(proposals("stream", "agentdescent")),
+        f"stream_careful_vs_gepa_sync_{suffix}": ratio(proposals("stream_careful", "gepa_sync")),
+        f"stream_careful_vs_gepa_pxn_{suffix}": ratio(proposals("stream_careful", *pxn)),
         f"stream_plain_vs_gepa_sync_{suffix}": ratio(proposals("stream_plain", "gepa_sync")),
         f"sync_vs_gepa_sync_{suffix}": ratio(proposals("sync", "gepa_sync")),
         f"saturation_{suffix}": ratio(_rates(runs, ("stream", "ceiling"), lambda each: each.output_tokens_per_s)),

@@ -49,8 +49,8 @@ class WholeLength(OutputLength):
 @dataclass(frozen=True, slots=True)
 class Workload:
     """``context``: of the text that comes with the request in every call. By profile, ``outputs`` of answers, and
-    ``speeds``: at how many times its speed the simulated server runs, so that a full client makes some 400 calls a
-    second of ours.
+    ``speeds``: at how many times its speed the simulated server runs, so that a full client makes some 400 to 600
+    calls a second of ours.
 
     Lengths of answers and validation sizes are such that synchronous GEPA makes about as many proposals a minute, and
     tokens a proposal, as FlashEvolve's table 1 says it does; HotpotQA's row there (391 tokens a proposal, 13 s) can't
@@ -85,7 +85,7 @@ WORKLOADS: Mapping[str, Workload] = {
             calls=4,
             context=Lengths(954, 0.22),
             outputs={"qwen3-8b-h100": Lengths(40, 0.8), "gpt-4o-mini-api": Lengths(35, 0.6)},
-            speeds={"qwen3-8b-h100": 10, "gpt-4o-mini-api": 6},
+            speeds={"qwen3-8b-h100": 16, "gpt-4o-mini-api": 8},
             train=150,
             validation=20,
             source="calls: GEPA's program (two summaries, a query, an answer); prompts: 7 retrieved paragraphs",
@@ -95,7 +95,7 @@ WORKLOADS: Mapping[str, Workload] = {
             calls=4,
             context=Lengths(954, 0.22),
             outputs={"qwen3-8b-h100": Lengths(110, 0.8), "gpt-4o-mini-api": Lengths(50, 0.6)},
-            speeds={"qwen3-8b-h100": 10, "gpt-4o-mini-api": 8},
+            speeds={"qwen3-8b-h100": 16, "gpt-4o-mini-api": 10},
             train=150,
             validation=30,
             source="calls: GEPA's program (two summaries, two queries); prompts: 7 retrieved paragraphs and a claim",
