@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from urllib.request import urlopen
@@ -118,7 +116,7 @@ def _line(place: Place, run: Run, found: Figures) -> str:
     )
 
 
-def content(places: Mapping[Place, Found], plan: Plan, quick: bool) -> dict[str, object]:
+def content(places: Mapping[Place, Found], plan: Plan, command: str) -> dict[str, object]:
     """The result file."""
     rows: list[dict[str, object]] = []
     compared: dict[str, Ratio | None] = {}
@@ -130,12 +128,10 @@ def content(places: Mapping[Place, Found], plan: Plan, quick: bool) -> dict[str,
     assert isinstance(made["versions"], dict)
     return {
         **made,
-        "machine": {**_mapping(made["machine"]), "cores": os.cpu_count()},
-        "versions": {**made["versions"], **{name: version(name) for name in (*PEERS, "aiohttp")}},
-        "date": datetime.now().astimezone().date().isoformat(),
+        "versions": {**made["versions"], **{name: version(name) for name in PEERS}},
         "simulated": all(place.url is None for place in places),
+        "command": command,
         "settings": {
-            "quick": quick,
             "concurrency": plan.concurrency,
             "repeats": plan.repeats,
             "seconds": plan.seconds,
@@ -156,11 +152,6 @@ def _described(name: str) -> dict[str, object]:
         "validation": workload.validation,
         "source": workload.source,
     }
-
-
-def _mapping(value: object) -> dict[str, object]:
-    assert isinstance(value, dict)
-    return value
 
 
 def require_peers() -> None:
@@ -198,6 +189,13 @@ async def _on_vllm(log: Path, measured: Callable[[Place], Found]) -> dict[Place,
         return {place: await anyio.to_thread.run_sync(measured, place)}
 
 
+def _command(asked: argparse.Namespace) -> str:
+    """What was called, but for where the figures went."""
+    named = (("server", asked.server if asked.server != "sim" else None), ("concurrency", asked.concurrency))
+    given = [f"--{name} {value}" for name, value in named if value not in (None, CONCURRENCY)]
+    return " ".join(["python -m bench.throughput", *(["--quick"] if asked.quick else []), *given])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="three methods, once")
@@ -226,7 +224,7 @@ def main() -> int:
     except FlowevolveError as error:
         print(error, file=sys.stderr)
         return 2
-    made = content(places, plan, asked.quick)
+    made = content(places, plan, _command(asked))
     print(json.dumps(made["ratios"], indent=2))
     if asked.json is not None:
         asked.json.write_text(json.dumps(made, indent=1) + "\n")
