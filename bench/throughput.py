@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import signal
 import sys
 import tempfile
 from collections import defaultdict
@@ -213,11 +214,12 @@ def main() -> int:
     plan = Plan(
         methods=asked.methods or (QUICK_METHODS if asked.quick else METHODS),
         workloads=asked.workloads,
-        repeats=asked.repeats or (1 if asked.quick else 3),
-        seconds=asked.seconds or ((60.0 if real else 12.0) if asked.quick else (180.0 if real else 25.0)),
+        repeats=asked.repeats or (1 if asked.quick else 2 if real else 3),
+        seconds=asked.seconds or ((60.0 if real else 12.0) if asked.quick else (120.0 if real else 20.0)),
         concurrency=asked.concurrency,
         seed=asked.seed,
     )
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # ends what it has started, too
     try:
         require_peers()
         places = on_places(asked.server, plan)

@@ -101,6 +101,7 @@ def execute(method: str, job: Job, server: Server, seconds: float) -> Run:
     with _started(method, job) as (process, progress):
         seeded = _wait_for_seed(method, process, progress)
         time.sleep(max(0.0, seeded + seconds - time.monotonic()))
+        _require_alive(method, process)
         record = server.read()
         process.kill()
     started = next(each.cpu for each in progress if each.kind == "began")
@@ -150,10 +151,15 @@ def _wait_for_seed(method: str, process: subprocess.Popen[str], progress: list[P
         for each in list(progress):
             if each.kind == "validated":
                 return each.seconds
-        if process.poll() is not None:
-            raise RuntimeError(f"{method}: its process ended with {process.returncode} before the seed was validated")
+        _require_alive(method, process)
         time.sleep(0.02)
     raise RuntimeError(f"{method}: the seed was not validated within {SETTING_UP_SECONDS:g} s")
+
+
+def _require_alive(method: str, process: subprocess.Popen[str]) -> None:
+    """A method that has ended would be measured as if it idled."""
+    if process.poll() is not None:
+        raise RuntimeError(f"{method}: its process ended with {process.returncode}; it says why above")
 
 
 def _children_cpu() -> float:
