@@ -12,11 +12,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from urllib.request import Request, urlopen
 
 from bench.peers.progress import Progress, read_progress
@@ -98,14 +98,16 @@ def execute(method: str, job: Job, server: Server, seconds: float) -> Run:
     """
     server_cpu = server.begin()
     before = _children_cpu()
-    with _started(method, job) as (process, progress):
-        seeded = _wait_for_seed(method, process, progress)
+    with _started(method, job) as (process, heard):
+        seeded = heard.wait_for_seed()
+        if seeded is None:
+            raise RuntimeError(f"{method}: its seed was not validated within {SETTING_UP_SECONDS:g} s")
         time.sleep(max(0.0, seeded + seconds - time.monotonic()))
         _require_alive(method, process)
         record = server.read()
         process.kill()
-    started = next(each.cpu for each in progress if each.kind == "began")
-    since = [each for each in progress if each.seconds <= record.now]
+    started = next(each.cpu for each in heard.progress if each.kind == "began")
+    since = [each for each in heard.progress if each.seconds <= record.now]
     return Run(
         method=method,
         workload=job.workload,
@@ -124,36 +126,42 @@ def execute(method: str, job: Job, server: Server, seconds: float) -> Run:
     )
 
 
+class _Heard:
+    """What a method's process has said so far; ``seeded`` is set when its seed is validated, or it says no more."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.progress: list[Progress] = []
+        self.seeded = Event()
+        self._lines = lines
+
+    def listen(self) -> None:
+        for line in self._lines:
+            if not line.endswith("\n"):
+                break  # it was killed while it wrote
+            self.progress.append(read_progress(line))
+            if self.progress[-1].kind == "validated":
+                self.seeded.set()
+        self.seeded.set()
+
+    def wait_for_seed(self) -> float | None:
+        """When the seed's validation ended, in our seconds; None if it did not."""
+        self.seeded.wait(SETTING_UP_SECONDS)
+        return next((each.seconds for each in self.progress if each.kind == "validated"), None)
+
+
 @contextmanager
-def _started(method: str, job: Job) -> Iterator[tuple[subprocess.Popen[str], list[Progress]]]:
+def _started(method: str, job: Job) -> Iterator[tuple[subprocess.Popen[str], _Heard]]:
     command = [sys.executable, "-m", "bench.throughput_child", method, json.dumps(asdict(job))]
-    progress: list[Progress] = []
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-
-        def listen() -> None:
-            assert process.stdout is not None
-            whole = (line for line in process.stdout if line.endswith("\n"))  # it is killed while it writes
-            progress.extend(map(read_progress, whole))
-
-        thread = Thread(target=listen)
+        assert process.stdout is not None
+        heard = _Heard(process.stdout)
+        thread = Thread(target=heard.listen)
         thread.start()
         try:
-            yield process, progress
+            yield process, heard
         finally:
             process.kill()
             thread.join()
-
-
-def _wait_for_seed(method: str, process: subprocess.Popen[str], progress: list[Progress]) -> float:
-    """When the seed's validation ended, in our seconds."""
-    deadline = time.monotonic() + SETTING_UP_SECONDS
-    while time.monotonic() < deadline:
-        for each in list(progress):
-            if each.kind == "validated":
-                return each.seconds
-        _require_alive(method, process)
-        time.sleep(0.02)
-    raise RuntimeError(f"{method}: the seed was not validated within {SETTING_UP_SECONDS:g} s")
 
 
 def _require_alive(method: str, process: subprocess.Popen[str]) -> None:
