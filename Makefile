@@ -52,6 +52,7 @@ bench: setup ## the quick form of the benches
 	$(BIN)/python -m bench.gepa_modes --quick
 	$(BIN)/python -m bench.ablations --quick
 	$(BIN)/python -m bench.overhead --quick
+	$(BIN)/python -m bench.throughput --quick
 
 bench-page: setup ## write docs/benchmarks.md from the results in bench/results
 	$(BIN)/python -m bench.report

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.report import ablations, durability, gepa_modes, overhead
+from bench.report import ablations, durability, gepa_modes, overhead, throughput
 from bench.report.text import Content, provenance
 
 ROOT = Path(__file__).parents[2]
@@ -27,14 +27,24 @@ timing of a batching GPU, or of a remote API) and the world `rules` (a model of 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A bench on the page: its result is ``NAME.json``; ``section`` makes Markdown of it, from a ``##`` heading on."""
+    """A bench on the page: its result is ``NAME.json``; ``section`` makes Markdown of it, from a ``##`` heading on.
+    ``command`` is what to call after ``python -m bench.``, where that is not the name.
+    """
 
     name: str
     about: str
     section: Callable[[Content], str]
+    command: str | None = None
 
 
 BENCHES: Sequence[Bench] = (
+    Bench("throughput", "gepa and agentdescent beside ours, on one server over HTTP", throughput.section),
+    Bench(
+        "throughput_vllm_cpu",
+        "the same on a real vLLM, on a CPU",
+        throughput.section,
+        command="throughput --server vllm-cpu",
+    ),
     Bench("gepa_modes", "the stream beside lockstep", gepa_modes.section),
     Bench("ablations", "what each mechanism does", ablations.section),
     Bench("overhead", "what the machinery costs", overhead.section),
@@ -55,6 +65,6 @@ def read(name: str, results: Path = RESULTS) -> Content | None:
 def page(results: Path = RESULTS, benches: Sequence[Bench] = BENCHES) -> str:
     """The whole page; benches without a result are left out."""
     there = [(bench, content) for bench in benches if (content := read(bench.name, results)) is not None]
-    listed = "".join(f"- `python -m bench.{bench.name}`: {bench.about}\n" for bench, _ in there)
+    listed = "".join(f"- `python -m bench.{bench.command or bench.name}`: {bench.about}\n" for bench, _ in there)
     sections = [f"{bench.section(content).strip()}\n\n{provenance(content)}\n" for bench, content in there]
     return "\n".join([INTRO, listed, *sections])

@@ -1,0 +1,115 @@
+"""The package ``agentdescent`` (0.7.0) on one of our tasks: its GEPA port on its barrier-free engine.
+
+The port gives each worker one task at a time; so that it works on minibatches of three like all others, its training
+tasks are groups of three examples, run side by side, whose reward is their mean. Its own settings are chosen for speed:
+as many workers as fill the client's limit, a lag budget that keeps none of them waiting, no stale work thrown away (a
+proposal is a whole text, so that none is out of date), and validation as wide as the client allows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+from statistics import fmean
+
+from agentdescent import SingleSlot
+from agentdescent import Task as Work
+from agentdescent.algorithms.gepa import ParetoAggregator
+from agentdescent.async_evolve import async_evolve
+from agentdescent.staleness import FullStaleness
+
+from bench.peers.chats import Chats
+from bench.peers.examples import reflect, roll_out
+from bench.peers.progress import Tell
+from flowevolve.tasks.base import Example, Rollout, Task
+
+MINIBATCH = 3
+EPOCHS = 4
+"""So many different partitions of the training examples into minibatches; after that they come again."""
+FOREVER_SECONDS = 1e9
+
+Outputs = tuple[Rollout, ...]
+
+
+def evolve(
+    task: Task, chats: Chats, tell: Tell, *, proposals: int | None, workers: int | None = None, seed: int = 0
+) -> None:
+    """Run until so many rollouts of a minibatch were made, by default for ever: then end the process."""
+    (component,) = task.seed()
+    groups = minibatches(task.data.train, seed)
+    held_out = [[example] for example in task.data.val]
+    work = [Work(id=f"{number}", prompt="", meta={"examples": group}) for number, group in enumerate(groups + held_out)]
+    workers = workers or max(1, chats.concurrency // MINIBATCH)
+    with ThreadPoolExecutor(chats.concurrency) as pool, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns of work that is cut off at the end
+        actor = _Actor(task, component, chats, pool, tell)
+        tell("began", None)
+        async_evolve(
+            work,
+            actor.reward,
+            run=actor.run,
+            propose=actor.propose,
+            strategy=SingleSlot(initial_value=task.seed()[component]),
+            aggregator_factory=lambda ledger, verifier, audit, config, policy: _Pareto(
+                ledger, verifier, audit, config, policy, seed=seed, eval_concurrency=chats.concurrency, tell=tell
+            ),
+            artifact_id="gepa_prompt",
+            held_out_frac=len(held_out) / len(work),
+            n_workers=workers,
+            async_ratio=workers,
+            staleness_policy=FullStaleness(),
+            eval_concurrency=chats.concurrency,
+            max_iters=proposals,
+            max_seconds=FOREVER_SECONDS,
+            seed=seed,
+        )
+
+
+def minibatches(examples: Sequence[Example], seed: int) -> list[list[Example]]:
+    """Groups of `MINIBATCH`: several partitions, each drawn anew; what does not fill a group is left out of one."""
+    random, groups = Random(seed), []
+    for _ in range(EPOCHS):
+        shuffled = random.sample(list(examples), len(examples))
+        whole = len(shuffled) - len(shuffled) % MINIBATCH
+        groups += [shuffled[start : start + MINIBATCH] for start in range(0, whole, MINIBATCH)]
+    return groups
+
+
+class _Actor:
+    """What its engine calls: running a group of examples, scoring it, and proposing from it."""
+
+    def __init__(self, task: Task, component: str, chats: Chats, pool: ThreadPoolExecutor, tell: Tell) -> None:
+        self._task, self._component, self._chats, self._pool, self._tell = task, component, chats, pool, tell
+
+    def run(self, rendered: str, work: Work) -> Outputs:
+        components = {self._component: rendered}
+        first, *others = work.meta["examples"]
+        running = [self._pool.submit(roll_out, self._task, components, each, self._chats) for each in others]
+        own = roll_out(self._task, components, first, self._chats)
+        return (own, *(each.result() for each in running))
+
+    def reward(self, work: Work, outputs: Outputs) -> float:
+        return fmean(rollout.score.value for rollout in outputs)
+
+    def propose(self, rendered: str, work: Work, outputs: Outputs, reward: float) -> str | None:
+        text = reflect(self._component, rendered, outputs, self._chats)
+        if text is not None:
+            self._tell("proposed", None)
+        return text
+
+
+class _Pareto(ParetoAggregator):  # type: ignore[misc]  # the package has no types
+    """The port's pool; tells of each candidate that was scored and so entered it."""
+
+    def __init__(self, *arguments: object, seed: int, eval_concurrency: int, tell: Tell) -> None:
+        super().__init__(*arguments, seed=seed, eval_concurrency=eval_concurrency)
+        self._tell = tell
+
+    def _score_rows(self, artifacts: Sequence[object]) -> list[list[float]]:
+        rows: list[list[float]] = super()._score_rows(artifacts)
+        for row in rows:
+            self._tell("validated", None)
+            self._tell("accepted", fmean(row))
+        return rows

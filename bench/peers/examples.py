@@ -1,0 +1,55 @@
+"""Our tasks' rollouts and reflections for programs made of threads: the same code and prompts, no event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Sequence
+from typing import TypeVar
+
+from bench.peers.chats import Chats
+from flowevolve.artifact import Artifact
+from flowevolve.llm.types import Message
+from flowevolve.prompts import ReflectionExample, UnparsableReplyError, parse_instruction, reflection_prompt
+from flowevolve.tasks.base import Example, Rollout, Task
+
+T = TypeVar("T")
+
+
+class Blocking:
+    """A `flowevolve.tasks.base.ChatModel` that blocks its thread instead of waiting."""
+
+    def __init__(self, chats: Chats) -> None:
+        self._chats = chats
+
+    async def __call__(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
+        return self._chats(messages, max_tokens)
+
+
+def roll_out(task: Task, components: dict[str, str], example: Example, chats: Chats) -> Rollout:
+    """One example run and scored by the task's own code."""
+    return _finish(task.rollout(Artifact(components), example, Blocking(chats)))
+
+
+def reflect(component: str, text: str, rollouts: Sequence[Rollout], chats: Chats) -> str | None:
+    """A better text for a component, by our reflection prompt; None if the reply can't be read."""
+    examples = [
+        ReflectionExample(call.inputs, call.output, rollout.score.feedback)
+        for rollout in rollouts
+        for call in rollout.calls
+        if call.component == component
+    ]
+    reply = chats([Message("user", reflection_prompt(component, text, examples))])
+    try:
+        return parse_instruction(reply)
+    except UnparsableReplyError:
+        return None
+
+
+def _finish(work: Coroutine[object, None, T]) -> T:
+    """Run a coroutine that never waits. A task that awaits anything but its model can't be run like this."""
+    try:
+        work.send(None)
+    except StopIteration as ended:
+        value: T = ended.value
+        return value
+    work.close()
+    raise TypeError("the task waits for something other than its model")

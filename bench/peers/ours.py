@@ -1,0 +1,65 @@
+"""Our own engine as a method among the others: it runs until it is ended, and tells what the others tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from bench.peers.progress import Tell
+from flowevolve.config import parse_config
+from flowevolve.events import Event
+from flowevolve.run import Watchers, run
+from flowevolve.tasks.base import Task
+
+FOREVER: Mapping[str, object] = {"hours": 1000}
+
+
+async def evolve(
+    task: Task,
+    sections: Mapping[str, object],
+    tell: Tell,
+    *,
+    url: str,
+    model: str,
+    concurrency: int,
+    seed: int = 0,
+    max_tokens: int | None = None,
+    budget: Mapping[str, object] = FOREVER,
+    transport: Literal["aiohttp", "openai"] = "aiohttp",
+) -> None:
+    """Run these sections of a configuration on a server, by default for ever: then end the process."""
+    llm: dict[str, object] = {
+        "backend": "openai",
+        "transport": transport,
+        "base_url": url,
+        "model": model,
+        "concurrency": concurrency,
+    }
+    if max_tokens is not None:
+        llm["max_tokens"] = max_tokens
+    config = parse_config({**sections, "seed": seed, "llm": llm, "budget": budget}, "bench")
+    tell("began", None)
+    await run(config, task=task, watchers=Watchers(events=(_Watch(tell),)))
+
+
+class _Watch:
+    """Told every event; an evaluation that racing stopped has its verdict, too."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+
+    def __call__(self, event: Event) -> None:
+        match event.kind:
+            case "candidate.proposed" if event.data["operator"] == "reflect":
+                self._tell("proposed", None)
+            case "candidate.validated" | "evaluation.stopped":
+                self._tell("validated", None)
+            case "pool.commit" if _confirms(event):
+                score = event.data["best_score"]
+                self._tell("accepted", float(score) if isinstance(score, int | float) else None)
+
+
+def _confirms(event: Event) -> bool:
+    changes = event.data["changes"]
+    assert isinstance(changes, list)
+    return any(isinstance(change, dict) and change.get("status") == "confirmed" for change in changes)

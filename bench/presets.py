@@ -1,0 +1,54 @@
+"""The settings that our own engine is measured with, as sections of a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Sections = Mapping[str, Mapping[str, object]]
+
+SYNC: Sections = {"algorithm": {"name": "gepa", "mode": "sync", "width": 1}}
+"""Lockstep, one flow at a time: GEPA as published, run by our engine."""
+
+PLAIN: Sections = {
+    "algorithm": {"name": "gepa", "mode": "stream", "max_in_flight": 16},
+    "stages": {name: {"workers": 16} for name in ("generate", "propose", "screen", "evaluate")},
+    "staleness": {"policy": "full"},
+    "scheduler": {"order": {"policy": "fifo"}},
+}
+"""The stream without any mechanism: fixed workers, first come first served, nothing speculative, nothing repaired."""
+
+FULL: Sections = {
+    "algorithm": {"name": "gepa", "mode": "stream", "max_in_flight": 64},
+    "stages": {name: {"workers": 32, "max_workers": 64} for name in ("generate", "propose", "screen", "evaluate")},
+    "staleness": {"policy": "reflective"},
+    "speculation": {"alpha": {"evaluate": 0.25}, "hold": True, "reorder": True},
+    "racing": {"policy": "prefix"},
+    "allocation": {"policy": "pressure"},
+    "scheduler": {"order": {"policy": "later_first"}, "admission": {"policy": "server_queue"}},
+}
+"""Everything that keeps a server full and spends little on a proposal: most validations end after a quarter of the
+examples, and only what raises the mean score enters the pool.
+"""
+
+CAREFUL: Sections = {
+    **{name: section for name, section in FULL.items() if name != "speculation"},
+    "algorithm": {**FULL["algorithm"], "validation": "front"},
+    "racing": {"policy": "bound"},
+}
+"""The same, but a validation ends early only when nothing could change its verdict, and the pool is GEPA's front."""
+
+PRESETS: Mapping[str, Sections] = {"sync": SYNC, "stream_plain": PLAIN, "stream": FULL, "stream_careful": CAREFUL}
+
+INTERVALS = {"allocation": 5.0, "admission": 2.0}
+"""Seconds between two looks of the policies that look around, as they are by default."""
+
+
+def hurried(sections: Sections, speed: float) -> dict[str, dict[str, object]]:
+    """The same on a server at so many times its speed: what is set in seconds passes as much faster."""
+    made = {name: dict(section) for name, section in sections.items()}
+    if "allocation" in made:
+        made["allocation"]["interval_seconds"] = INTERVALS["allocation"] / speed
+    scheduler = made.get("scheduler", {})
+    if isinstance(admission := scheduler.get("admission"), dict):
+        scheduler["admission"] = {**admission, "interval_seconds": INTERVALS["admission"] / speed}
+    return made

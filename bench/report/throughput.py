@@ -1,0 +1,133 @@
+"""Throughput: gepa, agentdescent and ours on one server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import tomli_w
+
+from bench.presets import PRESETS
+from bench.report.text import Content, percent, ranged, table
+
+LABELS = {
+    "gepa_sync": "gepa 0.1.4, synchronous",
+    "gepa_pxn_2x2": "gepa, PxN 2x2",
+    "gepa_pxn_4x4": "gepa, PxN 4x4",
+    "gepa_pxn_8x8": "gepa, PxN 8x8",
+    "agentdescent": "agentdescent 0.7.0, asynchronous",
+    "sync": "ours, lockstep",
+    "stream_plain": "ours, `stream_plain`",
+    "stream": "ours, `stream`",
+    "stream_careful": "ours, `stream_careful`",
+    "ceiling": "load without end",
+}
+COLUMNS = {
+    "proposals_per_min": ("proposals/min", "{:.2f}"),
+    "validations_per_min": ("validations/min", "{:.2f}"),
+    "accepted_per_min": ("accepted/min", "{:.2f}"),
+    "output_tokens_per_s": ("output tokens/s", "{:.0f}"),
+    "mean_in_flight": ("in flight, mean", "{:.1f}"),
+    "median_in_flight": ("median", "{:.0f}"),
+    "idle_share": ("time with <= 1", "{:.0%}"),
+    "tokens_per_accepted": ("tokens per accepted", "{:,.0f}"),
+    "best_score": ("best score", "{:.2f}"),
+    "client_cpu_s": ("client CPU s", "{:.1f}"),
+}
+RATIOS = {
+    "stream_vs_gepa_sync": "`stream` over synchronous gepa, proposals/min",
+    "stream_plain_vs_gepa_sync": "`stream_plain` over synchronous gepa",
+    "stream_vs_gepa_pxn": "`stream` over gepa's best PxN width",
+    "stream_careful_vs_gepa_sync": "`stream_careful` over synchronous gepa",
+    "stream_careful_vs_gepa_pxn": "`stream_careful` over gepa's best PxN width",
+    "stream_vs_agentdescent": "`stream` over agentdescent",
+    "stream_vs_combee": "`stream` over Combee",
+    "sync_vs_gepa_sync": "our lockstep over synchronous gepa",
+    "saturation": "`stream`: output tokens/s over those of load without end",
+    "saturation_plain": "`stream_plain`: the same",
+}
+Row = Content
+
+
+def section(content: Content) -> str:
+    by_place: dict[tuple[str, str], list[Row]] = {}
+    for row in content["rows"]:
+        by_place.setdefault((row["server"], row["workload"]), []).append(row)
+    tables = [_methods(server, workload, rows) for (server, workload), rows in by_place.items()]
+    title = "Throughput" if content["simulated"] else f"Throughput on a real server ({content['rows'][0]['server']})"
+    return "\n\n".join(
+        (f"## {title}", _measured(content), _workloads(content), _ratios(content), *tables, *_presets(content))
+    )
+
+
+def _measured(content: Content) -> str:
+    settings = content["settings"]
+    where = "*Simulated* servers, over HTTP, at many times their speed" if content["simulated"] else "A real server"
+    runs = f"{settings['repeats']} x {settings['seconds']:g} s of real time each"
+    busiest = max(row["server_cpu_share"] for row in content["rows"])
+    return f"""\
+    {content["command"]}
+
+{where}.
+Every method has the same task, prompts, answer lengths and validation examples, minibatches of 3, and at most
+{settings["concurrency"]} calls in flight. Each runs in a process of its own, in random order, {runs},
+of which the first fifth is left out of rates. The server records every request: in flight, tokens and proposals
+(answered reflections) are its count. Peers get a client that costs less CPU time than their own or ours. Of one core
+the server's process took {percent(busiest)} at most. A server that is sped up multiplies what clients add to a call,
+for all alike."""
+
+
+def _workloads(content: Content) -> str:
+    rows = [
+        (
+            name,
+            f"{each['calls']}",
+            f"{each['prompt_tokens_median']:.0f}",
+            ", ".join(f"{tokens:.0f} ({profile})" for profile, tokens in each["output_tokens_median"].items()),
+            f"{each['validation']}",
+            each["source"],
+        )
+        for name, each in content["workloads"].items()
+    ]
+    header = ("workload", "calls per example", "text per prompt", "answers", "validation", "source")
+    return f"{table(header, rows)}\n\nTexts and answers are in tokens, medians."
+
+
+def _ratios(content: Content) -> str:
+    intervals = content["intervals"]
+    suffixes = [name.removeprefix("saturation_") for name in content["ratios"] if _is_saturation(name)]
+    rows = [
+        (label, *(_interval(intervals.get(f"{stem}_{each}")) for each in suffixes)) for stem, label in RATIOS.items()
+    ]
+    return table(("mean over workloads (95 % interval)", *suffixes), rows)
+
+
+def _is_saturation(name: str) -> bool:
+    return name.startswith("saturation_") and not name.startswith("saturation_plain_")
+
+
+def _interval(found: Mapping[str, float] | None) -> str:
+    if found is None:
+        return "–"
+    return ranged({"median": found["mean"], "low": found["low"], "high": found["high"]}, 2)
+
+
+def _methods(server: str, workload: str, rows: Sequence[Row]) -> str:
+    by_method = {row["method"]: row for row in rows}
+    lines = [
+        (label, *(_cell(by_method[method][name], form) for name, (_, form) in COLUMNS.items()))
+        for method, label in LABELS.items()
+        if method in by_method
+    ]
+    return table((f"{server}, {workload}", *(name for name, _ in COLUMNS.values())), lines)
+
+
+def _cell(value: float | None, form: str) -> str:
+    return "–" if value is None else form.format(value)
+
+
+def _presets(content: Content) -> Sequence[str]:
+    """Where they are shown: with the simulated servers."""
+    if not content["simulated"]:
+        return ()
+    shown = (f"`{name}`:\n\n```toml\n{tomli_w.dumps(sections).strip()}\n```" for name, sections in PRESETS.items())
+    return ("Our settings, to be taken as they are:", *shown)
