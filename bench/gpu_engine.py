@@ -49,14 +49,23 @@ class Wanted:
 
 
 def make_shape(wanted: Wanted) -> None:
-    """Make the model's folder if it is Qwen3-8B's shape and not there; transformers needs weights in it."""
+    """Make the model's folder if it is Qwen3-8B's shape and not there; transformers needs weights in it.
+
+    Raises:
+        InputError: if the server's environment can't do it.
+    """
     weights = wanted.dialect == "transformers"
     made = wanted.shape / ("model.safetensors.index.json" if weights else "config.json")
     if wanted.model is not None or wanted.shape != SHAPE or made.exists():
         return
-    python = _command(wanted, "python")
-    script = ROOT / "tools" / "make_model_shape.py"
-    subprocess.run([python, str(script), str(SHAPE), *(["--weights"] if weights else [])], check=True)
+    python, script = _command(wanted, "python"), ROOT / "tools" / "make_model_shape.py"
+    command = [python, str(script), str(SHAPE), *(["--weights"] if weights else [])]
+    try:
+        subprocess.run(command, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise InputError(
+            f"{SHAPE}: could not be made ({error}); name the server's environment: --environment"
+        ) from error
 
 
 def sizes(shape: Path) -> tuple[int, int]:

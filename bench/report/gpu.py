@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Any
 
 from bench.report.text import Content, table
 
@@ -34,28 +34,28 @@ def _model(settings: Content) -> str:
 
 
 def _table(content: Content) -> str:
-    grouped: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in content["rows"]:
-        grouped.setdefault((row["workload"], row["method"]), []).append(row)
     header = ("", "proposals/min", "output tokens/s", "in flight", "GPU busy, %", "watts")
     rows = [
         (
-            f"{workload}, {method}",
-            *(f"{fmean(row[column] for row in each):.1f}" for column in COLUMNS),
-            *(_gpu(each, name) for name in ("utilization_percent", "watts")),
+            f"{row['workload']}, {row['method']}",
+            *(f"{row[column]:.1f}" for column in COLUMNS),
+            *(_gpu(row["gpu"], name) for name in ("utilization_percent", "watts")),
         )
-        for (workload, method), each in sorted(grouped.items())
+        for row in content["rows"]
     ]
     return table(header, rows)
 
 
-def _gpu(rows: list[dict[str, Any]], name: str) -> str:
-    told = [row["gpu"][name] for row in rows if row["gpu"] is not None]
+def _gpu(repeats: Sequence[Mapping[str, float] | None], name: str) -> str:
+    told = [each[name] for each in repeats if each is not None]
     return f"{fmean(told):.0f}" if told else "–"
 
 
 def _ratios(content: Content) -> str:
-    said = ", ".join(
-        f"{ratio:.1f} with `{name.removesuffix('_vs_gepa_sync')}`" for name, ratio in content["ratios"].items()
-    )
-    return f"Proposals per minute over those of synchronous gepa, mean over the workloads: {said or 'none'}."
+    known = {
+        name.removesuffix("_gpu").replace("_", " "): ratio
+        for name, ratio in content["ratios"].items()
+        if ratio is not None
+    }
+    said = ", ".join(f"{name} {ratio:.2f}" for name, ratio in known.items())
+    return f"Ratios of proposals per minute (saturation: of output tokens), means over the workloads: {said or 'none'}."

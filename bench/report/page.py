@@ -47,7 +47,7 @@ BENCHES: Sequence[Bench] = (
     ),
     Bench("gepa_modes", "the stream beside lockstep", gepa_modes.section),
     Bench("ablations", "what each mechanism does", ablations.section),
-    Bench("gpu", "the stream, lockstep, and gepa itself on a real GPU", gpu.section),
+    Bench("gpu", "the stream, lockstep and gepa itself on a real GPU (rehearsed with vLLM on the CPU)", gpu.section),
     Bench("overhead", "what the machinery costs", overhead.section),
     Bench("durability", "what a killed run loses, and what a run that lasts needs", durability.section),
 )

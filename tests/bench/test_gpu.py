@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,12 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench import gpu, gpu_engine
+from bench.gpu import Measured, content, parse, wanted_of
 from bench.gpu_engine import sizes
 from bench.gpu_service import Dialect, Engine, token_ids, worded
 from bench.gpu_watch import Sample, Watch, gpu_name, read_sample, watch_gpu
+from bench.throughput_runs import Figures
 from flowevolve.errors import InputError
 from flowevolve.sim.profiles import OutputLength
 
@@ -136,6 +140,49 @@ def test_the_sizes_of_a_shape(tmp_path: Path) -> None:
     assert sizes(tmp_path) == (16384, 100)
     with pytest.raises(InputError, match=r"missing/config\.json: not a model's configuration .* name a folder"):
         sizes(tmp_path / "missing")
+
+
+def test_a_result_has_rows_ratios_and_the_gpu(nvidia_smi: None) -> None:
+    came_to = Figures(**dict.fromkeys(Figures.__slots__, 0.0) | {"proposals_per_min": 2.0, "curve": ()})  # type: ignore[arg-type]  # whatever they are
+    faster = replace(came_to, proposals_per_min=12.0)
+    busy = {"utilization_percent": 91.0}
+    found = {("hover", "stream"): [Measured(faster, busy)], ("hover", "gepa_sync"): [Measured(came_to, None)]}
+    arguments = parse(["--minutes", "1", "--", "--dtype=bfloat16"])
+    made = content(found, arguments, wanted_of(arguments))
+    rows, ratios, settings, machine = (made[name] for name in ("rows", "ratios", "settings", "machine"))
+    assert isinstance(rows, list)
+    assert isinstance(ratios, dict)
+    assert isinstance(settings, dict)
+    assert isinstance(machine, dict)
+    assert [(row["method"], row["proposals_per_min"], row["gpu"]) for row in rows] == [
+        ("gepa_sync", 2.0, [None]),
+        ("stream", 12.0, [busy]),
+    ]
+    assert ratios["stream_vs_gepa_sync_gpu"] == 6.0
+    assert (settings["shape"], settings["flags"]) == ("qwen3-8b-shape", ["--dtype=bfloat16"])
+    assert machine["gpu"] == "H100, 550.1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--shape", "nowhere"], "nowhere/config.json: not a model's configuration"),
+        (
+            ["--model", "m", "--environment", "no-such-command"],
+            "vllm.executable: there is no command 'no-such-command'",
+        ),
+        (["--environment", "no-such-command"], "vllm.executable: there is no command 'no-such-command'"),
+    ],
+)
+def test_what_is_missing_is_said_in_a_line(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(gpu_engine, "SHAPE", tmp_path / "shape")
+    monkeypatch.setattr(gpu, "SHAPE", tmp_path / "shape")
+    assert gpu.main([*arguments, "--log", str(tmp_path / "log")]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(said)
+    assert error.count("\n") == 1
 
 
 @pytest.fixture
