@@ -23,7 +23,7 @@ from random import Random
 import anyio
 import anyio.to_thread
 
-from bench.gpu_engine import NAME, ROOT, SHAPE, Wanted, engine, make_shape
+from bench.gpu_engine import ROOT, SHAPE, Wanted, engine, make_shape
 from bench.gpu_service import Engine, worded
 from bench.gpu_watch import Watch, gpu_name, watch_gpu
 from bench.stats import environment
@@ -58,7 +58,7 @@ async def measure(arguments: argparse.Namespace, wanted: Wanted) -> Found:
         for workload in arguments.workloads:
             async with _offered(running, wanted, workload) as url:
                 with serving(url) as server:
-                    await _compare(arguments, workload, server, watch, found)
+                    await _compare(arguments, workload, (server, running.model), watch, found)
     return found
 
 
@@ -73,15 +73,18 @@ async def _offered(running: Engine, wanted: Wanted, workload: str) -> AsyncGener
         yield url
 
 
-async def _compare(arguments: argparse.Namespace, workload: str, server: Server, watch: Watch, found: Found) -> None:
-    """Every method so many times, in random order each time."""
+async def _compare(
+    arguments: argparse.Namespace, workload: str, place: tuple[Server, str], watch: Watch, found: Found
+) -> None:
+    """Every method so many times, in random order each time. ``place``: a server, and the model's name there."""
+    server, model = place
     for repeat in range(arguments.repeats):
         methods = list(arguments.methods)
         Random(f"{workload}/{repeat}").shuffle(methods)
         for method in methods:
             job = Job(
                 url=server.url,
-                model=NAME,
+                model=model,
                 workload=workload,
                 concurrency=arguments.concurrency,
                 seed=repeat,

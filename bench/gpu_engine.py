@@ -25,7 +25,7 @@ from flowevolve.vllm.settings import VLLMSettings
 ROOT = Path(__file__).parents[1]
 SHAPE = ROOT / ".models" / "qwen3-8b-shape"
 NAME = "measured"
-"""What requests call the model."""
+"""What vLLM calls the model."""
 MOST_CONTEXT = 16_384
 STARTUP_SECONDS = 1800.0
 
@@ -88,7 +88,9 @@ async def engine(wanted: Wanted) -> AsyncGenerator[Engine]:
     context, vocabulary = sizes(wanted.shape) if wanted.model is None else (MOST_CONTEXT, 0)
     started = _vllm(wanted, context) if wanted.dialect == "vllm" else _transformers(wanted)
     async with started as url:
-        yield Engine(url, NAME, wanted.dialect, context, vocabulary)
+        # transformers answers to no name but that of what it loaded
+        model = NAME if wanted.dialect == "vllm" else wanted.loaded
+        yield Engine(url, model, wanted.dialect, context, vocabulary)
 
 
 @asynccontextmanager
