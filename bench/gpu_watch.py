@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import anyio
 from anyio.streams.text import TextReceiveStream
 
+from flowevolve.concurrency import beside
+
 INTERVAL_MS = 500
 _FIELDS = ("utilization.gpu", "memory.used", "power.draw")
 
@@ -55,11 +57,12 @@ async def watch_gpu(index: int = 0) -> AsyncGenerator[Watch]:
     command = [program, f"--id={index}", f"--query-gpu={','.join(_FIELDS)}", "--format=csv,noheader,nounits"]
     async with await anyio.open_process([*command, f"--loop-ms={INTERVAL_MS}"], stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_read, TextReceiveStream(process.stdout), watch)
-            yield watch
-            tasks.cancel_scope.cancel()
-        process.terminate()
+        try:
+            async with beside() as tasks:
+                tasks.start_soon(_read, TextReceiveStream(process.stdout), watch)
+                yield watch
+        finally:
+            process.terminate()
 
 
 async def _read(lines: TextReceiveStream, watch: Watch) -> None:
