@@ -30,21 +30,28 @@ def sources() -> Iterator[str]:
         yield path.read_text(encoding="utf-8", errors="replace")
 
 
+def tokenizer() -> PreTrainedTokenizerFast:
+    trained = ByteLevelBPETokenizer()
+    trained.train_from_iterator(sources(), vocab_size=VOCABULARY, special_tokens=[PAD, START, END], show_progress=False)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=trained._tokenizer,
+        eos_token=END,
+        pad_token=PAD,
+        model_max_length=CONTEXT,
+        chat_template=TEMPLATE,
+    )
+
+
 def main() -> int:
     if len(sys.argv) != 2:
         print("usage: make_tiny_model.py OUT", file=sys.stderr)
         return 2
     out = Path(sys.argv[1])
-    trained = ByteLevelBPETokenizer()
-    trained.train_from_iterator(sources(), vocab_size=VOCABULARY, special_tokens=[PAD, START, END], show_progress=False)
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=trained._tokenizer, eos_token=END, pad_token=PAD, model_max_length=CONTEXT
-    )
-    tokenizer.chat_template = TEMPLATE
+    words = tokenizer()
     torch.manual_seed(0)
     model = Qwen3ForCausalLM(
         Qwen3Config(
-            vocab_size=len(tokenizer),
+            vocab_size=len(words),
             hidden_size=128,
             intermediate_size=256,
             num_hidden_layers=2,
@@ -54,12 +61,12 @@ def main() -> int:
             max_position_embeddings=CONTEXT,
             tie_word_embeddings=True,
             bos_token_id=None,
-            eos_token_id=tokenizer.eos_token_id,
-            pad_token_id=tokenizer.pad_token_id,
+            eos_token_id=words.eos_token_id,
+            pad_token_id=words.pad_token_id,
         )
     )
     model.to(torch.bfloat16).save_pretrained(out)
-    tokenizer.save_pretrained(out)
+    words.save_pretrained(out)
     return 0
 
 

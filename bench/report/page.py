@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.report import ablations, durability, gepa_modes, overhead, throughput
+from bench.report import ablations, durability, gepa_modes, gpu, overhead, throughput
 from bench.report.text import Content, provenance
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +47,7 @@ BENCHES: Sequence[Bench] = (
     ),
     Bench("gepa_modes", "the stream beside lockstep", gepa_modes.section),
     Bench("ablations", "what each mechanism does", ablations.section),
+    Bench("gpu", "the stream, lockstep and gepa itself on a real GPU (rehearsed with vLLM on the CPU)", gpu.section),
     Bench("overhead", "what the machinery costs", overhead.section),
     Bench("durability", "what a killed run loses, and what a run that lasts needs", durability.section),
 )
@@ -63,8 +64,18 @@ def read(name: str, results: Path = RESULTS) -> Content | None:
 
 
 def page(results: Path = RESULTS, benches: Sequence[Bench] = BENCHES) -> str:
-    """The whole page; benches without a result are left out."""
-    there = [(bench, content) for bench in benches if (content := read(bench.name, results)) is not None]
-    listed = "".join(f"- `python -m bench.{bench.command or bench.name}`: {bench.about}\n" for bench, _ in there)
-    sections = [f"{bench.section(content).strip()}\n\n{provenance(content)}\n" for bench, content in there]
+    """The whole page; of benches without a result it says that they are still to be run."""
+    found = [(bench, read(bench.name, results)) for bench in benches]
+    listed = "".join(
+        f"- `python -m bench.{bench.command or bench.name}`: {_about(bench, content)}\n" for bench, content in found
+    )
+    sections = [
+        f"{bench.section(content).strip()}\n\n{provenance(content)}\n"
+        for bench, content in found
+        if content is not None
+    ]
     return "\n".join([INTRO, listed, *sections])
+
+
+def _about(bench: Bench, content: Content | None) -> str:
+    return bench.about if content is not None else f"{bench.about}; still to be run"

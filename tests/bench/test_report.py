@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.report import ablations, gepa_modes
+from bench.report import ablations, gepa_modes, gpu
 from bench.report.page import BENCHES, PAGE, ROOT, Bench, page, read
 from bench.report.text import Content, between, percent, provenance, ranged, table
 
@@ -35,7 +35,7 @@ def test_every_result_has_its_place_on_the_page() -> None:
     assert {file.stem for file in (ROOT / "bench" / "results").glob("*.json")} <= {bench.name for bench in BENCHES}
 
 
-def test_a_bench_that_has_not_been_run_is_left_out(tmp_path: Path) -> None:
+def test_of_a_bench_that_has_not_been_run_the_page_says_so(tmp_path: Path) -> None:
     about = {"machine": {"system": "Linux", "processor": "x86_64", "python": "3.12.1"}, "versions": {}, "commit": "abc"}
     (tmp_path / "one.json").write_text(json.dumps({"value": 3, **about}))
     benches = (
@@ -45,7 +45,28 @@ def test_a_bench_that_has_not_been_run_is_left_out(tmp_path: Path) -> None:
     made = page(tmp_path, benches)
     assert made.endswith("## One\n\n3\n\nMeasured with: Linux, x86_64, Python 3.12.1; commit abc.\n")
     assert "- `python -m bench.one`: the first\n" in made
-    assert "two" not in made.lower()
+    assert "- `python -m bench.two`: the second; still to be run\n" in made
+    assert "## Two" not in made
+
+
+def test_the_section_of_a_gpu_has_a_row_for_each_method() -> None:
+    figures = {"proposals_per_min": 4.0, "output_tokens_per_s": 900.0, "mean_in_flight": 3.5}
+    settings = {"engine": "vllm", "model": None, "shape": "tiny", "minutes": 5.0, "concurrency": 256, "repeats": 1}
+    busy = {"utilization_percent": 91.2, "watts": 600.0}
+    content = {
+        "rows": [
+            {"workload": "hover", "method": "gepa_sync", **figures, "gpu": [None]},
+            {"workload": "hover", "method": "stream", **figures, "proposals_per_min": 20.0, "gpu": [busy, None]},
+        ],
+        "ratios": {"stream_vs_gepa_sync_gpu": 5.0, "saturation_gpu": None},
+        "settings": settings,
+        "machine": {"gpu": "H100"},
+    }
+    made = gpu.section(content)
+    assert "| hover, gepa_sync | 4.0 | 900.0 | 3.5 | – | – |" in made
+    assert "| hover, stream | 20.0 | 900.0 | 3.5 | 91 | 600 |" in made
+    assert made.endswith("means over the workloads: stream vs gepa sync 5.00.\n")
+    assert "shape `tiny` with random weights" in made
 
 
 def test_provenance_names_the_machine_and_uncommitted_changes() -> None:
