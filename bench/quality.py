@@ -63,21 +63,12 @@ def line(pair: Pair) -> str:
     return "; ".join(parts)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="three worlds, three seeds, lockstep for an hour")
-    parser.add_argument("--tune", action="store_true", help="the settings that were tried, on seeds kept for that")
-    parser.add_argument("--json", type=Path, help="write the figures here")
-    parser.add_argument("--figure", type=Path, help="draw best scores over time into this file (SVG)")
-    parser.add_argument("--processes", type=int, default=1, help="runs side by side; results do not depend on it")
-    arguments = parser.parse_args()
-    quick, tune = bool(arguments.quick), bool(arguments.tune)
-    worlds = TUNING_WORLDS if tune else ("normal", "adversarial", "overlapping") if quick else tuple(WORLDS)
-    seeds = TUNING_SEEDS if tune else SEEDS[:3] if quick else SEEDS
-    minutes = QUICK_MINUTES if quick else MINUTES
-    methods = CANDIDATES if tune else METHODS
-    pairs = list(run_pairs(worlds, seeds, minutes, methods, int(arguments.processes)))
-    content: Content = {
+def report(
+    pairs: Sequence[Pair], seeds: Sequence[int], minutes: float, methods: Mapping[str, Settings], quick: bool
+) -> Content:
+    """What is written into the file."""
+    worlds = list(dict.fromkeys(pair.world for pair in pairs))
+    return {
         **summarise(pairs, list(methods)),
         "simulated": True,
         "settings": {
@@ -92,6 +83,23 @@ def main() -> None:
         },
         **environment(),
     }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="three worlds, three seeds, lockstep for an hour")
+    parser.add_argument("--tune", action="store_true", help="the settings that were tried, on seeds kept for that")
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--figure", type=Path, help="draw best scores over time into this file (SVG)")
+    parser.add_argument("--processes", type=int, default=1, help="runs side by side; results do not depend on it")
+    arguments = parser.parse_args()
+    quick, tune = bool(arguments.quick), bool(arguments.tune)
+    worlds = TUNING_WORLDS if tune else ("normal", "adversarial", "overlapping") if quick else tuple(WORLDS)
+    seeds = TUNING_SEEDS if tune else SEEDS[:3] if quick else SEEDS
+    minutes = QUICK_MINUTES if quick else MINUTES
+    methods = CANDIDATES if tune else METHODS
+    pairs = list(run_pairs(worlds, seeds, minutes, methods, int(arguments.processes)))
+    content = report(pairs, seeds, minutes, methods, quick)
     print("\n" + section(content))
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(content, indent=2) + "\n")

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from bench.figures import draw_quality
-from bench.quality import PLAIN_IN, SEEDS, TUNING_SEEDS, WORLDS, methods_for
+from bench.quality import SEEDS, TUNING_SEEDS, methods_for
 from bench.quality_figures import Content, summarise
-from bench.quality_methods import CANDIDATES, METHODS
+from bench.quality_methods import CANDIDATES, METHODS, PLAIN_IN
 from bench.quality_pairs import GRID, Lockstep, Pair, Scores, Streamed, compare
-from bench.quality_runs import PROFILE, ROWS, SYNC, Goals, configure, evolve, held_out
+from bench.quality_runs import PROFILE, ROWS, SYNC, WORLDS, Goals, configure, evolve, held_out
 from bench.report_quality import section
 from bench.stats import interval
 
