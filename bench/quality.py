@@ -22,7 +22,7 @@ from bench.quality_figures import Content, summarise
 from bench.quality_methods import CANDIDATES, METHODS, PLAIN_IN, Settings
 from bench.quality_pairs import Pair, compare
 from bench.quality_runs import PROFILE, ROWS, WORLDS
-from bench.report_quality import section
+from bench.report.quality import section
 from bench.stats import environment
 
 SEEDS = range(20)

@@ -66,4 +66,4 @@ METHODS: Mapping[str, Settings] = {
     "chosen": CANDIDATES["3 repairs, 6 flows, 1 validation"],
 }
 """The last one is reported on top."""
-PLAIN_IN = ("normal", "overlapping")
+PLAIN_IN = ("normal",)
