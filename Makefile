@@ -51,6 +51,7 @@ format: setup ## format the code and mend what can be mended
 bench: setup ## the quick form of the benches
 	$(BIN)/python -m bench.gepa_modes --quick
 	$(BIN)/python -m bench.ablations --quick
+	$(BIN)/python -m bench.quality --quick
 	$(BIN)/python -m bench.overhead --quick
 	$(BIN)/python -m bench.throughput --quick
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -84,6 +85,25 @@ def draw_soak(path: Path, samples: Sequence[Sample]) -> None:
             axes.set_ylim(0, 1.1 * max(max(values) for values in lines.values()))
             if len(lines) > 1:
                 axes.legend(frameon=False)
+        _save(figure, path)
+
+
+def draw_quality(path: Path, content: Mapping[str, Any]) -> None:
+    """Median best validation score over time, a panel for each world."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    minutes, worlds = content["curves"]["minutes"], content["curves"]["worlds"]
+    columns = 2 if len(worlds) > 1 else 1
+    rows = -(-len(worlds) // columns)
+    with mpl.rc_context({"svg.hashsalt": "flowevolve", "font.size": 9}):
+        figure = Figure(figsize=(8.0, 2.2 * rows), layout="constrained")
+        panels = figure.subplots(rows, columns, sharex=True, squeeze=False).flat
+        for axes, (world, lines) in zip(panels, worlds.items(), strict=False):
+            for name, scores in lines.items():
+                axes.plot(minutes, scores, label=name)
+            axes.set_title(world, fontsize=9)
+            axes.set_ylabel("best score")
+        panels[0].legend(frameon=False, fontsize=7)
+        figure.supxlabel("minutes (simulated)", fontsize=9)
         _save(figure, path)
 
 

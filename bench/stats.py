@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -74,3 +75,29 @@ def _processor_model() -> str | None:
 
 def as_json(value: Spread) -> dict[str, float]:
     return asdict(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A figure with the bounds of its 95 % bootstrap interval."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+def interval(
+    groups: Sequence[Sequence[float]], statistic: Literal["mean", "median"] = "mean", resamples: int = 10_000
+) -> Interval:
+    """Percentile bootstrap over all values, resampled inside each group: groups are fixed, what is in them is drawn.
+
+    The resampling is seeded, so equal values give equal bounds.
+    """
+    generator = np.random.default_rng(0)
+    of = np.mean if statistic == "mean" else np.median
+    parts = [np.asarray(group, dtype=float) for group in groups]
+    drawn = [part[generator.integers(len(part), size=(resamples, len(part)))] for part in parts]
+    low, high = np.percentile(of(np.concatenate(drawn, axis=1), axis=1), [2.5, 97.5])
+    values = np.concatenate(parts)
+    return Interval(float(of(values)), float(low), float(high), len(values))

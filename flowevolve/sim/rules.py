@@ -64,8 +64,12 @@ class RulesWorld:
 
         The mean is over ``samples`` replies per row, the same at every call.
         """
-        return fmean(self._score(row, sample) for row in rows for sample in range(samples))
+        return self.expected(self.perfect_prompt(), rows, samples)
 
-    def _score(self, row: Mapping[str, JSON], sample: int) -> float:
-        text = self._answer(self.perfect_prompt(), str(row["prompt"]), random.Random(f"{row['key']}/{sample}"))
+    def expected(self, instruction: str, rows: Sequence[Mapping[str, JSON]], samples: int = 4) -> float:
+        """An instruction's mean score on ``rows``, as `optimum` is the perfect prompt's."""
+        return fmean(self._score(instruction, row, sample) for row in rows for sample in range(samples))
+
+    def _score(self, instruction: str, row: Mapping[str, JSON], sample: int) -> float:
+        text = self._answer(instruction, str(row["prompt"]), random.Random(f"{row['key']}/{sample}"))
         return fmean(rule.met_by(text) for rule in rules_of(row))

@@ -69,5 +69,9 @@ PRESETS: dict[str, RulesParams] = {
     "adversarial": RulesParams(
         insight=0.15, noise=0.7, duplicate=0.3, forget=0.05, conflict=0.35, mend=0.4, judge_error=0.3, unparsable=0.05
     ),
+    "conflicting": RulesParams(conflict=0.4, mend=0.2),
+    "misjudged": RulesParams(judge_error=0.6, unparsable=0.1),
 }
-"""From a world where almost every proposal helps to one where most do harm."""
+"""The first four go from a world where almost every proposal helps to one where most do harm. In ``conflicting`` edits
+contradict what stands already; in ``misjudged`` verdicts on stale edits are worse than chance.
+"""

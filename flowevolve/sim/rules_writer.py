@@ -213,16 +213,18 @@ def _sentences(plan: _Plan, topic: str, rng: random.Random) -> list[str]:
         said.append(f"To be filled in by the sender: {' and '.join(_some(_BLANKS, plan.blanks))}.")
     if plan.capitals:
         said.append(f"{' '.join(_some(_CAPITALS, plan.capitals))}.")
-    parts, words = max(plan.paragraphs, plan.sections), sum(_length(plan, sentence) for sentence in said)
+    banned = tuple(plan.banned)
+    parts, words = max(plan.paragraphs, plan.sections), sum(_length(banned, sentence) for sentence in said)
     fillers = cycle(rng.sample(_FILLERS, len(_FILLERS)))
     while words < plan.words or len(said) < parts:
         said.append(next(fillers))
-        words += _length(plan, said[-1])
+        words += _length(banned, said[-1])
     return said
 
 
-def _length(plan: _Plan, sentence: str) -> int:
-    return len((_without(tuple(plan.banned), sentence) if plan.banned else sentence).split())
+@lru_cache(maxsize=4096)
+def _length(banned: tuple[str, ...], sentence: str) -> int:
+    return len((_without(banned, sentence) if banned else sentence).split())
 
 
 def _some(phrases: Sequence[str], count: int) -> list[str]:

@@ -124,7 +124,8 @@ def test_seed_prompt_is_poor_and_the_optimum_known() -> None:
     assert 0.15 <= mean_score(WORLD, SEED_PROMPT, VAL) <= 0.3
     optimum = WORLD.optimum(VAL)
     assert 0.93 <= optimum <= 0.97
-    assert WORLD.optimum(VAL) == optimum
+    assert WORLD.optimum(VAL) == optimum == WORLD.expected(WORLD.perfect_prompt(), VAL)
+    assert WORLD.expected(SEED_PROMPT, VAL) < optimum - 0.3
     assert mean_score(WORLD, WORLD.perfect_prompt(), ROWS, seed=9) == pytest.approx(optimum, abs=0.02)
 
 

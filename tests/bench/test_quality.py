@@ -1,0 +1,167 @@
+"""The quality bench: what is measured of a run, and what is made of many."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.figures import draw_quality
+from bench.quality import SEEDS, TUNING_SEEDS, methods_for
+from bench.quality_figures import Content, summarise
+from bench.quality_methods import CANDIDATES, METHODS, PLAIN_IN
+from bench.quality_pairs import GRID, Lockstep, Pair, Scores, Streamed, compare
+from bench.quality_runs import PROFILE, ROWS, SYNC, WORLDS, Goals, configure, evolve, held_out
+from bench.report.quality import section
+from bench.stats import interval
+
+MINUTES = 6.0
+CHOSEN = list(METHODS)[-1]
+
+
+def stream_like(score: float, *, seconds: float | None, at_equal_tokens: float) -> Streamed:
+    scores = Scores(at_equal_tokens, at_equal_tokens - 0.01)
+    return Streamed(
+        final_seconds=seconds,
+        most_seconds=seconds,
+        fixed=Scores(score, score - 0.01),
+        at={30.0: scores, 180.0: scores},
+        minutes=60.0,
+        proposals_per_minute=6.0,
+        tokens_per_minute=3000.0,
+        cancelled_share=0.0,
+        curve=tuple(score for _ in GRID),
+    )
+
+
+def pair_of(world: str, seed: int, streams: dict[str, Streamed]) -> Pair:
+    sync = Lockstep(
+        seed_score=0.4,
+        final_seconds=1000.0,
+        most_seconds=800.0,
+        fixed=Scores(0.6, 0.59),
+        at={30.0: Scores(0.6, 0.59), 180.0: Scores(0.8, 0.79)},
+        tokens={30.0: 30_000, 180.0: 180_000},
+        proposals_per_minute=1.5,
+        curve=tuple(0.8 for _ in GRID),
+    )
+    return Pair(world, seed, 180.0, sync, streams)
+
+
+def whole(pairs: list[Pair]) -> Content:
+    settings = {
+        "profile": PROFILE,
+        "rows": ROWS,
+        "minutes": 180.0,
+        "seeds": [0, 1],
+        "tuning": {"seeds": [900], "worlds": ["normal"], "tried": ["a", "b"]},
+        "worlds": {"normal": {"about": "as it is"}, "noisy": {"about": "noisy"}},
+    }
+    content: Content = json.loads(json.dumps({**summarise(pairs, ["chosen"]), "settings": settings}))
+    return content
+
+
+def test_an_interval_holds_its_value_and_resamples_inside_groups() -> None:
+    mixed = interval([[0.0] * 10, [1.0] * 10])
+    assert (mixed.value, mixed.low, mixed.high, mixed.n) == (0.5, 0.5, 0.5, 20)
+    spread = interval([[0.0, 1.0, 2.0, 3.0, 10.0]], "median")
+    assert spread.value == 2.0
+    assert spread.low < spread.value < spread.high
+    assert interval([[0.0, 1.0, 2.0, 3.0, 10.0]], "median") == spread
+
+
+def test_a_pair_repeats_and_compares_at_equal_tokens() -> None:
+    methods = {CHOSEN: METHODS[CHOSEN]}
+    pair = compare("easy", 7, MINUTES, methods)
+    assert compare("easy", 7, MINUTES, methods) == pair
+    stream = pair.streams[CHOSEN]
+    assert list(stream.at) == list(pair.sync.at) == [MINUTES]
+    assert pair.sync.curve[0] == stream.curve[0] == pair.sync.seed_score
+    assert 0 < pair.sync.final_seconds <= MINUTES * 60
+    assert stream.proposals_per_minute > pair.sync.proposals_per_minute
+
+
+def test_tokens_and_scores_are_read_off_a_run() -> None:
+    trace = evolve(WORLDS["easy"], SYNC, 7, MINUTES)
+    spent = trace.calls[-1][1]
+    assert spent == trace.result.llm.usage.total_tokens
+    assert trace.tokens_at(-1.0) == 0
+    assert trace.tokens_at(trace.time_of(spent // 2)) > spent // 2
+    assert trace.time_of(10 * spent) == trace.result.report.wall_seconds
+    assert trace.best_at(0.0) == trace.gains[0][1:]
+    assert trace.best_at(1e9)[0] == trace.final == trace.result.report.pool[trace.gains[-1][2]].mean_score
+    assert trace.time_to(trace.final) == trace.gains[-1][0]
+    assert trace.time_to(2.0) is None
+
+
+def test_a_stream_stops_when_it_has_answered_everything() -> None:
+    trace = evolve(WORLDS["easy"], METHODS[CHOSEN], 7, 60.0, Goals(score=0.0, tokens=1, seconds=120.0, given_up=1e9))
+    assert trace.result.report.stop_reason == "goals reached"
+    assert 2.0 <= trace.result.report.wall_seconds / 60 < 5.0
+    lost = evolve(WORLDS["easy"], METHODS[CHOSEN], 7, 60.0, Goals(score=2.0, tokens=1, seconds=60.0, given_up=180.0))
+    assert 3.0 <= lost.result.report.wall_seconds / 60 < 6.0
+
+
+def test_held_out_scores_tell_a_prompt_that_states_the_rules() -> None:
+    world = WORLDS["normal"]
+    assert held_out(world, "Be brief.\n- Do not use any commas.", 3) >= held_out(world, "Be brief.", 3)
+
+
+def test_all_configurations_can_be_run() -> None:
+    for settings in (SYNC, *METHODS.values(), *CANDIDATES.values()):
+        for world in WORLDS.values():
+            assert configure(world, settings, 0, 1.0).sim.preset == world.preset
+
+
+def test_no_seed_is_both_tuned_on_and_reported() -> None:
+    assert len(SEEDS) >= 20
+    assert not set(SEEDS) & set(TUNING_SEEDS)
+    assert set(PLAIN_IN) < set(WORLDS)
+    assert list(methods_for(PLAIN_IN[0], METHODS)) == list(METHODS)
+    assert "plain" not in methods_for("easy", METHODS)
+
+
+def test_figures_are_paired_and_the_last_method_stands_on_top() -> None:
+    faster = stream_like(0.8, seconds=200.0, at_equal_tokens=0.83)
+    slower = stream_like(0.7, seconds=None, at_equal_tokens=0.77)
+    content = whole([pair_of("normal", 0, {"chosen": faster}), pair_of("noisy", 0, {"chosen": slower})])
+    time, tokens = content["time_to_sync_score"], content["score_at_equal_tokens"]
+    assert isinstance(time, dict)
+    assert isinstance(tokens, dict)
+    assert (time["median"], time["max"], time["not_reached"]) == (pytest.approx(1.1), 2.0, 1)
+    assert tokens["mean"] == pytest.approx(0.0, abs=1e-9)
+    assert tokens["ci95"] == pytest.approx([0.0, 0.0], abs=1e-9)
+    rows = content["rows"]
+    assert isinstance(rows, list)
+    assert [row["world"] for row in rows] == ["normal", "noisy"]
+    assert rows[0]["evolution_rate"]["median"] == pytest.approx(2.0)
+
+
+def test_where_lockstep_gained_nothing_there_is_no_evolution_rate() -> None:
+    pair = pair_of("normal", 0, {"chosen": stream_like(0.8, seconds=200.0, at_equal_tokens=0.8)})
+    flat = replace(pair, sync=replace(pair.sync, seed_score=pair.sync.fixed.validation))
+    rows = summarise([flat], ["chosen"])["rows"]
+    assert isinstance(rows, list)
+    assert rows[0]["evolution_rate"] == {"median": None, "ci95": None, "n": 0}
+
+
+def test_the_section_says_where_the_stream_loses(tmp_path: Path) -> None:
+    faster = stream_like(0.8, seconds=200.0, at_equal_tokens=0.83)
+    slower = stream_like(0.7, seconds=None, at_equal_tokens=0.77)
+    pairs = [pair_of("normal", seed, {"chosen": faster}) for seed in (0, 1)]
+    won = section(whole(pairs))
+    assert "median ≤ 0.25: met" in won
+    assert "interval not below 0: met" in won
+    pairs += [pair_of("noisy", seed, {"chosen": slower}) for seed in (0, 1)]
+    content = whole(pairs)
+    lost = section(content)
+    assert "median ≤ 0.25: missed" in lost
+    assert re.search(
+        r"^- `noisy`, `chosen`: .*2 of 2 seeds had not got that score in twice the time", lost, re.MULTILINE
+    )
+    assert "- `normal`" not in lost.split("Where the stream loses")[1]
+    draw_quality(tmp_path / "quality.svg", content)
+    assert (tmp_path / "quality.svg").read_text(encoding="utf-8").count('<g id="axes_') == 2
