@@ -15,6 +15,7 @@ from flowevolve.algorithms.gepa import GEPA, GEPAConfig
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost
 from flowevolve.compat.gepa.data import AnyId, Examples
+from flowevolve.compat.gepa.merging import Merger
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.reflection import Writer
 from flowevolve.compat.gepa.rollouts import AdapterRollouts
@@ -59,6 +60,7 @@ class Parts:
     val: Examples
     mirror: Mirror
     strategies: Strategies
+    merger: Merger | None
     components: ReflectionComponentSelector
     criterion: AcceptanceCriterion
     policy: EvaluationPolicy[AnyId, object]
@@ -75,11 +77,11 @@ class AdapterGEPA(GEPA):
     InputError: as `GEPA`.
     """
 
-    def __init__(self, task: AdapterTask, parts: Parts, config: GEPAConfig, tuning: Tuning) -> None:
-        super().__init__(task, config, tuning)
+    def __init__(self, task: AdapterTask, parts: Parts, tuning: Tuning) -> None:
+        super().__init__(task, GEPAConfig(), tuning)
         self._parts = parts
-        self._select = AdapterSelect(self._archive, self._schedule, config, parts.strategies, parts.train, parts.mirror)
-        self.archives = (*self.archives, parts.mirror)
+        self._iterations = AdapterSelect(parts.strategies, parts.merger, parts.train, parts.val, parts.mirror)
+        self.archives = (self._archive, parts.mirror, *([] if parts.merger is None else [parts.merger]))
 
     def estimate(self, trigger: str | None = None) -> Cost:
         return Cost(proposals=1, rollouts=self._parts.reserved)
@@ -105,7 +107,7 @@ class AdapterGEPA(GEPA):
         )
         return Graph(
             (
-                Stage("select", self._select, ("generate", "screen")),
+                Stage("select", self._iterations, ("generate", "screen")),
                 self._stage("generate", Generate(rollouts, skip_perfect=False), "propose", capacity=1),
                 self._stage("propose", propose, "screen"),
                 self._stage("repair", Repair(self._archive.best), "screen"),
@@ -138,7 +140,7 @@ class AdapterGEPA(GEPA):
             yield emission
 
     def recall(self, event: Event) -> None:
-        super().recall(event)
+        self._iterations.recall(event)
         mirror, data = self._parts.mirror, event.data
         match event.kind:
             case "gepa.validated":

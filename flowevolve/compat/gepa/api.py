@@ -27,6 +27,7 @@ from flowevolve.compat.gepa import arguments
 from flowevolve.compat.gepa.algorithm import Parts
 from flowevolve.compat.gepa.data import AnyId
 from flowevolve.compat.gepa.launch import NO_LIMIT, Launch, reflecting
+from flowevolve.compat.gepa.merging import Merger
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.reflection import make_writer
 from flowevolve.compat.gepa.select import Strategies
@@ -122,6 +123,7 @@ def optimize(
         reflection_concurrency=reflection_concurrency,
         max_in_flight=max_in_flight,
         max_metric_calls=max_metric_calls,
+        merge_val_overlap_floor=merge_val_overlap_floor,
     )
     directory = None if run_dir is None else Path(run_dir)
     arguments.check_run_dir(directory)
@@ -141,6 +143,7 @@ def optimize(
     reflections = reflection_concurrency or adapter_concurrency
     role = reflecting(reflection_lm, reflection_lm_kwargs or {}, reflections)
     random = Random(seed)
+    logger = logger or StdOutLogger()
     mirror = Mirror(
         val,
         perfect_score=perfect_score,
@@ -162,6 +165,9 @@ def optimize(
             cast("SamplingStrategy[AnyId, object]", sampling_strategy or SingleMutationSampling()),
             listed,
         ),
+        merger=Merger(mirror, val, logger, random, most=max_merge_invocations, overlap=merge_val_overlap_floor)
+        if use_merge
+        else None,
         components=arguments.component_selector(module_selector),
         criterion=arguments.acceptance(acceptance_criterion),
         policy=arguments.evaluation_policy(cast("str | EvaluationPolicy[AnyId, object] | None", val_evaluation_policy)),
@@ -192,9 +198,8 @@ def optimize(
         config=config,
         seed=Artifact(seed_candidate),
         parts=parts,
-        merges=max_merge_invocations if use_merge else None,
         roles=role.open_roles,
         run_dir=directory,
-        logger=logger or StdOutLogger(),
+        logger=logger,
     ).run()
     return cast("GEPAResult[RolloutOutput, DataId]", result)

@@ -17,7 +17,6 @@ from gepa.proposer.reflective_mutation.base import LanguageModel
 from pydantic import ValidationError
 
 from flowevolve import clock as clocks
-from flowevolve.algorithms.gepa import GEPAConfig
 from flowevolve.artifact import Artifact
 from flowevolve.build import make_staleness, make_tuning, open_roles
 from flowevolve.compat.gepa.algorithm import AdapterGEPA, AdapterTask, Parts
@@ -99,8 +98,6 @@ class Launch:
     config: Config
     seed: Artifact
     parts: Parts
-    merges: int | None
-    """The most there may be; None: no merges."""
     roles: OpenRoles
     run_dir: Path | None
     logger: LoggerProtocol
@@ -162,8 +159,7 @@ class Launch:
         parts = self.parts
         data = Dataset(parts.train.all(), parts.val.all())
         task = AdapterTask(type(parts.adapter.adapter).__name__, self.seed, data)
-        settings = GEPAConfig(merge=self.merges is not None, max_merges=self.merges or 0)
-        algorithm = AdapterGEPA(task, parts, settings, make_tuning(config))
+        algorithm = AdapterGEPA(task, parts, make_tuning(config))
         return Plan(config, Given(task=task), task, algorithm, make_staleness(config), self.roles)
 
     def _tell(self, event: Event) -> None:

@@ -11,18 +11,16 @@ from gepa.strategies.batch_sampler import BatchSampler
 from gepa.strategies.proposal_sampling import SamplingStrategy
 from gepa.utils import StopperProtocol
 
-from flowevolve.algorithms.gepa.config import GEPAConfig
-from flowevolve.algorithms.gepa.select import MergeSchedule, Select
-from flowevolve.archives.pareto import ParetoArchive
+from flowevolve.budget import Cost
 from flowevolve.compat.gepa.data import AnyId, Examples, IdsOnly
+from flowevolve.compat.gepa.merging import Merger
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.context import StageContext
 from flowevolve.events import Event
 from flowevolve.item import Item, flow_of
 from flowevolve.llm.types import JSON
-from flowevolve.policies.selection import AllComponents, Pareto
 from flowevolve.stage import Emit, Exhausted
-from flowevolve.stages.payloads import Selected
+from flowevolve.stages.payloads import Proposed, Selected
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,37 +33,30 @@ class Strategies:
     stoppers: Sequence[StopperProtocol]
 
 
-class AdapterSelect(Select):
+class AdapterSelect:
     """Asks the stoppers and the strategies once an iteration, in gepa's order, on gepa's state.
 
     A run that goes on asks them again for every iteration there was, so that generators and counters are where they
-    were. Merges are the algorithm's own.
+    were.
     """
 
     def __init__(
-        self,
-        archive: ParetoArchive,
-        schedule: MergeSchedule,
-        config: GEPAConfig,
-        strategies: Strategies,
-        train: Examples,
-        mirror: Mirror,
+        self, strategies: Strategies, merger: Merger | None, train: Examples, val: Examples, mirror: Mirror
     ) -> None:
-        super().__init__(archive, schedule, config, Pareto(), AllComponents(), ())
         self._strategies = strategies
+        self._merger = merger
         self._train = train
+        self._val = val
         self._mirror = mirror
         self._stopped = False
         self._ids = IdsOnly(train.loader)
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         chosen = context.decide("gepa.selected", lambda: self._choose(context))
-        iteration = cast(int, chosen["iteration"])
+        iteration, version = cast(int, chosen["iteration"]), cast(int, chosen["version"])
         self._mirror.begin(item.flow, iteration)
-        if chosen["ancestor"]:
-            yield self._merged(chosen, context)
-            return
-        version = cast(int, chosen["version"])
+        if chosen["merge"] is not None:
+            yield self._merge(cast("dict[str, JSON]", chosen["merge"]), iteration, version, context)
         for task in cast("list[dict[str, JSON]]", chosen["tasks"]):
             parent = context.pool[str(task["parent"])]
             selected = Selected(parent, (), tuple(cast("list[str]", task["batch"])))
@@ -73,46 +64,45 @@ class AdapterSelect(Select):
             yield Emit(selected, to="generate", version=version, derives=(parent.id,))
 
     def recall(self, event: Event) -> None:
+        """Do an iteration of before again, as far as strategies are concerned."""
         if event.kind == "gepa.selected":
             self._ask_stoppers()
-            self._begin()
-            if not event.data["ancestor"]:
-                self._sample()
-            self._note(event.data)
+            self._iterate()
             self._mirror.begin(flow_of(str(event.data["item"])), cast(int, event.data["iteration"]))
 
     def _choose(self, context: StageContext) -> Mapping[str, JSON]:
         if self._stopped or self._ask_stoppers():
             self._stopped = True
             raise Exhausted
-        state = self._mirror.state
         self._mirror.tell("on_state_saved", iteration=self._mirror.iteration, run_dir=None)
-        self._begin()
-        self._mirror.tell(
-            "on_iteration_start", iteration=self._mirror.iteration, state=state, trainset_loader=self._train.loader
-        )
-        return {**super()._choose(context), "iteration": self._mirror.iteration}
+        chosen = self._iterate(told=True)
+        return {**chosen, "iteration": self._mirror.iteration, "version": context.pool.version}
+
+    def _iterate(self, *, told: bool = False) -> dict[str, JSON]:
+        """What the next iteration works on: a merge, or else tasks."""
+        state = self._mirror.state
+        state.i += 1
+        state.full_program_trace.append({"i": state.i})
+        if told:
+            self._mirror.tell(
+                "on_iteration_start", iteration=self._mirror.iteration, state=state, trainset_loader=self._train.loader
+            )
+        merge = None if self._merger is None else self._merger.find()
+        if merge is None:
+            return {"merge": None, "tasks": self._sample()}
+        ids = merge.subsample_indices or []
+        described: dict[str, JSON] = {
+            "parents": [self._mirror.candidate_id(number) for number in merge.parent_program_ids],
+            "texts": dict[str, JSON](merge.candidate),
+            "batch": list[JSON](self._val.names(ids)),
+        }
+        return {"merge": described, "tasks": []}
 
     def _ask_stoppers(self) -> bool:
         """As gepa's composite: those behind the first that says stop are not asked."""
         return any(stopper(self._mirror.state) for stopper in self._strategies.stoppers)
 
-    def _begin(self) -> None:
-        state = self._mirror.state
-        state.i += 1
-        state.full_program_trace.append({"i": state.i})
-
-    def _choose_rewrite(self, context: StageContext) -> dict[str, JSON]:
-        tasks = self._sample()
-        return {
-            "parents": [str(task["parent"]) for task in tasks],
-            "ancestor": None,
-            "looked_for_merge": self._schedule.due,
-            "tasks": [dict(task) for task in tasks],
-            "version": context.pool.version,
-        }
-
-    def _sample(self) -> list[dict[str, JSON]]:
+    def _sample(self) -> list[JSON]:
         strategies = self._strategies
         tasks = strategies.sampling.sample_tasks(
             self._mirror.state, strategies.candidates, strategies.batches, self._ids
@@ -123,11 +113,25 @@ class AdapterSelect(Select):
             for task, batch in zip(tasks, batches, strict=True)
         ]
 
-    def _note(self, chosen: Mapping[str, JSON]) -> None:
-        if chosen["ancestor"]:
-            super()._note(chosen)
-        elif chosen["looked_for_merge"]:
-            self._schedule.due = False
+    def _merge(self, merge: Mapping[str, JSON], iteration: int, version: int, context: StageContext) -> Emit:
+        parents = [context.pool[name] for name in cast("list[str]", merge["parents"])]
+        batch = tuple(cast("list[str]", merge["batch"]))
+        artifact = parents[0].artifact.replace(**cast("dict[str, str]", merge["texts"]))
+        context.spend(Cost(proposals=1))
+        candidate = context.propose(artifact, parents=parents, operator="merge")
+        better = max(parents, key=lambda parent: sum(parent.scores[name] for name in batch))
+        self._mirror.tell(
+            "on_evaluation_start",
+            iteration=iteration,
+            candidate_idx=None,
+            batch_size=len(batch),
+            capture_traces=False,
+            parent_ids=[self._mirror.number(parent.id) for parent in parents],
+            inputs=self._val.fetch(batch) if self._mirror.listens("on_evaluation_start") else [],
+            is_seed_candidate=False,
+        )
+        proposed = Proposed(candidate, batch, tuple(better.scores[name] for name in batch), split="val")
+        return Emit(proposed, to="screen", version=version, derives=candidate.parents)
 
     def _announce(self, selected: Selected, iteration: int) -> None:
         mirror, parent = self._mirror, selected.parent

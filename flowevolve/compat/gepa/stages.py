@@ -190,6 +190,7 @@ class AdapterScreen(Screen):
         iteration = self.mirror.iteration_of(context.item_id)
         after, before = joined(rollouts), sum(baseline)
         parents = [self.mirror.number(name) for name in proposed.candidate.parents]
+        self._tell_evaluated(after, parents, iteration)
         if proposed.split == "val":
             self.mirror.tell(
                 "on_merge_attempted",
@@ -199,7 +200,6 @@ class AdapterScreen(Screen):
             )
             accepted = super().accepts(proposed, rollouts, baseline, context)
         else:
-            self._tell_evaluated(after, parents, iteration)
             accepted = self.criterion.should_accept(
                 self._proposal(proposed, after, baseline, parents), self.mirror.state
             )
