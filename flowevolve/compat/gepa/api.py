@@ -24,7 +24,7 @@ from gepa.utils import StopperProtocol
 
 from flowevolve.artifact import Artifact
 from flowevolve.compat.gepa import arguments
-from flowevolve.compat.gepa.algorithm import Parts
+from flowevolve.compat.gepa.algorithm import AdapterTask, Parts
 from flowevolve.compat.gepa.data import AnyId
 from flowevolve.compat.gepa.launch import NO_LIMIT, Launch, reflecting
 from flowevolve.compat.gepa.merging import Merger
@@ -34,6 +34,7 @@ from flowevolve.compat.gepa.select import Strategies
 from flowevolve.compat.gepa.threads import Adapter, AdapterThreads
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
+from flowevolve.tasks.base import Dataset
 
 if TYPE_CHECKING:
     from gepa.core.callbacks import GEPACallback
@@ -184,9 +185,17 @@ def optimize(
         skip_perfect=skip_perfect_score,
         reserved=1 if width == 1 else 2 * (reflection_minibatch_size or 3),
     )
+    artifact, name = Artifact(seed_candidate), type(threads.adapter).__name__
+    task = AdapterTask(name, artifact, Dataset(train.all(), val.all()))
     config = parse_config(
         {
             "seed": seed,
+            "task": {
+                "name": name,
+                "seed_candidate": artifact.id,
+                "trainset": len(task.data.train),
+                "valset": len(task.data.val),
+            },
             "algorithm": {"name": "gepa", "mode": mode, "max_in_flight": width, "width": width},
             "llm": role.section,
             "staleness": {"policy": staleness},
@@ -196,7 +205,7 @@ def optimize(
     )
     result = Launch(
         config=config,
-        seed=Artifact(seed_candidate),
+        task=task,
         parts=parts,
         roles=role.open_roles,
         run_dir=directory,

@@ -17,7 +17,6 @@ from gepa.proposer.reflective_mutation.base import LanguageModel
 from pydantic import ValidationError
 
 from flowevolve import clock as clocks
-from flowevolve.artifact import Artifact
 from flowevolve.build import make_staleness, make_tuning, open_roles
 from flowevolve.compat.gepa.algorithm import AdapterGEPA, AdapterTask, Parts
 from flowevolve.compat.gepa.data import AnyId
@@ -32,7 +31,6 @@ from flowevolve.registry import describe_validation
 from flowevolve.resume import is_run, resume
 from flowevolve.run import Given, OpenRoles, Plan, Watchers, carry_out
 from flowevolve.store.rundir import RunDirectory
-from flowevolve.tasks.base import Dataset
 
 NO_LIMIT = 2**53
 """Metric calls, where only stoppers end a run: a configuration has a limit of some kind."""
@@ -96,7 +94,7 @@ class Launch:
     """One run over an adapter."""
 
     config: Config
-    seed: Artifact
+    task: AdapterTask
     parts: Parts
     roles: OpenRoles
     run_dir: Path | None
@@ -149,18 +147,17 @@ class Launch:
     async def _run(self) -> None:
         watchers = Watchers(events=(self.parts.mirror.event, self._tell))
         if self.run_dir is not None and is_run(self.run_dir):
-            await resume(self.run_dir, config=self.config, watchers=watchers, again=True, plan=self._plan)
+            await resume(
+                self.run_dir, config=self.config, task=self.task, watchers=watchers, again=True, plan=self._plan
+            )
             return
         table, sync = self.config.model_dump(mode="json"), self.config.journal.sync
         keep = None if self.run_dir is None else partial(RunDirectory, self.run_dir, table, sync=sync)
-        await carry_out(self._plan(self.config, Given()), keep, watchers, None)
+        await carry_out(self._plan(self.config, Given(self.task)), keep, watchers, None)
 
     def _plan(self, config: Config, given: Given) -> Plan:
-        parts = self.parts
-        data = Dataset(parts.train.all(), parts.val.all())
-        task = AdapterTask(type(parts.adapter.adapter).__name__, self.seed, data)
-        algorithm = AdapterGEPA(task, parts, make_tuning(config))
-        return Plan(config, Given(task=task), task, algorithm, make_staleness(config), self.roles)
+        algorithm = AdapterGEPA(self.task, self.parts, make_tuning(config))
+        return Plan(config, given, self.task, algorithm, make_staleness(config), self.roles)
 
     def _tell(self, event: Event) -> None:
         """An event sink: what gepa's users look for in its log."""
