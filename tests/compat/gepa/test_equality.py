@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import gepa
 import pytest
+from gepa.api import optimize as gepas_optimize
 from gepa.strategies.acceptance import ImprovementOrEqualAcceptance
 from gepa.strategies.candidate_selector import TopKParetoCandidateSelector
 from gepa.strategies.eval_policy import FullEvaluationPolicy
@@ -38,11 +38,11 @@ class Halves:
 
 def both(make: Arguments, **more: Any) -> tuple[Any, GEPAHashAdapter, Any, GEPAHashAdapter]:
     """gepa's result and adapter, and ours."""
-    results = []
-    for optimize, extra in ((gepa.optimize, {}), (compat.optimize, {"max_in_flight": 1, **more})):
+    results: list[Any] = []
+    for optimize, extra in ((gepas_optimize, {}), (compat.optimize, {"max_in_flight": 1, **more})):
         arguments = {"max_metric_calls": 250, **make()}
-        adapter = arguments.pop("adapter", None) or GEPAHashAdapter()
-        result = optimize(  # type: ignore[operator]  # two signatures
+        adapter: Any = arguments.pop("adapter", None) or GEPAHashAdapter()
+        result = optimize(
             **{
                 "seed_candidate": dict(SEED),
                 "trainset": list(TRAIN),

@@ -43,7 +43,7 @@ class Fragile(GEPAHashAdapter):
 
 def optimize(adapter: Fragile, run_dir: Path | None, **arguments: Any) -> Any:
     return compat.optimize(
-        **{  # type: ignore[arg-type]  # arguments of tests
+        **{
             "seed_candidate": dict(SEED),
             "trainset": list(TRAIN),
             "valset": list(VAL),
