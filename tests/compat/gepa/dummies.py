@@ -23,9 +23,9 @@ def score_of(example: str, candidate: Mapping[str, str]) -> float:
     return (sha256(repr((example, sorted(candidate.items()))).encode()).digest()[0] % 11) / 10
 
 
-def reflect(prompt: str) -> str:
+def reflect(prompt: str | list[dict[str, Any]]) -> str:
     """A reflection model: another text for every prompt."""
-    return f"```\n{sha256(prompt.encode()).hexdigest()[:8]}\n```"
+    return f"```\n{sha256(str(prompt).encode()).hexdigest()[:8]}\n```"
 
 
 class Silent:
