@@ -25,6 +25,7 @@ from gepa.utils import StopperProtocol
 from flowevolve.artifact import Artifact
 from flowevolve.compat.gepa import arguments
 from flowevolve.compat.gepa.algorithm import AdapterTask, Parts
+from flowevolve.compat.gepa.bar import Bar
 from flowevolve.compat.gepa.data import AnyId
 from flowevolve.compat.gepa.launch import NO_LIMIT, Launch, reflecting
 from flowevolve.compat.gepa.merging import Merger
@@ -112,7 +113,6 @@ def optimize(
         {
             "use_wandb": use_wandb,
             "use_mlflow": use_mlflow,
-            "display_progress_bar": display_progress_bar,
             "use_cloudpickle": use_cloudpickle,
             "cache_evaluation": cache_evaluation,
         }
@@ -145,12 +145,13 @@ def optimize(
     role = reflecting(reflection_lm, reflection_lm_kwargs or {}, reflections)
     random = Random(seed)
     logger = logger or StdOutLogger()
+    bar = Bar(max_metric_calls) if display_progress_bar else None
     mirror = Mirror(
         val,
         perfect_score=perfect_score,
         frontier_type=frontier_type,
         track_best_outputs=track_best_outputs,
-        callbacks=callbacks or (),
+        callbacks=[*(callbacks or ()), *([] if bar is None else [bar])],
         max_metric_calls=max_metric_calls,
     )
     parts = Parts(
@@ -210,5 +211,6 @@ def optimize(
         roles=role.open_roles,
         run_dir=directory,
         logger=logger,
+        bar=bar,
     ).run()
     return cast("GEPAResult[RolloutOutput, DataId]", result)

@@ -35,7 +35,6 @@ GEPA_STATE = "gepa_state.bin"
 NOT_HERE: Mapping[str, str] = {
     "use_wandb": "log from a callback, such as on_valset_evaluated",
     "use_mlflow": "log from a callback, such as on_valset_evaluated",
-    "display_progress_bar": "on_budget_updated tells a callback of every metric call",
     "use_cloudpickle": "there is no state file to be pickled: with run_dir everything is in its journal",
     "cache_evaluation": "no evaluation is looked up; an adapter may keep a cache of its own",
 }

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from flowevolve import clock as clocks
 from flowevolve.build import make_staleness, make_tuning, open_roles
 from flowevolve.compat.gepa.algorithm import AdapterGEPA, AdapterTask, Parts
+from flowevolve.compat.gepa.bar import Bar
 from flowevolve.compat.gepa.data import AnyId
 from flowevolve.compat.gepa.reflection import CALLABLE, ROLE, CallableTransport
 from flowevolve.config import Config
@@ -99,6 +100,7 @@ class Launch:
     roles: OpenRoles
     run_dir: Path | None
     logger: LoggerProtocol
+    bar: Bar | None
 
     def run(self) -> GEPAResult[object, AnyId]:
         """Run it, in a thread of its own where an event loop is running in this one.
@@ -107,7 +109,7 @@ class Launch:
             FlowevolveError: if the run failed; what the adapter raised, where that ends the run.
         """
         self.logger.log(self._advice())
-        with _opened(self.logger):
+        with _opened(self.logger), self.bar or nullcontext():
             try:
                 asyncio.get_running_loop()
             except RuntimeError:

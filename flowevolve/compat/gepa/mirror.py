@@ -120,8 +120,8 @@ class Mirror:
         return self._passed.pop(candidate_id)
 
     def front(self) -> frozenset[int]:
-        """The numbers of the candidates on gepa's front; none before the seed is there."""
-        if self._state is None:
+        """The numbers of the candidates on gepa's front; none before the seed is there, or where nobody is told."""
+        if self._state is None or not self.listens("on_pareto_front_updated"):
             return frozenset()
         return frozenset().union(*self._state.get_pareto_front_mapping().values())
 

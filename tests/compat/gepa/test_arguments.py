@@ -37,7 +37,6 @@ class Unlike:
 REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("use_wandb", {"use_wandb": True}),
     ("use_mlflow", {"use_mlflow": True}),
-    ("display_progress_bar", {"display_progress_bar": True}),
     ("use_cloudpickle", {"use_cloudpickle": True}),
     ("cache_evaluation", {"cache_evaluation": True}),
     ("selection_strategy", {"selection_strategy": BestImprovement()}),

@@ -232,6 +232,11 @@ def test_one_line_says_how_to_go_faster() -> None:
     assert sum("adapter_concurrency=" in line for line in logger.lines) == 1
 
 
+def test_a_progress_bar_counts_metric_calls(capsys: pytest.CaptureFixture[str]) -> None:
+    result = optimize(HashAdapter(), display_progress_bar=True)
+    assert f"{result.total_metric_calls}/120" in capsys.readouterr().err
+
+
 # gepa's own adapters
 
 
