@@ -27,13 +27,12 @@ from flowevolve.compat.gepa import arguments
 from flowevolve.compat.gepa.algorithm import AdapterTask, Parts
 from flowevolve.compat.gepa.bar import Bar
 from flowevolve.compat.gepa.data import AnyId
-from flowevolve.compat.gepa.launch import NO_LIMIT, Launch, reflecting
+from flowevolve.compat.gepa.launch import Launch, make_config, reflecting
 from flowevolve.compat.gepa.merging import Merger
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.reflection import make_writer
 from flowevolve.compat.gepa.select import Strategies
 from flowevolve.compat.gepa.threads import Adapter, AdapterThreads
-from flowevolve.config import parse_config
 from flowevolve.errors import InputError
 from flowevolve.tasks.base import Dataset
 
@@ -186,23 +185,9 @@ def optimize(
         skip_perfect=skip_perfect_score,
         reserved=1 if width == 1 else 2 * (reflection_minibatch_size or 3),
     )
-    artifact, name = Artifact(seed_candidate), type(threads.adapter).__name__
-    task = AdapterTask(name, artifact, Dataset(train.all(), val.all()))
-    config = parse_config(
-        {
-            "seed": seed,
-            "task": {
-                "name": name,
-                "seed_candidate": artifact.id,
-                "trainset": len(task.data.train),
-                "valset": len(task.data.val),
-            },
-            "algorithm": {"name": "gepa", "mode": mode, "max_in_flight": width, "width": width},
-            "llm": role.section,
-            "staleness": {"policy": staleness},
-            "budget": {"rollouts": max_metric_calls or NO_LIMIT},
-        },
-        "optimize",
+    task = AdapterTask(type(threads.adapter).__name__, Artifact(seed_candidate), Dataset(train.all(), val.all()))
+    config = make_config(
+        task, role.section, seed=seed, mode=mode, width=width, staleness=staleness, most=max_metric_calls
     )
     result = Launch(
         config=config,

@@ -22,7 +22,7 @@ from flowevolve.compat.gepa.algorithm import AdapterGEPA, AdapterTask, Parts
 from flowevolve.compat.gepa.bar import Bar
 from flowevolve.compat.gepa.data import AnyId
 from flowevolve.compat.gepa.reflection import CALLABLE, ROLE, CallableTransport
-from flowevolve.config import Config
+from flowevolve.config import Config, misplaced_key, parse_config
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.llm.calls import Role
@@ -86,8 +86,42 @@ def _section(model: str, settings: Mapping[str, object]) -> dict[str, object]:
     try:
         LLMSection.model_validate(section)
     except ValidationError as error:
-        raise InputError(describe_validation(error, "reflection_lm_kwargs", list(LLMSection.model_fields))) from None
+        what = misplaced_key(error) or describe_validation(error, known=list(LLMSection.model_fields))
+        raise InputError(f"reflection_lm_kwargs: {what}") from None
     return section
+
+
+def make_config(
+    task: AdapterTask,
+    section: Mapping[str, object],
+    *,
+    seed: int,
+    mode: str,
+    width: int,
+    staleness: str,
+    most: int | None,
+) -> Config:
+    """A run's configuration. What is in ``task`` may not be another when the run goes on.
+
+    Raises:
+        InputError: naming the argument that is wrong.
+    """
+    return parse_config(
+        {
+            "seed": seed,
+            "task": {
+                "name": task.name,
+                "seed_candidate": task.seed().id,
+                "trainset": len(task.data.train),
+                "valset": len(task.data.val),
+            },
+            "algorithm": {"name": "gepa", "mode": mode, "max_in_flight": width, "width": width},
+            "llm": section,
+            "staleness": {"policy": staleness},
+            "budget": {"rollouts": most or NO_LIMIT},
+        },
+        "optimize",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -206,8 +206,8 @@ class Mirror:
             if iteration is not None:
                 self.tell("on_iteration_end", iteration=iteration, state=self.state, proposal_accepted=accepted)
 
-    def failed(self, error: Exception) -> None:
-        self.tell("on_error", iteration=self.iteration, exception=error, will_continue=True)
+    def failed(self, error: Exception, *, will_continue: bool) -> None:
+        self.tell("on_error", iteration=self.iteration, exception=error, will_continue=will_continue)
 
     @property
     def iteration(self) -> int:

@@ -88,9 +88,11 @@ class AdapterRollouts(Rollouts):
         try:
             batch = await context.keep("gepa.evaluated", evaluate, key=f"{split}/{candidate.id}/{start}")
         except Exception as error:
-            if self._raising or candidate.operator == "seed":
+            if candidate.operator == "seed":
                 raise
-            self._mirror.failed(error)
+            self._mirror.failed(error, will_continue=not self._raising)
+            if self._raising:
+                raise
             context.log("rollout.failed", example=example_ids[0], reason=f"{type(error).__name__}: {error}")
             raise Discard(f"the adapter failed with {type(error).__name__}") from error
         calls = len(example_ids) if split == "val" or batch.num_metric_calls is None else batch.num_metric_calls

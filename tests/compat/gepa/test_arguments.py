@@ -81,5 +81,11 @@ def test_refused_by_name(name: str, given: dict[str, Any]) -> None:
     assert "\n" not in str(refused.value)
 
 
+def test_a_key_is_not_repeated() -> None:
+    with pytest.raises(InputError, match="api_key_env") as refused:
+        optimize(reflection_lm="gpt", reflection_lm_kwargs={"api_key": "sk-secret"})
+    assert "sk-secret" not in str(refused.value)
+
+
 def test_the_default_strategies_may_be_named() -> None:
     assert optimize(selection_strategy=AllImprovements()).num_candidates >= 1
