@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.report import ablations, durability, gepa_modes, overhead
+from bench.report import ablations, durability, gepa_adapter, gepa_modes, overhead
 from bench.report.text import Content, provenance
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +36,7 @@ class Bench:
 
 BENCHES: Sequence[Bench] = (
     Bench("gepa_modes", "the stream beside lockstep", gepa_modes.section),
+    Bench("gepa_adapter", "gepa's own loops beside ours over one adapter", gepa_adapter.section),
     Bench("ablations", "what each mechanism does", ablations.section),
     Bench("overhead", "what the machinery costs", overhead.section),
     Bench("durability", "what a killed run loses, and what a run that lasts needs", durability.section),
