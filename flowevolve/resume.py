@@ -8,7 +8,7 @@ it was; every event and reply is compared with the journal on the way. Nothing i
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,12 +61,13 @@ async def resume(
     watchers: Watchers | None = None,
     follow: Follow | None = None,
     again: bool = False,
+    plan: Callable[[Config, Given], Plan] = make_plan,
 ) -> Result:
     """Go on with the run in a directory until its budget is spent.
 
     ``config`` stands in for the run's own; ``changes`` are overrides of it, ``key=value``. What was given as an object
     when the run began has to be given again. With ``again`` a run that has ended ends once more, with the same result,
-    instead of being refused.
+    instead of being refused. ``plan`` makes what is to be run of the configuration.
 
     Raises:
         InputError: if there is no such run, another process is at work on it, it has ended, or the configuration is
@@ -84,15 +85,15 @@ async def resume(
             f"{directory}: the run has ended ({before.ended}); to go on with it, give it more, such as "
             f"--set budget.{before.ended if before.ended in type(wanted.budget).model_fields else 'minutes'}=…"
         )
-    plan = make_plan(wanted, given)
+    planned = plan(wanted, given)
     keeping = _reopen(directory, wanted)
     # A response cache has learnt since then: asked again, it would answer at other times.
     exact = wanted.clock == "virtual" and wanted.llm.cache.path is None
     if exact and not changed and before.ended is None and not before.was_touched:
-        return await _do_again(keeping, plan, watchers or Watchers(), follow)
+        return await _do_again(keeping, planned, watchers or Watchers(), follow)
     try:
         history = await in_thread(RunHistory, directory)
-        return await carry_out(plan, lambda: keeping, watchers or Watchers(), follow, history)
+        return await carry_out(planned, lambda: keeping, watchers or Watchers(), follow, history)
     finally:
         keeping.close()
 

@@ -25,7 +25,7 @@ from flowevolve.tasks.base import Rollout
 
 @dataclass(frozen=True)
 class Evaluate:
-    """``example_ids`` in the order the score vector has them; ``order`` gives the one they are run in.
+    """``example_ids`` in the order the score vector has them; ``order`` gives those that are run, in that order.
 
     ``standing`` is what candidates are measured against, None while nothing is confirmed: then the evaluation is
     finished and nothing is released early.
@@ -58,7 +58,7 @@ class Evaluate:
                         yield Emit(Released(candidate.scored({name: scores[name] for name in prefix})))
                 race = Race(order, len(prefix), scores, standing, self.acceptance)
                 self._stop_if_hopeless(candidate, race, context)
-        yield Emit(Evaluated(candidate.scored({name: scores[name] for name in self.example_ids})))
+        yield Emit(Evaluated(candidate.scored({name: scores[name] for name in self.example_ids if name in scores})))
 
     async def _run(
         self, candidate: Candidate, order: Sequence[str], prefix: int, context: StageContext

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -13,6 +13,7 @@ from flowevolve.policies.acceptance import Acceptance, ImprovementOrEqual
 from flowevolve.stage import Discard, Emit
 from flowevolve.stages.payloads import Proposed
 from flowevolve.stages.rollouts import Rollouts
+from flowevolve.tasks.base import Rollout
 
 
 @dataclass(frozen=True)
@@ -26,25 +27,35 @@ class Screen:
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         proposed = item.expect(Proposed)
-        scores, baseline = await self._scores(proposed, context)
-        acceptance = self.acceptance if proposed.split == "train" else ImprovementOrEqual()
-        accepted = acceptance.accepts(scores, baseline)
+        rollouts, baseline = await self._run(proposed, context)
+        accepted = self.accepts(proposed, rollouts, baseline, context)
         context.log(
             "candidate.screened",
             candidate=proposed.candidate.id,
             accepted=accepted,
-            scores=list(scores),
+            scores=list(_scores(rollouts)),
             baseline=list(baseline),
         )
         if not accepted:
             raise Discard("not better on its minibatch")
         yield Emit(replace(proposed, baseline=baseline))
 
-    async def _scores(self, proposed: Proposed, context: StageContext) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Of the candidate and of what it has to beat, on the same examples."""
+    def accepts(
+        self, proposed: Proposed, rollouts: Sequence[Rollout], baseline: Sequence[float], context: StageContext
+    ) -> bool:
+        """Whether it passes, by its rollouts and the scores it has to beat on the same examples."""
+        acceptance = self.acceptance if proposed.split == "train" else ImprovementOrEqual()
+        return acceptance.accepts(_scores(rollouts), baseline)
+
+    async def _run(self, proposed: Proposed, context: StageContext) -> tuple[Sequence[Rollout], tuple[float, ...]]:
+        """The candidate's rollouts, and the scores of what it has to beat, on the same examples."""
         wanted = [proposed.candidate]
         if proposed.baseline is None:
             wanted.append(context.pool[proposed.candidate.parents[0]])
         jobs = [partial(self.rollouts.run, each, proposed.batch, proposed.split, context) for each in wanted]
-        scores = [tuple(rollout.score.value for rollout in rollouts) for rollouts in await run_all(jobs)]
-        return scores[0], scores[-1] if proposed.baseline is None else proposed.baseline
+        rollouts = await run_all(jobs)
+        return rollouts[0], _scores(rollouts[-1]) if proposed.baseline is None else proposed.baseline
+
+
+def _scores(rollouts: Sequence[Rollout]) -> tuple[float, ...]:
+    return tuple(rollout.score.value for rollout in rollouts)

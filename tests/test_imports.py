@@ -28,6 +28,7 @@ LAYERS: list[set[str]] = [
     {"build", "own_server"},
     {"run"},
     {"resume", "replay", "serve_command", "list_command", "new_command", "scaffold"},
+    {"compat"},
     {"api", "cli", "__init__", "__main__"},
 ]
 """From the bottom up; a module may import its own layer and those below."""

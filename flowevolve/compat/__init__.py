@@ -1,0 +1,1 @@
+"""What runs programs written for other projects in the stream."""

@@ -1,0 +1,162 @@
+"""GEPA over a user's adapter: the shipped algorithm with the stages that an adapter and gepa's strategies need."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+from gepa.proposer.reflective_mutation.base import ReflectionComponentSelector
+from gepa.strategies.acceptance import AcceptanceCriterion
+from gepa.strategies.eval_policy import EvaluationPolicy
+
+from flowevolve.algorithm import Tuning
+from flowevolve.algorithms.gepa import GEPA, GEPAConfig
+from flowevolve.artifact import Artifact
+from flowevolve.budget import Cost
+from flowevolve.compat.gepa.data import AnyId, Examples
+from flowevolve.compat.gepa.merging import Merger
+from flowevolve.compat.gepa.mirror import Mirror
+from flowevolve.compat.gepa.reflection import Writer
+from flowevolve.compat.gepa.rollouts import AdapterRollouts
+from flowevolve.compat.gepa.select import AdapterSelect, Strategies
+from flowevolve.compat.gepa.stages import AdapterPropose, AdapterScreen
+from flowevolve.compat.gepa.threads import AdapterThreads
+from flowevolve.compat.gepa.validation import AdapterEvaluate, AdapterUpdate
+from flowevolve.context import UpdateContext
+from flowevolve.errors import EngineError
+from flowevolve.events import Event
+from flowevolve.llm.types import JSON
+from flowevolve.policies.acceptance import StrictImprovement
+from flowevolve.stage import Emit, Graph, Stage
+from flowevolve.stages.generate import Generate
+from flowevolve.stages.repair import Repair
+from flowevolve.tasks.base import ChatModel, Dataset, Example, Rollout
+
+
+class AdapterTask:
+    """The data of an adapter as a task: ids alone. Its examples are run in batches, by `AdapterRollouts`."""
+
+    description: ClassVar[str] = "a gepa adapter"
+
+    def __init__(self, name: str, seed: Artifact, data: Dataset) -> None:
+        self.name = name
+        self.data = data
+        self._seed = seed
+
+    def seed(self) -> Artifact:
+        return self._seed
+
+    async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
+        raise EngineError("an adapter runs batches, not single examples")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a user's arguments have become."""
+
+    adapter: AdapterThreads
+    train: Examples
+    val: Examples
+    mirror: Mirror
+    strategies: Strategies
+    merger: Merger | None
+    components: ReflectionComponentSelector
+    criterion: AcceptanceCriterion
+    policy: EvaluationPolicy[AnyId, object]
+    writer: Writer
+    chunk: int | None
+    raising: bool
+    skip_perfect: bool
+    reserved: int
+    """Metric calls set aside for an iteration that begins, where ``max_metric_calls`` is given."""
+
+
+class AdapterGEPA(GEPA):
+    """Raises:
+    InputError: as `GEPA`.
+    """
+
+    def __init__(self, task: AdapterTask, parts: Parts, tuning: Tuning) -> None:
+        super().__init__(task, GEPAConfig(), tuning)
+        self._parts = parts
+        self._iterations = AdapterSelect(parts.strategies, parts.merger, parts.train, parts.val, parts.mirror)
+        self.archives = (self._archive, parts.mirror, *([] if parts.merger is None else [parts.merger]))
+
+    def estimate(self, trigger: str | None = None) -> Cost:
+        return Cost(proposals=1, rollouts=self._parts.reserved)
+
+    def graph(self) -> Graph:
+        parts = self._parts
+        mirror, val_ids = parts.mirror, tuple(example.id for example in self._task.data.val)
+        rollouts = AdapterRollouts(
+            self._task,
+            parts.adapter,
+            {"train": parts.train, "val": parts.val},
+            mirror,
+            chunk=parts.chunk,
+            raising=parts.raising,
+        )
+        propose = AdapterPropose(
+            parts.adapter, parts.components, parts.writer, parts.train, mirror, skip_perfect=parts.skip_perfect
+        )
+        screen = AdapterScreen(rollouts, StrictImprovement(), parts.criterion, parts.train, mirror)
+        evaluate = AdapterEvaluate(rollouts, val_ids, self._order_of_validation, self._archive.standing, mirror=mirror)
+        update = AdapterUpdate(
+            self._archive.standing, mirror=mirror, policy=parts.policy, val=parts.val, adapter=parts.adapter
+        )
+        return Graph(
+            (
+                Stage("select", self._iterations, ("generate", "screen")),
+                self._stage("generate", Generate(rollouts, skip_perfect=False), "propose", capacity=1),
+                self._stage("propose", propose, "screen"),
+                self._stage("repair", Repair(self._archive.best), "screen"),
+                self._stage("screen", screen, "evaluate", repair_to="screen"),
+                self._stage("evaluate", evaluate, "update", repair_to="screen"),
+                Stage("update", update, commits=True),
+            ),
+            entry="select",
+            repair="repair",
+        )
+
+    def _order_of_validation(self) -> Sequence[str]:
+        """What gepa's policy says; while it has no state to look at, everything, or what it says for the seed."""
+        policy, mirror, val = self._parts.policy, self._parts.mirror, self._parts.val
+        if mirror.begun:
+            return val.names(policy.get_eval_batch(val.loader, mirror.state))
+        for_seed = getattr(policy, "get_seed_eval_batch", None)
+        return val.names(val.loader.all_ids() if for_seed is None else for_seed(val.loader))
+
+    async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
+        parts = self._parts
+        parts.mirror.tell(
+            "on_optimization_start",
+            seed_candidate=dict(self._task.seed()),
+            trainset_size=len(parts.train.loader),
+            valset_size=len(parts.val.loader),
+            config={},
+        )
+        async for emission in super().init(context):
+            yield emission
+
+    def recall(self, event: Event) -> None:
+        self._iterations.recall(event)
+        mirror, data = self._parts.mirror, event.data
+        match event.kind:
+            case "gepa.validated":
+                mirror.note(data)
+            case "candidate.screened":
+                mirror.passed(data)
+            case "gepa.components":
+                cursors = mirror.state.named_predictor_id_to_update_next_for_program_candidate
+                cursors[mirror.number(str(data["candidate"]))] = cast(int, data["cursor"])
+            case "gepa.adapter_state":
+                state = cast("dict[str, JSON]", data["state"])
+                mirror.state.adapter_state = dict(state)
+                self._parts.adapter.restore(state)
+            case "item.done":
+                mirror.recall(Cost.of(data["cost"]).rollouts)
+            case "flow.close":
+                mirror.end(cast(int, data["flow"]))
+            case _:
+                pass

@@ -1,0 +1,201 @@
+"""`optimize`, with gepa 0.1.4's arguments, and a few of our own behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Literal, cast
+
+from gepa.adapters.default_adapter.default_adapter import ChatCompletionCallable, Evaluator
+from gepa.core.adapter import DataInst, GEPAAdapter, ProposalFn, RolloutOutput, Trajectory
+from gepa.core.data_loader import DataId, DataLoader
+from gepa.core.result import GEPAResult
+from gepa.core.state import FrontierType
+from gepa.logging.logger import LoggerProtocol, StdOutLogger
+from gepa.proposer.reflective_mutation.base import CandidateSelector, LanguageModel, ReflectionComponentSelector
+from gepa.proposer.reflective_mutation.reflection_lm import ReflectionLM
+from gepa.strategies.acceptance import AcceptanceCriterion
+from gepa.strategies.batch_sampler import BatchSampler
+from gepa.strategies.eval_policy import EvaluationPolicy
+from gepa.strategies.proposal_sampling import SamplingStrategy, SingleMutationSampling
+from gepa.strategies.proposal_selection import SelectionStrategy
+from gepa.utils import StopperProtocol
+
+from flowevolve.artifact import Artifact
+from flowevolve.compat.gepa import arguments
+from flowevolve.compat.gepa.algorithm import AdapterTask, Parts
+from flowevolve.compat.gepa.bar import Bar
+from flowevolve.compat.gepa.data import AnyId
+from flowevolve.compat.gepa.launch import Launch, make_config, reflecting
+from flowevolve.compat.gepa.merging import Merger
+from flowevolve.compat.gepa.mirror import Mirror
+from flowevolve.compat.gepa.reflection import make_writer
+from flowevolve.compat.gepa.select import Strategies
+from flowevolve.compat.gepa.threads import Adapter, AdapterThreads
+from flowevolve.errors import InputError
+from flowevolve.tasks.base import Dataset
+
+if TYPE_CHECKING:
+    from gepa.core.callbacks import GEPACallback
+
+
+def optimize(
+    seed_candidate: dict[str, str],
+    trainset: list[DataInst] | DataLoader[DataId, DataInst],
+    valset: list[DataInst] | DataLoader[DataId, DataInst] | None = None,
+    adapter: GEPAAdapter[DataInst, Trajectory, RolloutOutput] | None = None,
+    task_lm: str | ChatCompletionCallable | None = None,
+    evaluator: Evaluator | None = None,
+    reflection_lm: LanguageModel | str | None = None,
+    reflection_lm_kwargs: dict[str, object] | None = None,
+    candidate_selection_strategy: CandidateSelector
+    | Literal["pareto", "current_best", "epsilon_greedy", "top_k_pareto"] = "pareto",
+    frontier_type: FrontierType = "instance",
+    skip_perfect_score: bool = True,
+    batch_sampler: BatchSampler[DataId, DataInst] | Literal["epoch_shuffled"] = "epoch_shuffled",
+    reflection_minibatch_size: int | None = None,
+    perfect_score: float = 1.0,
+    reflection_prompt_template: str | dict[str, str] | None = None,
+    custom_candidate_proposer: ProposalFn | None = None,
+    module_selector: ReflectionComponentSelector | str = "round_robin",
+    use_merge: bool = False,
+    max_merge_invocations: int = 5,
+    merge_val_overlap_floor: int = 5,
+    max_metric_calls: int | None = None,
+    max_reflection_cost: float | None = None,
+    stop_callbacks: StopperProtocol | Sequence[StopperProtocol] | None = None,
+    logger: LoggerProtocol | None = None,
+    run_dir: str | None = None,
+    callbacks: list[GEPACallback] | None = None,
+    use_wandb: bool = False,
+    wandb_api_key: str | None = None,
+    wandb_init_kwargs: dict[str, object] | None = None,
+    wandb_attach_existing: bool = False,
+    use_mlflow: bool = False,
+    mlflow_tracking_uri: str | None = None,
+    mlflow_experiment_name: str | None = None,
+    mlflow_attach_existing: bool = False,
+    tracking_key_prefix: str = "",
+    track_best_outputs: bool = True,
+    display_progress_bar: bool = False,
+    use_cloudpickle: bool = False,
+    cache_evaluation: bool = False,
+    seed: int = 0,
+    raise_on_exception: bool = True,
+    val_evaluation_policy: EvaluationPolicy[DataId, DataInst] | Literal["full_eval"] | None = None,
+    acceptance_criterion: AcceptanceCriterion
+    | Literal["strict_improvement", "improvement_or_equal"] = "strict_improvement",
+    sampling_strategy: SamplingStrategy[DataId, DataInst] | None = None,
+    selection_strategy: SelectionStrategy | None = None,
+    reflection_strategy: ReflectionLM | None = None,
+    *,
+    adapter_concurrency: int = 1,
+    chunk_size: int | None = None,
+    reflection_concurrency: int | None = None,
+    max_in_flight: int | None = None,
+    mode: Literal["stream", "sync"] = "stream",
+    staleness: str = "guarded",
+) -> GEPAResult[RolloutOutput, DataId]:
+    """gepa's `optimize` as a stream. What gepa's arguments mean here: docs/how-to/gepa.md.
+
+    ``adapter_concurrency`` calls of the adapter are made at a time, from worker threads, each with at most
+    ``chunk_size`` examples; ``reflection_concurrency`` (the same unless given) bounds the calls of a ``reflection_lm``
+    or proposer that is a function. ``max_in_flight`` iterations are open at a time, by default two for each adapter
+    call; with 1 the accepted candidates are those of gepa.
+
+    Raises:
+        InputError: naming the argument that can't be used.
+        FlowevolveError: if the run failed. What the adapter raises comes out as it is.
+    """
+    arguments.refuse_switches(
+        {
+            "use_wandb": use_wandb,
+            "use_mlflow": use_mlflow,
+            "use_cloudpickle": use_cloudpickle,
+            "cache_evaluation": cache_evaluation,
+        }
+    )
+    arguments.check_selection(selection_strategy)
+    arguments.check_positive(
+        adapter_concurrency=adapter_concurrency,
+        chunk_size=chunk_size,
+        reflection_concurrency=reflection_concurrency,
+        max_in_flight=max_in_flight,
+        max_metric_calls=max_metric_calls,
+        merge_val_overlap_floor=merge_val_overlap_floor,
+    )
+    directory = None if run_dir is None else Path(run_dir)
+    arguments.check_run_dir(directory)
+    if not seed_candidate:
+        raise InputError("seed_candidate: is empty; give at least one component, as a mapping of name to text")
+    threads = AdapterThreads(
+        arguments.find_adapter(cast("Adapter | None", adapter), task_lm, evaluator), adapter_concurrency
+    )
+    width = 2 * adapter_concurrency if max_in_flight is None else max_in_flight
+    train = arguments.examples(trainset, "trainset")
+    val = train if valset is None else arguments.examples(valset, "valset")
+    listed = arguments.stoppers(stop_callbacks, directory)
+    if max_reflection_cost is not None:
+        listed.append(arguments.cost_stopper(max_reflection_cost, reflection_strategy or reflection_lm))
+    if max_metric_calls is None and not listed:
+        raise InputError("max_metric_calls: is missing, and so is every other limit; give it, or stop_callbacks")
+    reflections = reflection_concurrency or adapter_concurrency
+    role = reflecting(reflection_lm, reflection_lm_kwargs or {}, reflections)
+    random = Random(seed)
+    logger = logger or StdOutLogger()
+    bar = Bar(max_metric_calls) if display_progress_bar else None
+    mirror = Mirror(
+        val,
+        perfect_score=perfect_score,
+        frontier_type=frontier_type,
+        track_best_outputs=track_best_outputs,
+        callbacks=[*(callbacks or ()), *([] if bar is None else [bar])],
+        max_metric_calls=max_metric_calls,
+    )
+    parts = Parts(
+        adapter=threads,
+        train=train,
+        val=val,
+        mirror=mirror,
+        strategies=Strategies(
+            arguments.candidate_selector(candidate_selection_strategy, random),
+            arguments.batch_sampler(
+                cast("str | BatchSampler[AnyId, object]", batch_sampler), reflection_minibatch_size, random
+            ),
+            cast("SamplingStrategy[AnyId, object]", sampling_strategy or SingleMutationSampling()),
+            listed,
+        ),
+        merger=Merger(mirror, val, logger, random, most=max_merge_invocations, overlap=merge_val_overlap_floor)
+        if use_merge
+        else None,
+        components=arguments.component_selector(module_selector),
+        criterion=arguments.acceptance(acceptance_criterion),
+        policy=arguments.evaluation_policy(cast("str | EvaluationPolicy[AnyId, object] | None", val_evaluation_policy)),
+        writer=make_writer(
+            threads,
+            custom_candidate_proposer,
+            reflection_strategy,
+            reflection_lm,
+            reflection_prompt_template,
+            reflections,
+        ),
+        chunk=chunk_size,
+        raising=raise_on_exception,
+        skip_perfect=skip_perfect_score,
+        reserved=1 if width == 1 else 2 * (reflection_minibatch_size or 3),
+    )
+    task = AdapterTask(type(threads.adapter).__name__, Artifact(seed_candidate), Dataset(train.all(), val.all()))
+    config = make_config(
+        task, role.section, seed=seed, mode=mode, width=width, staleness=staleness, most=max_metric_calls
+    )
+    result = Launch(
+        config=config,
+        task=task,
+        parts=parts,
+        roles=role.open_roles,
+        run_dir=directory,
+        logger=logger,
+        bar=bar,
+    ).run()
+    return cast("GEPAResult[RolloutOutput, DataId]", result)

@@ -1,0 +1,211 @@
+"""gepa's arguments, checked: what each becomes here, or why it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import TypeVar, cast
+
+from gepa.adapters.default_adapter.default_adapter import ChatCompletionCallable, DefaultAdapter, Evaluator
+from gepa.core.data_loader import DataLoader, ensure_loader
+from gepa.proposer.reflective_mutation.base import CandidateSelector, ReflectionComponentSelector
+from gepa.strategies.acceptance import AcceptanceCriterion, ImprovementOrEqualAcceptance, StrictImprovementAcceptance
+from gepa.strategies.batch_sampler import BatchSampler, EpochShuffledBatchSampler
+from gepa.strategies.candidate_selector import (
+    CurrentBestCandidateSelector,
+    EpsilonGreedyCandidateSelector,
+    ParetoCandidateSelector,
+    TopKParetoCandidateSelector,
+)
+from gepa.strategies.component_selector import AllReflectionComponentSelector, RoundRobinReflectionComponentSelector
+from gepa.strategies.eval_policy import EvaluationPolicy, FullEvaluationPolicy
+from gepa.strategies.instruction_proposal import InstructionProposalSignature
+from gepa.strategies.proposal_selection import AllImprovements, SelectionStrategy
+from gepa.utils import FileStopper, MaxReflectionCostStopper, StopperProtocol
+
+from flowevolve.compat.gepa.data import AnyId, Examples
+from flowevolve.compat.gepa.threads import Adapter
+from flowevolve.errors import InputError
+from flowevolve.registry import did_you_mean
+
+T = TypeVar("T")
+GEPA_STATE = "gepa_state.bin"
+"""Where gepa keeps a run of its own."""
+NOT_HERE: Mapping[str, str] = {
+    "use_wandb": "log from a callback, such as on_valset_evaluated",
+    "use_mlflow": "log from a callback, such as on_valset_evaluated",
+    "use_cloudpickle": "there is no state file to be pickled: with run_dir everything is in its journal",
+    "cache_evaluation": "no evaluation is looked up; an adapter may keep a cache of its own",
+}
+"""Switches that only work where they are off, and what to do instead."""
+
+
+def refuse_switches(given: Mapping[str, bool]) -> None:
+    """Raises:
+    InputError: naming the first switch that is on.
+    """
+    for name, on in given.items():
+        if on:
+            raise InputError(f"{name}: is not supported; leave it out ({NOT_HERE[name]})")
+
+
+def find_adapter(
+    adapter: Adapter | None, task_lm: str | ChatCompletionCallable | None, evaluator: Evaluator | None
+) -> Adapter:
+    """The adapter given, or gepa's default one over ``task_lm``."""
+    if adapter is None:
+        if task_lm is None:
+            raise InputError("adapter: is missing, and so is task_lm; give one of the two")
+        return cast(Adapter, DefaultAdapter(model=task_lm, evaluator=evaluator))
+    for name, value in (("task_lm", task_lm), ("evaluator", evaluator)):
+        if value is not None:
+            raise InputError(f"{name}: is only for gepa's default adapter; leave it out, or leave out adapter")
+    for method in ("evaluate", "make_reflective_dataset"):
+        if not callable(getattr(adapter, method, None)):
+            raise InputError(f"adapter: {type(adapter).__name__} has no method {method}; see gepa's GEPAAdapter")
+    return adapter
+
+
+def examples(data: object, where: str) -> Examples:
+    try:
+        loader = cast("DataLoader[AnyId, object]", ensure_loader(data))  # type: ignore[arg-type]  # it checks
+    except TypeError:
+        raise InputError(f"{where}: is a {type(data).__name__}; give a list or a gepa DataLoader") from None
+    return Examples(loader, where)
+
+
+def _named(where: str, given: str | T, known: Mapping[str, Callable[[], T]], method: str) -> T:
+    """The strategy of this name, or the object given, which must have the method."""
+    if isinstance(given, str):
+        if given not in known:
+            raise InputError(f"{where}: unknown name {given!r}; {did_you_mean(given, list(known))}")
+        return known[given]()
+    if not callable(getattr(given, method, None)):
+        raise InputError(
+            f"{where}: {type(given).__name__} has no method {method}; give one of {', '.join(known)}, or an object "
+            "that has it"
+        )
+    return given
+
+
+def candidate_selector(given: str | CandidateSelector, random: Random) -> CandidateSelector:
+    known: dict[str, Callable[[], CandidateSelector]] = {
+        "pareto": lambda: ParetoCandidateSelector(rng=random),
+        "current_best": CurrentBestCandidateSelector,
+        "epsilon_greedy": lambda: EpsilonGreedyCandidateSelector(epsilon=0.1, rng=random),
+        "top_k_pareto": lambda: TopKParetoCandidateSelector(k=5, rng=random),
+    }
+    return _named("candidate_selection_strategy", given, known, "select_candidate_idx")
+
+
+def batch_sampler(
+    given: str | BatchSampler[AnyId, object], size: int | None, random: Random
+) -> BatchSampler[AnyId, object]:
+    if not isinstance(given, str) and size is not None:
+        raise InputError(
+            "reflection_minibatch_size: a batch_sampler of your own has its own size; leave one of them out"
+        )
+    check_positive(reflection_minibatch_size=size)
+    known: dict[str, Callable[[], BatchSampler[AnyId, object]]] = {
+        "epoch_shuffled": lambda: EpochShuffledBatchSampler(minibatch_size=size or 3, rng=random)
+    }
+    return _named("batch_sampler", given, known, "next_minibatch_ids")
+
+
+def component_selector(given: str | ReflectionComponentSelector) -> ReflectionComponentSelector:
+    known: dict[str, Callable[[], ReflectionComponentSelector]] = {
+        "round_robin": RoundRobinReflectionComponentSelector,
+        "all": AllReflectionComponentSelector,
+    }
+    return _named("module_selector", given, known, "__call__")
+
+
+def acceptance(given: str | AcceptanceCriterion) -> AcceptanceCriterion:
+    known: dict[str, Callable[[], AcceptanceCriterion]] = {
+        "strict_improvement": StrictImprovementAcceptance,
+        "improvement_or_equal": ImprovementOrEqualAcceptance,
+    }
+    return _named("acceptance_criterion", given, known, "should_accept")
+
+
+def evaluation_policy(given: str | EvaluationPolicy[AnyId, object] | None) -> EvaluationPolicy[AnyId, object]:
+    known: dict[str, Callable[[], EvaluationPolicy[AnyId, object]]] = {"full_eval": FullEvaluationPolicy[AnyId, object]}
+    return _named("val_evaluation_policy", given or "full_eval", known, "get_eval_batch")
+
+
+def check_selection(given: SelectionStrategy | None) -> None:
+    """Raises:
+    InputError: if it compares proposals: here each goes on by itself.
+    """
+    if given is not None and not isinstance(given, AllImprovements):
+        raise InputError(
+            f"selection_strategy: {type(given).__name__} would have the proposals of an iteration wait for each other; "
+            "leave it out, or use AllImprovements, and say in acceptance_criterion what is let pass"
+        )
+
+
+def check_template(template: str | dict[str, str] | None, *, used: bool) -> None:
+    if template is None:
+        return
+    if not used:
+        raise InputError("reflection_prompt_template: would not be used, as the proposer is your own; leave it out")
+    for text in template.values() if isinstance(template, dict) else [template]:
+        try:
+            InstructionProposalSignature.validate_prompt_template(text)
+        except ValueError as error:
+            raise InputError(f"reflection_prompt_template: {error}") from None
+
+
+def stoppers(given: StopperProtocol | Sequence[StopperProtocol] | None, run_dir: Path | None) -> list[StopperProtocol]:
+    """The user's, and gepa's for the file ``gepa.stop`` in the run directory."""
+    listed = [] if given is None else list(given) if isinstance(given, Sequence) else [given]
+    for stopper in listed:
+        if not callable(stopper):
+            raise InputError(f"stop_callbacks: {stopper!r} can't be called; give functions of gepa's state")
+    if run_dir is not None:
+        listed.append(FileStopper(str(run_dir / "gepa.stop")))
+    return listed
+
+
+def cost_stopper(dollars: float, spender: object) -> StopperProtocol:
+    """gepa's, which reads what the reflection model says it has cost.
+
+    Raises:
+        InputError: if it does not say: the limit would never be reached.
+    """
+    if not hasattr(spender, "total_cost"):
+        raise InputError(
+            "max_reflection_cost: what reflects has no total_cost to tell what it has spent; give a reflection_lm "
+            "that has, such as gepa.lm.LM(…), or max_metric_calls instead"
+        )
+    return MaxReflectionCostStopper(dollars, reflection_lm=spender)
+
+
+def check_positive(**given: int | None) -> None:
+    """Raises:
+    InputError: naming the first number that is below 1.
+    """
+    for name, number in given.items():
+        if number is not None and number < 1:
+            raise InputError(f"{name}: is {number}; give at least 1")
+
+
+def check_run_dir(run_dir: Path | None) -> None:
+    if run_dir is not None and (run_dir / GEPA_STATE).exists():
+        raise InputError(
+            f"run_dir: {run_dir} holds a run of gepa itself ({GEPA_STATE}), which can't be gone on with here; give "
+            "another directory"
+        )
+
+
+def one_proposer(given: Mapping[str, object | None]) -> str | None:
+    """Which of these arguments says how texts are proposed; None if none does.
+
+    Raises:
+        InputError: if several do.
+    """
+    names: Collection[str] = [name for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        raise InputError(f"{' and '.join(names)}: each is a proposer of its own; leave all but one out")
+    return next(iter(names), None)

@@ -1,0 +1,216 @@
+"""From checked arguments to a run: its configuration, the reflection role, and gepa's result at the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from contextvars import copy_context
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from gepa.core.result import GEPAResult
+from gepa.logging.logger import Logger, LoggerProtocol
+from gepa.proposer.reflective_mutation.base import LanguageModel
+from pydantic import ValidationError
+
+from flowevolve import clock as clocks
+from flowevolve.build import make_staleness, make_tuning, open_roles
+from flowevolve.compat.gepa.algorithm import AdapterGEPA, AdapterTask, Parts
+from flowevolve.compat.gepa.bar import Bar
+from flowevolve.compat.gepa.data import AnyId
+from flowevolve.compat.gepa.reflection import CALLABLE, ROLE, CallableTransport
+from flowevolve.config import Config, misplaced_key, parse_config
+from flowevolve.errors import InputError
+from flowevolve.events import Event
+from flowevolve.llm.calls import Role
+from flowevolve.llm.ensemble import Models
+from flowevolve.llm_section import LLMSection
+from flowevolve.registry import describe_validation
+from flowevolve.resume import is_run, resume
+from flowevolve.run import Given, OpenRoles, Plan, Watchers, carry_out
+from flowevolve.store.rundir import RunDirectory
+
+NO_LIMIT = 2**53
+"""Metric calls, where only stoppers end a run: a configuration has a limit of some kind."""
+OPENAI_PREFIX = "openai/"
+ALIASES = {"api_base": "base_url", "timeout": "timeout_seconds"}
+"""What gepa's users call some of our settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reflecting:
+    """The reflection role: its ``[llm]`` section, and what opens it."""
+
+    section: Mapping[str, object]
+    open_roles: OpenRoles
+
+
+def reflecting(model: LanguageModel | str | None, settings: Mapping[str, object], concurrency: int) -> Reflecting:
+    """The reflection role of a callable, or of a model's name behind an OpenAI-compatible endpoint; or there is none.
+
+    Raises:
+        InputError: if the settings are not those of an ``[llm]`` section.
+    """
+    if isinstance(model, str):
+        return Reflecting(_section(model, settings), open_roles)
+    if settings:
+        raise InputError(
+            f"reflection_lm_kwargs: {', '.join(settings)} are for a model given by its name; leave them out"
+        )
+
+    @asynccontextmanager
+    async def open_callable(config: Config, identity: str | None) -> AsyncIterator[Mapping[str, Models]]:
+        if model is None:
+            yield {}
+        else:
+            transport = CallableTransport(model, concurrency)
+            yield {ROLE: Role(transport, CALLABLE, send_seed=False)}
+
+    return Reflecting({"backend": "openai", "model": CALLABLE, "concurrency": concurrency}, open_callable)
+
+
+def _section(model: str, settings: Mapping[str, object]) -> dict[str, object]:
+    known = {ALIASES.get(name, name): value for name, value in settings.items()}
+    if "base_url" not in known and "base_urls" not in known:
+        provider, slash, name = model.partition("/")
+        if slash and f"{provider}/" != OPENAI_PREFIX:
+            raise InputError(
+                f"reflection_lm: {model!r} names a provider; give its OpenAI-compatible endpoint in "
+                "reflection_lm_kwargs={'base_url': …}, or a callable, such as gepa.lm.LM(…)"
+            )
+        model = name if slash else model
+    section = {"backend": "openai", "model": model, **known}
+    try:
+        LLMSection.model_validate(section)
+    except ValidationError as error:
+        what = misplaced_key(error) or describe_validation(error, known=list(LLMSection.model_fields))
+        raise InputError(f"reflection_lm_kwargs: {what}") from None
+    return section
+
+
+def make_config(
+    task: AdapterTask,
+    section: Mapping[str, object],
+    *,
+    seed: int,
+    mode: str,
+    width: int,
+    staleness: str,
+    most: int | None,
+) -> Config:
+    """A run's configuration. What is in ``task`` may not be another when the run goes on.
+
+    Raises:
+        InputError: naming the argument that is wrong.
+    """
+    return parse_config(
+        {
+            "seed": seed,
+            "task": {
+                "name": task.name,
+                "seed_candidate": task.seed().id,
+                "trainset": len(task.data.train),
+                "valset": len(task.data.val),
+            },
+            "algorithm": {"name": "gepa", "mode": mode, "max_in_flight": width, "width": width},
+            "llm": section,
+            "staleness": {"policy": staleness},
+            "budget": {"rollouts": most or NO_LIMIT},
+        },
+        "optimize",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """One run over an adapter."""
+
+    config: Config
+    task: AdapterTask
+    parts: Parts
+    roles: OpenRoles
+    run_dir: Path | None
+    logger: LoggerProtocol
+    bar: Bar | None
+
+    def run(self) -> GEPAResult[object, AnyId]:
+        """Run it, in a thread of its own where an event loop is running in this one.
+
+        Raises:
+            FlowevolveError: if the run failed; what the adapter raised, where that ends the run.
+        """
+        self.logger.log(self._advice())
+        with _opened(self.logger), self.bar or nullcontext():
+            try:
+                asyncio.get_running_loop()
+            except RuntimeError:
+                self._run_here()
+            else:
+                with ThreadPoolExecutor(1) as thread:
+                    thread.submit(copy_context().run, self._run_here).result()
+        mirror = self.parts.mirror
+        mirror.tell(
+            "on_optimization_end",
+            best_candidate_idx=self.parts.policy.get_best_program(mirror.state),
+            total_iterations=mirror.state.i,
+            total_metric_calls=mirror.calls,
+            final_state=mirror.state,
+        )
+        return GEPAResult.from_state(
+            mirror.state, run_dir=None if self.run_dir is None else str(self.run_dir), seed=self.config.seed
+        )
+
+    def _run_here(self) -> None:
+        clocks.run(self._run)
+
+    def _advice(self) -> str:
+        concurrency = self.parts.adapter.concurrency
+        if concurrency > 1:
+            return f"flowevolve: up to {concurrency} adapter calls at a time, {self._width} iterations in flight"
+        return (
+            "flowevolve: adapter calls are made one at a time, which is safe for every adapter; if yours may be called "
+            "from several threads at once, adapter_concurrency=8 is faster"
+        )
+
+    @property
+    def _width(self) -> int:
+        section = self.config.algorithm
+        return section.max_in_flight if section.mode == "stream" else section.width
+
+    async def _run(self) -> None:
+        watchers = Watchers(events=(self.parts.mirror.event, self._tell))
+        if self.run_dir is not None and is_run(self.run_dir):
+            await resume(
+                self.run_dir, config=self.config, task=self.task, watchers=watchers, again=True, plan=self._plan
+            )
+            return
+        table, sync = self.config.model_dump(mode="json"), self.config.journal.sync
+        keep = None if self.run_dir is None else partial(RunDirectory, self.run_dir, table, sync=sync)
+        await carry_out(self._plan(self.config, Given(self.task)), keep, watchers, None)
+
+    def _plan(self, config: Config, given: Given) -> Plan:
+        algorithm = AdapterGEPA(self.task, self.parts, make_tuning(config))
+        return Plan(config, given, self.task, algorithm, make_staleness(config), self.roles)
+
+    def _tell(self, event: Event) -> None:
+        """An event sink: what gepa's users look for in its log."""
+        data = event.data
+        match event.kind:
+            case "pool.commit":
+                number, best = len(self.parts.mirror.state.program_candidates) - 1, data["best_score"]
+                self.logger.log(f"flowevolve: candidate {number} has entered; best validation score {best}")
+            case "rollout.failed" | "gepa.reflection_failed":
+                self.logger.log(f"flowevolve: {data['reason']}")
+            case "run.stopping":
+                self.logger.log(
+                    f"flowevolve: stopping ({data['reason']}); {self.parts.mirror.calls} metric calls so far"
+                )
+            case _:
+                pass
+
+
+def _opened(logger: LoggerProtocol) -> AbstractContextManager[object]:
+    return logger if isinstance(logger, Logger) else nullcontext()

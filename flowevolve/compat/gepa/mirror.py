@@ -1,0 +1,215 @@
+"""gepa's own state, kept in step with the pool, for what a user gives that reads it: selectors, stoppers, callbacks.
+
+A function of the log, as archives are: `apply` takes commits, `note` and `count` what no commit says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from gepa.core.callbacks import notify_callbacks
+from gepa.core.state import FrontierType, GEPAState, ValsetEvaluation
+
+from flowevolve.compat.gepa.data import AnyId, Examples
+from flowevolve.compat.gepa.threads import Batch
+from flowevolve.errors import EngineError
+from flowevolve.events import Event
+from flowevolve.item import flow_of
+from flowevolve.llm.types import JSON
+from flowevolve.pool import Add, Candidate, Update
+
+State = GEPAState[object, AnyId]
+
+
+class Mirror:
+    """Candidates have gepa's numbers: the order in which they entered the pool, 0 for the seed."""
+
+    def __init__(
+        self,
+        val: Examples,
+        *,
+        perfect_score: float | None,
+        frontier_type: FrontierType,
+        track_best_outputs: bool,
+        callbacks: Sequence[object],
+        max_metric_calls: int | None,
+    ) -> None:
+        self._val = val
+        self._perfect_score = perfect_score
+        self._frontier_type: FrontierType = frontier_type
+        self._track_best_outputs = track_best_outputs
+        self._callbacks = list(callbacks)
+        self._most_calls = max_metric_calls
+        self._state: State | None = None
+        self._calls = 0
+        self._ids: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._passed: dict[str, float] = {}
+        self._objectives: dict[str, dict[str, JSON]] = {}
+        self._outputs: dict[str, dict[str, object]] = {}
+        self._validated: dict[str, Mapping[str, JSON]] = {}
+        self._iterations: dict[int, int] = {}
+        self._accepted: set[int] = set()
+
+    @property
+    def state(self) -> State:
+        """Raises:
+        EngineError: while the seed is not in the pool.
+        """
+        if self._state is None:
+            raise EngineError("gepa's state begins with the seed's scores, which are not there yet")
+        return self._state
+
+    @property
+    def begun(self) -> bool:
+        return self._state is not None
+
+    @property
+    def calls(self) -> int:
+        """Metric calls so far."""
+        return self._calls
+
+    def number(self, candidate_id: str) -> int:
+        return self._numbers[candidate_id]
+
+    def candidate_id(self, number: int) -> str:
+        return self._ids[number]
+
+    def perfect(self, score: float) -> bool:
+        return self._perfect_score is not None and score >= self._perfect_score
+
+    def count(self, calls: int) -> None:
+        """So many metric calls were made."""
+        self._calls += calls
+        if self._state is not None:
+            self._state.increment_evals(calls)
+            remaining = None if self._most_calls is None else max(0, self._most_calls - self._calls)
+            self.tell(
+                "on_budget_updated",
+                iteration=self._state.i + 1,
+                metric_calls_used=self._calls,
+                metric_calls_delta=calls,
+                metric_calls_remaining=remaining,
+            )
+
+    def recall(self, calls: int) -> None:
+        """So many metric calls were made before the run was interrupted."""
+        self._calls += calls
+        if self._state is not None:
+            self._state.total_num_evals = self._calls
+
+    def saw(self, candidate_id: str, example: str, batch: Batch, place: int) -> None:
+        """What came out on a validation example beside the score, until the candidate has entered."""
+        if self._track_best_outputs:
+            self._outputs.setdefault(candidate_id, {})[example] = batch.outputs[place]
+        if batch.objective_scores:
+            self._objectives.setdefault(candidate_id, {})[example] = dict[str, JSON](batch.objective_scores[place])
+
+    def objectives(self, candidate_id: str) -> dict[str, JSON]:
+        """The objectives' scores by validation example, as they were seen."""
+        return self._objectives.pop(candidate_id, {})
+
+    def passed(self, screened: Mapping[str, JSON]) -> None:
+        """What a ``candidate.screened`` event says."""
+        if screened["accepted"]:
+            self._passed[str(screened["candidate"])] = sum(cast("list[float]", screened["scores"]))
+
+    def passed_with(self, candidate_id: str) -> float:
+        """The sum of scores with which a candidate was let pass."""
+        return self._passed.pop(candidate_id)
+
+    def front(self) -> frozenset[int]:
+        """The numbers of the candidates on gepa's front; none before the seed is there, or where nobody is told."""
+        if self._state is None or not self.listens("on_pareto_front_updated"):
+            return frozenset()
+        return frozenset().union(*self._state.get_pareto_front_mapping().values())
+
+    def note(self, validated: Mapping[str, JSON]) -> None:
+        """What a ``gepa.validated`` event says of a candidate that is about to enter."""
+        self._validated[str(validated["candidate"])] = validated
+
+    def apply(self, update: Update) -> None:
+        for change in update.changes:
+            if isinstance(change, Add) and change.status == "confirmed":
+                self._enter(change.candidate)
+
+    def _enter(self, candidate: Candidate) -> None:
+        validated = self._validated.pop(candidate.id, {})
+        evaluation = self._evaluation(candidate, validated)
+        if self._state is None:
+            self._state = GEPAState(
+                dict(candidate.artifact),
+                evaluation,
+                track_best_outputs=self._track_best_outputs,
+                frontier_type=self._frontier_type,
+            )
+            self._state.total_num_evals = self._calls
+            self._state.num_full_ds_evals = 1
+            if self._state.best_outputs_valset is not None:
+                for data_id in evaluation.scores_by_val_id:  # a run that goes on has no outputs from before
+                    self._state.best_outputs_valset.setdefault(data_id, [])
+        else:
+            self._state.num_full_ds_evals += 1
+            self._state.update_state_with_new_program(
+                parent_program_idx=[self._numbers[parent] for parent in candidate.parents],
+                new_program=dict(candidate.artifact),
+                valset_evaluation=evaluation,
+                run_dir=None,
+                num_metric_calls_by_discovery_of_new_program=cast(int, validated.get("calls", self._calls)),
+            )
+        self._numbers[candidate.id] = len(self._ids)
+        self._ids.append(candidate.id)
+
+    def _evaluation(self, candidate: Candidate, validated: Mapping[str, JSON]) -> ValsetEvaluation[object, AnyId]:
+        data_id = self._val.data_id
+        outputs = self._outputs.pop(candidate.id, {})
+        objectives = cast("dict[str, dict[str, float]]", validated.get("objectives") or {})
+        return ValsetEvaluation(
+            outputs_by_val_id={data_id(name): outputs[name] for name in candidate.scores if name in outputs},
+            scores_by_val_id={data_id(name): score for name, score in candidate.scores.items()},
+            objective_scores_by_val_id={data_id(name): scores for name, scores in objectives.items()} or None,
+        )
+
+    # Callbacks
+
+    def tell(self, method: str, **event: object) -> None:
+        """Call this method of every callback that has it; one that fails is warned of, as in gepa."""
+        notify_callbacks(self._callbacks, method, event)
+
+    def listens(self, method: str) -> bool:
+        """Whether some callback has this method: then what it is told is worth working out."""
+        return any(hasattr(callback, method) for callback in self._callbacks)
+
+    def begin(self, flow: int, iteration: int) -> None:
+        """This flow is this iteration."""
+        self._iterations[flow] = iteration
+
+    def iteration_of(self, item: str) -> int:
+        """The number of the iteration that an item belongs to; 0 for the seed's."""
+        return self._iterations.get(flow_of(item), 0)
+
+    def accepted(self, item: str) -> None:
+        """A candidate of this item's iteration has entered."""
+        self._accepted.add(flow_of(item))
+
+    def end(self, flow: int) -> tuple[int | None, bool]:
+        """A flow has ended: the number of its iteration, if it was one, and whether a candidate of it has entered."""
+        accepted = flow in self._accepted
+        self._accepted.discard(flow)
+        return self._iterations.pop(flow, None), accepted
+
+    def event(self, event: Event) -> None:
+        """An event sink: an iteration ends with its flow."""
+        if event.kind == "flow.close":
+            iteration, accepted = self.end(cast(int, event.data["flow"]))
+            if iteration is not None:
+                self.tell("on_iteration_end", iteration=iteration, state=self.state, proposal_accepted=accepted)
+
+    def failed(self, error: Exception, *, will_continue: bool) -> None:
+        self.tell("on_error", iteration=self.iteration, exception=error, will_continue=will_continue)
+
+    @property
+    def iteration(self) -> int:
+        """The number of the iteration that was begun last, from 1."""
+        return 0 if self._state is None else self._state.i + 1

@@ -1,0 +1,175 @@
+"""New texts from a reflective dataset: by the user's own proposer, or by gepa's prompt and an LLM role of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, cast
+
+from anyio import CapacityLimiter
+from gepa.core.adapter import ProposalFn
+from gepa.proposer.reflective_mutation.base import LanguageModel
+from gepa.proposer.reflective_mutation.reflection_lm import ReflectionLM
+from gepa.strategies.instruction_proposal import InstructionProposalSignature
+
+from flowevolve.clock import in_thread
+from flowevolve.compat.gepa.arguments import check_template, one_proposer
+from flowevolve.compat.gepa.threads import AdapterThreads, Reflections
+from flowevolve.concurrency import run_all
+from flowevolve.context import StageContext
+from flowevolve.errors import InputError
+from flowevolve.llm.types import JSON, ChatReply, ChatRequest, Message, RefusedError, RejectedError
+from flowevolve.pool import Candidate
+
+ROLE = "reflection"
+CALLABLE = "reflection_lm"
+"""The name of a callable as a model."""
+FAILURES_BEFORE_GIVING_UP = 10
+"""A callable that failed this often and never once worked is broken: the run ends instead of spending on."""
+Texts = Mapping[str, str]
+Propose = Callable[[dict[str, str], Reflections, list[str]], Texts]
+"""gepa's `ProposalFn`."""
+RunInThread = Callable[[Callable[[], Texts]], Awaitable[Texts]]
+
+
+class Writer(Protocol):
+    async def __call__(
+        self, parent: Candidate, reflections: Reflections, components: Sequence[str], context: StageContext
+    ) -> Texts:
+        """New texts for some of the components; none where there is nothing to reflect on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ByFunction:
+    """A proposer of the user's, named ``where`` in messages, run in a thread. It is not asked twice for one thing."""
+
+    propose: Propose
+    where: str
+    run: RunInThread
+
+    async def __call__(
+        self, parent: Candidate, reflections: Reflections, components: Sequence[str], context: StageContext
+    ) -> Texts:
+        propose = partial(self.propose, dict(parent.artifact), reflections, list(components))
+
+        async def make() -> Mapping[str, JSON]:
+            return {"texts": dict[str, JSON](await self.run(propose))}
+
+        texts = cast("dict[str, str]", (await context.once("gepa.proposed", make))["texts"])
+        unknown = sorted(set(texts) - set(parent.artifact))
+        if unknown:
+            raise InputError(
+                f"{self.where}: returned texts for {unknown}, which the candidate does not have; it has "
+                f"{list(parent.artifact)}"
+            )
+        return texts
+
+
+class Strategy:
+    """A gepa `ReflectionLM` as a proposer: each call hands on what the next one goes on with."""
+
+    def __init__(self, strategy: ReflectionLM) -> None:
+        self._strategy = strategy
+
+    def __call__(self, candidate: dict[str, str], reflections: Reflections, components: list[str]) -> Texts:
+        proposal, self._strategy = self._strategy.reflect(candidate, reflections, components)
+        return proposal.new_texts
+
+
+@dataclass(frozen=True, slots=True)
+class ByPrompt:
+    """gepa's own prompt, or the user's template for it, to the reflection role; one call for each component."""
+
+    template: str | Mapping[str, str] | None
+
+    async def __call__(
+        self, parent: Candidate, reflections: Reflections, components: Sequence[str], context: StageContext
+    ) -> Texts:
+        known = [name for name in components if reflections.get(name)]
+        texts = await run_all([partial(self._text, parent, reflections, name, context) for name in known])
+        return dict(zip(known, texts, strict=True))
+
+    async def _text(self, parent: Candidate, reflections: Reflections, name: str, context: StageContext) -> str:
+        template = self.template if isinstance(self.template, str | None) else self.template.get(name)
+        prompt = InstructionProposalSignature.prompt_renderer(
+            {
+                "current_instruction_doc": parent.artifact[name],
+                "dataset_with_feedback": reflections[name],
+                "prompt_template": template,
+            }
+        )
+        if not isinstance(prompt, str):
+            raise InputError(
+                f"adapter.make_reflective_dataset: there are images in the records of {name!r}, which prompts can't "
+                "hold here; give a custom_candidate_proposer that sends them"
+            )
+        reply = await context.chat_model(name, parent.id, role=ROLE)([Message("user", prompt)])
+        return InstructionProposalSignature.output_extractor(reply.strip())["new_instruction"]
+
+
+def make_writer(
+    adapter: AdapterThreads,
+    custom: ProposalFn | None,
+    strategy: ReflectionLM | None,
+    model: LanguageModel | str | None,
+    template: str | dict[str, str] | None,
+    concurrency: int,
+) -> Writer:
+    """The writer that gepa's arguments say. ``concurrency`` bounds calls of a proposer that is not the adapter's.
+
+    Raises:
+        InputError: if they say none, or more than one.
+    """
+    own = getattr(adapter.adapter, "propose_new_texts", None)
+    where = one_proposer(
+        {"adapter.propose_new_texts": own, "custom_candidate_proposer": custom, "reflection_strategy": strategy}
+    )
+    check_template(template, used=where is None)
+    if own is not None:
+        return ByFunction(own, "adapter.propose_new_texts", adapter.run)
+    if custom is not None:
+        return ByFunction(custom, "custom_candidate_proposer", partial(in_thread, limiter=CapacityLimiter(concurrency)))
+    if strategy is not None:
+        return ByFunction(Strategy(strategy), "reflection_strategy", partial(in_thread, limiter=CapacityLimiter(1)))
+    if model is None:
+        raise InputError(
+            "reflection_lm: is missing, and nothing else proposes texts; give it, custom_candidate_proposer or "
+            "reflection_strategy"
+        )
+    return ByPrompt(template)
+
+
+class CallableTransport:
+    """A synchronous function from prompt to text as a backend: each call in a thread, ``concurrency`` at a time."""
+
+    def __init__(self, model: LanguageModel, concurrency: int) -> None:
+        self._model = model
+        self._limiter = CapacityLimiter(concurrency)
+        self._worked = False
+        self._failures = 0
+
+    async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
+        """Call it. A thread can't be ended, so the time-out is the function's own business.
+
+        Raises:
+            RejectedError: if it raised; RefusedError if it always has.
+        """
+        (message,) = request.messages
+        try:
+            text = await in_thread(self._model, message.content, limiter=self._limiter)
+        except Exception as error:
+            self._failures += 1
+            reason = f"{CALLABLE} failed with {type(error).__name__}: {error}"
+            if not self._worked and self._failures >= FAILURES_BEFORE_GIVING_UP:
+                raise RefusedError(f"{reason}, as on each of the first {self._failures} calls") from error
+            raise RejectedError(reason) from error
+        self._worked = True
+        return ChatReply(text, model=request.model)
+
+    async def models(self) -> tuple[str, ...]:
+        return (CALLABLE,)
+
+    async def aclose(self) -> None:
+        """Nothing to close."""

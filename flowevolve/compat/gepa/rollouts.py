@@ -1,0 +1,126 @@
+"""Rollouts through a gepa adapter: whole batches, or chunks of them, in place of one example at a time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from functools import partial
+
+from gepa.core.adapter import EvaluationBatch
+
+from flowevolve.budget import Cost
+from flowevolve.compat.gepa.data import Examples
+from flowevolve.compat.gepa.mirror import Mirror
+from flowevolve.compat.gepa.threads import AdapterThreads, Batch
+from flowevolve.context import StageContext
+from flowevolve.pool import Candidate
+from flowevolve.stage import Discard
+from flowevolve.stages.rollouts import Rollouts
+from flowevolve.tasks.base import Rollout, Score, Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdapterRollout(Rollout):
+    """One example of a batch that an adapter evaluated. ``output`` is empty: the adapter's own is in the batch."""
+
+    batch: Batch
+    place: int
+
+
+class AdapterRollouts(Rollouts):
+    """As `Rollouts`, for an adapter. ``chunk`` bounds how many examples one call gets; None: all of them.
+
+    ``raising``: an exception of the adapter ends the run; else it ends the item.
+    """
+
+    def __init__(
+        self, task: Task, adapter: AdapterThreads, examples: Mapping[str, Examples], mirror: Mirror, *,
+        chunk: int | None, raising: bool,
+    ) -> None:  # fmt: skip
+        super().__init__(task)
+        self._adapter = adapter
+        self._loaders = examples
+        self._mirror = mirror
+        self._chunk = chunk
+        self._raising = raising
+
+    def as_completed(
+        self,
+        candidate: Candidate,
+        example_ids: Sequence[str],
+        split: str,
+        context: StageContext,
+        urgent: int | None = None,
+    ) -> AsyncGenerator[tuple[int, Rollout]]:
+        """Rollouts as their calls end. An adapter knows of no urgency.
+
+        Raises:
+            Discard: if the adapter raised and that does not end the run.
+        """
+        return self._in_chunks(candidate, example_ids, split, context)
+
+    async def _in_chunks(
+        self, candidate: Candidate, example_ids: Sequence[str], split: str, context: StageContext
+    ) -> AsyncGenerator[tuple[int, Rollout]]:
+        size = self._chunk or max(1, len(example_ids))
+        jobs = [
+            partial(self._call, candidate, example_ids[start : start + size], split, context, str(start))
+            for start in range(0, len(example_ids), size)
+        ]
+        async with aclosing(context.side_by_side(jobs)) as calls:
+            async for number, rollouts in calls:
+                for place, rollout in enumerate(rollouts):
+                    yield number * size + place, rollout
+
+    async def _call(
+        self, candidate: Candidate, example_ids: Sequence[str], split: str, context: StageContext, start: str
+    ) -> tuple[AdapterRollout, ...]:
+        loader = self._loaders[split]
+        # As gepa does: traces in its iterations, none for the seed and for the test of a merge.
+        traced = candidate.operator != "seed" and not (split == "val" and context.stage == "screen")
+        fetch = partial(loader.fetch, tuple(example_ids))
+
+        async def evaluate() -> Batch:
+            batch = await self._adapter.evaluate(candidate.artifact, fetch, traced=traced or split == "train")
+            return batch if split == "train" else replace(batch, trajectories=None)
+
+        try:
+            batch = await context.keep("gepa.evaluated", evaluate, key=f"{split}/{candidate.id}/{start}")
+        except Exception as error:
+            if candidate.operator == "seed":
+                raise
+            self._mirror.failed(error, will_continue=not self._raising)
+            if self._raising:
+                raise
+            context.log("rollout.failed", example=example_ids[0], reason=f"{type(error).__name__}: {error}")
+            raise Discard(f"the adapter failed with {type(error).__name__}") from error
+        calls = len(example_ids) if split == "val" or batch.num_metric_calls is None else batch.num_metric_calls
+        context.spend(Cost(rollouts=calls))
+        self._mirror.count(calls)
+        return tuple(
+            AdapterRollout(
+                example_id, "", Score(float(score), "", self._mirror.perfect(score)), batch=batch, place=place
+            )
+            for place, (example_id, score) in enumerate(zip(example_ids, batch.scores, strict=True))
+        )
+
+
+def joined(rollouts: Sequence[Rollout]) -> Batch:
+    """The batch that rollouts, in order, are of: the adapter's own where they are the whole of one call."""
+    parts = [rollout for rollout in rollouts if isinstance(rollout, AdapterRollout)]
+    first = parts[0].batch
+    if (
+        [part.place for part in parts if part.batch is first]
+        == list(range(len(first.scores)))
+        == list(range(len(parts)))
+    ):
+        return first
+    traced = all(part.batch.trajectories for part in parts)
+    objectives = all(part.batch.objective_scores for part in parts)
+    return EvaluationBatch(
+        outputs=[part.batch.outputs[part.place] for part in parts],
+        scores=[part.batch.scores[part.place] for part in parts],
+        trajectories=[(part.batch.trajectories or [])[part.place] for part in parts] if traced else None,
+        objective_scores=[(part.batch.objective_scores or [])[part.place] for part in parts] if objectives else None,
+    )

@@ -1,0 +1,157 @@
+"""The entry stage: what gepa does at the start of an iteration, with gepa's or the user's own strategies."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from gepa.proposer.reflective_mutation.base import CandidateSelector
+from gepa.strategies.batch_sampler import BatchSampler
+from gepa.strategies.proposal_sampling import SamplingStrategy
+from gepa.utils import StopperProtocol
+
+from flowevolve.budget import Cost
+from flowevolve.compat.gepa.data import AnyId, Examples, IdsOnly
+from flowevolve.compat.gepa.merging import Merger
+from flowevolve.compat.gepa.mirror import Mirror
+from flowevolve.context import StageContext
+from flowevolve.events import Event
+from flowevolve.item import Item, flow_of
+from flowevolve.llm.types import JSON
+from flowevolve.stage import Emit, Exhausted
+from flowevolve.stages.payloads import Proposed, Selected
+
+
+@dataclass(frozen=True, slots=True)
+class Strategies:
+    """What decides how an iteration begins."""
+
+    candidates: CandidateSelector
+    batches: BatchSampler[AnyId, object]
+    sampling: SamplingStrategy[AnyId, object]
+    stoppers: Sequence[StopperProtocol]
+
+
+class AdapterSelect:
+    """Asks the stoppers and the strategies once an iteration, in gepa's order, on gepa's state.
+
+    A run that goes on asks them again for every iteration there was, so that generators and counters are where they
+    were.
+    """
+
+    def __init__(
+        self, strategies: Strategies, merger: Merger | None, train: Examples, val: Examples, mirror: Mirror
+    ) -> None:
+        self._strategies = strategies
+        self._merger = merger
+        self._train = train
+        self._val = val
+        self._mirror = mirror
+        self._stopped = False
+        self._ids = IdsOnly(train.loader)
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        chosen = context.decide("gepa.selected", lambda: self._choose(context))
+        iteration, version = cast(int, chosen["iteration"]), cast(int, chosen["version"])
+        self._mirror.begin(item.flow, iteration)
+        if chosen["merge"] is not None:
+            yield self._merge(cast("dict[str, JSON]", chosen["merge"]), iteration, version, context)
+        for task in cast("list[dict[str, JSON]]", chosen["tasks"]):
+            parent = context.pool[str(task["parent"])]
+            selected = Selected(parent, (), tuple(cast("list[str]", task["batch"])))
+            self._announce(selected, iteration)
+            yield Emit(selected, to="generate", version=version, derives=(parent.id,))
+
+    def recall(self, event: Event) -> None:
+        """Do an iteration of before again, as far as strategies are concerned."""
+        if event.kind == "gepa.selected":
+            self._ask_stoppers()
+            self._iterate()
+            self._mirror.begin(flow_of(str(event.data["item"])), cast(int, event.data["iteration"]))
+
+    def _choose(self, context: StageContext) -> Mapping[str, JSON]:
+        if self._stopped or self._ask_stoppers():
+            self._stopped = True
+            raise Exhausted
+        self._mirror.tell("on_state_saved", iteration=self._mirror.iteration, run_dir=None)
+        chosen = self._iterate(told=True)
+        return {**chosen, "iteration": self._mirror.iteration, "version": context.pool.version}
+
+    def _iterate(self, *, told: bool = False) -> dict[str, JSON]:
+        """What the next iteration works on: a merge, or else tasks."""
+        state = self._mirror.state
+        state.i += 1
+        state.full_program_trace.append({"i": state.i})
+        if told:
+            self._mirror.tell(
+                "on_iteration_start", iteration=self._mirror.iteration, state=state, trainset_loader=self._train.loader
+            )
+        merge = None if self._merger is None else self._merger.find()
+        if merge is None:
+            return {"merge": None, "tasks": self._sample()}
+        ids = merge.subsample_indices or []
+        described: dict[str, JSON] = {
+            "parents": [self._mirror.candidate_id(number) for number in merge.parent_program_ids],
+            "texts": dict[str, JSON](merge.candidate),
+            "batch": list[JSON](self._val.names(ids)),
+        }
+        return {"merge": described, "tasks": []}
+
+    def _ask_stoppers(self) -> bool:
+        """As gepa's composite: those behind the first that says stop are not asked."""
+        return any(stopper(self._mirror.state) for stopper in self._strategies.stoppers)
+
+    def _sample(self) -> list[JSON]:
+        strategies = self._strategies
+        tasks = strategies.sampling.sample_tasks(
+            self._mirror.state, strategies.candidates, strategies.batches, self._ids
+        )
+        batches = [list[JSON](self._train.names(task.minibatch_ids)) for task in tasks]
+        return [
+            {"parent": self._mirror.candidate_id(task.parent_idx), "batch": batch}
+            for task, batch in zip(tasks, batches, strict=True)
+        ]
+
+    def _merge(self, merge: Mapping[str, JSON], iteration: int, version: int, context: StageContext) -> Emit:
+        parents = [context.pool[name] for name in cast("list[str]", merge["parents"])]
+        batch = tuple(cast("list[str]", merge["batch"]))
+        artifact = parents[0].artifact.replace(**cast("dict[str, str]", merge["texts"]))
+        context.spend(Cost(proposals=1))
+        candidate = context.propose(artifact, parents=parents, operator="merge")
+        better = max(parents, key=lambda parent: sum(parent.scores[name] for name in batch))
+        self._mirror.tell(
+            "on_evaluation_start",
+            iteration=iteration,
+            candidate_idx=None,
+            batch_size=len(batch),
+            capture_traces=False,
+            parent_ids=[self._mirror.number(parent.id) for parent in parents],
+            inputs=self._val.fetch(batch) if self._mirror.listens("on_evaluation_start") else [],
+            is_seed_candidate=False,
+        )
+        proposed = Proposed(candidate, batch, tuple(better.scores[name] for name in batch), split="val")
+        return Emit(proposed, to="screen", version=version, derives=candidate.parents)
+
+    def _announce(self, selected: Selected, iteration: int) -> None:
+        mirror, parent = self._mirror, selected.parent
+        number, state = mirror.number(parent.id), mirror.state
+        mirror.tell(
+            "on_candidate_selected",
+            iteration=iteration,
+            candidate_idx=number,
+            candidate=dict(parent.artifact),
+            score=state.program_full_scores_val_set[number],
+        )
+        ids = [self._train.data_id(name) for name in selected.batch]
+        mirror.tell("on_minibatch_sampled", iteration=iteration, minibatch_ids=ids, trainset_size=len(self._ids))
+        mirror.tell(
+            "on_evaluation_start",
+            iteration=iteration,
+            candidate_idx=number,
+            batch_size=len(ids),
+            capture_traces=True,
+            parent_ids=[each for each in state.parent_program_for_candidate[number] if each is not None],
+            inputs=self._train.fetch(selected.batch) if mirror.listens("on_evaluation_start") else [],
+            is_seed_candidate=number == 0,
+        )

@@ -1,0 +1,259 @@
+"""gepa's steps where they differ from the shipped stages: the adapter's data, the user's strategies, callbacks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from gepa.proposer.base import CandidateProposal, SubsampleEvaluation
+from gepa.proposer.reflective_mutation.base import ReflectionComponentSelector
+from gepa.strategies.acceptance import AcceptanceCriterion
+
+from flowevolve.budget import Cost
+from flowevolve.compat.gepa.data import AnyId, Examples
+from flowevolve.compat.gepa.mirror import Mirror
+from flowevolve.compat.gepa.reflection import FAILURES_BEFORE_GIVING_UP, Writer
+from flowevolve.compat.gepa.rollouts import joined
+from flowevolve.compat.gepa.threads import AdapterThreads, Batch, Reflections
+from flowevolve.context import StageContext
+from flowevolve.errors import FlowevolveError, TaskFailedError
+from flowevolve.item import Item
+from flowevolve.llm.types import JSON, LLMError
+from flowevolve.pool import Candidate
+from flowevolve.stage import Discard, Emit
+from flowevolve.stages.payloads import Proposed, Rolled
+from flowevolve.stages.screen import Screen
+from flowevolve.tasks.base import Rollout
+
+
+@dataclass(frozen=True, slots=True)
+class Reflected(Proposed):
+    """A proposal with what its parent did on the minibatch."""
+
+    before: Batch | None = None
+
+
+class AdapterPropose:
+    """Chooses the components, has the adapter make its reflective dataset and the writer new texts of it."""
+
+    def __init__(
+        self, adapter: AdapterThreads, components: ReflectionComponentSelector, writer: Writer, train: Examples,
+        mirror: Mirror, *, skip_perfect: bool,
+    ) -> None:  # fmt: skip
+        self._adapter = adapter
+        self._components = components
+        self._writer = writer
+        self._train = train
+        self._mirror = mirror
+        self._skip_perfect = skip_perfect
+        self._worked = False
+        self._failures = 0
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        rolled = item.expect(Rolled)
+        parent, batch = rolled.selected.parent, joined(rolled.rollouts)
+        self._tell_evaluated(batch, parent, item)
+        self._skip(rolled, batch, item)
+        components = self._choose(parent, batch, context)
+        texts = await self._write(parent, batch, components, item, context)
+        if not texts:
+            raise Discard("no new texts")
+        context.spend(Cost(proposals=1))
+        artifact = parent.artifact.replace(**texts)
+        candidate = context.propose(artifact, parents=[parent], operator="reflect", born=item.version)
+        self._tell_proposed(texts, rolled, item)
+        baseline = tuple(rollout.score.value for rollout in rolled.rollouts)
+        yield Emit(Reflected(candidate, rolled.selected.batch, baseline, before=batch), derives=(parent.id,))
+
+    def _skip(self, rolled: Rolled, batch: Batch, item: Item[object]) -> None:
+        if not batch.trajectories:
+            reason = "no_trajectories"
+        elif self._skip_perfect and all(rollout.score.passed for rollout in rolled.rollouts):
+            reason = "all_scores_perfect"
+        else:
+            return
+        number = self._mirror.number(rolled.selected.parent.id)
+        self._mirror.tell(
+            "on_evaluation_skipped",
+            iteration=self._mirror.iteration_of(item.id),
+            candidate_idx=number,
+            reason=reason,
+            scores=batch.scores,
+            is_seed_candidate=number == 0,
+        )
+        raise Discard("no trajectories" if reason == "no_trajectories" else "perfect minibatch")
+
+    def _choose(self, parent: Candidate, batch: Batch, context: StageContext) -> list[str]:
+        state, number = self._mirror.state, self._mirror.number(parent.id)
+
+        def choose() -> Mapping[str, JSON]:
+            names = self._components(state, batch.trajectories or [], batch.scores, number, dict(parent.artifact))
+            cursor = state.named_predictor_id_to_update_next_for_program_candidate[number]
+            return {"candidate": parent.id, "components": list[JSON](names), "cursor": cursor}
+
+        return cast("list[str]", context.decide("gepa.components", choose)["components"])
+
+    async def _write(
+        self, parent: Candidate, batch: Batch, components: Sequence[str], item: Item[object], context: StageContext
+    ) -> Mapping[str, str]:
+        """New texts. As in gepa, an exception ends the item and not the run; but not if there never was anything else.
+
+        Raises:
+            Discard, TaskFailedError: as said.
+        """
+        try:
+            reflections = await self._adapter.reflections(parent.artifact, batch, components)
+            self._tell_reflecting(parent, reflections, components, item)
+            texts = await self._writer(parent, reflections, components, context)
+        except (FlowevolveError, LLMError, Discard):
+            raise
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            context.log("gepa.reflection_failed", reason=reason)
+            self._failures += 1
+            if not self._worked and self._failures >= FAILURES_BEFORE_GIVING_UP:
+                raise TaskFailedError(
+                    f"reflection failed each of the first {self._failures} times; last: {reason}; see the adapter's "
+                    "make_reflective_dataset and the proposer"
+                ) from error
+            raise Discard(f"reflection failed: {reason}") from error
+        self._worked = True
+        return texts
+
+    # What callbacks are told
+
+    def _tell_evaluated(self, batch: Batch, parent: Candidate, item: Item[object]) -> None:
+        number = self._mirror.number(parent.id)
+        parents = self._mirror.state.parent_program_for_candidate[number]
+        self._mirror.tell(
+            "on_evaluation_end",
+            iteration=self._mirror.iteration_of(item.id),
+            candidate_idx=number,
+            scores=batch.scores,
+            has_trajectories=bool(batch.trajectories),
+            parent_ids=[each for each in parents if each is not None],
+            outputs=batch.outputs,
+            trajectories=batch.trajectories,
+            objective_scores=batch.objective_scores,
+            is_seed_candidate=number == 0,
+        )
+
+    def _tell_reflecting(
+        self, parent: Candidate, reflections: Reflections, components: Sequence[str], item: Item[object]
+    ) -> None:
+        dataset = {name: [dict(record) for record in records] for name, records in reflections.items()}
+        iteration = self._mirror.iteration_of(item.id)
+        self._mirror.tell(
+            "on_reflective_dataset_built",
+            iteration=iteration,
+            candidate_idx=self._mirror.number(parent.id),
+            components=list(components),
+            dataset=dataset,
+        )
+        self._mirror.tell(
+            "on_proposal_start",
+            iteration=iteration,
+            parent_candidate=dict(parent.artifact),
+            components=list(components),
+            reflective_dataset=dataset,
+        )
+
+    def _tell_proposed(self, texts: Mapping[str, str], rolled: Rolled, item: Item[object]) -> None:
+        iteration, batch = self._mirror.iteration_of(item.id), rolled.selected.batch
+        self._mirror.tell(
+            "on_proposal_end", iteration=iteration, new_instructions=dict(texts), prompts={}, raw_lm_outputs={}
+        )
+        self._mirror.tell(
+            "on_evaluation_start",
+            iteration=iteration,
+            candidate_idx=None,
+            batch_size=len(batch),
+            capture_traces=True,
+            parent_ids=[self._mirror.number(rolled.selected.parent.id)],
+            inputs=self._train.fetch(batch) if self._mirror.listens("on_evaluation_start") else [],
+            is_seed_candidate=False,
+        )
+
+
+@dataclass(frozen=True)
+class AdapterScreen(Screen):
+    """Asks gepa's criterion, which sees more than scores."""
+
+    criterion: AcceptanceCriterion
+    train: Examples
+    mirror: Mirror
+
+    def accepts(
+        self, proposed: Proposed, rollouts: Sequence[Rollout], baseline: Sequence[float], context: StageContext
+    ) -> bool:
+        iteration = self.mirror.iteration_of(context.item_id)
+        after, before = joined(rollouts), sum(baseline)
+        parents = [self.mirror.number(name) for name in proposed.candidate.parents]
+        self._tell_evaluated(after, parents, iteration)
+        if proposed.split == "val":
+            self.mirror.tell(
+                "on_merge_attempted",
+                iteration=iteration,
+                parent_ids=parents,
+                merged_candidate=dict(proposed.candidate.artifact),
+            )
+            accepted = super().accepts(proposed, rollouts, baseline, context)
+        else:
+            accepted = self.criterion.should_accept(
+                self._proposal(proposed, after, baseline, parents), self.mirror.state
+            )
+        if accepted:
+            scores = list[JSON](after.scores)
+            self.mirror.passed({"candidate": proposed.candidate.id, "accepted": True, "scores": scores})
+        elif proposed.split == "val":
+            reason = f"scores {sum(after.scores)}, a parent {before}"
+            self.mirror.tell("on_merge_rejected", iteration=iteration, parent_ids=parents, reason=reason)
+        else:
+            reason = f"scores {sum(after.scores)} on the minibatch, its parent {before}"
+            self.mirror.tell(
+                "on_candidate_rejected",
+                iteration=iteration,
+                old_score=before,
+                new_score=sum(after.scores),
+                reason=reason,
+            )
+        return accepted
+
+    def _proposal(
+        self, proposed: Proposed, after: Batch, baseline: Sequence[float], parents: list[int]
+    ) -> CandidateProposal[AnyId]:
+        before = proposed.before if isinstance(proposed, Reflected) else None
+        return CandidateProposal(
+            candidate=dict(proposed.candidate.artifact),
+            parent_program_ids=parents,
+            subsample_indices=[self.train.data_id(name) for name in proposed.batch],
+            subsample_scores_before=list(baseline),
+            subsample_scores_after=list(after.scores),
+            eval_before=SubsampleEvaluation(list(baseline)) if before is None else _subsample(before),
+            eval_after=_subsample(after),
+            tag="reflective_mutation",
+        )
+
+    def _tell_evaluated(self, batch: Batch, parents: list[int], iteration: int) -> None:
+        self.mirror.tell(
+            "on_evaluation_end",
+            iteration=iteration,
+            candidate_idx=None,
+            scores=batch.scores,
+            has_trajectories=bool(batch.trajectories),
+            parent_ids=parents,
+            outputs=batch.outputs,
+            trajectories=batch.trajectories,
+            objective_scores=batch.objective_scores,
+            is_seed_candidate=False,
+        )
+
+
+def _subsample(batch: Batch) -> SubsampleEvaluation:
+    return SubsampleEvaluation(
+        scores=list(batch.scores),
+        outputs=batch.outputs,
+        objective_scores=batch.objective_scores,
+        trajectories=batch.trajectories,
+    )

@@ -1,0 +1,99 @@
+"""A user's adapter, called from worker threads: it is synchronous, may block, and may not be safe to share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar, TypeVarTuple, cast
+
+import anyio
+from gepa.core.adapter import EvaluationBatch, GEPAAdapter
+
+from flowevolve.clock import in_thread
+from flowevolve.errors import InputError
+from flowevolve.llm.types import JSON
+
+T = TypeVar("T")
+Args = TypeVarTuple("Args")
+Batch = EvaluationBatch[object, object]
+Adapter = GEPAAdapter[object, object, object]
+Reflections = Mapping[str, Sequence[Mapping[str, object]]]
+"""A reflective dataset: records by component."""
+Fetch = Callable[[], list[object]]
+
+
+class AdapterThreads:
+    """Calls an adapter, at most ``concurrency`` methods at a time: 1 is safe for every adapter.
+
+    The adapter gets a dict and a list of its own each time; calls begin in the order in which they were asked for.
+    """
+
+    def __init__(self, adapter: Adapter, concurrency: int) -> None:
+        self.adapter = adapter
+        self.concurrency = concurrency
+        self._limiter = anyio.CapacityLimiter(concurrency)
+        self._evaluate_many = getattr(adapter, "batch_evaluate", None)
+
+    async def run(self, function: Callable[[*Args], T], *args: *Args) -> T:
+        """Run something that shares the adapter's turn."""
+        return await in_thread(function, *args, limiter=self._limiter)
+
+    async def evaluate(self, candidate: Mapping[str, str], fetch: Fetch, *, traced: bool) -> Batch:
+        """Evaluate a candidate on the examples that ``fetch`` gets, which may take long itself.
+
+        ``traced`` is how gepa calls it in its iterations: through ``batch_evaluate`` where there is one, with traces.
+
+        Raises:
+            InputError: if what comes back does not fit the batch.
+        """
+        return await self.run(self._evaluate, dict(candidate), fetch, traced)
+
+    def _evaluate(self, candidate: dict[str, str], fetch: Fetch, traced: bool) -> Batch:
+        examples = fetch()
+        if traced and self._evaluate_many is not None:
+            (evaluated,) = cast("list[Batch]", self._evaluate_many([(candidate, list(examples))]))
+        else:
+            evaluated = self.adapter.evaluate(list(examples), candidate, capture_traces=traced)
+        _check(evaluated, len(examples))
+        return evaluated
+
+    async def reflections(
+        self, candidate: Mapping[str, str], evaluated: Batch, components: Sequence[str]
+    ) -> Reflections:
+        """The adapter's reflective dataset for these components."""
+        return await self.run(self.adapter.make_reflective_dataset, dict(candidate), evaluated, list(components))
+
+    async def state(self) -> dict[str, JSON] | None:
+        """The adapter's own state (gepa's ``get_adapter_state``); None if it has none.
+
+        Raises:
+            InputError: if it is not plain data.
+        """
+        get = getattr(self.adapter, "get_adapter_state", None)
+        if get is None:
+            return None
+        state = await self.run(lambda: dict(get()))
+        try:
+            return cast("dict[str, JSON]", json.loads(json.dumps(state)))
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"adapter.get_adapter_state: {error}; return what JSON can hold, or leave the method out"
+            ) from None
+
+    def restore(self, state: Mapping[str, JSON]) -> None:
+        """Give the adapter the state it had when the run was interrupted."""
+        restore = getattr(self.adapter, "set_adapter_state", None)
+        if restore is not None:
+            restore(dict(state))
+
+
+def _check(evaluated: Batch, examples: int) -> None:
+    given = {"trajectories": evaluated.trajectories, "objective_scores": evaluated.objective_scores}
+    wanted: dict[str, Sequence[object]] = {"scores": evaluated.scores, "outputs": evaluated.outputs}
+    wanted |= {name: values for name, values in given.items() if values}
+    for name, values in wanted.items():
+        if len(values) != examples:
+            raise InputError(
+                f"adapter.evaluate: returned {len(values)} {name} for {examples} examples; return one for each, in "
+                "their order"
+            )

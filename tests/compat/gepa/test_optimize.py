@@ -1,0 +1,294 @@
+"""What users of gepa give: adapters of all kinds, proposers, models; and how they are called."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from gepa.adapters.default_adapter.default_adapter import DefaultAdapter
+from gepa.adapters.optimize_anything_adapter.optimize_anything_adapter import OptimizeAnythingAdapter
+from gepa.api import optimize as gepas_optimize
+from gepa.core.adapter import EvaluationBatch
+from gepa.core.data_loader import ListDataLoader
+from gepa.core.result import GEPAResult
+from gepa.proposer.reflective_mutation.reflection_lm import ReflectionProposal
+
+import flowevolve.compat.gepa as compat
+from flowevolve.errors import BackendRefusedError, InputError, TaskFailedError
+from tests.compat.gepa.dummies import SEED, TRAIN, VAL, HashAdapter, Recorder, Silent, reflect, score_of
+
+
+def optimize(adapter: Any, **arguments: Any) -> Any:
+    given: dict[str, Any] = {
+        "seed_candidate": dict(SEED),
+        "trainset": list(TRAIN),
+        "valset": list(VAL),
+        "reflection_lm": reflect,
+        "max_metric_calls": 120,
+        "logger": Silent(),
+    }
+    return compat.optimize(adapter=adapter, **{**given, **arguments})
+
+
+def test_the_arguments_are_gepas_and_ours_come_behind() -> None:
+    theirs = inspect.signature(gepas_optimize).parameters
+    ours = inspect.signature(compat.optimize).parameters
+    assert list(ours)[: len(theirs)] == list(theirs)
+    assert [ours[name].default for name in theirs] == [theirs[name].default for name in theirs]
+    behind = list(ours.values())[len(theirs) :]
+    assert {each.kind for each in behind} == {inspect.Parameter.KEYWORD_ONLY}
+
+
+def test_an_adapter_without_the_attribute_of_a_proposer_is_reflected_on() -> None:
+    result = optimize(HashAdapter())
+    assert isinstance(result, GEPAResult)
+    assert result.num_candidates > 1
+    assert result.val_aggregate_scores[result.best_idx] > result.val_aggregate_scores[0]
+    assert result.best_candidate == result.candidates[result.best_idx]
+    assert GEPAResult.from_dict(result.to_dict()) == result
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_no_more_threads_are_in_the_adapter_than_it_may_have(concurrency: int) -> None:
+    adapter = HashAdapter()
+    optimize(adapter, adapter_concurrency=concurrency, max_in_flight=8)
+    assert adapter.most <= concurrency
+
+
+def test_calls_are_made_side_by_side_where_the_adapter_may_be_shared() -> None:
+    met = threading.Barrier(2)
+
+    class Meeting(HashAdapter):
+        def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+            if len(batch) < len(VAL) and candidate == SEED:
+                met.wait(timeout=60)  # passed only by two at once
+            return super().evaluate(batch, candidate, capture_traces)
+
+    proposals = iter(range(1000))
+    optimize(
+        Meeting(),
+        adapter_concurrency=2,
+        max_in_flight=2,
+        candidate_selection_strategy=First(),
+        custom_candidate_proposer=lambda candidate, _, names: dict.fromkeys(names, f"{next(proposals)}"),
+        stop_callbacks=lambda state: state.i >= 1,
+    )
+
+
+class First:
+    """Always selects the seed."""
+
+    def select_candidate_idx(self, state: Any) -> int:
+        return 0
+
+
+def test_chunks_bound_what_a_call_gets() -> None:
+    adapter = HashAdapter()
+    whole, parts = optimize(HashAdapter(), max_in_flight=1), optimize(adapter, max_in_flight=1, chunk_size=2)
+    assert max(len(batch) for batch, _, _ in adapter.calls) == 2
+    assert parts == whole
+
+
+def test_batch_and_candidate_are_the_adapters_to_keep() -> None:
+    """What it does to them changes nothing for anybody else."""
+
+    class Careless(HashAdapter):
+        def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+            evaluated = super().evaluate(batch, candidate, capture_traces)
+            batch.clear()
+            candidate.clear()
+            return evaluated
+
+    assert optimize(Careless(), max_in_flight=1) == optimize(HashAdapter(), max_in_flight=1)
+
+
+def test_what_is_given_stays_as_it_is() -> None:
+    seed, train, val = dict(SEED), list(TRAIN), list(VAL)
+    optimize(HashAdapter(), seed_candidate=seed, trainset=train, valset=val)
+    assert (seed, train, val) == (SEED, TRAIN, VAL)
+
+
+# Proposers and models
+
+
+class Proposing(HashAdapter):
+    def propose_new_texts(self, candidate: dict[str, str], dataset: Mapping[str, Any], names: list[str]) -> Any:
+        assert set(dataset) == set(names)
+        return {name: candidate[name] + "!" for name in names}
+
+
+def test_an_adapters_own_proposer_needs_no_model() -> None:
+    result = optimize(Proposing(), reflection_lm=None)
+    assert any(text.endswith("!") for text in result.best_candidate.values())
+
+
+def test_a_reflection_strategy_is_handed_on() -> None:
+    class Counting:
+        def __init__(self, count: int) -> None:
+            self.count = count
+
+        def reflect(self, candidate: dict[str, str], dataset: Any, names: list[str]) -> Any:
+            return ReflectionProposal(dict.fromkeys(names, f"text {self.count}")), Counting(self.count + 1)
+
+    result = optimize(HashAdapter(), reflection_lm=None, reflection_strategy=Counting(1), max_in_flight=1)
+    texts = {text for candidate in result.candidates for text in candidate.values()} - set(SEED.values())
+    assert len(texts) > 1
+
+
+def test_a_proposer_may_only_name_what_there_is() -> None:
+    with pytest.raises(InputError, match="custom_candidate_proposer: returned texts for"):
+        optimize(HashAdapter(), custom_candidate_proposer=lambda *_: {"other": "x"})
+
+
+def test_a_model_that_always_fails_ends_the_run() -> None:
+    calls = 0
+
+    def broken(prompt: str) -> str:
+        nonlocal calls
+        calls += 1
+        raise ConnectionError("nobody there")
+
+    with pytest.raises(BackendRefusedError, match="reflection_lm failed with ConnectionError: nobody there"):
+        optimize(HashAdapter(), reflection_lm=broken, max_metric_calls=10_000)
+    assert calls == 10
+
+
+def test_reflection_that_always_fails_ends_the_run() -> None:
+    class Untraced(HashAdapter):
+        def make_reflective_dataset(self, *_: Any) -> Any:
+            raise KeyError("trace")
+
+    logger = Silent()
+    with pytest.raises(TaskFailedError, match="reflection failed each of the first 10 times; last: KeyError"):
+        optimize(Untraced(), max_metric_calls=10_000, logger=logger)
+    assert any("KeyError" in line for line in logger.lines)
+
+
+def test_what_the_adapter_raises_comes_out_as_it_is() -> None:
+    class Missing(HashAdapter):
+        def evaluate(self, *_: Any, **__: Any) -> Any:
+            raise LookupError("no such model")
+
+    with pytest.raises(LookupError, match="no such model"):
+        optimize(Missing())
+
+
+def test_it_need_not_end_the_run() -> None:
+    class Flaky(HashAdapter):
+        def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+            if len(self.calls) == 4:
+                self.calls.append(((), (), False))
+                raise LookupError("once")
+            return super().evaluate(batch, candidate, capture_traces)
+
+    recorder = Recorder()
+    result = optimize(Flaky(), raise_on_exception=False, callbacks=[recorder])
+    assert result.num_candidates > 1
+    assert [event["will_continue"] for name, event in recorder.told if name == "on_error"] == [True]
+
+
+def test_an_evaluation_that_does_not_fit_its_batch_is_told() -> None:
+    class Short(HashAdapter):
+        def evaluate(self, *args: Any, **more: Any) -> Any:
+            evaluated = super().evaluate(*args, **more)
+            return EvaluationBatch(outputs=evaluated.outputs, scores=evaluated.scores[1:])
+
+    with pytest.raises(InputError, match=r"adapter\.evaluate: returned 4 scores for 5 examples"):
+        optimize(Short())
+
+
+# Where and when
+
+
+def test_it_runs_inside_an_event_loop() -> None:
+    """As in a notebook, which it holds up as gepa does."""
+
+    async def notebook() -> Any:
+        return optimize(HashAdapter())
+
+    assert asyncio.run(notebook()).num_candidates > 1
+
+
+def test_loaders_may_have_ids_of_any_kind() -> None:
+    class Named(ListDataLoader[str]):
+        def all_ids(self) -> Any:
+            return [f"row {number}" for number in range(len(self.items))]
+
+        def fetch(self, ids: Any) -> list[str]:
+            return [self.items[int(name.split()[1])] for name in ids]
+
+    result = optimize(HashAdapter(), valset=Named(VAL), trainset=ListDataLoader(TRAIN))
+    assert set(result.val_subscores[0]) == {f"row {number}" for number in range(len(VAL))}
+
+
+def test_one_line_says_how_to_go_faster() -> None:
+    logger = Silent()
+    optimize(HashAdapter(), logger=logger)
+    assert sum("adapter_concurrency=" in line for line in logger.lines) == 1
+
+
+def test_a_progress_bar_counts_metric_calls(capsys: pytest.CaptureFixture[str]) -> None:
+    result = optimize(HashAdapter(), display_progress_bar=True)
+    assert f"{result.total_metric_calls}/120" in capsys.readouterr().err
+
+
+# gepa's own adapters
+
+
+def test_gepas_default_adapter_runs() -> None:
+    """With a function as its model that has learnt nothing but what its instruction says."""
+
+    def model(messages: Any) -> str:
+        return f"the answer is {messages[0]['content']}"
+
+    rows = [{"input": "?", "additional_context": {}, "answer": f"4{number % 3}"} for number in range(6)]
+    result: GEPAResult[Any, int] = compat.optimize(
+        seed_candidate={"instruction": "none"},
+        trainset=rows,
+        valset=rows,
+        task_lm=model,
+        reflection_lm=answers_in,
+        max_metric_calls=60,
+        logger=Silent(),
+    )
+    assert isinstance(result.best_candidate, dict)
+    assert result.val_aggregate_scores[result.best_idx] > 0
+    assert DefaultAdapter(model).evaluate(rows[:1], {"instruction": "40"}).scores == [1.0]  # type: ignore[arg-type]
+
+
+def answers_in(prompt: str | list[dict[str, Any]]) -> str:
+    """A reflection model that repeats the answers it has seen."""
+    return "```\n" + " ".join(sorted({"40", "41", "42"} & set(_numbers(str(prompt))))) + "\n```"
+
+
+def _numbers(text: str) -> list[str]:
+    return [word.strip("'.") for word in text.split()]
+
+
+def test_an_adapter_that_evaluates_many_batches_in_one_session_runs() -> None:
+    """gepa's `optimize_anything` adapter has ``batch_evaluate``, which gepa calls wherever it is there."""
+
+    def evaluator(candidate: dict[str, str], example: Any = None, **_: Any) -> Any:
+        score = score_of(example, candidate)
+        return score, None, {"score": score}
+
+    results = [
+        run(
+            seed_candidate=dict(SEED),
+            trainset=list(TRAIN),
+            valset=list(VAL),
+            adapter=OptimizeAnythingAdapter(evaluator=evaluator, parallel=False),  # type: ignore[arg-type]
+            reflection_lm=reflect,
+            max_metric_calls=90,
+            logger=Silent(),
+            **more,
+        )
+        for run, more in ((gepas_optimize, {}), (compat.optimize, MappingProxyType({"max_in_flight": 1})))
+    ]
+    assert results[0] == results[1]
+    assert results[0].num_candidates > 1

@@ -1,0 +1,130 @@
+"""Runs in a directory: what was evaluated is not evaluated again, and the run goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gepa.strategies.proposal_sampling import PxNSampling
+from gepa.utils import NoImprovementStopper
+
+import flowevolve.compat.gepa as compat
+from flowevolve.errors import InputError
+from tests.compat.gepa.dummies import SEED, TRAIN, VAL, GEPAHashAdapter, Silent, reflect
+
+
+class OutOfOrderError(Exception):
+    """The machine the adapter runs on is gone."""
+
+
+@dataclass
+class Fragile(GEPAHashAdapter):
+    """Fails for good at its nth call. Its state is how often it was called, in all runs."""
+
+    breaks_at: int | None = None
+    seen: int = 0
+    given_back: list[int] = field(default_factory=list)
+
+    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        if self.breaks_at is not None and len(self.calls) == self.breaks_at:
+            raise OutOfOrderError
+        self.seen += 1
+        return super().evaluate(batch, candidate, capture_traces)
+
+    def get_adapter_state(self) -> dict[str, Any]:
+        return {"seen": self.seen}
+
+    def set_adapter_state(self, state: dict[str, Any]) -> None:
+        self.seen = state["seen"]
+        self.given_back.append(self.seen)
+
+
+def optimize(adapter: Fragile, run_dir: Path | None, **arguments: Any) -> Any:
+    return compat.optimize(
+        **{
+            "seed_candidate": dict(SEED),
+            "trainset": list(TRAIN),
+            "valset": list(VAL),
+            "adapter": adapter,
+            "reflection_lm": reflect,
+            "max_metric_calls": 130,
+            "logger": Silent(),
+            "run_dir": None if run_dir is None else str(run_dir),
+            "max_in_flight": 1,
+            "use_merge": True,
+            "track_best_outputs": False,
+            **arguments,
+        }
+    )
+
+
+@pytest.mark.parametrize("calls", [1, 2, 3, 4, 7, 12, 20, 29])
+def test_a_run_goes_on_where_it_was_interrupted(tmp_path: Path, calls: int) -> None:
+    whole = Fragile(objectives=True)
+    expected = optimize(whole, None, frontier_type="hybrid")
+    broken = Fragile(breaks_at=calls, objectives=True)
+    with pytest.raises(OutOfOrderError):
+        optimize(broken, tmp_path, frontier_type="hybrid")
+    second = Fragile(objectives=True)
+    result = optimize(second, tmp_path, frontier_type="hybrid")
+    assert broken.calls + second.calls == whole.calls
+    assert replace(result, run_dir=None) == expected
+
+
+def test_an_adapters_state_is_given_back(tmp_path: Path) -> None:
+    with pytest.raises(OutOfOrderError):
+        optimize(Fragile(breaks_at=30), tmp_path)
+    second = Fragile()
+    optimize(second, tmp_path)
+    assert second.given_back
+    assert 0 < second.given_back[-1] <= 30
+
+
+def test_stoppers_and_strategies_are_where_they_were(tmp_path: Path) -> None:
+    def arguments() -> dict[str, Any]:
+        return {"stop_callbacks": NoImprovementStopper(6), "max_metric_calls": 400, "use_merge": False}
+
+    whole = Fragile()
+    expected = optimize(whole, None, **arguments())
+    broken = Fragile(breaks_at=len(whole.calls) - 3)
+    with pytest.raises(OutOfOrderError):
+        optimize(broken, tmp_path, **arguments())
+    assert replace(optimize(Fragile(), tmp_path, **arguments()), run_dir=None) == expected
+
+
+def test_many_at_a_time_pay_nothing_twice(tmp_path: Path) -> None:
+    """What was under way when the adapter failed is done again, what had come back is not."""
+    more: dict[str, Any] = {
+        "max_in_flight": 6, "adapter_concurrency": 3, "sampling_strategy": PxNSampling(1, 2), "use_merge": False,
+    }  # fmt: skip
+    broken = Fragile(breaks_at=25)
+    with pytest.raises(OutOfOrderError):
+        optimize(broken, tmp_path, **more)
+    second = Fragile()
+    result = optimize(second, tmp_path, **more)
+    assert result.total_metric_calls >= 130
+    assert len(result.candidates) > 1
+    assert len([call for call in second.calls if call in broken.calls]) <= 3
+
+
+def test_a_run_that_has_ended_ends_again(tmp_path: Path) -> None:
+    first = optimize(Fragile(), tmp_path)
+    again = Fragile()
+    assert optimize(again, tmp_path) == first
+    assert again.calls == []
+
+
+def test_a_run_of_gepas_own_is_not_gone_on_with(tmp_path: Path) -> None:
+    (tmp_path / "gepa_state.bin").touch()
+    with pytest.raises(InputError, match="gepa itself"):
+        optimize(Fragile(), tmp_path)
+
+
+def test_other_data_or_another_seed_candidate_are_refused(tmp_path: Path) -> None:
+    optimize(Fragile(), tmp_path)
+    with pytest.raises(InputError, match="seed"):
+        optimize(Fragile(), tmp_path, seed=5)
+    with pytest.raises(InputError, match="seed_candidate"):
+        optimize(Fragile(), tmp_path, seed_candidate={"other": "x"})
