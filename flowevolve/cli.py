@@ -46,6 +46,7 @@ from flowevolve.result import Result
 from flowevolve.resume import resume
 from flowevolve.roles import model_names
 from flowevolve.run import Watchers, check, run
+from flowevolve.sandbox_command import sandbox_app
 from flowevolve.serve_command import serve_command
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.rules_params import PRESETS
@@ -251,6 +252,7 @@ def sim_command(
 
 
 app.command("serve")(serve_command)
+app.add_typer(sandbox_app, name="sandbox")
 
 
 class Listing(StrEnum):

@@ -13,7 +13,7 @@ LAYERS: list[set[str]] = [
     {"clock", "prompts", "events", "budget", "llm", "pool"},
     {"item"},
     {"queue", "tasks"},
-    {"sim", "vllm"},
+    {"sim", "vllm", "sandbox"},
     {"context", "stage", "policies"},
     {"algorithm", "archives"},
     {"playback", "work", "flows", "turns", "tally", "stages", "crew"},
@@ -27,7 +27,7 @@ LAYERS: list[set[str]] = [
     {"roles", "prices"},
     {"build", "own_server"},
     {"run"},
-    {"resume", "replay", "serve_command"},
+    {"resume", "replay", "serve_command", "sandbox_command"},
     {"api", "cli", "__init__", "__main__"},
 ]
 """From the bottom up; a module may import its own layer and those below."""
