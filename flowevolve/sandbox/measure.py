@@ -1,4 +1,4 @@
-"""The memory-time integral of a program, as CSE measures it: the area below a sampled trace, several runs, extremes dropped.
+"""The memory-time integral of a program, as CSE measures it: several traces, extremes dropped.
 
 Source: "Controlled Self-Evolution for Algorithmic Code Optimization", its appendices on metrics and on rewards.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -79,7 +80,7 @@ def read_result(text: bytes, limit: int) -> JSON:
     if len(text) > limit:
         raise ValueError(f"the result is longer than {limit} bytes; sandbox.result_kb allows more")
     try:
-        value: JSON = json.loads(text, parse_constant=_no_such_number)
+        value: JSON = json.loads(text.decode(), parse_constant=_no_such_number)
     except RecursionError:
         raise ValueError(f"the result is nested more than {DEEPEST} deep") from None
     except ValueError as error:
@@ -99,15 +100,25 @@ def _check(value: JSON) -> None:
         inner: list[JSON] = []
         for each in level:
             if isinstance(each, dict):
+                inner += each
                 inner += each.values()
             elif isinstance(each, list):
                 inner += each
-            elif isinstance(each, float) and each in (float("inf"), float("-inf")):
+            elif isinstance(each, str):
+                each.encode()  # half a character would be an error wherever it is written
+            elif isinstance(each, int | float) and not _is_finite(each):
                 raise ValueError("the result has a number beyond what a float holds")
         if not inner:
             return
         level = inner
     raise ValueError(f"the result is nested more than {DEEPEST} deep")
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
 
 
 def _status(report: Report) -> tuple[Status, str]:
@@ -122,7 +133,7 @@ def _status(report: Report) -> tuple[Status, str]:
         return "ok", ""
     if report.code == OUT_OF_MEMORY:
         return "memory", ""
-    if report.code == DENIED:
+    if report.code in (DENIED, -signal.SIGSYS):
         return "denied", ""
     if report.code > 0:
         return "error", ""

@@ -69,12 +69,14 @@ def _move(streams: tuple[int, int, int, int]) -> None:
 
 def _limit(request: Request) -> None:
     """Resource limits and the filter of system calls; neither can be taken back."""
+    kernel.allow_looking_in(True)  # its own /proc/self is to be its own
+    Path("/proc/self/oom_score_adj").write_text("1000", encoding="utf-8")  # the first to go where memory runs out
     if request.core is not None:
         os.sched_setaffinity(0, {request.core})
     cpu_seconds = int(request.timeout * max(1, request.processes)) + 1
     mapped = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0]) * resource.getpagesize()
     limits = {
-        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_CORE: 1,  # unlike 0, it also keeps a system's crash handler from starting
         resource.RLIMIT_CPU: cpu_seconds,
         resource.RLIMIT_DATA: mapped + request.memory,
         resource.RLIMIT_FSIZE: request.disk,
@@ -93,8 +95,7 @@ def _limit(request: Request) -> None:
         hard = resource.getrlimit(limit)[1]
         bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(limit, (bound, bound))
-    kernel.no_new_privileges()
-    kernel.allow_looking_in(True)  # its own /proc/self is to be its own
+    kernel.drop_capabilities()
     kernel.install_filter(syscalls.denying_filter())
 
 

@@ -61,10 +61,6 @@ def drop_capabilities() -> None:
     _LIBC.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     _check(_LIBC.capset(header, (ctypes.c_uint32 * 6)()), "capset")
-    no_new_privileges()
-
-
-def no_new_privileges() -> None:
     _check(_prctl(_PR_SET_NO_NEW_PRIVS, 1), "no_new_privs")
 
 

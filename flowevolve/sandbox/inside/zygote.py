@@ -51,6 +51,8 @@ def main(setup: Setup) -> int:
     gc.collect()
     gc.freeze()
     kernel.allow_looking_in(False)
+    if setup.namespaces and not _namespaces_work(setup):
+        return 1
     control = socket.socket(fileno=setup.control)
     wire.send(control, wire.READY)
     while _another(control):
@@ -74,20 +76,37 @@ def _one_program(control: socket.socket, setup: Setup) -> int:
     try:
         if not setup.namespaces:
             kernel.adopt_orphans()
-            _serve(control)
-            return 0
-        kernel.allow_looking_in(True)  # without it our own uid_map is root's
-        kernel.enter_namespaces()
-        kernel.allow_looking_in(False)
-        first = os.fork()
-        if first:
+        elif first := _in_namespaces(setup):
             return int(os.waitpid(first, 0)[1] != 0)
-        _furnish(setup.shared_bytes)
         _serve(control)
     except (OSError, EOFError, ValueError) as error:
         os.write(2, f"{error}\n".encode())
         return 1
     return 0
+
+
+def _namespaces_work(setup: Setup) -> bool:
+    """Try in a fork, which says on standard error what does not."""
+    fork = os.fork()
+    if fork:
+        return os.waitpid(fork, 0)[1] == 0
+    try:
+        first = _in_namespaces(setup)
+        os._exit(int(os.waitpid(first, 0)[1] != 0) if first else 0)
+    except OSError as error:
+        os.write(2, f"namespaces inside of bubblewrap: {error}\n".encode())
+        os._exit(1)
+
+
+def _in_namespaces(setup: Setup) -> int:
+    """Enter namespaces and fork their first process: returns its number to the caller, and 0 in it."""
+    kernel.allow_looking_in(True)  # without it our own uid_map is root's
+    kernel.enter_namespaces()
+    kernel.allow_looking_in(False)
+    first = os.fork()
+    if not first:
+        _furnish(setup.shared_bytes)
+    return first
 
 
 def _furnish(shared_bytes: int) -> None:
