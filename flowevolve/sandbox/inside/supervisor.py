@@ -52,11 +52,8 @@ def supervise(connection: socket.socket, request: Request) -> None:
     if program == 0:
         candidate.become_program(request, (source, pipes[0][1], pipes[1][1], pipes[2][1]))
     os.close(source)
-    limits = (
-        request.output_limit,
-        request.output_limit,
-        request.result_limit + 1,
-    )  # one more tells of too much
+    # One byte more than a result may have tells that it is too long.
+    limits = (request.output_limit, request.output_limit, request.result_limit + 1)
     outputs = [_Output(pipe[0], limit) for pipe, limit in zip(pipes, limits, strict=True)]
     for output, pipe in zip(outputs, pipes, strict=True):
         os.close(pipe[1])
