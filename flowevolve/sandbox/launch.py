@@ -7,7 +7,6 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -79,7 +78,7 @@ def command(settings: SandboxSettings, control: int, info: int) -> list[str]:
         control,
         isolated,
         _USER if isolated and os.geteuid() == 0 else None,
-        [str(folder) for folder in _packages()],
+        list(_packages().values() if isolated else map(str, _packages())),
         list(settings.preload),
         min(settings.disk_mb * 2**20, _SMALL),
     )
@@ -109,13 +108,17 @@ def _view() -> list[str]:
             arguments += ["--ro-bind", str(path), str(path)]
     for name in _ETC:
         arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    for folder in _outermost([Path(sys.base_prefix).resolve(), *_packages()]):
-        for parent in reversed(folder.parents[:-1]):
+    base = Path(sys.base_prefix).resolve()
+    if not base.is_relative_to("/usr"):
+        for parent in reversed(base.parents[:-1]):
             arguments += ["--perms", "0755", "--dir", str(parent)]  # else nobody but root could pass
-        arguments += ["--ro-bind", str(folder), str(folder)]
-    for folder in _packages():
-        if (folder / "flowevolve").is_dir():
-            arguments += ["--tmpfs", str(folder / "flowevolve")]  # evaluators are none of a program's business
+        arguments += ["--ro-bind", str(base), str(base)]
+    for folder, there in _packages().items():
+        arguments += ["--ro-bind", str(folder), there]
+        if (folder / "flowevolve").is_dir():  # evaluators are none of a program's business
+            arguments += ["--tmpfs", f"{there}/flowevolve"]
+            if folder.is_relative_to("/usr") or folder.is_relative_to(base):
+                arguments += ["--tmpfs", str(folder / "flowevolve")]
     arguments += ["--ro-bind", str(Path(inside.__file__).parent), _HERE]
     arguments += ["--dev", "/dev", "--size", str(_SMALL), "--tmpfs", "/tmp"]  # noqa: S108 - inside
     # Root mounts /proc itself: bubblewrap's would be partly covered, and then nobody inside may mount another.
@@ -130,15 +133,7 @@ def _interpreter() -> Path:
     return (found if found.exists() else Path(sys.executable)).resolve()
 
 
-def _packages() -> list[Path]:
-    """Where installed packages are."""
-    return [Path(entry).resolve() for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
-
-
-def _outermost(folders: Iterable[Path]) -> list[Path]:
-    """Without those that are below another one or below /usr."""
-    kept = [Path("/usr")]
-    for folder in sorted(set(folders)):
-        if not any(folder.is_relative_to(above) for above in kept):
-            kept.append(folder)
-    return kept[1:]
+def _packages() -> dict[Path, str]:
+    """Folders of installed packages, and where they are inside: not where they were, which may be below ``/tmp``."""
+    found = [Path(entry).resolve() for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
+    return {folder: f"/run/packages/{number}" for number, folder in enumerate(dict.fromkeys(found))}

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self, TypeVar, TypeVarTuple
 
 import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from flowevolve import clock
 from flowevolve.errors import InputError
@@ -137,7 +138,9 @@ class Sandbox:
                     await self._close(worker)
 
     async def _start(self) -> Worker:
-        return await clock.in_thread(Worker, self.settings, limiter=self._threads)
+        with anyio.CancelScope(shield=True):  # else nobody would have the worker
+            worker = await clock.in_thread(Worker, self.settings, limiter=self._threads)
+        return worker  # noqa: RET504 - inside the scope, mypy would miss a return after it
 
     async def _close(self, worker: Worker) -> None:
         with anyio.CancelScope(shield=True):
@@ -159,4 +162,5 @@ class Sandbox:
             result = await clock.in_thread(function, *args, limiter=self._threads)
             done = True
             tasks.cancel_scope.cancel()
+        await checkpoint_if_cancelled()
         return result

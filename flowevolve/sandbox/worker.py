@@ -9,8 +9,9 @@ import signal
 import socket
 import subprocess
 import tempfile
-from contextlib import closing, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
+from typing import IO
 
 from flowevolve.errors import InputError
 from flowevolve.sandbox import launch
@@ -37,35 +38,28 @@ class Worker:
         Raises:
             InputError: if that fails, with what bubblewrap or the interpreter said.
         """
-        self._isolated = settings.isolation == "bubblewrap"
-        self._control, inner = socket.socketpair()
-        self._control.settimeout(START_SECONDS)
-        told, info = os.pipe()
-        with tempfile.TemporaryFile() as said, closing(inner):
-            try:
-                self._process = subprocess.Popen(  # noqa: S603 - our own interpreter
-                    launch.command(settings, inner.fileno(), info),
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=said,
-                    pass_fds=(inner.fileno(), info),
-                    env=launch.ENVIRONMENT,
-                    start_new_session=True,
-                )
-            finally:
-                os.close(info)
-            inner.close()
-            try:
-                self._init = self._first_process(told)
-                wire.receive(self._control, len(wire.READY))
-            except (EOFError, OSError, ValueError):
-                self._process.kill()
-                self._process.wait()
-                said.seek(0)
-                why = " ".join(said.read().decode("utf-8", "replace").split())[-_SAID:]
-                mend = launch.RISK if self._isolated else "docs/how-to/sandbox.md says what it needs"
-                raise InputError(f"sandbox: it can't be started here: {why or 'no word why'}; {mend}") from None
         self.usable = True
+        self._isolated = settings.isolation == "bubblewrap"
+        with ExitStack() as failing:
+            self._control, inner = socket.socketpair()
+            failing.callback(self._control.close)
+            self._control.settimeout(START_SECONDS)
+            with inner, tempfile.TemporaryFile() as said:
+                self._process, told = _spawn(settings, inner, said)
+                inner.close()
+                try:
+                    self._init = _first_process(told) if self._isolated else None
+                    wire.receive(self._control, len(wire.READY))
+                except (EOFError, OSError, ValueError):
+                    self._process.kill()
+                    self._process.wait()
+                    said.seek(0)
+                    why = " ".join(said.read().decode("utf-8", "replace").split())[-_SAID:] or "no word why"
+                    mend = launch.RISK if self._isolated else "docs/how-to/sandbox.md says what it needs"
+                    raise InputError(f"sandbox: it can't be started here: {why}; {mend}") from None
+                finally:
+                    os.close(told)
+            failing.pop_all()
 
     def run(self, request: Request) -> Outcome:
         """Run one program to its end. Afterwards `usable` says whether there may be another."""
@@ -109,12 +103,31 @@ class Worker:
             return read_outcome(request, Report(-signal.SIGKILL, None, 0.0, 0.0, 0, []), b"", b"", b"")
         return read_outcome(request, Report(**json.loads(report)), stdout, stderr, result)
 
-    def _first_process(self, told: int) -> int | None:
-        """A handle of process 1 of the sandbox: with it, everything there ends."""
-        with open(told, "rb") as words:
-            if not self._isolated:
-                return None
-            text = words.read()
-        if not text:
-            raise EOFError("bubblewrap did not come up")
-        return os.pidfd_open(json.loads(text)["child-pid"])
+
+def _spawn(settings: SandboxSettings, control: socket.socket, errors: IO[bytes]) -> tuple[subprocess.Popen[bytes], int]:
+    """Start it; also returns where bubblewrap tells of it, which the caller closes."""
+    told, info = os.pipe()
+    try:
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter
+            launch.command(settings, control.fileno(), info),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            pass_fds=(control.fileno(), info),
+            env=launch.ENVIRONMENT,
+            start_new_session=True,
+        )
+    except (OSError, InputError):
+        os.close(told)
+        raise
+    finally:
+        os.close(info)
+    return process, told
+
+
+def _first_process(told: int) -> int:
+    """A handle of process 1 of the sandbox: with it, everything there ends."""
+    text = b""
+    while part := os.read(told, 4096):
+        text += part
+    return os.pidfd_open(json.loads(text)["child-pid"])

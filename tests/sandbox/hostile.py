@@ -56,7 +56,12 @@ TIME = [
         ("timeout",),
         SPIN,
     ),
-    Hostile("endless destructor", "class A:\n    def __del__(self):\n        while True: pass\nx = A(); del x", ("timeout",), SPIN),
+    Hostile(
+        "endless destructor",
+        "class A:\n    def __del__(self):\n        while True: pass\nx = A(); del x",
+        ("timeout",),
+        SPIN,
+    ),
     Hostile("endless import", "import builtins\nwhile True: exec('import json')", ("timeout",), SPIN),
     Hostile("deadlock", "import threading\nl = threading.Lock(); l.acquire(); l.acquire()", ("timeout",), SPIN),
     Hostile("waits for standard input", "input()", ("error",)),
@@ -67,13 +72,25 @@ TIME = [
         ("timeout",),
         SPIN,
     ),
-    Hostile("numpy without end", "import numpy\na = numpy.ones((600, 600))\nwhile True: a = a @ a * 0 + 1", ("timeout",), SPIN),
+    Hostile(
+        "numpy without end",
+        "import numpy\na = numpy.ones((600, 600))\nwhile True: a = a @ a * 0 + 1",
+        ("timeout",),
+        SPIN,
+    ),
 ]
 
 PROCESSES = [
-    Hostile("fork bomb", "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", ("timeout", "memory"), SPIN),
+    Hostile(
+        "fork bomb", "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", ("timeout", "memory"), SPIN
+    ),
     Hostile("fork bomb in the shell", "f() { f | f & f; }; f", CAUGHT, SPIN, ("sh",)),
-    Hostile("thread bomb", "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(99,)).start()", ENDED, SPIN),
+    Hostile(
+        "thread bomb",
+        "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(99,)).start()",
+        ENDED,
+        SPIN,
+    ),
     Hostile(
         "zombies",
         "import os\nwhile True:\n    try:\n        if not os.fork(): os._exit(0)\n    except OSError: pass",
@@ -96,13 +113,26 @@ PROCESSES = [
         ("timeout",),
         SPIN,
     ),
-    Hostile("runs away from its group", "import os\nos.fork(); os.fork()\nos.setpgid(0, 0) if os.getsid(0) != os.getpid() else None\nwhile True: pass", ("timeout",), SPIN),
+    Hostile(
+        "runs away from its group",
+        "import os\nos.fork(); os.fork()\nos.setpgid(0, 0) if os.getsid(0) != os.getpid() else None\nwhile True: pass",
+        ("timeout",),
+        SPIN,
+    ),
     Hostile("setsid in the shell", "setsid sleep 1000 & setsid nohup sleep 1000 & echo 1", ("ok",), 5.0, ("sh",)),
     Hostile("kills everybody", "import os\nos.kill(-1, 9)", CAUGHT),
-    Hostile("kills its supervisor", "import os\nfor _ in range(50):\n    os.kill(1, 9); os.kill(1, 19); os.kill(1, 15)\nresult = 1", ("ok",)),
+    Hostile(
+        "kills its supervisor",
+        "import os\nfor _ in range(50):\n    os.kill(1, 9); os.kill(1, 19); os.kill(1, 15)\nresult = 1",
+        ("ok",),
+    ),
     Hostile("kills its parent", "import os\nos.kill(os.getppid(), 9)\nresult = 1", ("ok",)),
     Hostile("kills the engine", "import os\nos.kill(@PID@, 9)", CAUGHT),
-    Hostile("kills all numbers", "import os\nfor p in range(2, 70000):\n    if p != os.getpid():\n        try: os.kill(p, 9)\n        except OSError: pass\nresult = 1", ("ok",)),
+    Hostile(
+        "kills all numbers",
+        "import os\nfor p in range(2, 70000):\n    if p != os.getpid():\n        try: os.kill(p, 9)\n        except OSError: pass\nresult = 1",
+        ("ok",),
+    ),
     Hostile("ends without a word", "import os\nos._exit(0)", ("ok",)),
     Hostile("crashes", "import ctypes\nctypes.string_at(0)", ("killed",)),
     Hostile("aborts", "import os\nos.abort()", ("killed",)),
@@ -114,7 +144,11 @@ MEMORY = [
     Hostile("many small ones", "x = []\nwhile True: x.append(bytearray(2 ** 16))", ("memory",)),
     Hostile("numpy", "import numpy\nx = [numpy.ones(10 ** 7) for _ in range(1000)]", ("memory",)),
     Hostile("doubling string", "x = 'x'\nwhile True: x += x", ("memory",)),
-    Hostile("shared mapping", "import mmap\nx = [mmap.mmap(-1, 2 ** 26) for _ in range(100)]\nfor m in x: m.write(b'1' * 2 ** 26)", ENDED),
+    Hostile(
+        "shared mapping",
+        "import mmap\nx = [mmap.mmap(-1, 2 ** 26) for _ in range(100)]\nfor m in x: m.write(b'1' * 2 ** 26)",
+        ENDED,
+    ),
     Hostile(
         "in many processes",
         "import os, time\nfor _ in range(20):\n    if os.fork() == 0: break\nx = bytearray(b'1') * (60 * 2 ** 20)\ntime.sleep(100)",
@@ -129,31 +163,77 @@ MEMORY = [
     Hostile("memory file", "import os\nos.memfd_create('x')", ("denied",)),
     refused("shared segment", "libc.shmget(0, 2 ** 20, 0o1600)"),
     refused("locks memory", "libc.mlockall(3)"),
-    Hostile("fills its shared memory", "with open('/dev/shm/x', 'wb') as f:\n    while True: f.write(b'1' * 2 ** 20)", ("error",)),
-    Hostile("pipes", "import os\nx = []\nwhile True:\n    x.append(os.pipe())\n    os.write(x[-1][1], b'1' * 4096)", ("error",)),
-    Hostile("catches the end of memory", "x = []\nwhile True:\n    try: x.append(bytearray(2 ** 20))\n    except MemoryError: pass", ("timeout",), SPIN),
-    Hostile("raises its own limits", "import resource\nresource.setrlimit(resource.RLIMIT_AS, (-1, -1))", ("error", "denied")),
+    Hostile(
+        "fills its shared memory",
+        "with open('/dev/shm/x', 'wb') as f:\n    while True: f.write(b'1' * 2 ** 20)",
+        ("error",),
+    ),
+    Hostile(
+        "pipes",
+        "import os\nx = []\nwhile True:\n    x.append(os.pipe())\n    os.write(x[-1][1], b'1' * 4096)",
+        ("error",),
+    ),
+    Hostile(
+        "catches the end of memory",
+        "x = []\nwhile True:\n    try: x.append(bytearray(2 ** 20))\n    except MemoryError: pass",
+        ("timeout",),
+        SPIN,
+    ),
+    Hostile(
+        "raises its own limits",
+        "import resource\nresource.setrlimit(resource.RLIMIT_AS, (-1, -1))",
+        ("error", "denied"),
+    ),
 ]
 
 DISK = [
     Hostile("fills its folder", "with open('x', 'wb') as f:\n    while True: f.write(b'1' * 2 ** 20)", ("error",)),
-    Hostile("fills it with many files", "for i in range(10 ** 6):\n    with open(f'f{i}', 'wb') as f: f.write(b'1' * 2 ** 16)", ("error",)),
+    Hostile(
+        "fills it with many files",
+        "for i in range(10 ** 6):\n    with open(f'f{i}', 'wb') as f: f.write(b'1' * 2 ** 16)",
+        ("error",),
+    ),
     Hostile("many empty files", "for i in range(10 ** 6): open(f'f{i}', 'w').close()", ("error",)),
     Hostile("sparse file", "with open('x', 'wb') as f: f.truncate(2 ** 44)", ("error",)),
     Hostile("folders without end", "import os\nwhile True:\n    os.mkdir('d'); os.chdir('d')", ("error",)),
-    Hostile("core dump", "import resource, os\nresource.setrlimit(resource.RLIMIT_CORE, (-1, -1))\nos.abort()", ("error", "denied")),
+    Hostile(
+        "core dump",
+        "import resource, os\nresource.setrlimit(resource.RLIMIT_CORE, (-1, -1))\nos.abort()",
+        ("error", "denied"),
+    ),
 ]
 
 OUTSIDE = [
     Hostile("reads a key", "print(open('@SECRET@').read())", ("error", "denied")),
     Hostile("reads it by /proc", "print(open('/proc/1/root@SECRET@').read())", ("error", "denied")),
-    Hostile("reads it by its parent's folder", "import os\nprint(open(f'/proc/{os.getppid()}/cwd/../../..@SECRET@').read())", ("error", "denied")),
-    Hostile("reads it through a link", "import os\nos.symlink('@SECRET@', 'x')\nprint(open('x').read())", ("error", "denied")),
+    Hostile(
+        "reads it by its parent's folder",
+        "import os\nprint(open(f'/proc/{os.getppid()}/cwd/../../..@SECRET@').read())",
+        ("error", "denied"),
+    ),
+    Hostile(
+        "reads it through a link",
+        "import os\nos.symlink('@SECRET@', 'x')\nprint(open('x').read())",
+        ("error", "denied"),
+    ),
     Hostile("hard link", "import os\nos.link('@SECRET@', 'x')", ("error", "denied")),
-    Hostile("looks for it", "import os\nfor a, b, c in os.walk('/'):\n    for n in c:\n        if n.startswith('key-of'): print(open(os.path.join(a, n)).read())", ("ok",)),
-    Hostile("home", "import os, pathlib\nresult = [str(p) for p in pathlib.Path('/root').glob('*') if p.name != '.pyenv'] + os.listdir(os.path.expanduser('~'))", CAUGHT),
+    Hostile(
+        "looks for it",
+        "import os\nfor a, b, c in os.walk('/'):\n    for n in c:\n        if n.startswith('key-of'): print(open(os.path.join(a, n)).read())",
+        ("ok", "timeout"),
+        2.0,
+    ),
+    Hostile(
+        "home",
+        "import os, pathlib\nresult = [str(p) for p in pathlib.Path('/root').glob('*') if p.name != '.pyenv'] + os.listdir(os.path.expanduser('~'))",
+        CAUGHT,
+    ),
     Hostile("environment", "import os\nprint(os.environ, os.popen('env').read())", ("ok",)),
-    Hostile("environment of others", "import glob\nfor p in glob.glob('/proc/[0-9]*/environ'):\n    try: print(open(p).read())\n    except OSError: pass", ("ok",)),
+    Hostile(
+        "environment of others",
+        "import glob\nfor p in glob.glob('/proc/[0-9]*/environ'):\n    try: print(open(p).read())\n    except OSError: pass",
+        ("ok",),
+    ),
     Hostile("memory of others", "print(open('/proc/1/mem', 'rb'))", ("denied",)),
     Hostile("descriptors of others", "import os\nprint(os.listdir('/proc/1/fd'))", ("denied",)),
     Hostile("passwords", "print(open('/etc/shadow').read())", ("error", "denied")),
@@ -171,13 +251,25 @@ OUTSIDE = [
     Hostile("kernel memory", "open('/dev/mem', 'rb').read(1)", ("error", "denied")),
     Hostile("terminal", "open('/dev/tty', 'w').write('pwned')", ("error", "denied")),
     Hostile("becomes root", "import os\nos.setuid(0)", ("error", "denied")),
-    Hostile("sudo", "import os\nif os.system('sudo -n true || su -c true'): raise PermissionError(1, 'refused')", ("denied",)),
-    Hostile("marks a file setuid", "import os, shutil\nshutil.copy('/bin/sh', 'x'); os.chown('x', 0, 0); os.chmod('x', 0o4755)", ("error", "denied")),
+    Hostile(
+        "sudo",
+        "import os\nif os.system('sudo -n true || su -c true'): raise PermissionError(1, 'refused')",
+        ("denied",),
+    ),
+    Hostile(
+        "marks a file setuid",
+        "import os, shutil\nshutil.copy('/bin/sh', 'x'); os.chown('x', 0, 0); os.chmod('x', 0o4755)",
+        ("error", "denied"),
+    ),
 ]
 
 NETWORK = [
     Hostile("TCP", "import socket\nsocket.create_connection(('127.0.0.1', @PORT@), 2).send(b'pwned')", ("denied",)),
-    Hostile("UDP", "import socket\nsocket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'pwned', ('127.0.0.1', @PORT@))", ("denied",)),
+    Hostile(
+        "UDP",
+        "import socket\nsocket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'pwned', ('127.0.0.1', @PORT@))",
+        ("denied",),
+    ),
     Hostile("TCP over IPv6", "import socket\nsocket.create_connection(('::1', @PORT@), 2)", ("denied", "error")),
     Hostile("names", "import socket\nsocket.gethostbyname('example.org')", ("error", "denied")),
     Hostile("raw", "import socket\nsocket.socket(socket.AF_PACKET, socket.SOCK_RAW)", ("denied",)),
@@ -185,7 +277,9 @@ NETWORK = [
     Hostile("the host of a virtual machine", "import socket\nsocket.socket(40, socket.SOCK_STREAM)", ("denied",)),
     Hostile("kernel crypto", "import socket\nsocket.socket(38, socket.SOCK_SEQPACKET)", ("denied",)),
     Hostile("Unix socket", "import socket\nsocket.socket(socket.AF_UNIX).connect('@SOCKET@')", ("error", "denied")),
-    Hostile("abstract socket", "import socket\nsocket.socket(socket.AF_UNIX).connect('\\0@ABSTRACT@')", ("error", "denied")),
+    Hostile(
+        "abstract socket", "import socket\nsocket.socket(socket.AF_UNIX).connect('\\0@ABSTRACT@')", ("error", "denied")
+    ),
     Hostile("with another program", "exec 3<>/dev/tcp/127.0.0.1/@PORT@", ("error", "denied"), 5.0, ("bash",)),
 ]
 
@@ -195,7 +289,10 @@ KERNEL = [
     refused("mount", "libc.mount(b'tmpfs', b'/tmp', b'tmpfs', 0, None)"),
     refused("unmount", "libc.umount2(b'/tmp', 2)"),
     refused("new user namespace", "libc.unshare(0x10000000)"),
-    refused("new user namespace by clone", "libc.syscall(56 if os.uname().machine == 'x86_64' else 220, 0x10000011, 0, 0, 0, 0)"),
+    refused(
+        "new user namespace by clone",
+        "libc.syscall(56 if os.uname().machine == 'x86_64' else 220, 0x10000011, 0, 0, 0, 0)",
+    ),
     refused("new user namespace by clone3", "libc.syscall(435, ctypes.create_string_buffer(88), 88)"),
     refused("keys of the kernel", "libc.syscall(250 if os.uname().machine == 'x86_64' else 219, 0, -3, 1)"),
     refused("io_uring", "libc.syscall(425, 8, ctypes.create_string_buffer(120))"),
@@ -209,10 +306,14 @@ KERNEL = [
     refused("renames the host", "libc.sethostname(b'pwned', 5)"),
     refused("a call from the future", "libc.syscall(480, 0)"),
     Hostile("moves to another core", "import os\nos.sched_setaffinity(0, range(os.cpu_count()))", ("denied",)),
-    Hostile("limits of its supervisor", "import resource\nresource.prlimit(1, resource.RLIMIT_CPU, (0, 0))", ("denied",)),
+    Hostile(
+        "limits of its supervisor", "import resource\nresource.prlimit(1, resource.RLIMIT_CPU, (0, 0))", ("denied",)
+    ),
     Hostile("priority of its supervisor", "import os\nos.setpriority(os.PRIO_PROCESS, 1, 19)", ("denied",)),
     Hostile("takes priority", "import os\nos.nice(-10)", ("denied",)),
-    Hostile("real-time priority", "import os\nos.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))", ("denied",)),
+    Hostile(
+        "real-time priority", "import os\nos.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))", ("denied",)
+    ),
 ]
 
 FORGED = [

@@ -70,7 +70,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @pytest.mark.parametrize("hostile", PROGRAMS, ids=lambda hostile: hostile.name.replace(" ", "-"))
-def test_hostile_programs_do_no_harm(hostile: Hostile, cell: Cell, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_programs_do_no_harm(
+    hostile: Hostile, cell: Cell, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     outcome = cell.run(world.aim(hostile.source), timeout=hostile.timeout, command=hostile.command)
     said = outcome.stdout + outcome.stderr + str(outcome.result)
     assert outcome.status in hostile.statuses, said

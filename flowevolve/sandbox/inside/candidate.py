@@ -42,11 +42,19 @@ def become_program(request: Request, streams: tuple[int, int, int, int]) -> NoRe
         os.environ.update(HOME=folder, TMPDIR=folder)
         _limit(request)
         if request.command is not None:
-            os.execvp(request.command[0], [*request.command, str(path)])  # noqa: S606 - that is what was asked for
+            _become_command([*request.command, str(path)])
         code = _run(request, str(path))
     except BaseException as error:  # noqa: BLE001 - this process ends here, and says why
         code = _explain(error)
     finish(code)
+
+
+def _become_command(words: list[str]) -> NoReturn:
+    try:
+        os.execvp(words[0], words)  # noqa: S606 - that is what was asked for
+    except OSError as error:
+        os.write(2, f"{words[0]}: {error.strerror}\n".encode())
+        os._exit(FAILED)
 
 
 def finish(code: int) -> NoReturn:
