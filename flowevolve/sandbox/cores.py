@@ -46,5 +46,12 @@ class Cores:
             self._waiting.popleft().set()
 
 
-CORES = Cores(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
+def usable_cores() -> set[int]:
+    """Those that this process may run on; elsewhere than on Linux, where none can be chosen, all."""
+    if hasattr(os, "sched_getaffinity"):
+        return os.sched_getaffinity(0)
+    return set(range(os.cpu_count() or 1))
+
+
+CORES = Cores(usable_cores())
 """Of this process, whichever sandbox they are used from."""

@@ -107,6 +107,8 @@ class Sandbox:
     ) -> Request:
         if "/" in name or name in ("", ".", ".."):
             raise InputError(f"sandbox: {name!r} is no name for a program's file; give one without a folder")
+        if (timeout is not None and timeout <= 0) or (memory_mb is not None and memory_mb <= 0):
+            raise InputError(f"sandbox: a timeout of {timeout} s and {memory_mb} MB of memory: give more than 0")
         settings = self.settings
         result_limit = settings.result_kb * 1024
         return Request(

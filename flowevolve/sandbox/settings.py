@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import Literal
 
 from pydantic import Field
 
+from flowevolve.sandbox.cores import usable_cores
 from flowevolve.section import Section
 
 
@@ -27,7 +27,7 @@ class SandboxSettings(Section):
     """Of standard output and of errors, each, that is kept."""
     result_kb: int = Field(default=1024, gt=0)
     """Of a result, as JSON."""
-    concurrency: int = Field(default_factory=lambda: len(os.sched_getaffinity(0)), gt=0)
+    concurrency: int = Field(default_factory=lambda: len(usable_cores()), gt=0)
     """Programs at a time; by default as many as there are cores."""
     preload: tuple[str, ...] = ("numpy",)
     """Modules that are imported before a program starts, where they are installed."""

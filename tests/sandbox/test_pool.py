@@ -206,10 +206,12 @@ async def test_a_bubblewrap_that_does_not_work_says_why(monkeypatch: pytest.Monk
         await Sandbox(ONE).__aenter__()
 
 
-async def test_a_name_in_another_folder_is_refused() -> None:
+async def test_names_in_other_folders_and_limits_of_nothing_are_refused() -> None:
     async with Sandbox(ONE) as sandbox:
         with pytest.raises(InputError, match="no name for a program's file"):
             await sandbox.run("", name="../x.py")
+        with pytest.raises(InputError, match="give more than 0"):
+            await sandbox.run("", timeout=0)
 
 
 async def test_a_measurement_drops_the_extremes() -> None:

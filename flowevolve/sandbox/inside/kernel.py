@@ -11,7 +11,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 NEW_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 """Mounts, control groups, host name, System V objects, users, processes, network: CLONE_NEW* in linux/sched.h."""
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 36, 38
+_PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 4, 24, 36, 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -67,10 +67,6 @@ def drop_capabilities() -> None:
 def adopt_orphans() -> None:
     """Descendants that lose their parent become children of this process."""
     _check(_prctl(_PR_SET_CHILD_SUBREAPER, 1), "subreaper")
-
-
-def die_with_parent(signal_number: int) -> None:
-    _check(_prctl(_PR_SET_PDEATHSIG, signal_number), "parent death signal")
 
 
 def install_filter(program: bytes) -> None:
