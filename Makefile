@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-real test test-vllm check format bench bench-page clean
+.PHONY: help setup sandbox demo demo-real test test-vllm check format bench bench-page clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -26,7 +26,10 @@ demo: setup ## evolve a prompt on the simulated server (about half a minute)
 demo-real: setup ## the same on a real vLLM on the CPU (downloads about 1 GB; half an hour)
 	$(BIN)/python examples/real/run.py
 
-test: setup ## run the tests
+sandbox: ## install bubblewrap if it is missing (asks apt-get; needs root or sudo)
+	tools/install_bubblewrap.sh
+
+test: setup sandbox ## run the tests
 	$(BIN)/python -m pytest -n auto
 
 test-vllm: setup .venv-vllm/.installed .models/tiny/config.json ## run the tests on a real vLLM on the CPU (makes .venv-vllm, 2.3 GB)

@@ -34,6 +34,7 @@ from flowevolve.result import Result
 from flowevolve.resume import resume
 from flowevolve.roles import model_names
 from flowevolve.run import Watchers, check, run
+from flowevolve.sandbox_command import sandbox_app
 from flowevolve.serve_command import serve_command
 from flowevolve.sim.server import serve
 from flowevolve.store.compact import compact
@@ -239,6 +240,7 @@ def sim_command(
 
 
 app.command("serve")(serve_command)
+app.add_typer(sandbox_app, name="sandbox")
 
 
 app.command("list")(list_command)

@@ -13,7 +13,7 @@ LAYERS: list[set[str]] = [
     {"clock", "prompts", "events", "budget", "llm", "pool"},
     {"item"},
     {"queue", "tasks"},
-    {"sim", "vllm", "backends"},
+    {"sim", "vllm", "backends", "sandbox"},
     {"context", "stage", "policies"},
     {"algorithm", "archives"},
     {"playback", "work", "flows", "turns", "tally", "stages", "crew", "pause"},
@@ -27,7 +27,7 @@ LAYERS: list[set[str]] = [
     {"roles", "prices"},
     {"build", "own_server"},
     {"run"},
-    {"resume", "replay", "serve_command", "list_command", "new_command", "scaffold"},
+    {"resume", "replay", "serve_command", "list_command", "new_command", "sandbox_command", "scaffold"},
     {"compat"},
     {"api", "cli", "__init__", "__main__"},
 ]

@@ -1,0 +1,161 @@
+"""The process of one program: limits first, then the program, then its result. Nothing here is trusted by anybody.
+
+The exit code says how it went; whatever the program does to this process, all it can do is choose its own report.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import json
+import os
+import random
+import resource
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import NoReturn
+
+from flowevolve.sandbox.inside import kernel, syscalls
+from flowevolve.sandbox.inside.wire import Request
+
+FAILED, OUT_OF_MEMORY, DENIED = 1, 201, 202
+"""Exit codes: an exception, memory refused, something not permitted."""
+RESULT = 3
+"""The descriptor that the result goes to."""
+_NOT_PERMITTED = {errno.EPERM, errno.EACCES, errno.EROFS, errno.ENETUNREACH}
+_OPEN_FILES = 256
+_SIGNALS_PENDING = 1024
+
+
+def become_program(request: Request, streams: tuple[int, int, int, int]) -> NoReturn:
+    """Run the program in this process. ``streams``: for input, output, errors and the result."""
+    try:
+        os.setsid()
+        _move(streams)
+        folder = request.folder or "/tmp"  # noqa: S108 - a fresh one, nobody else's
+        os.chdir(folder)
+        path = Path(folder, request.name)
+        path.write_text(request.source, encoding="utf-8")
+        os.environ.update(HOME=folder, TMPDIR=folder)
+        _limit(request)
+        if request.command is not None:
+            _become_command([*request.command, str(path)])
+        code = _run(request, str(path))
+    except BaseException as error:  # noqa: BLE001 - this process ends here, and says why
+        code = _explain(error)
+    finish(code)
+
+
+def _become_command(words: list[str]) -> NoReturn:
+    try:
+        os.execvp(words[0], words)  # noqa: S606 - that is what was asked for
+    except OSError as error:
+        os.write(2, f"{words[0]}: {error.strerror}\n".encode())
+        os._exit(FAILED)
+
+
+def finish(code: int) -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BaseException:  # noqa: BLE001, S112 - the program may have put anything there
+            continue
+    os._exit(code)
+
+
+def _move(streams: tuple[int, int, int, int]) -> None:
+    """Descriptors 0 to 3 become these; all others are closed."""
+    high = [os.dup2(stream, 100 + place) for place, stream in enumerate(streams)]
+    for place, stream in enumerate(high):
+        os.dup2(stream, place, inheritable=True)
+    os.set_inheritable(RESULT, False)
+    os.closerange(RESULT + 1, os.sysconf("SC_OPEN_MAX"))
+
+
+def _limit(request: Request) -> None:
+    """Resource limits and the filter of system calls; neither can be taken back."""
+    kernel.allow_looking_in(True)  # its own /proc/self is to be its own
+    Path("/proc/self/oom_score_adj").write_text("1000", encoding="utf-8")  # the first to go where memory runs out
+    if request.core is not None:
+        os.sched_setaffinity(0, {request.core})
+    cpu_seconds = int(request.timeout * max(1, request.processes)) + 1
+    mapped = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0]) * resource.getpagesize()
+    limits = {
+        resource.RLIMIT_CORE: 1,  # unlike 0, it also keeps a system's crash handler from starting
+        resource.RLIMIT_CPU: cpu_seconds,
+        resource.RLIMIT_DATA: mapped + request.memory,
+        resource.RLIMIT_FSIZE: request.disk,
+        resource.RLIMIT_MEMLOCK: 0,
+        resource.RLIMIT_MSGQUEUE: 0,
+        resource.RLIMIT_NICE: 0,
+        resource.RLIMIT_RTPRIO: 0,
+        resource.RLIMIT_NOFILE: _OPEN_FILES,
+        resource.RLIMIT_SIGPENDING: _SIGNALS_PENDING,
+    }
+    if request.command is None:  # other languages' run times reserve far more than they use
+        limits[resource.RLIMIT_AS] = mapped + request.memory
+    if request.folder is None:  # elsewhere it would count all processes of the user
+        limits[resource.RLIMIT_NPROC] = request.processes + 2  # and the two that watch
+    for limit, value in limits.items():
+        hard = resource.getrlimit(limit)[1]
+        bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(limit, (bound, bound))
+    kernel.drop_capabilities()
+    kernel.install_filter(syscalls.denying_filter())
+
+
+def _run(request: Request, path: str) -> int:
+    """Run Python and hand over the result."""
+    write, encode = os.write, json.dumps
+    _reseed()
+    module = ModuleType("__main__")
+    module.__dict__.update(__file__=path, __builtins__=builtins)
+    sys.modules["__main__"] = module
+    sys.argv = [path]
+    exec(compile(request.source, path, "exec"), module.__dict__)  # noqa: S102 - what all of this is for
+    names = module.__dict__
+    result = names.get("result") if request.call is None else _called(names[request.call], request)
+    left = memoryview(encode(result, allow_nan=False).encode())
+    while left:
+        left = left[write(RESULT, left[: 2**16]) :]
+    return 0
+
+
+def _called(function: Callable[..., object], request: Request) -> object:
+    if isinstance(request.arguments, dict):
+        return function(**request.arguments)
+    if isinstance(request.arguments, list):
+        return function(*request.arguments)
+    return function(request.arguments)
+
+
+def _reseed() -> None:
+    """Forks of one process would all draw the same numbers."""
+    random.seed()
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        numpy_random.seed()
+
+
+def _explain(error: BaseException) -> int:
+    """Write the traceback, without our own frames, and say what kind of end it was."""
+    if isinstance(error, SystemExit):
+        if isinstance(error.code, str):
+            os.write(2, error.code.encode("utf-8", "replace") + b"\n")
+        return error.code & 0xFF if isinstance(error.code, int) else int(error.code is not None)
+    try:
+        own = error.__traceback__
+        while own is not None and own.tb_frame.f_code.co_filename == __file__:
+            own = own.tb_next
+        text = "".join(traceback.format_exception(type(error), error, own, limit=20))
+        os.write(2, text.encode("utf-8", "replace"))
+    except BaseException:  # noqa: BLE001, S110 - the program may have broken what is needed for it
+        pass
+    if isinstance(error, MemoryError):
+        return OUT_OF_MEMORY
+    if isinstance(error, OSError) and error.errno in _NOT_PERMITTED:
+        return DENIED
+    return FAILED

@@ -1,0 +1,194 @@
+"""Watches one program from outside its process, inside its namespaces: time, memory, output, its end.
+
+With namespaces it is process 1 of the program's own, which the program can neither signal nor trace, and whose end is
+everybody's end. Without, it adopts the program's orphans and hunts descendants down.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from flowevolve.sandbox.inside import candidate, wire
+from flowevolve.sandbox.inside.wire import Report, Request, Stopped
+
+_PAGE = resource.getpagesize()
+_CHUNK = 2**16
+_MOST_SAMPLES = 4000
+
+
+@dataclass(slots=True)
+class _Output:
+    """What came through a pipe, up to a limit; what is beyond is read and dropped."""
+
+    descriptor: int
+    limit: int
+    content: bytearray = field(default_factory=bytearray)
+
+    def take(self) -> bool:
+        """Read what is there; False at the end, or when there is nothing."""
+        try:
+            part = os.read(self.descriptor, _CHUNK)
+        except BlockingIOError:
+            return False
+        self.content += part[: self.limit - len(self.content)]
+        return bool(part)
+
+
+def supervise(connection: socket.socket, request: Request) -> None:
+    """Run the program to its end, whatever that takes, and report."""
+    pipes = [os.pipe() for _ in range(3)]
+    source = _input(request)
+    began = time.monotonic()
+    program = os.fork()
+    if program == 0:
+        candidate.become_program(request, (source, pipes[0][1], pipes[1][1], pipes[2][1]))
+    os.close(source)
+    # One byte more than a result may have tells that it is too long.
+    limits = (request.output_limit, request.output_limit, request.result_limit + 1)
+    outputs = [_Output(pipe[0], limit) for pipe, limit in zip(pipes, limits, strict=True)]
+    for output, pipe in zip(outputs, pipes, strict=True):
+        os.close(pipe[1])
+        os.set_blocking(output.descriptor, False)
+    watch = _Watch(request, program, began, outputs, connection.fileno())
+    stopped = watch.until_it_ends()
+    seconds = time.monotonic() - began
+    code = _end_all(program)
+    if stopped == "deserted":
+        return
+    for output in outputs:
+        while output.take():  # nobody writes any more
+            pass
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    peak = max(used.ru_maxrss * 1024, watch.peak)
+    watch.samples.append([seconds, watch.samples[-1][1]])
+    report = Report(code, stopped, seconds, used.ru_utime + used.ru_stime, peak, watch.samples)
+    wire.send(connection, json.dumps(asdict(report)).encode())
+    for output in outputs:
+        wire.send(connection, bytes(output.content))
+
+
+def _input(request: Request) -> int:
+    """Where the program's standard input comes from: for other languages the arguments, else nothing."""
+    if request.command is None:
+        return os.open(os.devnull, os.O_RDONLY)
+    path = Path(request.folder or "/tmp", ".arguments")  # noqa: S108 - the program's own folder
+    path.write_text(json.dumps(request.arguments), encoding="utf-8")
+    descriptor = os.open(path, os.O_RDONLY)
+    path.unlink()
+    return descriptor
+
+
+class _Watch:
+    """The loop that a program is watched from."""
+
+    def __init__(self, request: Request, program: int, began: float, outputs: list[_Output], lifeline: int) -> None:
+        self.peak = 0
+        self.samples: list[list[float]] = []
+        self._request = request
+        self._began = began
+        self._allowed = request.memory + _resident(os.getpid())  # what a fork of us has from its start is not its own
+        self._interval = request.sample_seconds
+        self._outputs = {output.descriptor: output for output in outputs}
+        self._ended = os.pidfd_open(program)
+        self._poll = select.poll()
+        for descriptor in (*self._outputs, self._ended):
+            self._poll.register(descriptor, select.POLLIN)
+        self._poll.register(lifeline, select.POLLRDHUP)
+
+    def until_it_ends(self) -> Stopped | None:
+        """Until it ends, or has to be ended: says why."""
+        due = 0.0
+        while True:
+            now = time.monotonic() - self._began
+            if now >= self._request.timeout:
+                return "timeout"
+            if now >= due:
+                too_much = self._sample(now)
+                if too_much:
+                    return too_much
+                due = now + self._interval
+            wait = max(0.0, min(due, self._request.timeout) - now)
+            for descriptor, event in self._poll.poll(wait * 1000 + 1):
+                if descriptor == self._ended:
+                    return None
+                if descriptor not in self._outputs:
+                    return "deserted"
+                if not self._outputs[descriptor].take() and event & select.POLLHUP:
+                    self._poll.unregister(descriptor)
+
+    def _sample(self, now: float) -> Stopped | None:
+        processes = _others()
+        memory = sum(map(_resident, processes))
+        if memory > self._allowed:  # what several processes share was counted for each of them
+            memory = sum(map(_share, processes))
+        self.peak = max(self.peak, memory)
+        self.samples.append([now, memory])
+        if len(self.samples) >= _MOST_SAMPLES:
+            del self.samples[1::2]
+            self._interval *= 2
+        if memory > self._allowed:
+            return "memory"
+        return "processes" if len(processes) > self._request.processes else None
+
+
+def _end_all(program: int) -> int:
+    """Kill the program and whatever it started, wait for all of it; says how the program ended."""
+    code = 0
+    while True:
+        for pid in _others():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            ended, status = os.waitpid(-1, 0)
+        except ChildProcessError:
+            return code
+        if ended == program:
+            code = os.waitstatus_to_exitcode(status)
+
+
+def _others() -> list[int]:
+    """All processes of the program: in namespaces all but us, else our descendants."""
+    parents = _parents()
+    if os.getpid() == 1:
+        return [pid for pid in parents if pid != 1]
+    found: set[int] = set()
+    while new := {pid for pid, parent in parents.items() if parent in found | {os.getpid()}} - found:
+        found |= new
+    return sorted(found)
+
+
+def _parents() -> dict[int, int]:
+    """The parent of every process in view."""
+    found = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208 - many times a second
+        if name.isdecimal():
+            with suppress(OSError):
+                # pid (name) state parent ...; a name may have spaces and brackets
+                fields = Path("/proc", name, "stat").read_bytes().rpartition(b")")[2].split()
+                found[int(name)] = int(fields[1])
+    return found
+
+
+def _resident(pid: int) -> int:
+    """Bytes of memory; none where the process has just ended."""
+    with suppress(OSError, IndexError):
+        return int(Path("/proc", str(pid), "statm").read_bytes().split()[1]) * _PAGE
+    return 0
+
+
+def _share(pid: int) -> int:
+    """Bytes of memory, what is shared counted in part; slower. All of it where the process does not let us look."""
+    with suppress(OSError):
+        for line in Path("/proc", str(pid), "smaps_rollup").read_bytes().splitlines():
+            if line.startswith(b"Pss:"):
+                return int(line.split()[1]) * 1024
+    return _resident(pid)

@@ -1,0 +1,125 @@
+"""A warm interpreter that every program is a fresh fork of.
+
+Per program it forks once, waits, and knows nothing of what went on: request and report pass between the engine and the
+fork, so that no program's memory holds anything of another's. The fork enters namespaces of its own inside those that
+bubblewrap made, and forks the supervisor, process 1 there.
+
+It ends when its control socket closes, and when a fork did not end well: then nothing here is worth trusting any more.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import socket
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+
+from flowevolve.sandbox.inside import kernel, wire
+from flowevolve.sandbox.inside.supervisor import supervise
+from flowevolve.sandbox.inside.wire import Request
+
+_REQUEST_LIMIT = 2**28
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    control: int
+    """The descriptor of the control socket."""
+    namespaces: bool
+    user: int | None
+    """Who to become, if we are root."""
+    packages: list[str]
+    """Folders that programs import from."""
+    preload: list[str]
+    """Modules to import beforehand, if they are there."""
+    shared_bytes: int
+    """Size of each program's /dev/shm."""
+
+
+def main(setup: Setup) -> int:
+    if setup.user is not None:
+        kernel.mount("proc", "/proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
+        kernel.become(setup.user)
+    sys.path += setup.packages
+    for name in setup.preload:
+        with suppress(ImportError):
+            import_module(name)
+    gc.collect()
+    gc.freeze()
+    kernel.allow_looking_in(False)
+    if setup.namespaces and not _namespaces_work(setup):
+        return 1
+    control = socket.socket(fileno=setup.control)
+    wire.send(control, wire.READY)
+    while _another(control):
+        fork = os.fork()
+        if fork == 0:
+            os._exit(_one_program(control, setup))
+        if os.waitpid(fork, 0)[1] != 0:
+            return 1
+    return 0
+
+
+def _another(control: socket.socket) -> bool:
+    """Wait for the next request, without reading it; False when there will be none."""
+    try:
+        return bool(control.recv(1, socket.MSG_PEEK))
+    except ConnectionResetError:
+        return False
+
+
+def _one_program(control: socket.socket, setup: Setup) -> int:
+    try:
+        if not setup.namespaces:
+            kernel.adopt_orphans()
+        elif first := _in_namespaces(setup):
+            return int(os.waitpid(first, 0)[1] != 0)
+        _serve(control)
+    except (OSError, EOFError, ValueError) as error:
+        os.write(2, f"{error}\n".encode())
+        return 1
+    return 0
+
+
+def _namespaces_work(setup: Setup) -> bool:
+    """Try in a fork, which says on standard error what does not."""
+    fork = os.fork()
+    if fork:
+        return os.waitpid(fork, 0)[1] == 0
+    try:
+        first = _in_namespaces(setup)
+        os._exit(int(os.waitpid(first, 0)[1] != 0) if first else 0)
+    except OSError as error:
+        os.write(2, f"namespaces inside of bubblewrap: {error}\n".encode())
+        os._exit(1)
+
+
+def _in_namespaces(setup: Setup) -> int:
+    """Enter namespaces and fork their first process: returns its number to the caller, and 0 in it."""
+    kernel.allow_looking_in(True)  # without it our own uid_map is root's
+    kernel.enter_namespaces()
+    kernel.allow_looking_in(False)
+    first = os.fork()
+    if not first:
+        _furnish(setup.shared_bytes)
+    return first
+
+
+def _furnish(shared_bytes: int) -> None:
+    """The mounts that each program has of its own but ``/tmp``, whose size depends on the request."""
+    kernel.mount("proc", "/proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
+    options = f"size={shared_bytes},nr_inodes=256,mode=1777"
+    kernel.mount("tmpfs", "/dev/shm", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC, options)  # noqa: S108
+
+
+def _serve(control: socket.socket) -> None:
+    request = Request(**json.loads(wire.receive(control, _REQUEST_LIMIT)))
+    if request.folder is None:
+        options = f"size={request.disk},nr_inodes=4096,mode=1777"
+        kernel.mount("tmpfs", "/tmp", kernel.MS_NOSUID | kernel.MS_NODEV, options)  # noqa: S108
+        kernel.drop_capabilities()
+    supervise(control, request)

@@ -1,0 +1,139 @@
+"""The command that starts a zygote: bubblewrap around an interpreter, with a view of little else."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from flowevolve.errors import InputError
+from flowevolve.sandbox import inside
+from flowevolve.sandbox.inside.syscalls import MACHINES
+from flowevolve.sandbox.inside.zygote import Setup
+from flowevolve.sandbox.settings import SandboxSettings
+
+INSTALL = "install it (Debian, Ubuntu: apt-get install bubblewrap)"
+RISK = 'or set sandbox.isolation = "limits": programs can then read your files and keys, and kill your processes'
+
+_HERE = "/run/flowevolve"
+"""Where the code of the zygote is inside."""
+_START = """\
+import sys, types
+for name in ("flowevolve", "flowevolve.sandbox", "flowevolve.sandbox.inside"):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = []
+sys.modules[name].__path__.append(sys.argv[1])
+from flowevolve.sandbox.inside import zygote
+sys.exit(zygote.main(zygote.Setup(**zygote.json.loads(sys.argv[2]))))
+"""
+"""Runs the zygote without the packages that its code is part of: they are out of view, or would import all else."""
+_USER = 1_879_048_192
+"""A user that no system gives out, for when we are root."""
+_SMALL = 16 * 2**20
+_ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "nsswitch.conf", "mime.types")
+_CAPABILITIES = ("CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID")
+"""What root keeps until it has become somebody else, inside."""
+ENVIRONMENT = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "HOME": "/tmp",  # noqa: S108 - each program has one of its own
+    "LANG": "C.UTF-8",
+    "USER": "sandbox",
+    "PYTHONHASHSEED": "0",  # the order of sets repeats
+    "PYTHONUTF8": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "MALLOC_ARENA_MAX": "2",  # what is reserved counts as used
+    "OMP_NUM_THREADS": "1",  # a program has a core
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+
+
+def find_bubblewrap() -> str:
+    """The path of bwrap.
+
+    Raises:
+        InputError: where there is none, saying how to get it.
+    """
+    found = shutil.which("bwrap")
+    if found is None:
+        raise InputError(f"sandbox: bubblewrap (bwrap) is not installed; {INSTALL}, {RISK}")
+    return found
+
+
+def check_machine() -> None:
+    """Raises: InputError where programs can't be kept in bounds at all."""
+    if sys.platform != "linux" or platform.machine() not in MACHINES:
+        here = f"{platform.system()} on {platform.machine()}"
+        raise InputError(f"sandbox: programs run on Linux on {' or '.join(MACHINES)}, and this is {here}; run it there")
+
+
+def command(settings: SandboxSettings, control: int, info: int) -> list[str]:
+    """What starts a zygote. ``control``: its socket; ``info``: where bubblewrap writes the process's number."""
+    isolated = settings.isolation == "bubblewrap"
+    setup = Setup(
+        control,
+        isolated,
+        _USER if isolated and os.geteuid() == 0 else None,
+        list(_packages().values() if isolated else map(str, _packages())),
+        list(settings.preload),
+        min(settings.disk_mb * 2**20, _SMALL),
+    )
+    code = _HERE if isolated else str(Path(inside.__file__).parent)
+    interpreter = [str(_interpreter()), "-P", "-s", "-S", "-c", _START, code, json.dumps(asdict(setup))]
+    return [find_bubblewrap(), *_view(), *_separation(info), "--", *interpreter] if isolated else interpreter
+
+
+def _separation(info: int) -> list[str]:
+    arguments = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
+    arguments += ["--new-session", "--hostname", "sandbox", "--info-fd", str(info), "--clearenv"]
+    for name, value in ENVIRONMENT.items():
+        arguments += ["--setenv", name, value]
+    if os.geteuid() == 0:
+        return arguments + [part for name in _CAPABILITIES for part in ("--cap-add", name)]
+    return [*arguments, "--unshare-user", "--cap-drop", "ALL"]
+
+
+def _view() -> list[str]:
+    """A read-only system, the interpreter, its packages, and this package's code for the inside; nothing else."""
+    arguments = ["--ro-bind", "/usr", "/usr"]
+    for name in ("bin", "sbin", "lib", "lib32", "lib64"):
+        path = Path("/", name)
+        if path.is_symlink():
+            arguments += ["--symlink", str(path.readlink()), str(path)]
+        elif path.is_dir():
+            arguments += ["--ro-bind", str(path), str(path)]
+    for name in _ETC:
+        arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    base = Path(sys.base_prefix).resolve()
+    if not base.is_relative_to("/usr"):
+        for parent in reversed(base.parents[:-1]):
+            arguments += ["--perms", "0755", "--dir", str(parent)]  # else nobody but root could pass
+        arguments += ["--ro-bind", str(base), str(base)]
+    for folder, there in _packages().items():
+        arguments += ["--ro-bind", str(folder), there]
+        if (folder / "flowevolve").is_dir():  # evaluators are none of a program's business
+            arguments += ["--tmpfs", f"{there}/flowevolve"]
+            if folder.is_relative_to("/usr") or folder.is_relative_to(base):
+                arguments += ["--tmpfs", str(folder / "flowevolve")]
+    arguments += ["--ro-bind", str(Path(inside.__file__).parent), _HERE]
+    arguments += ["--dev", "/dev", "--size", str(_SMALL), "--tmpfs", "/tmp"]  # noqa: S108 - inside
+    # Root mounts /proc itself: bubblewrap's would be partly covered, and then nobody inside may mount another.
+    arguments += ["--dir", "/proc"] if os.geteuid() == 0 else ["--proc", "/proc"]
+    return [*arguments, "--chdir", "/tmp", "--remount-ro", "/dev", "--remount-ro", "/"]  # noqa: S108 - inside
+
+
+def _interpreter() -> Path:
+    """The one that made our environment, if we are in one."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    found = Path(sys.base_prefix, "bin", version)
+    return (found if found.exists() else Path(sys.executable)).resolve()
+
+
+def _packages() -> dict[Path, str]:
+    """Folders of installed packages, and where they are inside: not where they were, which may be below ``/tmp``."""
+    found = [Path(entry).resolve() for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
+    return {folder: f"/run/packages/{number}" for number, folder in enumerate(dict.fromkeys(found))}

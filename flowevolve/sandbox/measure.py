@@ -1,0 +1,66 @@
+"""The memory-time integral of a program, as CSE measures it: several traces, extremes dropped.
+
+Source: "Controlled Self-Evolution for Algorithmic Code Optimization", its appendices on metrics and on rewards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
+
+from flowevolve.errors import InputError
+from flowevolve.llm.types import JSON
+from flowevolve.sandbox.outcome import Outcome
+from flowevolve.sandbox.pool import Sandbox
+
+SAMPLE_SECONDS = 0.002
+RUNS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Of one program. A run that fails fails the program, and is then the last of ``outcomes``."""
+
+    integral: float | None
+    """Megabyte-seconds, the mean without the extremes; None where it failed."""
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def integrals(self) -> tuple[float, ...]:
+        """Of each run, in order."""
+        return tuple(integral(outcome.samples) for outcome in self.outcomes)
+
+
+async def measure(
+    sandbox: Sandbox,
+    source: str,
+    *,
+    call: str | None = None,
+    arguments: Mapping[str, JSON] | Sequence[JSON] = (),
+    timeout: float | None = None,
+    memory_mb: int | None = None,
+    runs: int = RUNS,
+) -> Measurement:
+    """Run a Python program ``runs`` times (at least 3) on a core that no other measurement has meanwhile."""
+    if runs < 3:
+        raise InputError(f"sandbox: a measurement of {runs} runs has nothing left without its extremes; give 3 or more")
+    outcomes = await sandbox.run_pinned(
+        source,
+        call=call,
+        arguments=arguments,
+        timeout=timeout,
+        memory_mb=memory_mb,
+        sample_seconds=SAMPLE_SECONDS,
+        runs=runs,
+    )
+    if outcomes[-1].status != "ok":
+        return Measurement(None, tuple(outcomes))
+    middle = sorted(integral(outcome.samples) for outcome in outcomes)[1:-1]
+    return Measurement(fmean(middle), tuple(outcomes))
+
+
+def integral(samples: Sequence[tuple[float, float]]) -> float:
+    """The area below a trace by the trapezoidal rule, in the product of its units."""
+    return sum((later - earlier) * (after + before) / 2 for (earlier, before), (later, after) in pairwise(samples))

@@ -1,0 +1,144 @@
+"""What came of a program, and its result read safely."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from flowevolve.llm.types import JSON
+from flowevolve.sandbox.inside.candidate import DENIED, OUT_OF_MEMORY
+from flowevolve.sandbox.inside.wire import Report, Request
+
+Status = Literal["ok", "error", "timeout", "memory", "killed", "denied"]
+
+MEGABYTE = 2**20
+DEEPEST = 64
+"""How deep a result may be nested: whoever walks it may do so recursively."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a program did, measured from outside of its process. ``result`` is data that it chose, never more."""
+
+    status: Status
+    """``denied``: it ended because it tried what is not permitted; ``killed``: it was, by a signal."""
+    seconds: float
+    cpu_seconds: float
+    """Of all its processes."""
+    peak_mb: float
+    stdout: str
+    stderr: str
+    result: JSON = None
+    samples: tuple[tuple[float, float], ...] = ()
+    """Seconds since its start, and megabytes of memory then."""
+
+    def to_json(self) -> dict[str, JSON]:
+        """Everything but the samples."""
+        fields = asdict(self)
+        del fields["samples"]
+        return fields
+
+
+def read_outcome(request: Request, report: Report, stdout: bytes, stderr: bytes, result: bytes) -> Outcome:
+    """Judge a report on a program. A call must have a result; what other languages print may be one."""
+    status, why = _status(report)
+    value: JSON = None
+    try:
+        if status == "ok" and (result or request.call is not None):
+            value = read_result(result, request.result_limit)
+    except ValueError as error:
+        status, why = "error", str(error)
+    if status == "ok" and request.command is not None:
+        with suppress(ValueError):
+            value = read_result(stdout, request.result_limit)
+    errors = stderr.decode("utf-8", "replace")
+    gap = "" if not errors or errors.endswith("\n") else "\n"
+    return Outcome(
+        status,
+        round(report.seconds, 6),
+        round(report.cpu_seconds, 6),
+        round(report.peak / MEGABYTE, 3),
+        stdout.decode("utf-8", "replace"),
+        f"{errors}{gap}{why}" if why else errors,
+        value,
+        tuple((seconds, memory / MEGABYTE) for seconds, memory in report.samples),
+    )
+
+
+def read_result(text: bytes, limit: int) -> JSON:
+    """One JSON document, and nothing but what JSON has.
+
+    Raises:
+        ValueError: saying what is wrong with it.
+    """
+    if not text.strip():
+        raise ValueError("the program ended without a result")
+    if len(text) > limit:
+        raise ValueError(f"the result is longer than {limit} bytes; sandbox.result_kb allows more")
+    try:
+        value: JSON = json.loads(text.decode(), parse_constant=_no_such_number)
+    except RecursionError:
+        raise ValueError(f"the result is nested more than {DEEPEST} deep") from None
+    except ValueError as error:
+        raise ValueError(f"the result is not JSON: {error}") from None
+    _check(value)
+    return value
+
+
+def _no_such_number(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _check(value: JSON) -> None:
+    """Level by level, for neither depth nor breadth to cost more than reading it did."""
+    level = [value]
+    for _ in range(DEEPEST):
+        inner: list[JSON] = []
+        for each in level:
+            if isinstance(each, dict):
+                inner += each
+                inner += each.values()
+            elif isinstance(each, list):
+                inner += each
+            elif isinstance(each, str):
+                each.encode()  # half a character would be an error wherever it is written
+            elif isinstance(each, int | float) and not _is_finite(each):
+                raise ValueError("the result has a number beyond what a float holds")
+        if not inner:
+            return
+        level = inner
+    raise ValueError(f"the result is nested more than {DEEPEST} deep")
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
+
+
+def _status(report: Report) -> tuple[Status, str]:
+    """And why, where the program itself did not say."""
+    if report.stopped == "timeout":
+        return "timeout", "time-out"
+    if report.stopped == "memory":
+        return "memory", "more memory than allowed"
+    if report.stopped is not None:
+        return "killed", f"too many {report.stopped}"
+    if report.code == 0:
+        return "ok", ""
+    if report.code == OUT_OF_MEMORY:
+        return "memory", ""
+    if report.code in (DENIED, -signal.SIGSYS):
+        return "denied", ""
+    if report.code > 0:
+        return "error", ""
+    try:
+        name = signal.Signals(-report.code).name
+    except ValueError:
+        name = f"signal {-report.code}"
+    return "killed", f"killed by {name}"

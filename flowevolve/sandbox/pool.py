@@ -1,0 +1,168 @@
+"""The sandbox as stages use it: programs in, outcomes out, as many at a time as there are cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Self, TypeVar, TypeVarTuple
+
+import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
+
+from flowevolve import clock
+from flowevolve.errors import InputError
+from flowevolve.llm.types import JSON
+from flowevolve.sandbox import launch
+from flowevolve.sandbox.cores import CORES
+from flowevolve.sandbox.inside.wire import Request
+from flowevolve.sandbox.outcome import MEGABYTE, Outcome
+from flowevolve.sandbox.settings import SandboxSettings
+from flowevolve.sandbox.worker import Worker
+
+T = TypeVar("T")
+Args = TypeVarTuple("Args")
+
+SAMPLE_SECONDS = 0.02
+"""How often the memory of a program is looked at."""
+
+
+class Sandbox:
+    """Runs programs that nobody trusts. A context manager; what is still running when the block ends is killed."""
+
+    def __init__(self, settings: SandboxSettings | None = None) -> None:
+        self.settings = settings or SandboxSettings()
+        self._idle: list[Worker] = []
+        self._slots = anyio.Semaphore(self.settings.concurrency)
+        self._threads = anyio.CapacityLimiter(2 * self.settings.concurrency + 1)
+
+    async def __aenter__(self) -> Self:
+        """Start the first worker, so that what can't work fails here.
+
+        Raises:
+            InputError: without bubblewrap, or where it does not work.
+        """
+        launch.check_machine()
+        self._idle.append(await self._start())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        while self._idle:
+            await self._close(self._idle.pop())
+
+    async def run(
+        self,
+        source: str,
+        *,
+        call: str | None = None,
+        arguments: Mapping[str, JSON] | Sequence[JSON] = (),
+        command: Sequence[str] | None = None,
+        name: str = "program.py",
+        timeout: float | None = None,
+        memory_mb: int | None = None,
+    ) -> Outcome:
+        """Run one program in a process and namespaces of its own, and return what came of it.
+
+        Python: ``source`` is executed as ``__main__``; the result is what its function ``call`` returns for
+        ``arguments`` (by name from a mapping, else by place), without ``call`` its global ``result``, if there is one.
+        Other languages: ``command`` followed by the path of the file ``name``; it reads the arguments as JSON from
+        standard input, and the result is the JSON that it prints there is of standard output.
+
+        Cancelling kills the program and everything it started.
+        """
+        request = self._request(source, call, arguments, command, name, timeout, memory_mb)
+        return await self._run(request)
+
+    async def run_pinned(
+        self,
+        source: str,
+        *,
+        call: str | None = None,
+        arguments: Mapping[str, JSON] | Sequence[JSON] = (),
+        timeout: float | None = None,
+        memory_mb: int | None = None,
+        sample_seconds: float = SAMPLE_SECONDS,
+        runs: int = 1,
+    ) -> list[Outcome]:
+        """Run a Python program again and again, up to a failure, on a core that no other pinned run has meanwhile."""
+        request = self._request(source, call, arguments, None, "program.py", timeout, memory_mb)
+        outcomes: list[Outcome] = []
+        async with CORES.one() as core:
+            pinned = replace(request, core=core, sample_seconds=sample_seconds)
+            while len(outcomes) < runs and all(outcome.status == "ok" for outcome in outcomes):
+                outcomes.append(await self._run(pinned))
+        return outcomes
+
+    def _request(
+        self,
+        source: str,
+        call: str | None,
+        arguments: Mapping[str, JSON] | Sequence[JSON],
+        command: Sequence[str] | None,
+        name: str,
+        timeout: float | None,
+        memory_mb: int | None,
+    ) -> Request:
+        if "/" in name or name in ("", ".", ".."):
+            raise InputError(f"sandbox: {name!r} is no name for a program's file; give one without a folder")
+        if (timeout is not None and timeout <= 0) or (memory_mb is not None and memory_mb <= 0):
+            raise InputError(f"sandbox: a timeout of {timeout} s and {memory_mb} MB of memory: give more than 0")
+        settings = self.settings
+        result_limit = settings.result_kb * 1024
+        return Request(
+            source=source,
+            name=name,
+            call=call,
+            arguments=dict(arguments) if isinstance(arguments, Mapping) else list(arguments),
+            command=None if command is None else list(command),
+            timeout=timeout or settings.timeout,
+            memory=(memory_mb or settings.memory_mb) * MEGABYTE,
+            disk=settings.disk_mb * MEGABYTE,
+            processes=settings.processes,
+            output_limit=settings.output_kb * 1024 if command is None else max(settings.output_kb * 1024, result_limit),
+            result_limit=result_limit,
+            core=None,
+            sample_seconds=SAMPLE_SECONDS,
+            folder=None,
+        )
+
+    async def _run(self, request: Request) -> Outcome:
+        async with self._slots:
+            worker = self._idle.pop() if self._idle else await self._start()
+            try:
+                return await self._in_thread(worker.kill, worker.run, request)
+            finally:
+                if worker.usable:
+                    self._idle.append(worker)
+                else:
+                    await self._close(worker)
+
+    async def _start(self) -> Worker:
+        with anyio.CancelScope(shield=True):  # else nobody would have the worker
+            worker = await clock.in_thread(Worker, self.settings, limiter=self._threads)
+        return worker  # noqa: RET504 - inside the scope, mypy would miss a return after it
+
+    async def _close(self, worker: Worker) -> None:
+        with anyio.CancelScope(shield=True):
+            await clock.in_thread(worker.close, limiter=self._threads)
+
+    async def _in_thread(self, give_up: Callable[[], None], function: Callable[[*Args], T], *args: *Args) -> T:
+        """Run in a thread; when cancelled, give up, wait for the thread's end, and be cancelled."""
+        done = False
+
+        async def watch() -> None:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                if not done:
+                    give_up()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watch)
+            result = await clock.in_thread(function, *args, limiter=self._threads)
+            done = True
+            tasks.cancel_scope.cancel()
+        await checkpoint_if_cancelled()
+        return result

@@ -1,0 +1,33 @@
+"""What a sandbox allows."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from flowevolve.sandbox.cores import usable_cores
+from flowevolve.section import Section
+
+
+class SandboxSettings(Section):
+    """The ``[sandbox]`` table: how programs are kept apart, and their limits unless a run of one says otherwise."""
+
+    isolation: Literal["bubblewrap", "limits"] = "bubblewrap"
+    """``limits``: resource limits alone; a program can then read what you can read."""
+    timeout: float = Field(default=10.0, gt=0, le=86400)
+    """Seconds a program may take."""
+    memory_mb: int = Field(default=512, gt=0)
+    """What a program may use beyond what a bare interpreter does; all its processes together."""
+    disk_mb: int = Field(default=64, gt=0)
+    """What it may write to its ``/tmp``."""
+    processes: int = Field(default=32, gt=0)
+    """Processes and threads of one program."""
+    output_kb: int = Field(default=64, gt=0)
+    """Of standard output and of errors, each, that is kept."""
+    result_kb: int = Field(default=1024, gt=0)
+    """Of a result, as JSON."""
+    concurrency: int = Field(default_factory=lambda: len(usable_cores()), gt=0)
+    """Programs at a time; by default as many as there are cores."""
+    preload: tuple[str, ...] = ("numpy",)
+    """Modules that are imported before a program starts, where they are installed."""

@@ -1,0 +1,81 @@
+"""The lock over cores."""
+
+from __future__ import annotations
+
+import anyio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowevolve import clock
+from flowevolve.sandbox.cores import Cores
+
+
+@given(
+    cores=st.sets(st.integers(0, 7), min_size=1), holds=st.lists(st.floats(0, 5), max_size=20), give_up=st.floats(0, 20)
+)
+def test_no_core_is_held_twice_and_none_is_lost(cores: set[int], holds: list[float], give_up: float) -> None:
+    held: set[int] = set()
+
+    async def main() -> None:
+        lock = Cores(cores)
+
+        async def measure(seconds: float) -> None:
+            async with lock.one() as core:
+                assert core in cores
+                assert core not in held
+                held.add(core)
+                try:
+                    await anyio.sleep(seconds)
+                finally:
+                    held.remove(core)
+
+        with anyio.move_on_after(give_up):
+            async with anyio.create_task_group() as tasks:
+                for seconds in holds:
+                    tasks.start_soon(measure, seconds)
+        async with anyio.create_task_group() as tasks:  # all of them can be had at once again
+            for _ in cores:
+                tasks.start_soon(measure, 1.0)
+        assert anyio.current_time() <= give_up + 1.001
+
+    clock.run(main, clock="virtual")
+
+
+def test_who_comes_first_is_served_first() -> None:
+    order: list[int] = []
+
+    async def main() -> None:
+        lock = Cores([3])
+
+        async def measure(number: int) -> None:
+            async with lock.one():
+                order.append(number)
+                await anyio.sleep(1)
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(4):
+                tasks.start_soon(measure, number)
+
+    clock.run(main, clock="virtual")
+    assert order == [0, 1, 2, 3]
+
+
+def test_a_turn_that_comes_to_somebody_who_left_is_the_next_ones() -> None:
+    async def main() -> None:
+        lock = Cores([0])
+        async with anyio.create_task_group() as tasks:
+            leaving = anyio.CancelScope()
+
+            async def leaves() -> None:
+                with leaving:
+                    async with lock.one():
+                        await anyio.sleep_forever()
+
+            async with lock.one():
+                tasks.start_soon(leaves)
+                await anyio.wait_all_tasks_blocked()
+            leaving.cancel()  # in the same breath in which its turn came
+        async with lock.one() as core:
+            assert core == 0
+
+    clock.run(main, clock="virtual")

@@ -1,0 +1,238 @@
+"""The sandbox as stages use it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from flowevolve import clock
+from flowevolve.errors import InputError
+from flowevolve.sandbox import Outcome, Sandbox, SandboxSettings, measure
+from tests.sandbox.conftest import left_over
+
+pytestmark = pytest.mark.anyio
+
+ONE = SandboxSettings(concurrency=1, preload=())
+ADD = "def add(a, b=1):\n    print('adding')\n    return {'sum': a + b}\n"
+
+
+async def test_a_function_is_called_and_returns_data() -> None:
+    async with Sandbox(ONE) as sandbox:
+        by_name = await sandbox.run(ADD, call="add", arguments={"a": 1, "b": 41})
+        by_place = await sandbox.run(ADD, call="add", arguments=[1])
+    assert (by_name.status, by_name.result, by_name.stdout) == ("ok", {"sum": 42}, "adding\n")
+    assert by_place.result == {"sum": 2}
+    assert by_name.cpu_seconds > 0
+    assert 1 < by_name.peak_mb < 100
+
+
+async def test_a_script_leaves_its_result_in_a_global() -> None:
+    async with Sandbox(ONE) as sandbox:
+        left = await sandbox.run("import sys\nresult = [__name__, __file__, len(sys.argv)]")
+        nothing = await sandbox.run("x = 1")
+    assert left.result == ["__main__", "/tmp/program.py", 1]
+    assert (nothing.status, nothing.result) == ("ok", None)
+
+
+@pytest.mark.parametrize(
+    ("source", "call", "status", "says"),
+    [
+        ("def f(:", None, "error", "SyntaxError"),
+        ("raise ValueError('so it is')", None, "error", "ValueError: so it is"),
+        ("import sys; sys.exit(3)", None, "error", ""),
+        ("import sys; sys.exit('no use')", None, "error", "no use"),
+        ("import sys; sys.exit(0)", None, "ok", ""),
+        ("import sys; sys.exit(0)", "f", "error", "ended without a result"),
+        ("x = 1", "f", "error", "KeyError: 'f'"),
+        ("def f(): return object()", "f", "error", "not JSON serializable"),
+        ("raise MemoryError", None, "memory", "MemoryError"),
+        ("raise PermissionError(1, 'no')", None, "denied", "PermissionError"),
+    ],
+)
+async def test_how_a_program_ended_is_told(source: str, call: str | None, status: str, says: str) -> None:
+    async with Sandbox(ONE) as sandbox:
+        outcome = await sandbox.run(source, call=call)
+    assert outcome.status == status
+    assert says in outcome.stderr
+    assert "candidate.py" not in outcome.stderr  # the program's frames alone
+
+
+async def test_other_languages_read_arguments_and_print_their_result() -> None:
+    async with Sandbox(ONE) as sandbox:
+        sums = await sandbox.run("read x; echo $x; echo on >&2", command=["sh"], name="sum.sh", arguments=[20, 22])
+        words = await sandbox.run("echo no data", command=["sh"], name="say.sh")
+        fails = await sandbox.run("exit 3", command=["sh"], name="fail.sh")
+        nobody = await sandbox.run("", command=["no-such-language"])
+    assert (sums.status, sums.result, sums.stderr) == ("ok", [20, 22], "on\n")
+    assert (words.status, words.result, words.stdout) == ("ok", None, "no data\n")
+    assert fails.status == "error"
+    assert nobody.status == "error"
+    assert "no-such-language" in nobody.stderr
+
+
+async def test_every_program_is_the_first_one_there() -> None:
+    spoil = "import sys, json, os\nopen('left', 'w').write('x')\njson.dumps = None\nsys.modules['math'] = None\nos.environ['A'] = 'b'"
+    look = "import math, os, json\nresult = [os.listdir('.'), 'A' in os.environ, math.pi > 3, json.dumps(1)]"
+    async with Sandbox(ONE) as sandbox:
+        await sandbox.run(spoil)
+        outcome = await sandbox.run(look)
+    assert outcome.result == [["program.py"], False, True, "1"]
+
+
+async def test_programs_draw_numbers_of_their_own_and_sets_keep_their_order() -> None:
+    source = "import random\nresult = [random.random(), list({'a', 'b', 'c', 'd', 'e'})]"
+    results = []
+    async with Sandbox(ONE) as sandbox:
+        for _ in range(3):
+            outcome = await sandbox.run(source)
+            assert isinstance(outcome.result, list)
+            results.append(outcome.result)
+    assert len({str(result[0]) for result in results}) == 3
+    assert len({str(result[1]) for result in results}) == 1
+
+
+async def test_as_many_run_at_a_time_as_allowed() -> None:
+    """Two that wait for each other's file could only meet if they shared one; here each sees itself alone, side by side."""
+    outcomes: list[Outcome] = []
+    source = "import os\nresult = [os.listdir('/tmp'), [p for p in os.listdir('/proc') if p.isdigit()]]"
+    async with Sandbox(SandboxSettings(concurrency=2, preload=())) as sandbox, anyio.create_task_group() as tasks:
+
+        async def one() -> None:
+            outcomes.append(await sandbox.run(source))
+
+        for _ in range(6):
+            tasks.start_soon(one)
+    assert [outcome.result for outcome in outcomes] == [[["program.py"], ["1", "2"]]] * 6
+
+
+async def test_cancelling_kills_the_program_and_the_sandbox_goes_on() -> None:
+    async with Sandbox(ONE) as sandbox:
+        with anyio.move_on_after(0.5) as patience:
+            await sandbox.run(
+                "import os\nos.fork(); os.setsid() if os.getpid() != 2 else 0\nwhile True: pass", timeout=60
+            )
+        assert patience.cancelled_caught
+        assert left_over() == []
+        assert (await sandbox.run("result = 1")).result == 1
+
+
+async def test_nothing_is_left_when_the_block_ends_with_an_error() -> None:
+    async def breaks() -> None:
+        async with Sandbox(ONE) as sandbox, anyio.create_task_group() as tasks:
+            tasks.start_soon(sandbox.run, "while True: pass")
+            await anyio.wait_all_tasks_blocked()
+            raise ValueError
+
+    with pytest.raises(ExceptionGroup, match="unhandled errors"):
+        await breaks()
+    assert left_over() == []
+
+
+async def test_killed_with_all_its_processes_when_the_engine_is_killed(tmp_path: Path) -> None:
+    engine = (
+        "import anyio, sys\nfrom flowevolve.sandbox import Sandbox, SandboxSettings\n"
+        "async def main():\n    async with Sandbox(SandboxSettings(preload=())) as sandbox:\n"
+        "        print('up', flush=True)\n        await sandbox.run('import time; time.sleep(1000)', timeout=1000)\n"
+        "anyio.run(main)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    process = await anyio.open_process([sys.executable, "-c", engine], env=environment, stderr=None)
+    assert process.stdout is not None
+    assert (await process.stdout.receive()).startswith(b"up")
+    children = _children(process.pid)
+    assert children
+    handles = [os.pidfd_open(child) for child in children]
+    process.kill()
+    await process.wait()
+    with anyio.fail_after(30):
+        for handle in handles:  # readable when it has ended
+            await anyio.wait_readable(handle)
+            os.close(handle)
+    await process.aclose()
+
+
+def _children(pid: int) -> list[int]:
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for thread in threads for child in thread.read_text().split()]
+
+
+def test_a_virtual_clock_waits_for_programs() -> None:
+    async def main() -> tuple[Outcome, float]:
+        async with Sandbox(ONE) as sandbox:
+            outcome = await sandbox.run("import time\ntime.sleep(0.2)\nresult = 1", timeout=20)
+            return outcome, anyio.current_time()
+
+    outcome, ended = clock.run(main, clock="virtual")
+    assert outcome.result == 1
+    assert ended < 0.01
+
+
+async def test_limits_alone_when_the_user_says_so() -> None:
+    async with Sandbox(
+        SandboxSettings(isolation="limits", concurrency=1, preload=(), memory_mb=64, processes=8)
+    ) as sandbox:
+        fine = await sandbox.run(ADD, call="add", arguments={"a": 1})
+        late = await sandbox.run("import os\nos.setsid() if os.fork() == 0 else 0\nwhile True: pass", timeout=0.5)
+        large = await sandbox.run("x = bytearray(2 ** 30)")
+        bomb = await sandbox.run("import os\nfor _ in range(6): os.fork()\nwhile True: pass")
+        daemon = await sandbox.run(
+            "import os, time\nif os.fork() == 0:\n    os.setsid(); time.sleep(1000)\nresult = os.getcwd()"
+        )
+        online = await sandbox.run("import socket\nsocket.socket()")
+        after = await sandbox.run(ADD, call="add", arguments={"a": 1})
+    statuses = [each.status for each in (fine, late, large, bomb, daemon, online, after)]
+    assert statuses == ["ok", "timeout", "memory", "killed", "ok", "denied", "ok"]
+    assert isinstance(daemon.result, str)
+    assert not await anyio.Path(daemon.result).exists()
+    assert fine.result == after.result == {"sum": 2}
+
+
+async def test_without_bubblewrap_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match=r"apt-get install bubblewrap.*limits.*read your files") as error:
+        await Sandbox(ONE).__aenter__()
+    assert "\n" not in str(error.value)
+
+
+async def test_a_bubblewrap_that_does_not_work_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'No permissions to create new namespace' >&2\nexit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(InputError, match=r"can't be started here: No permissions to create new namespace"):
+        await Sandbox(ONE).__aenter__()
+
+
+async def test_names_in_other_folders_and_limits_of_nothing_are_refused() -> None:
+    async with Sandbox(ONE) as sandbox:
+        with pytest.raises(InputError, match="no name for a program's file"):
+            await sandbox.run("", name="../x.py")
+        with pytest.raises(InputError, match="give more than 0"):
+            await sandbox.run("", timeout=0)
+
+
+async def test_a_measurement_drops_the_extremes() -> None:
+    source = (
+        "def f(mb):\n    x = bytearray(b'1') * (mb * 2 ** 20)\n    for _ in range(10 ** 6): pass\n    return len(x)"
+    )
+    async with Sandbox(ONE) as sandbox:
+        small = await measure(sandbox, source, call="f", arguments=[1])
+        large = await measure(sandbox, source, call="f", arguments=[100])
+        broken = await measure(sandbox, "1 / 0")
+    assert small.integral is not None
+    assert large.integral is not None
+    assert large.integral > 2 * small.integral
+    assert small.integral == pytest.approx(sum(sorted(small.integrals)[1:4]) / 3)
+    assert len(small.outcomes) == 5
+    assert (broken.integral, len(broken.outcomes), broken.outcomes[0].status) == (None, 1, "error")
+
+
+async def test_measured_programs_have_one_core() -> None:
+    async with Sandbox(ONE) as sandbox:
+        outcomes = await sandbox.run_pinned("import os\nresult = len(os.sched_getaffinity(0))", runs=2)
+        with pytest.raises(InputError, match="3 or more"):
+            await measure(sandbox, "", runs=2)
+    assert [outcome.result for outcome in outcomes] == [1, 1]
