@@ -10,12 +10,14 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
 from bench.gpu_service import Dialect, Engine
+from flowevolve.concurrency import Pulse
 from flowevolve.errors import InputError
 from flowevolve.vllm.command import find_executable
 from flowevolve.vllm.server import News, Server
@@ -115,7 +117,7 @@ async def _transformers(wanted: Wanted) -> AsyncGenerator[str]:
     command = [_command(wanted, "transformers"), "serve", wanted.loaded, "--continuous-batching", "--dtype=bfloat16"]
     command += ["--host=127.0.0.1", f"--port={port}", *wanted.flags]
     url = f"http://127.0.0.1:{port}/v1"
-    server = Server(command, dict(os.environ), url, wanted.log, STARTUP_SECONDS, 0, 20.0, _tell)
+    server = Server(command, dict(os.environ), url, wanted.log, STARTUP_SECONDS, 0, 20.0, inf, Pulse(), _tell)
     await anyio.to_thread.run_sync(wanted.log.touch)
     try:
         await server.start()

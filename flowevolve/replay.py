@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from flowevolve.build import make_algorithm, make_recorded_roles
+from flowevolve.clients import Follow
 from flowevolve.clock import VirtualClockLoop, in_thread
 from flowevolve.config import Config, parse_config, with_overrides
 from flowevolve.errors import InputError
@@ -24,7 +25,7 @@ from flowevolve.llm_section import CacheSection
 from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.prices import price_table
 from flowevolve.result import Result
-from flowevolve.run import Follow, Given, Watchers, carry_out, make_plan
+from flowevolve.run import Given, Watchers, carry_out, make_plan
 from flowevolve.sim.replay import PastCall, Record, RecordedServer
 from flowevolve.stage import Graph
 from flowevolve.store.journal import EMBEDDED, SCHEMA_VERSION

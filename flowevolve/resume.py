@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from flowevolve.clients import Follow
 from flowevolve.clock import in_thread
 from flowevolve.config import Config, parse_config, with_overrides
 from flowevolve.errors import InputError
@@ -19,7 +20,7 @@ from flowevolve.events import Event
 from flowevolve.llm.calls import CallRecord
 from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.result import Result
-from flowevolve.run import Follow, Given, Plan, Watchers, carry_out, make_plan
+from flowevolve.run import Given, Plan, Watchers, carry_out, make_plan
 from flowevolve.store.history import RunHistory
 from flowevolve.store.reading import JOURNAL, Recorded
 from flowevolve.store.rundir import RESULT, RunDirectory

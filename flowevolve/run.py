@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,55 +14,36 @@ import anyio
 from flowevolve.algorithm import Algorithm
 from flowevolve.build import (
     check_backend,
-    make_admission,
     make_algorithm,
     make_allocation,
-    make_order,
-    make_roles,
     make_staleness,
     make_stopping,
     make_task,
-    make_traffic,
-    open_probe,
     open_response_cache,
     open_roles,
 )
+from flowevolve.clients import Clients, Follow, OpenRoles, open_clients
 from flowevolve.clock import in_thread
-from flowevolve.concurrency import Pulse, beside
+from flowevolve.concurrency import beside
 from flowevolve.config import Config
-from flowevolve.credit import Credit
 from flowevolve.effects import nothing_to_settle
 from flowevolve.engine import Engine, RunReport
 from flowevolve.errors import InputError
 from flowevolve.events import Event, Sink
 from flowevolve.held_out import hold_out
-from flowevolve.llm.accounting import Account
-from flowevolve.llm.admission import Admission, Observed, follow_server
 from flowevolve.llm.cache import ResponseCache
 from flowevolve.llm.calls import CallRecord, Observer
-from flowevolve.llm.client import LLMClient
-from flowevolve.llm.ensemble import Models
-from flowevolve.llm.gate import Gate
-from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.traffic import Traffic
-from flowevolve.llm.types import JSON, Transport
-from flowevolve.own_server import open_server, starts_vllm
-from flowevolve.policies.admission import Fixed
+from flowevolve.llm.types import JSON
+from flowevolve.own_server import starts_vllm
 from flowevolve.policies.staleness import StalenessPolicy
-from flowevolve.prices import price_table
 from flowevolve.recovery import History
-from flowevolve.result import Best, ModelCounts, Result
-from flowevolve.roles import model_names
+from flowevolve.result import Best, Result
 from flowevolve.store.pools import read_start
 from flowevolve.store.rundir import RunDirectory
 from flowevolve.tasks.base import Task
 from flowevolve.vllm.server import Tell
 from flowevolve.vllm.serving import check_vllm
-
-Follow = Callable[[Engine], Coroutine[object, object, None]]
-"""Something to do beside a run, such as listening for Ctrl-C; cancelled when the run ends."""
-OpenRoles = Callable[[Config, str | None], AbstractAsyncContextManager[Mapping[str, Models]]]
-"""Opens the LLM roles of a run, as `open_roles` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +187,7 @@ class _Opened:
 
     plan: Plan
     engine: Engine
-    clients: _Clients
+    clients: Clients
     keeping: Keeping | None
     history: History | None
 
@@ -218,7 +199,7 @@ class _Opened:
         llm, mean_in_flight = client.account.totals(), clients.gate.stats().mean_in_flight
         if history is not None and report.wall_seconds:
             mean_in_flight = llm.latency_seconds / report.wall_seconds
-        by_model = _by_model(client, clients.credit)
+        by_model = clients.by_model()
         seed = next((each for each in report.pool.snapshot().candidates() if each.operator == "seed"), None)
         best = algorithm.best()
         cancelled, held_out = client.cancelled, None
@@ -261,7 +242,7 @@ async def _opened(
             stack.callback(keeping.close)
         if history is not None:
             stack.callback(history.close)  # before the journal, which it reads
-        clients = await stack.enter_async_context(_clients(plan.roles, config, watchers, cache, keeping))
+        clients = await stack.enter_async_context(_clients(plan, watchers, cache, keeping))
         client = clients.llm
         await client.check()
         sections = config.algorithm
@@ -313,89 +294,17 @@ async def check(config: Config, task: Task | None = None) -> Task:
     if starts_vllm(config):
         await in_thread(check_vllm, config.vllm)
         return task
-    async with open_response_cache(config) as cache, _clients(open_roles, config, Watchers(), cache, None) as clients:
+    async with open_response_cache(config) as cache, open_clients(open_roles, config, cache) as clients:
         await clients.llm.check()
         clients.traffic.check()
     return task
 
 
-@dataclass(frozen=True, slots=True)
-class _Clients:
-    """What a run talks to: its LLM client and what goes with it."""
-
-    llm: LLMClient
-    gate: Gate
-    credit: Credit
-    follows: Sequence[Follow]
-    """What is to go on beside the engine."""
-    observed: Observed
-    traffic: Traffic
-
-
-@asynccontextmanager
-async def _clients(
-    opening: OpenRoles, config: Config, watchers: Watchers, cache: ResponseCache | None, keeping: Keeping | None
-) -> AsyncIterator[_Clients]:
-    account = Account(price_table(config, model_names(make_roles(config).values())))
-    observers = [*([keeping.call] if keeping is not None else []), *watchers.calls]
-
-    def observe(record: CallRecord) -> None:
-        for observer in observers:
-            observer(record)
-
-    admission, order = make_admission(config), make_order(config)
-    async with (
-        open_server(config, None if keeping is None else keeping.path, watchers.servers) as server,
-        opening(server.config, server.identity) as roles,
-    ):
-        gate = Gate(admission.first(config.llm.concurrency), order)
-        retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
-        credit = Credit(roles)
-        observers.append(credit.call)
-        traffic = make_traffic(config.llm, gate, roles)
-        client = LLMClient(
-            roles,
-            gate,
-            retry,
-            config.seed,
-            observe,
-            account,
-            cache,
-            traffic.limits,
-            traffic.hedging,
-            silences=server.doubts,
-        )
-        observed = Observed()
-        follows: list[Follow] = [] if server.news is None else [partial(server.follow, observed=observed)]
-        if config.llm.backend == "vllm" or not isinstance(admission, Fixed):
-            follows.append(
-                partial(_admit, config, admission, client, gate, traffic.transports, observed, server.doubts)
-            )
-        yield _Clients(client, gate, credit, follows, observed, traffic)
-
-
-async def _admit(
-    config: Config,
-    admission: Admission,
-    client: LLMClient,
-    gate: Gate,
-    transports: Sequence[Transport],
-    observed: Observed,
-    silences: Pulse,
-    engine: Engine,
-) -> None:
-    """Keep the gate's limit in line with what the servers can take."""
-    async with open_probe(config, transports, admission, silences) as probe:
-        await follow_server(
-            gate,
-            admission,
-            probe,
-            client.pace,
-            most=config.llm.concurrency,
-            interval_seconds=config.scheduler.admission.interval_seconds,
-            log=engine.log,
-            observed=observed,
-        )
+def _clients(
+    plan: Plan, watchers: Watchers, cache: ResponseCache | None, keeping: Keeping | None
+) -> AbstractAsyncContextManager[Clients]:
+    observers, path = (watchers.calls, None) if keeping is None else ([keeping.call, *watchers.calls], keeping.path)
+    return open_clients(plan.roles, plan.config, cache, observers, watchers.servers, path)
 
 
 async def _run_and_follow(engine: Engine, follows: Sequence[Follow]) -> RunReport:
@@ -407,10 +316,3 @@ async def _run_and_follow(engine: Engine, follows: Sequence[Follow]) -> RunRepor
         report = await engine.run()
         tasks.cancel_scope.cancel()
     return report
-
-
-def _by_model(client: LLMClient, credit: Credit) -> dict[str, ModelCounts]:
-    return {
-        model: ModelCounts(totals, credit.accepted[model])
-        for (model,), totals in client.account.breakdown("model").items()
-    }

@@ -26,6 +26,7 @@ LAYERS: list[set[str]] = [
     {"telemetry", "llm_section", "config"},
     {"roles", "prices"},
     {"build", "own_server"},
+    {"clients"},
     {"run"},
     {"resume", "replay", "serve_command", "list_command", "new_command", "sandbox_command", "scaffold"},
     {"compat"},

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from flowevolve import clock as clocks
 from flowevolve.build import make_staleness, make_tuning, open_roles
+from flowevolve.clients import OpenRoles
 from flowevolve.compat.gepa.algorithm import AdapterGEPA, AdapterTask, Parts
 from flowevolve.compat.gepa.bar import Bar
 from flowevolve.compat.gepa.data import AnyId
@@ -30,7 +31,7 @@ from flowevolve.llm.ensemble import Models
 from flowevolve.llm_section import LLMSection
 from flowevolve.registry import describe_validation
 from flowevolve.resume import is_run, resume
-from flowevolve.run import Given, OpenRoles, Plan, Watchers, carry_out
+from flowevolve.run import Given, Plan, Watchers, carry_out
 from flowevolve.store.rundir import RunDirectory
 
 NO_LIMIT = 2**53

@@ -1,0 +1,129 @@
+"""What a run talks to: the LLM client, its gate and traffic, and a server of its own where it starts one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from flowevolve.build import make_admission, make_order, make_roles, make_traffic, open_probe
+from flowevolve.concurrency import Pulse
+from flowevolve.config import Config
+from flowevolve.credit import Credit
+from flowevolve.engine import Engine
+from flowevolve.llm.accounting import Account
+from flowevolve.llm.admission import Admission, Observed, follow_server
+from flowevolve.llm.cache import ResponseCache
+from flowevolve.llm.calls import CallRecord, Observer
+from flowevolve.llm.client import LLMClient
+from flowevolve.llm.ensemble import Models
+from flowevolve.llm.gate import Gate
+from flowevolve.llm.retry import RetryPolicy
+from flowevolve.llm.traffic import Traffic
+from flowevolve.llm.types import Transport
+from flowevolve.own_server import open_server
+from flowevolve.policies.admission import Fixed
+from flowevolve.prices import price_table
+from flowevolve.result import ModelCounts
+from flowevolve.roles import model_names
+from flowevolve.vllm.server import Tell
+
+Follow = Callable[[Engine], Coroutine[object, object, None]]
+"""Something to do beside a run, such as listening for Ctrl-C; cancelled when the run ends."""
+OpenRoles = Callable[[Config, str | None], AbstractAsyncContextManager[Mapping[str, Models]]]
+"""Opens the LLM roles of a run, as `open_roles` does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """What a run talks to: its LLM client and what goes with it."""
+
+    llm: LLMClient
+    gate: Gate
+    credit: Credit
+    follows: Sequence[Follow]
+    """What is to go on beside the engine."""
+    observed: Observed
+    traffic: Traffic
+
+    def by_model(self) -> dict[str, ModelCounts]:
+        return {
+            model: ModelCounts(totals, self.credit.accepted[model])
+            for (model,), totals in self.llm.account.breakdown("model").items()
+        }
+
+
+@asynccontextmanager
+async def open_clients(
+    opening: OpenRoles,
+    config: Config,
+    cache: ResponseCache | None,
+    observers: Sequence[Observer] = (),
+    servers: Sequence[Tell] = (),
+    path: Path | None = None,
+) -> AsyncIterator[Clients]:
+    """``observers`` are told of every call, ``servers`` of the server that is started, if one is.
+
+    Its log is written to ``path``, the run directory.
+    """
+    account = Account(price_table(config, model_names(make_roles(config).values())))
+
+    def observe(record: CallRecord) -> None:
+        for observer in told:
+            observer(record)
+
+    admission, order = make_admission(config), make_order(config)
+    async with (
+        open_server(config, path, servers) as server,
+        opening(server.config, server.identity) as roles,
+    ):
+        gate = Gate(admission.first(config.llm.concurrency), order)
+        retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
+        credit = Credit(roles)
+        told = [*observers, credit.call]
+        traffic = make_traffic(config.llm, gate, roles)
+        client = LLMClient(
+            roles,
+            gate,
+            retry,
+            config.seed,
+            observe,
+            account,
+            cache,
+            traffic.limits,
+            traffic.hedging,
+            silences=server.doubts,
+        )
+        observed = Observed()
+        follows: list[Follow] = [] if server.news is None else [partial(server.follow, observed=observed)]
+        if config.llm.backend == "vllm" or not isinstance(admission, Fixed):
+            follows.append(
+                partial(_admit, config, admission, client, gate, traffic.transports, observed, server.doubts)
+            )
+        yield Clients(client, gate, credit, follows, observed, traffic)
+
+
+async def _admit(
+    config: Config,
+    admission: Admission,
+    client: LLMClient,
+    gate: Gate,
+    transports: Sequence[Transport],
+    observed: Observed,
+    silences: Pulse,
+    engine: Engine,
+) -> None:
+    """Keep the gate's limit in line with what the servers can take."""
+    async with open_probe(config, transports, admission, silences) as probe:
+        await follow_server(
+            gate,
+            admission,
+            probe,
+            client.pace,
+            most=config.llm.concurrency,
+            interval_seconds=config.scheduler.admission.interval_seconds,
+            log=engine.log,
+            observed=observed,
+        )
