@@ -154,7 +154,7 @@ def test_a_model_that_always_fails_ends_the_run() -> None:
         raise ConnectionError("nobody there")
 
     with pytest.raises(BackendRefusedError, match="reflection_lm failed with ConnectionError: nobody there"):
-        optimize(HashAdapter(), reflection_lm=broken, max_metric_calls=10_000)
+        optimize(HashAdapter(), reflection_lm=broken, max_metric_calls=10_000, max_in_flight=1)
     assert calls == 10
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gepa.strategies.proposal_sampling import PxNSampling
 from gepa.utils import NoImprovementStopper
 
 import flowevolve.compat.gepa as compat
@@ -96,9 +95,7 @@ def test_stoppers_and_strategies_are_where_they_were(tmp_path: Path) -> None:
 
 def test_many_at_a_time_pay_nothing_twice(tmp_path: Path) -> None:
     """What was under way when the adapter failed is done again, what had come back is not."""
-    more: dict[str, Any] = {
-        "max_in_flight": 6, "adapter_concurrency": 3, "sampling_strategy": PxNSampling(1, 2), "use_merge": False,
-    }  # fmt: skip
+    more: dict[str, Any] = {"max_in_flight": 6, "adapter_concurrency": 3, "use_merge": False}
     broken = Fragile(breaks_at=25)
     with pytest.raises(OutOfOrderError):
         optimize(broken, tmp_path, **more)
