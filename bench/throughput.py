@@ -4,7 +4,7 @@
 
 Every method runs in a process of its own against one HTTP server, which records all requests; methods come in random
 order, several times. The simulated server runs faster than what it simulates, so that a bench takes minutes; all times
-and rates here are its own. ``URL`` is any OpenAI-compatible server.
+and rates here are its own. ``URL`` is any OpenAI-compatible server that asks for no key.
 """
 
 from __future__ import annotations
