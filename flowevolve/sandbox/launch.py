@@ -21,6 +21,7 @@ RISK = 'or set sandbox.isolation = "limits": programs can then read your files a
 
 _HERE = "/run/flowevolve"
 """Where the code of the zygote is inside."""
+_PACKAGES = "/run/packages"
 _START = """\
 import sys, types
 for name in ("flowevolve", "flowevolve.sandbox", "flowevolve.sandbox.inside"):
@@ -113,6 +114,7 @@ def _view() -> list[str]:
         for parent in reversed(base.parents[:-1]):
             arguments += ["--perms", "0755", "--dir", str(parent)]  # else nobody but root could pass
         arguments += ["--ro-bind", str(base), str(base)]
+    arguments += ["--perms", "0755", "--dir", _PACKAGES]
     for folder, there in _packages().items():
         arguments += ["--ro-bind", str(folder), there]
         if (folder / "flowevolve").is_dir():  # evaluators are none of a program's business
@@ -136,4 +138,4 @@ def _interpreter() -> Path:
 def _packages() -> dict[Path, str]:
     """Folders of installed packages, and where they are inside: not where they were, which may be below ``/tmp``."""
     found = [Path(entry).resolve() for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
-    return {folder: f"/run/packages/{number}" for number, folder in enumerate(dict.fromkeys(found))}
+    return {folder: f"{_PACKAGES}/{number}" for number, folder in enumerate(dict.fromkeys(found))}
