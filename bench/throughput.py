@@ -192,9 +192,20 @@ async def _on_vllm(log: Path, measured: Callable[[Place], Found]) -> dict[Place,
 
 def _command(asked: argparse.Namespace) -> str:
     """What was called, but for where the figures went."""
-    named = (("server", asked.server if asked.server != "sim" else None), ("concurrency", asked.concurrency))
-    given = [f"--{name} {value}" for name, value in named if value not in (None, CONCURRENCY)]
-    return " ".join(["python -m bench.throughput", *(["--quick"] if asked.quick else []), *given])
+    named = {
+        "server": asked.server if asked.server != "sim" else None,
+        "concurrency": asked.concurrency if asked.concurrency != CONCURRENCY else None,
+        "methods": asked.methods,
+        "workloads": asked.workloads if asked.workloads != list(WORKLOADS) else None,
+        "seconds": asked.seconds,
+        "repeats": asked.repeats,
+        "seed": asked.seed or None,
+    }
+    words = ["python -m bench.throughput", *(["--quick"] if asked.quick else [])]
+    for name, value in named.items():
+        if value is not None:
+            words += [f"--{name}", *(map(str, value) if isinstance(value, list) else [str(value)])]
+    return " ".join(words)
 
 
 def main() -> int:
