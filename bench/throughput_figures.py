@@ -42,7 +42,7 @@ def _timeline(path: Path, runs: Mapping[str, Run]) -> None:
     panels[0].set_ylim(bottom=0)
     patches = [Patch(color=colour, label=f"{role}s") for role, colour in COLOURS.items()]
     panels[0].legend(handles=patches, frameon=False, ncols=3, loc="upper right", fontsize=7)
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path, dpi=150, metadata={"Date": None})
 
 
 def _lanes(axes: Axes, spans: Sequence[Span], start: float) -> None:
@@ -62,4 +62,6 @@ def _lanes(axes: Axes, spans: Sequence[Span], start: float) -> None:
             bars[span.role].append((lane, span.begun - start, span.ended - span.begun))
     for role, each in bars.items():
         places, lefts, widths = zip(*each, strict=True) if each else ((), (), ())
-        axes.barh(places, widths, left=lefts, height=0.9, align="edge", color=COLOURS[role], linewidth=0)
+        axes.barh(
+            places, widths, left=lefts, height=0.9, align="edge", color=COLOURS[role], linewidth=0, rasterized=True
+        )

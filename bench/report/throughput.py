@@ -55,7 +55,7 @@ def section(content: Content) -> str:
     tables = [_methods(server, workload, rows) for (server, workload), rows in by_place.items()]
     title = "Throughput" if content["simulated"] else f"Throughput on a real server ({content['rows'][0]['server']})"
     return "\n\n".join(
-        (f"## {title}", _measured(content), _workloads(content), _ratios(content), *tables, *_presets(content))
+        (f"## {title}", _measured(content), _workloads(content), figures(content), *tables, *_presets(content))
     )
 
 
@@ -73,7 +73,13 @@ Every method has the same task, prompts, answer lengths and validation examples,
 of which the first fifth is left out of rates. The server records every request: in flight, tokens and proposals
 (answered reflections) are its count. Peers get a client that costs less CPU time than their own or ours. Of one core
 the server's process took {percent(busiest)} at most. A server that is sped up multiplies what clients add to a call,
-for all alike."""
+for all alike.
+
+*Accepted* is what entered the pool, which is not the same everywhere: gepa, agentdescent, our lockstep and
+`stream_plain` validate whatever was better on its minibatch and keep all of it; `stream_careful` keeps what does
+best on some validation example, `stream` only what raises the mean score, and stops validating the rest early.
+So it makes more proposals of the same tokens and keeps fewer. Runs are short: a few gepa iterations, and in PxN 8x8
+hardly one round, so that its proposals come in lumps (0: no round ended in the time counted); best scores say little."""
 
 
 def _workloads(content: Content) -> str:
@@ -92,7 +98,8 @@ def _workloads(content: Content) -> str:
     return f"{table(header, rows)}\n\nTexts and answers are in tokens, medians."
 
 
-def _ratios(content: Content) -> str:
+def figures(content: Content) -> str:
+    """The table, as the README has it too."""
     intervals = content["intervals"]
     suffixes = [name.removeprefix("saturation_") for name in content["ratios"] if _is_saturation(name)]
     rows = [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.report import ablations, gepa_modes, gpu
+from bench.report import ablations, gepa_modes, gpu, throughput
 from bench.report.page import BENCHES, PAGE, ROOT, Bench, page, read
 from bench.report.text import Content, between, percent, provenance, ranged, table
 
@@ -25,7 +25,14 @@ def test_the_page_is_what_the_results_make() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "write it again: python -m bench.report"
 
 
-@pytest.mark.parametrize(("name", "figures"), [("gepa_modes", gepa_modes.figures), ("ablations", ablations.headlines)])
+@pytest.mark.parametrize(
+    ("name", "figures"),
+    [
+        ("gepa_modes", gepa_modes.figures),
+        ("ablations", ablations.headlines),
+        ("throughput", throughput.figures),
+    ],
+)
 def test_the_readme_has_the_figures_of_the_results(name: str, figures: Callable[[Content], str]) -> None:
     for line in figures(content_of(name)).splitlines():
         assert line in README
