@@ -79,7 +79,7 @@ for all alike.
 `stream_plain` validate whatever was better on its minibatch and keep all of it; `stream_careful` keeps what does
 best on some validation example, `stream` only what raises the mean score, and stops validating the rest early.
 So it makes more proposals of the same tokens and keeps fewer. Runs are short: a few gepa iterations, and in PxN 8x8
-hardly one round, so that its proposals come in lumps (0: no round ended in the time counted); best scores say little."""
+hardly one round, so that its proposals come in lumps (0: none ended in the time counted); best scores say little."""
 
 
 def _workloads(content: Content) -> str:
