@@ -15,35 +15,17 @@ class Cores:
 
     def __init__(self, cores: Iterable[int]) -> None:
         self._free = deque(sorted(cores))
-        self._waiting: deque[anyio.Event] = deque()
+        self._turns = anyio.Semaphore(len(self._free))
 
     @asynccontextmanager
     async def one(self) -> AsyncGenerator[int]:
         """A core, for as long as the block lasts."""
-        core = await self._take()
-        try:
-            yield core
-        finally:
-            self._free.append(core)
-            self._wake()
-
-    async def _take(self) -> int:
-        if self._waiting or not self._free:
-            turn = anyio.Event()
-            self._waiting.append(turn)
+        async with self._turns:
+            core = self._free.popleft()
             try:
-                await turn.wait()
-            except BaseException:
-                if turn.is_set():  # cancelled when it was our turn: it is the next one's
-                    self._wake()
-                else:
-                    self._waiting.remove(turn)
-                raise
-        return self._free.popleft()
-
-    def _wake(self) -> None:
-        if self._waiting and self._free:
-            self._waiting.popleft().set()
+                yield core
+            finally:
+                self._free.append(core)
 
 
 def usable_cores() -> set[int]:

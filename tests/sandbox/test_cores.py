@@ -41,6 +41,26 @@ def test_no_core_is_held_twice_and_none_is_lost(cores: set[int], holds: list[flo
     clock.run(main, clock="virtual")
 
 
+def test_who_takes_one_again_and_again_waits_behind_others() -> None:
+    order: list[str] = []
+
+    async def main() -> None:
+        lock = Cores([3])
+
+        async def measure(name: str) -> None:
+            for _ in range(3):
+                async with lock.one():
+                    order.append(name)
+                    await anyio.sleep(1)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(measure, "a")
+            tasks.start_soon(measure, "b")
+
+    clock.run(main, clock="virtual")
+    assert order == ["a", "b", "a", "b", "a", "b"]
+
+
 def test_who_comes_first_is_served_first() -> None:
     order: list[int] = []
 
