@@ -160,6 +160,14 @@ MEMORY = [
         "x = bytearray(b'1') * (60 * 2 ** 20)\ntime.sleep(100)",
         ("memory",),
     ),
+    Hostile(
+        "page tables",
+        "import mmap\nm = mmap.mmap(-1, 2 ** 40, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, mmap.PROT_READ)\n"
+        "for at in range(0, 2 ** 38, 2 ** 21): m[at]",
+        ("memory",),
+        5.0,
+        ("python3",),
+    ),
     Hostile("memory file", "import os\nos.memfd_create('x')", ("denied",)),
     refused("shared segment", "libc.shmget(0, 2 ** 20, 0o1600)"),
     refused("locks memory", "libc.mlockall(3)"),
@@ -250,6 +258,7 @@ OUTSIDE = [
     Hostile("disks", "import os, stat\nos.mknod('/tmp/disk', stat.S_IFBLK | 0o600, os.makedev(254, 0))", ("denied",)),
     Hostile("kernel memory", "open('/dev/mem', 'rb').read(1)", ("error", "denied")),
     Hostile("terminal", "open('/dev/tty', 'w').write('pwned')", ("error", "denied")),
+    Hostile("terminal of its own", "import os\nos.openpty()", ("error",)),
     Hostile("becomes root", "import os\nos.setuid(0)", ("error", "denied")),
     Hostile(
         "sudo",
@@ -274,6 +283,7 @@ NETWORK = [
     Hostile("names", "import socket\nsocket.gethostbyname('example.org')", ("error", "denied")),
     Hostile("raw", "import socket\nsocket.socket(socket.AF_PACKET, socket.SOCK_RAW)", ("denied",)),
     Hostile("netlink", "import socket\nsocket.socket(socket.AF_NETLINK, socket.SOCK_RAW)", ("denied",)),
+    Hostile("a pair of TCP sockets", "import socket\nsocket.socketpair(socket.AF_INET)", ("denied",)),
     Hostile("the host of a virtual machine", "import socket\nsocket.socket(40, socket.SOCK_STREAM)", ("denied",)),
     Hostile("kernel crypto", "import socket\nsocket.socket(38, socket.SOCK_SEQPACKET)", ("denied",)),
     Hostile("Unix socket", "import socket\nsocket.socket(socket.AF_UNIX).connect('@SOCKET@')", ("error", "denied")),

@@ -109,13 +109,13 @@ class _Watch:
         due = 0.0
         while True:
             now = time.monotonic() - self._began
-            if now >= self._request.timeout:
-                return "timeout"
             if now >= due:
                 too_much = self._sample(now)
                 if too_much:
                     return too_much
                 due = now + self._interval
+            if now >= self._request.timeout:
+                return "timeout"
             wait = max(0.0, min(due, self._request.timeout) - now)
             for descriptor, event in self._poll.poll(wait * 1000 + 1):
                 if descriptor == self._ended:
@@ -130,6 +130,8 @@ class _Watch:
         memory = sum(map(_resident, processes))
         if memory > self._allowed:  # what several processes share was counted for each of them
             memory = sum(map(_share, processes))
+        if self._request.command is not None:  # nothing limits what is mapped there, and so its page tables
+            memory += sum(map(_page_tables, processes))
         self.peak = max(self.peak, memory)
         self.samples.append([now, memory])
         if len(self.samples) >= _MOST_SAMPLES:
@@ -182,6 +184,15 @@ def _resident(pid: int) -> int:
     """Bytes of memory; none where the process has just ended."""
     with suppress(OSError, IndexError):
         return int(Path("/proc", str(pid), "statm").read_bytes().split()[1]) * _PAGE
+    return 0
+
+
+def _page_tables(pid: int) -> int:
+    """Bytes that the kernel maps its memory with; no other count has them."""
+    with suppress(OSError):
+        for line in Path("/proc", str(pid), "status").read_bytes().splitlines():
+            if line.startswith(b"VmPTE:"):
+                return int(line.split()[1]) * 1024
     return 0
 
 

@@ -41,7 +41,7 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "lookup_dcookie": (212, 18),
     "mbind": (237, 235),
     "memfd_create": (319, 279),
-    "memfd_secret": (447, None),
+    "memfd_secret": (447, 447),
     "migrate_pages": (256, 238),
     "mlock": (149, 228),
     "mlock2": (325, 284),
@@ -90,9 +90,9 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "vmsplice": (278, 75),
 }
 _MACHINES = {
-    # machine: column above, audit architecture, clone, clone3, socket, prlimit64
-    "x86_64": (0, 0xC000003E, 56, 435, 41, 302),
-    "aarch64": (1, 0xC00000B7, 220, 435, 198, 261),
+    # machine: column above, audit architecture, clone, clone3, (socket, socketpair), prlimit64
+    "x86_64": (0, 0xC000003E, 56, 435, (41, 53), 302),
+    "aarch64": (1, 0xC00000B7, 220, 435, (198, 199), 261),
 }
 _NEWEST = 462
 """The last call known when this was written; what came later does not exist for programs."""
@@ -113,7 +113,7 @@ MACHINES = tuple(_MACHINES)
 
 def denying_filter() -> bytes:
     """The filter for this machine: denied calls fail with EPERM, unknown ones with ENOSYS."""
-    column, architecture, clone, clone3, socket, prlimit = _MACHINES[os.uname().machine]
+    column, architecture, clone, clone3, sockets, prlimit = _MACHINES[os.uname().machine]
     denied, unknown = _ERROR | errno.EPERM, _ERROR | errno.ENOSYS
     code = [_step(_LOAD, _ARCHITECTURE), *_unless(_EQUAL, architecture, _KILL), _step(_LOAD, _NUMBER)]
     code += _when(_GREATER, _X32 - 1, denied)
@@ -123,7 +123,10 @@ def denying_filter() -> bytes:
             code += _when(_EQUAL, number, denied)
     code += _when(_EQUAL, clone3, unknown)  # its flags are out of a filter's reach; C libraries fall back to clone
     # Sockets between the program's own processes only. The network namespace does not bound every family (AF_VSOCK).
-    code += [_step(_EQUAL, socket, 0, 3), _step(_LOAD, _FIRST_ARGUMENT), *_unless(_EQUAL, _AF_UNIX, denied)]
+    # A pair of such a family is refused by the kernel in the end, but only once it has loaded the family's module.
+    for number in sockets:
+        code += [_step(_LOAD, _NUMBER), _step(_EQUAL, number, 0, 3), _step(_LOAD, _FIRST_ARGUMENT)]
+        code += _unless(_EQUAL, _AF_UNIX, denied)
     # Limits of its own process only: the kernel lets it set those of its supervisor, who has the same user.
     code += [_step(_LOAD, _NUMBER), _step(_EQUAL, prlimit, 0, 3), _step(_LOAD, _FIRST_ARGUMENT)]
     code += _unless(_EQUAL, 0, denied)

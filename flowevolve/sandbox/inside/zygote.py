@@ -111,9 +111,11 @@ def _in_namespaces(setup: Setup) -> int:
 
 def _furnish(shared_bytes: int) -> None:
     """The mounts that each program has of its own but ``/tmp``, whose size depends on the request."""
-    kernel.mount("proc", "/proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
-    options = f"size={shared_bytes},nr_inodes=256,mode=1777"
-    kernel.mount("tmpfs", "/dev/shm", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC, options)  # noqa: S108
+    flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+    kernel.mount("proc", "/proc", flags)
+    kernel.mount("tmpfs", "/dev/shm", flags, f"size={shared_bytes},nr_inodes=256,mode=1777")  # noqa: S108
+    # No terminals: bubblewrap's would be the same for all programs, and any of them could load line disciplines.
+    kernel.mount("tmpfs", "/dev/pts", flags, "size=4096,nr_inodes=1,mode=0555")
 
 
 def _serve(control: socket.socket) -> None:
