@@ -11,7 +11,7 @@ from typing import Literal
 
 from flowevolve.llm.types import JSON
 from flowevolve.sandbox.inside.candidate import DENIED, OUT_OF_MEMORY
-from flowevolve.sandbox.inside.wire import Report, Request
+from flowevolve.sandbox.inside.wire import Report, Request, Stopped
 
 Status = Literal["ok", "error", "timeout", "memory", "killed", "denied"]
 
@@ -67,6 +67,12 @@ def read_outcome(request: Request, report: Report, stdout: bytes, stderr: bytes,
         value,
         tuple((seconds, memory / MEGABYTE) for seconds, memory in report.samples),
     )
+
+
+def no_report(request: Request, stopped: Stopped | None) -> Outcome:
+    """Of a program whose sandbox was ended with it."""
+    seconds = 0.0 if stopped is None else request.timeout
+    return read_outcome(request, Report(-signal.SIGKILL, stopped, seconds, 0.0, 0, []), b"", b"", b"")
 
 
 def read_result(text: bytes, limit: int) -> JSON:

@@ -16,7 +16,7 @@ from flowevolve.llm.types import JSON
 from flowevolve.sandbox import launch
 from flowevolve.sandbox.cores import CORES
 from flowevolve.sandbox.inside.wire import Request
-from flowevolve.sandbox.outcome import MEGABYTE, Outcome
+from flowevolve.sandbox.outcome import MEGABYTE, Outcome, no_report
 from flowevolve.sandbox.settings import SandboxSettings
 from flowevolve.sandbox.worker import Worker
 
@@ -130,14 +130,19 @@ class Sandbox:
 
     async def _run(self, request: Request) -> Outcome:
         async with self._slots:
-            worker = self._idle.pop() if self._idle else await self._start()
-            try:
-                return await self._in_thread(worker.kill, worker.run, request)
-            finally:
-                if worker.usable:
-                    self._idle.append(worker)
-                else:
-                    await self._close(worker)
+            outcome = await self._run_in(self._idle.pop() if self._idle else await self._start(), request)
+            if outcome is None:  # a fresh sandbox tells whether that was the program's doing
+                outcome = await self._run_in(await self._start(), request)
+        return no_report(request, None) if outcome is None else outcome
+
+    async def _run_in(self, worker: Worker, request: Request) -> Outcome | None:
+        try:
+            return await self._in_thread(worker.kill, worker.run, request)
+        finally:
+            if worker.usable:
+                self._idle.append(worker)
+            else:
+                await self._close(worker)
 
     async def _start(self) -> Worker:
         with anyio.CancelScope(shield=True):  # else nobody would have the worker

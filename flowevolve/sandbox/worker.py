@@ -17,7 +17,7 @@ from flowevolve.errors import InputError
 from flowevolve.sandbox import launch
 from flowevolve.sandbox.inside import wire
 from flowevolve.sandbox.inside.wire import Report, Request
-from flowevolve.sandbox.outcome import Outcome, read_outcome
+from flowevolve.sandbox.outcome import Outcome, no_report, read_outcome
 from flowevolve.sandbox.settings import SandboxSettings
 
 START_SECONDS = 60.0
@@ -47,12 +47,13 @@ class Worker:
             with inner, tempfile.TemporaryFile() as said:
                 self._process, told = _spawn(settings, inner, said)
                 inner.close()
+                self._init: int | None = None
                 try:
                     self._init = _first_process(told) if self._isolated else None
                     wire.receive(self._control, len(wire.READY))
                 except (EOFError, OSError, ValueError):
                     self._process.kill()
-                    self._process.wait()
+                    self.close()
                     said.seek(0)
                     why = " ".join(said.read().decode("utf-8", "replace").split())[-_SAID:] or "no word why"
                     mend = launch.RISK if self._isolated else "docs/how-to/sandbox.md says what it needs"
@@ -61,8 +62,11 @@ class Worker:
                     os.close(told)
             failing.pop_all()
 
-    def run(self, request: Request) -> Outcome:
-        """Run one program to its end. Afterwards `usable` says whether there may be another."""
+    def run(self, request: Request) -> Outcome | None:
+        """Run one program to its end; None if the sandbox itself came to an end, then or before.
+
+        Afterwards `usable` says whether there may be another.
+        """
         if self._isolated:
             return self._run(request)
         with tempfile.TemporaryDirectory(prefix="flowevolve-", ignore_cleanup_errors=True) as folder:
@@ -81,7 +85,9 @@ class Worker:
         """Kill it, and wait until nothing is left of it. To be called once."""
         self.kill()
         if self._init is not None:
-            select.select([self._init], [], [])  # ready when all processes of the namespace are gone
+            ended = select.poll()  # unlike select, it takes descriptors above 1023
+            ended.register(self._init, select.POLLIN)
+            ended.poll()  # until all processes of the namespace are gone
             os.close(self._init)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_SECONDS)
@@ -89,7 +95,7 @@ class Worker:
         self._process.wait()
         self._control.close()
 
-    def _run(self, request: Request) -> Outcome:
+    def _run(self, request: Request) -> Outcome | None:
         limits = (_REPORT_LIMIT, request.output_limit, request.output_limit, request.result_limit + 1)
         self._control.settimeout(request.timeout + GRACE_SECONDS)
         try:
@@ -97,10 +103,10 @@ class Worker:
             report, stdout, stderr, result = (wire.receive(self._control, limit) for limit in limits)
         except TimeoutError:
             self.kill()
-            return read_outcome(request, Report(-signal.SIGKILL, "timeout", request.timeout, 0.0, 0, []), b"", b"", b"")
+            return no_report(request, "timeout")
         except (EOFError, OSError, ValueError):
             self.kill()
-            return read_outcome(request, Report(-signal.SIGKILL, None, 0.0, 0.0, 0, []), b"", b"", b"")
+            return None
         return read_outcome(request, Report(**json.loads(report)), stdout, stderr, result)
 
 

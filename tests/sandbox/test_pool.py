@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import anyio
@@ -130,6 +132,29 @@ async def test_nothing_is_left_when_the_block_ends_with_an_error() -> None:
     with pytest.raises(ExceptionGroup, match="unhandled errors"):
         await breaks()
     assert left_over() == []
+
+
+async def test_a_sandbox_that_died_is_no_fault_of_the_next_program() -> None:
+    async with Sandbox(ONE) as sandbox:
+        for child in _children(os.getpid()):
+            for first in _children(child):
+                os.kill(first, signal.SIGKILL)
+        outcome = await sandbox.run("result = 1")
+        after = await sandbox.run("result = 2")
+    assert (outcome.status, outcome.result, after.result) == ("ok", 1, 2)
+
+
+async def test_it_ends_in_an_engine_with_many_open_files() -> None:
+    with ExitStack() as files:
+        for _ in range(1100):
+            files.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+        async with Sandbox(ONE) as sandbox:
+            assert (await sandbox.run("result = 1")).result == 1
+
+
+async def test_no_time_at_all_is_a_time_out() -> None:
+    async with Sandbox(ONE) as sandbox:
+        assert (await sandbox.run("result = 1", timeout=1e-6)).status == "timeout"
 
 
 async def test_killed_with_all_its_processes_when_the_engine_is_killed(tmp_path: Path) -> None:
