@@ -127,7 +127,11 @@ class Turn:
             self.excused += waited
             own = self._own
             self._slot = self._gate.slot(self._ask) if own is None else _both(own, self._gate, self._ask)
-            self.remaining = await self._slot.__aenter__()
+            try:
+                self.remaining = await self._slot.__aenter__()
+            except BaseException:
+                self._model.not_sent(self._sent)
+                raise
             if not self._model.paused_since(self._sent):
                 return self
             await self._slot.__aexit__(None, None, None)
@@ -185,8 +189,13 @@ class _Model:
             sent.at = clock.now()
         paused = self.rates.paused_until > sent.at
         if paused:
-            self.rates.give_back(sent)
+            self.not_sent(sent)
         return paused
+
+    def not_sent(self, sent: Sent) -> None:
+        """It left before it had a slot, or goes back to wait."""
+        self.rates.give_back(sent)
+        self._wake()
 
     async def _wait_as_next(self, tokens: float) -> None:
         began = now = clock.now()

@@ -258,6 +258,18 @@ async def test_who_is_cancelled_while_waiting_leaves_no_trace(after) -> None:
     assert len(server.sent) == done + 1
 
 
+async def test_who_is_cancelled_while_waiting_at_the_gate_takes_nothing_of_a_limit() -> None:
+    server = Server(takes=12.0)
+    rig = Rig(server, limit=1, requests_per_minute=6)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(rig.ask, 0)
+        await anyio.wait_all_tasks_blocked()
+        with anyio.move_on_after(11):
+            await rig.ask(1)  # may be sent from second 10 on, but there is no slot
+    await rig.ask(2)
+    assert server.times() == [0, 12]
+
+
 async def test_a_storm_is_told_once() -> None:
     server = Server(lambda number, model: OverloadedError("429", retry_after=5.0) if number <= 8 else {})
     rig = Rig(server)
