@@ -239,10 +239,11 @@ class LLMClient:
             self.pace.refused()
         if isinstance(error, UnreachableError):
             self._silences.fire()
+        if self._retry.exhausted(silent_seconds) and self._may_only_be_long(call, error, time):
+            if await is_alive(call.backend.transport):
+                call.backend.answered = now()
+            silent_seconds = call.silence(now())  # meanwhile another call may have been answered
         wait = self._wait(call, error, silent_seconds)
-        if wait is None and self._may_only_be_long(call, error, time) and await is_alive(call.backend.transport):
-            call.backend.answered, silent_seconds = now(), 0.0
-            wait = self._wait(call, error, silent_seconds)
         if wait is not None:
             return wait
         self._report(call, time, None, error)

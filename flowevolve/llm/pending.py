@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import inf
 from typing import Generic, Protocol, runtime_checkable
 
+from flowevolve.clock import now
 from flowevolve.llm.calls import CallScope, Role
 from flowevolve.llm.hedging import Hedgeable, Hedging
 from flowevolve.llm.lengths import Work
@@ -55,10 +55,10 @@ class Backend:
         """Calls given up without an answer since the last that was answered."""
         self.woke = -inf
 
-    def note_end(self, due: float, now: float) -> None:
+    def note_end(self, due: float, time: float) -> None:
         """Told when a wait ended that was to end by ``due``: nothing is known of the backend while we slept."""
-        if now - due > LATE_SECONDS:
-            self.woke = now
+        if time - due > LATE_SECONDS:
+            self.woke = time
 
 
 @dataclass(slots=True)
@@ -72,6 +72,8 @@ class PendingCall(Generic[R]):
     backend: Backend
     queued: float
     started: float = 0.0
+    sent: float = 0.0
+    """When the last request of this attempt was; there may be a second one."""
     attempts: int = 0
     first_failure: float | None = None
     failures: dict[type[LLMError], int] = field(default_factory=dict)
@@ -93,13 +95,18 @@ class PendingCall(Generic[R]):
         if seconds and self.first_failure is not None:
             self.first_failure = min(self.started, max(self.first_failure, self.backend.answered) + seconds)
 
-    def note_failure(self, error: LLMError, now: float) -> float:
-        """Count it; returns for how many seconds the backend has been silent, as far as this call can tell."""
-        self.backend.note_end(self.started + self.settings.timeout_seconds, now)
+    def note_failure(self, error: LLMError, time: float) -> float:
+        """Count it; returns the `silence` then."""
+        self.backend.note_end(max(self.started, self.sent) + self.settings.timeout_seconds, time)
         self.failures[type(error)] = self.failures.get(type(error), 0) + 1
         if self.first_failure is None:
-            self.first_failure = now
-        return now - max(self.first_failure, self.backend.answered, self.backend.woke)
+            self.first_failure = time
+        return self.silence(time)
+
+    def silence(self, time: float) -> float:
+        """For how many seconds the backend has been silent, as far as this call can tell."""
+        first_failure = time if self.first_failure is None else self.first_failure
+        return time - max(first_failure, self.backend.answered, self.backend.woke)
 
 
 @dataclass(slots=True)
@@ -110,12 +117,15 @@ class PendingChat(PendingCall[ChatReply]):
         settings = self.settings
         if settings.send_priority:
             self.request = replace(self.request, priority=server_priority(self.scope.priority, remaining))
-        send = partial(settings.transport.chat, self.request, timeout=settings.timeout_seconds)
         if hedging is None:
-            return await send()
+            return await self._send()
         return await hedging.first_reply(
-            Hedgeable(self.work, ask, self.backend.where, self.request, send, settings.gate)
+            Hedgeable(self.work, ask, self.backend.where, self.request, self._send, settings.gate)
         )
+
+    async def _send(self) -> ChatReply:
+        self.sent = now()
+        return await self.settings.transport.chat(self.request, timeout=self.settings.timeout_seconds)
 
 
 @dataclass(slots=True)

@@ -339,6 +339,25 @@ async def test_one_that_is_silent_for_its_whole_timeout_and_does_not_tell_its_mo
         await rig.ask()
 
 
+async def test_who_is_answered_while_the_server_is_asked_for_its_models_shows_that_it_is_alive() -> None:
+    class Slow(Scripted):
+        async def models(self):
+            await anyio.sleep(20)
+            raise UnreachableError("busy")
+
+    server = Slow(takes=1000)
+    rig = Rig(server, timeout_seconds=100)
+
+    async def other() -> None:
+        await anyio.sleep(205)  # the first call's second attempt has ended, and the server is being asked
+        server.takes = 1
+        await rig.ask(index=1)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(other)
+        assert (await rig.ask()).text == "fine"
+
+
 async def test_a_server_that_tells_its_models_and_answers_nothing_ends_the_run_too() -> None:
     rig = Rig(Scripted(takes=1000), timeout_seconds=100)
     for index in range(LOST_IN_A_ROW):

@@ -5,6 +5,7 @@ import random
 import anyio
 import pytest
 
+from flowevolve.errors import BackendUnreachableError
 from flowevolve.llm.calls import CallRecord, CallScope, Role
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
@@ -12,7 +13,7 @@ from flowevolve.llm.hedging import LEAST_SEEN, Hedging, Latencies
 from flowevolve.llm.limits import Limits
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.router import Router
-from flowevolve.llm.types import ChatReply, Message, RejectedError, ServerError, Usage
+from flowevolve.llm.types import ChatReply, Message, RejectedError, ServerError, UnreachableError, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -104,6 +105,26 @@ async def test_the_first_request_may_still_win() -> None:
     await rig.ask()
     assert rig.figures == (1, 0)
     assert rig.server.cancelled == 1
+
+
+async def test_second_requests_don_t_make_a_silent_server_look_as_if_we_had_slept() -> None:
+    class Silent(Server):
+        async def chat(self, request, *, timeout):
+            with anyio.move_on_after(timeout):
+                return await super().chat(request, timeout=timeout)
+            raise UnreachableError("silent")
+
+        async def models(self):
+            raise UnreachableError("silent")
+
+    server = Silent()
+    rig = Rig(share=1.0, transport=server)
+    server.plan = [10.0] * 40
+    await rig.learn()
+    server.plan = [1e6] * 100
+    with anyio.fail_after(10_000), pytest.raises(BackendUnreachableError):
+        await rig.ask()
+    assert rig.figures[0] > 0
 
 
 async def test_nothing_is_hedged_before_enough_is_known_of_calls_like_it() -> None:
