@@ -17,6 +17,7 @@ from anyio.abc import Process
 
 from flowevolve.concurrency import Pulse
 from flowevolve.errors import BackendUnreachableError
+from flowevolve.llm.keys import redacted
 from flowevolve.vllm import keeper
 
 HEALTH_SECONDS = 2.0
@@ -196,7 +197,7 @@ class Server:
 
     async def _lines(self) -> list[str]:
         text = await anyio.to_thread.run_sync(_tail, self.log, self._log_start)
-        lines = (_PREFIX.sub("", line).strip()[:_SHOWN] for line in text.splitlines())
+        lines = (_PREFIX.sub("", line).strip()[:_SHOWN] for line in redacted(text).splitlines())
         return [line for line in lines if line]
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from flowevolve.concurrency import Pulse
 from flowevolve.errors import BackendUnreachableError, InputError
+from flowevolve.llm import keys
 from flowevolve.llm.aiohttp import AioHTTPTransport
 from flowevolve.llm.metrics_probe import MetricsProbe
 from flowevolve.llm.types import ChatRequest, LLMError, Message
@@ -167,6 +168,13 @@ async def test_dying_at_the_start_is_an_error_that_quotes_the_log(fake: FakeVLLM
     assert str(fake.folder / "vllm.log") in said
     assert "\n" not in said
     assert fake.alive() == []
+
+
+async def test_keys_in_the_log_are_not_quoted(fake: FakeVLLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "_known", ["no such model"])
+    with pytest.raises(BackendUnreachableError, match=r"ValueError: \[key\] \| see above"):
+        async with serving(fake, "die"):
+            raise AssertionError("it is not up")
 
 
 async def test_taking_too_long_is_an_error_and_ends_it(fake: FakeVLLM) -> None:
