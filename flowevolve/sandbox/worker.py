@@ -69,8 +69,11 @@ class Worker:
         """
         if self._isolated:
             return self._run(request)
-        with tempfile.TemporaryDirectory(prefix="flowevolve-", ignore_cleanup_errors=True) as folder:
+        folder = tempfile.mkdtemp(prefix="flowevolve-")
+        try:
             return self._run(replace(request, folder=folder))
+        finally:  # unlike shutil.rmtree, it removes folders however deep they are
+            subprocess.run(["rm", "-rf", "--", folder], stderr=subprocess.DEVNULL, check=False)  # noqa: S603, S607
 
     def kill(self) -> None:
         """Kill it and everything in it, without waiting; may be called from any thread, more than once."""

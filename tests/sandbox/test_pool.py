@@ -135,8 +135,9 @@ async def test_nothing_is_left_when_the_block_ends_with_an_error() -> None:
 
 
 async def test_a_sandbox_that_died_is_no_fault_of_the_next_program() -> None:
+    others = _children(os.getpid())
     async with Sandbox(ONE) as sandbox:
-        for child in _children(os.getpid()):
+        for child in set(_children(os.getpid())).difference(others):
             for first in _children(child):
                 os.kill(first, signal.SIGKILL)
         outcome = await sandbox.run("result = 1")
@@ -207,12 +208,16 @@ async def test_limits_alone_when_the_user_says_so() -> None:
         daemon = await sandbox.run(
             "import os, time\nif os.fork() == 0:\n    os.setsid(); time.sleep(1000)\nresult = os.getcwd()"
         )
+        deep = await sandbox.run(
+            "import os\nresult = os.getcwd()\nfor _ in range(2000):\n    os.mkdir('d'); os.chdir('d')"
+        )
         online = await sandbox.run("import socket\nsocket.socket()")
         after = await sandbox.run(ADD, call="add", arguments={"a": 1})
-    statuses = [each.status for each in (fine, late, large, bomb, daemon, online, after)]
-    assert statuses == ["ok", "timeout", "memory", "killed", "ok", "denied", "ok"]
-    assert isinstance(daemon.result, str)
-    assert not await anyio.Path(daemon.result).exists()
+    statuses = [each.status for each in (fine, late, large, bomb, daemon, deep, online, after)]
+    assert statuses == ["ok", "timeout", "memory", "killed", "ok", "ok", "denied", "ok"]
+    for folder in (daemon.result, deep.result):
+        assert isinstance(folder, str)
+        assert not await anyio.Path(folder).exists()
     assert fine.result == after.result == {"sum": 2}
 
 
