@@ -188,8 +188,8 @@ class Engine:
         of a pause. During init this waits.
 
         Raises:
-            InputError: if the run takes nothing more, its budget has no room, a parent is unknown, or the algorithm
-                takes no candidates from outside.
+            InputError: if the run takes nothing more, its budget has no room, a parent is unknown, the attributes are
+                no plain data, or the algorithm takes no candidates from outside.
         """
         return await inject(self._runtime, self._executor, self._algorithm, artifact, parents, attributes or {})
 

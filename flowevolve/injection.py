@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
 import anyio
@@ -10,7 +11,7 @@ from flowevolve.algorithm import Algorithm
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext
-from flowevolve.errors import InputError
+from flowevolve.errors import EngineError, InputError
 from flowevolve.executor import Executor
 from flowevolve.item import INJECTION, Item
 from flowevolve.llm.types import JSON
@@ -31,11 +32,13 @@ async def inject(
 
     Raises:
         InputError: if the run admits nothing more, its budget has no room, the algorithm takes no candidates from
-            outside, or a parent is unknown.
+            outside, a parent is unknown, or the attributes are no plain data.
+        EngineError: if ``welcome`` names no stage; what it raises itself comes out as it is.
     """
+    _check_attributes(attributes)
     while not runtime.turns.is_open and runtime.stop_reason is None:
         await runtime.changed.wait()
-    if not runtime.admitting:
+    if not (runtime.turns.is_open and runtime.admitting):
         raise InputError(f"inject: the run takes nothing more ({runtime.stop_reason}); resume it, or start a new one")
     unknown = [name for name in parents if name not in runtime.pool]
     if unknown:
@@ -45,14 +48,18 @@ async def inject(
     if refusal is not None:
         raise InputError(f"inject: budget.{refusal} is spent, or reserved by open work; give the run more")
     made: list[Candidate] = []
-    refused: list[InputError] = []
+    refused: list[Exception] = []
 
     async def run(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         origin = [runtime.pool[name] for name in parents]
         candidate = context.propose(artifact, parents=origin, operator="injected", attributes=attributes)
         try:
             emission = algorithm.welcome(candidate)
-        except InputError as error:
+            if emission.to not in runtime.graph.positions:
+                raise EngineError(
+                    f"algorithm {algorithm.name!r}: welcome() names no stage of its graph: {emission.to!r}"
+                )
+        except Exception as error:  # raised again below, outside the flow, which would stay open for ever
             refused.append(error)
             raise Discard("not welcome") from error
         made.append(candidate)
@@ -69,3 +76,10 @@ async def inject(
         raise refused[0]
     await runtime.effects.settled()
     return made[0]
+
+
+def _check_attributes(attributes: Mapping[str, JSON]) -> None:
+    try:
+        json.dumps(attributes)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"inject: the attributes are no plain data: {error}; give what JSON can hold") from None

@@ -19,7 +19,7 @@ from flowevolve.events import Event
 from flowevolve.item import INJECTION, Item, Ticket, flow_of
 from flowevolve.llm.accounting import Spent
 from flowevolve.llm.calls import CallRecord
-from flowevolve.llm.types import JSON
+from flowevolve.llm.types import JSON, ChatReply
 from flowevolve.playback import Playback, PlayedCall
 from flowevolve.pool import Candidate, Change, read_candidate, read_change
 from flowevolve.runtime import SENT_TO_REPAIR, Outcome, Runtime
@@ -307,7 +307,9 @@ class _Fold:
             work.reattach(history.payload)
             runtime.effects.restore_work(name, work)
         works = [(self._live[name].stage if name in self._live else FIT, name) for name in self._works]
-        runtime.effects.playback = Playback(history.calls(works))
+        # A failure that ended fit ended the run: whoever goes on has seen to it, so it is asked again.
+        calls = (call for call in history.calls(works) if call.stage != FIT or isinstance(call.reply, ChatReply))
+        runtime.effects.playback = Playback(calls)
         return Interrupted(under_way, waiting, over, empty, self._phases, self._workers)
 
     def _enter(self, history: History) -> list[tuple[str, Item[object], Outcome, str]]:
@@ -333,6 +335,7 @@ class _Fold:
         """How a candidate from outside ends its own work: it can't be proposed again, as nobody has it any more."""
         if self._works[item].sent:
             del self._works[item]
+            self._runtime.effects.charge(INJECTION, item, Cost(proposals=1))  # as it was, though no event says so
             return "consumed", ""
         return "discarded", "cut off as it was injected"
 

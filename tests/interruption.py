@@ -19,7 +19,16 @@ from flowevolve.llm.client import LLMClient
 from flowevolve.llm.ensemble import Models
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
-from flowevolve.llm.types import ChatReply, ChatRequest, EmbedReply, EmbedRequest, Message, Usage
+from flowevolve.llm.types import (
+    ChatReply,
+    ChatRequest,
+    EmbedReply,
+    EmbedRequest,
+    LLMError,
+    Message,
+    RejectedError,
+    Usage,
+)
 from flowevolve.playback import PlayedCall
 from flowevolve.store.payloads import dump, load
 
@@ -39,6 +48,14 @@ def as_kept(event: Event) -> Event:
 def asked(call: CallRecord) -> tuple[Message, ...]:
     assert isinstance(call.request, ChatRequest)
     return call.request.messages
+
+
+def answer(call: CallRecord) -> ChatReply | LLMError | None:
+    """What a call brought for good; None if it is to be made again."""
+    if isinstance(call.reply, ChatReply):
+        return call.reply
+    kind, _, message = (call.error or "").partition(": ")
+    return RejectedError(message) if kind == "RejectedError" else None
 
 
 @dataclass
@@ -69,10 +86,10 @@ class Memory:
 
     def calls(self, works: Collection[tuple[str, str]]) -> Iterable[PlayedCall]:
         for fact in self.told:
-            if isinstance(fact, CallRecord) and isinstance(fact.reply, ChatReply):
-                scope = fact.scope
-                if (scope.stage, root_of(scope.item)) in works:
-                    yield PlayedCall(scope.stage, scope.item, scope.index, asked(fact), fact.reply)
+            if isinstance(fact, CallRecord) and (fact.scope.stage, root_of(fact.scope.item)) in works:
+                scope, reply = fact.scope, answer(fact)
+                if reply is not None:
+                    yield PlayedCall(scope.stage, scope.item, scope.index, asked(fact), reply)
 
     def close(self) -> None:
         pass

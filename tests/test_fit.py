@@ -10,11 +10,11 @@ import flowevolve as fe
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.errors import BackendRefusedError, TaskFailedError
 from flowevolve.item import Item
-from flowevolve.llm.calls import CallRecord
-from flowevolve.llm.types import ChatReply, Message, RejectedError
+from flowevolve.llm.calls import CallRecord, Role
+from flowevolve.llm.types import ChatReply, ChatRequest, Message, RejectedError
 from flowevolve.pool import Add, Candidate
 from flowevolve.stage import NO_EMISSIONS, Emit, Exhausted, Graph, Stage
-from tests.interruption import echo, events_of, evolve
+from tests.interruption import Echo, echo, events_of, evolve
 
 
 class Learning(fe.Algorithm):
@@ -95,6 +95,24 @@ def test_a_fit_that_fails_ends_the_run_and_is_done_when_it_goes_on() -> None:
         assert report.pool.version == 3
         replies = [fact.reply for fact in combined if isinstance(fact, CallRecord)]
         assert [reply.text for reply in replies if isinstance(reply, ChatReply)] == ["SEED", "ONE OF 1", "TWO OF 2"]
+
+
+class Refusing(Echo):
+    """Refuses what fit asks last."""
+
+    async def chat(self, request: ChatRequest, *, timeout: float | None) -> ChatReply:
+        if request.messages[-1].content.startswith("two"):
+            raise RejectedError("too long")
+        return await super().chat(request, timeout=timeout)
+
+
+def test_a_reply_that_fit_could_not_do_without_is_asked_for_again_when_it_goes_on() -> None:
+    report, facts = evolve(Learning(), roles=lambda: {"task": Role(Refusing(), "echo")})
+    assert isinstance(report.error, BackendRefusedError)
+    report, combined = evolve(Learning(), facts, roles=echo)
+    assert report.error is None
+    assert report.pool.version == 3
+    assert len([fact for fact in combined if isinstance(fact, CallRecord)]) == 4  # the one that was refused, twice
 
 
 def test_fit_is_cut_off_when_time_is_up() -> None:

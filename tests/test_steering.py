@@ -11,7 +11,7 @@ import pytest
 import flowevolve as fe
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.engine import Engine
-from flowevolve.errors import InputError
+from flowevolve.errors import EngineError, InputError
 from flowevolve.events import Event
 from flowevolve.item import Item, Ticket
 from flowevolve.policies.allocation import Resize, Workload
@@ -156,6 +156,7 @@ def test_interrupted_after_any_event_what_was_injected_goes_on(mode: str) -> Non
         sent = [e for e in events_of(facts[:end], "item.sent") if e.data["source"] == "inject"]
         there = [c for c in report.pool.snapshot().candidates() if c.operator == "injected"]
         assert len(there) == len(sent)
+        assert report.spent.proposals == 3 + len(sent)
 
 
 @pytest.mark.parametrize(
@@ -182,6 +183,65 @@ def test_what_can_not_be_injected_is_refused_and_the_run_goes_on(
     assert "\n" not in said[0]
     assert report.held == 0
     assert report.error is None
+
+
+class Lost(Growing):
+    """Does not know what to do with a candidate from outside."""
+
+    def welcome(self, candidate: Candidate) -> Emit:
+        if candidate.artifact["a"] == "x":
+            raise KeyError("x")
+        return Emit(candidate, to="nowhere")
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_an_algorithm_that_fails_at_a_candidate_from_outside_does_not_hold_up_the_run(mode: str) -> None:
+    tried: list[str] = []
+
+    async def try_it(engine: Engine) -> None:
+        for text, kind in (("x", KeyError), ("y", EngineError)):
+            with pytest.raises(kind):
+                await engine.inject(fe.Artifact({"a": text}))
+            tried.append(text)
+
+    report, facts = evolve(Lost(), mode=mode, beside=try_it)
+    assert tried == ["x", "y"]
+    assert (report.stop_reason, report.held) == ("exhausted", 0)
+    assert [event.data["reason"] for event in events_of(facts, "candidate.rejected")] == ["not welcome"] * 2
+
+
+def test_attributes_that_no_journal_can_hold_are_refused() -> None:
+    said: list[str] = []
+
+    async def try_it(engine: Engine) -> None:
+        with pytest.raises(InputError, match="inject: the attributes are no plain data") as caught:
+            await engine.inject(fe.Artifact({"a": "x"}), attributes={"by": object()})  # type: ignore[dict-item]
+        said.append(str(caught.value))
+
+    report, _ = evolve(Growing(), beside=try_it)
+    assert len(said) == 1
+    assert report.stop_reason == "exhausted"
+
+
+class Closing(Growing):
+    """Evaluates one more at its end, which takes until the second 12."""
+
+    async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
+        yield Emit(context.propose(fe.Artifact({"a": "last"}), parents=[], operator="last"), to="evaluate")
+
+
+def test_a_run_that_is_being_finished_takes_nothing_more() -> None:
+    said: list[str] = []
+
+    async def try_late(engine: Engine) -> None:
+        await anyio.sleep(10.5)
+        with pytest.raises(InputError, match=r"takes nothing more \(exhausted\)"):
+            await engine.inject(fe.Artifact({"a": "x"}))
+        said.append("refused")
+
+    report, _ = evolve(Closing(2), beside=try_late)
+    assert said
+    assert report.wall_seconds == pytest.approx(12)
 
 
 @pytest.mark.parametrize("seconds", [0.5, 5.5])
