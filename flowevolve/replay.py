@@ -156,13 +156,11 @@ def _read(directory: Path) -> _Past:
                 f"{directory}: its journal has schema {recorded.schema}, which an earlier version of flowevolve wrote; "
                 f"only journals of schema {SCHEMA_VERSION} can be replayed"
             )
-        first = next(recorded.events(), None)
-        given = [] if first is None else first.data.get("given", [])
-        record = Record(_past_calls(recorded))
-        if first is None or not record.can_stand_in:
+        given, record = recorded.given, Record(_past_calls(recorded))
+        if given is None or not record.can_stand_in:
             raise InputError(f"{directory}: nothing to replay: no LLM has answered a call of this run")
         config = parse_config(recorded.config, f"{directory}/config.toml")
-    return _Past(config, frozenset(map(str, given if isinstance(given, list) else [])), record)
+    return _Past(config, given, record)
 
 
 def _past_calls(recorded: Recorded) -> Iterator[PastCall]:

@@ -17,6 +17,7 @@ from flowevolve.clock import in_thread
 from flowevolve.config import Config, parse_config, with_overrides
 from flowevolve.errors import InputError
 from flowevolve.events import Event
+from flowevolve.item import INJECTION
 from flowevolve.llm.calls import CallRecord
 from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.result import Result
@@ -113,23 +114,25 @@ class _Before:
     ended: str | None
     """Why it stopped; None if it was killed, be it before it could write its result."""
     was_touched: bool
-    """Whether somebody stopped it or went on with it: then doing the same again needs them again."""
+    """Whether somebody stopped, paused or went on with it or gave it candidates: doing it again needs them again."""
 
 
 def _look(directory: Path) -> _Before:
     with Recorded(directory) as recorded:
         table, source = recorded.config, f"{directory}/config.toml"
-        first = next(recorded.events(), None)
-        last = recorded.last_event()
-        if first is None or last is None:
+        given, last = recorded.given, recorded.last_event()
+        if given is None or last is None:
             raise InputError(f"{directory}: the run was killed before it did anything; remove it and start again")
-        given = first.data.get("given", [])
         end = recorded.event(last[0])
         stops = [event.data["reason"] for event in recorded.events_of_kind("run.stopping")]
-        touched = any(reason in OPEN_ENDED for reason in stops) or any(recorded.events_of_kind("run.resumed"))
+        touched = (
+            any(reason in OPEN_ENDED for reason in stops)
+            or any(event.data.get("trigger") == INJECTION for event in recorded.events_of_kind("flow.open"))
+            or any(any(recorded.events_of_kind(kind)) for kind in ("run.resumed", "run.paused"))
+        )
     return _Before(
         parse_config(table, source),
-        frozenset(map(str, given if isinstance(given, list) else [])),
+        given,
         str(end.data["reason"]) if end.kind == "run.stop" and (directory / RESULT).exists() else None,
         touched,
     )

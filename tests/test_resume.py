@@ -124,6 +124,36 @@ def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
         resume(tmp_path, "seed=4", "algorithm.minibatch=5", "budget.proposals=12")
 
 
+def test_what_was_given_is_known_though_the_run_was_paused_before_it_began(tmp_path: Path) -> None:
+    task = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=30, seed=1))
+
+    async def go() -> None:
+        async with fe.open_run(config(), task=task, out=tmp_path) as engine:
+            engine.pause()
+            async for event in engine.events():
+                if event.kind == "run.start":
+                    engine.resume()
+
+    clock.run(go, clock="virtual")
+    with pytest.raises(InputError, match="task was given as an object"):
+        resume(tmp_path, "budget.proposals=12")
+
+
+def test_a_run_that_was_paused_is_gone_on_with_and_not_done_again(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with fe.open_run(config(), out=tmp_path) as engine:
+            async for event in engine.events():
+                if event.kind == "pool.commit" and event.data["version"] == 1:
+                    engine.pause()
+                    engine.resume()
+
+    clock.run(go, clock="virtual")
+    kill(tmp_path, 0.9)
+    result, events = resume(tmp_path)
+    assert events[0].kind == "run.resumed"
+    assert result.report.stop_reason == "proposals"
+
+
 def test_a_task_given_as_an_object_has_to_be_given_again(tmp_path: Path) -> None:
     task = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=30, seed=1))
     budget = fe.Budget(proposals=4)

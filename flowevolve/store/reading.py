@@ -152,6 +152,15 @@ class Recorded:
         row = self._one("SELECT value FROM meta WHERE key = ?", key)
         return None if row is None else _text(row[0])
 
+    @property
+    def given(self) -> frozenset[str] | None:
+        """What the run was given as objects; None if it had not begun. Who embeds a run may log before it begins."""
+        begun = next(self.events_of_kind("run.start"), None)
+        if begun is None:
+            return None
+        names = begun.data.get("given", [])
+        return frozenset(map(str, names if isinstance(names, list) else []))
+
     def last_event(self) -> tuple[int, float] | None:
         """Number and time of the last event; None if there is none yet."""
         row = self._one("SELECT seq, t FROM events ORDER BY seq DESC LIMIT 1")
