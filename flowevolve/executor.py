@@ -270,8 +270,6 @@ class Lockstep:
     async def _run_stage(
         self, stage: Stage, items: Sequence[Item[object]], together: Sequence[Sequence[Item[object]]]
     ) -> None:
-        for item in items:
-            self._runtime.mark_taken(stage, item)
         batches = [*together, *self._batches(stage, items)]
         emitted: list[list[QueuedItem]] = [[] for _ in batches]
 
@@ -279,6 +277,8 @@ class Lockstep:
             async def keep(target: str, item: Item[object]) -> None:
                 emitted[index].append((target, item))
 
+            for item in batches[index]:
+                self._runtime.mark_taken(stage, item)  # in one step with what says that they were gathered
             await self._runtime.work(stage, batches[index], index, keep)
 
         if stage.commits or stage.exclusive:

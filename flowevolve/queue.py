@@ -128,6 +128,8 @@ class ItemQueue(Generic[T]):
 
     def drain(self, most: int | None = None) -> list[T]:
         """Take up to ``most`` entries (by default all) without waiting."""
+        if most is None:
+            self._together.clear()
         count = len(self._entries) if most is None else min(most, len(self._entries))
         return self._hand_out([self._entries.popleft() for _ in range(count)])
 

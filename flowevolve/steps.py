@@ -21,14 +21,21 @@ class Steps:
     def look(self) -> None:
         """To be called before a flow is opened."""
         runtime, lockstep, policy = self._runtime, self._lockstep, self._policy
-        if lockstep is None or policy is None or runtime.flows:
+        if lockstep is None or policy is None:
+            return
+        if runtime.flows:
+            if self._opened is None:  # a run that goes on in the middle of a step keeps to the width that it had
+                self._set_width(lockstep, policy)
             return
         flows = 0 if self._opened is None else runtime.flows.opened - self._opened
         if flows:
             runtime.log("step.ended", {"flows": flows, "seconds": runtime.elapsed() - self._began})
         if flows or self._opened is None:
-            width = max(1, policy.next(runtime.tally.steps))
-            if width != lockstep.width:
-                runtime.log("width.changed", {"width": width, "before": lockstep.width})
-                lockstep.width = width
+            self._set_width(lockstep, policy)
         self._opened, self._began = runtime.flows.opened, runtime.elapsed()
+
+    def _set_width(self, lockstep: Lockstep, policy: BatchSize) -> None:
+        width = max(1, policy.next(self._runtime.tally.steps))
+        if width != lockstep.width:
+            self._runtime.log("width.changed", {"width": width, "before": lockstep.width})
+            lockstep.width = width

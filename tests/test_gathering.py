@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from typing import cast
 
 import anyio
@@ -134,6 +135,35 @@ def test_the_width_of_lockstep_is_set_from_step_to_step() -> None:
     assert steps[:4] == [1, 2, 4, 8]
     _, stream = evolve(Combining(width=Doubling(5.0)), max_in_flight=8)
     assert not events_of(stream, "width.changed")
+
+
+def test_a_run_that_goes_on_in_the_middle_of_a_step_keeps_to_its_width() -> None:
+    _, facts = evolve(Combining(width=Doubling(5.0)), mode="sync", max_in_flight=8)
+    second = events_of(facts, "width.changed")[1]
+    assert second.data["width"] == 2
+    first_flow = next(event for event in events_of(facts, "flow.open") if event.seq > second.seq)
+    _, whole = evolve(
+        Combining(width=Doubling(5.0)), facts[: facts.index(first_flow) + 1], mode="sync", max_in_flight=8
+    )
+    (resumed,) = events_of(whole, "run.resumed")
+    closed = next(event for event in events_of(whole, "flow.close") if event.seq > resumed.seq)
+    assert len([e for e in events_of(whole, "flow.open") if resumed.seq < e.seq < closed.seq]) == 1
+
+
+class Measuring(Combining):
+    """Two are combined at a time, and nothing is done beside that."""
+
+    def graph(self) -> Graph:
+        start, combine, update = super().graph().stages
+        return Graph((start, replace(combine, gather=2, gather_by=None, exclusive=True), update), entry="start")
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_batches_that_were_not_begun_are_gathered_when_the_run_goes_on(mode: str) -> None:
+    _, facts = evolve(Measuring(4), mode=mode)
+    end = facts.index(events_of(facts, "items.gathered")[0]) + 1
+    _, whole = evolve(Measuring(4), facts[:end], mode=mode)
+    assert list(map(len, combined(whole))) == [2, 2]
 
 
 def test_a_queue_full_of_different_keys_gives_out_the_oldest_ones() -> None:

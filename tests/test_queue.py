@@ -131,3 +131,15 @@ def test_nothing_is_lost_or_doubled_under_cancellation(
         assert stats.taken == len(put)
 
     anyio.run(run)
+
+
+@pytest.mark.asyncio
+async def test_an_emptied_queue_remembers_no_batch() -> None:
+    queue = ItemQueue[int](4, anyio.current_time, gather=2)
+    queue.put_together([1])
+    assert queue.drain() == [1]
+    await queue.put(2)
+    with anyio.move_on_after(0):
+        raise AssertionError(f"took {await queue.take()}, which is too few")
+    await queue.put(3)
+    assert await queue.take() == [2, 3]
