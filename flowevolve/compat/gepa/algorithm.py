@@ -147,6 +147,8 @@ class AdapterGEPA(GEPA):
                 mirror.note(data)
             case "candidate.screened":
                 mirror.passed(data)
+            case "candidate.rejected":
+                mirror.forget(str(data["candidate"]))
             case "gepa.components":
                 cursors = mirror.state.named_predictor_id_to_update_next_for_program_candidate
                 cursors[mirror.number(str(data["candidate"]))] = cast(int, data["cursor"])

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from anyio.from_thread import start_blocking_portal
 from gepa.core.result import GEPAResult
 from gepa.logging.logger import Logger, LoggerProtocol
 from gepa.proposer.reflective_mutation.base import LanguageModel
 from pydantic import ValidationError
 
 from flowevolve import clock as clocks
+from flowevolve import collector
 from flowevolve.build import make_staleness, make_tuning, open_roles
 from flowevolve.clients import OpenRoles
 from flowevolve.compat.gepa.algorithm import AdapterGEPA, AdapterTask, Parts
@@ -148,10 +148,9 @@ class Launch:
             try:
                 asyncio.get_running_loop()
             except RuntimeError:
-                self._run_here()
+                clocks.run(self._run)
             else:
-                with ThreadPoolExecutor(1) as thread:
-                    thread.submit(copy_context().run, self._run_here).result()
+                self._run_beside()
         mirror = self.parts.mirror
         mirror.tell(
             "on_optimization_end",
@@ -164,8 +163,10 @@ class Launch:
             mirror.state, run_dir=None if self.run_dir is None else str(self.run_dir), seed=self.config.seed
         )
 
-    def _run_here(self) -> None:
-        clocks.run(self._run)
+    def _run_beside(self) -> None:
+        """Run it on a loop in another thread. What interrupts this one cancels it."""
+        with collector.seldom(), start_blocking_portal() as portal:
+            portal.call(self._run)
 
     def _advice(self) -> str:
         concurrency = self.parts.adapter.concurrency

@@ -199,9 +199,18 @@ class Mirror:
         self._accepted.discard(flow)
         return self._iterations.pop(flow, None), accepted
 
+    def forget(self, candidate_id: str) -> None:
+        """A candidate will not enter any more."""
+        self._passed.pop(candidate_id, None)
+        self._objectives.pop(candidate_id, None)
+        self._outputs.pop(candidate_id, None)
+        self._validated.pop(candidate_id, None)
+
     def event(self, event: Event) -> None:
         """An event sink: an iteration ends with its flow."""
-        if event.kind == "flow.close":
+        if event.kind == "candidate.rejected":
+            self.forget(str(event.data["candidate"]))
+        elif event.kind == "flow.close":
             iteration, accepted = self.end(cast(int, event.data["flow"]))
             if iteration is not None:
                 self.tell("on_iteration_end", iteration=iteration, state=self.state, proposal_accepted=accepted)

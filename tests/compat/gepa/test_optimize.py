@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import signal
 import threading
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -212,6 +213,34 @@ def test_it_runs_inside_an_event_loop() -> None:
         return optimize(HashAdapter())
 
     assert asyncio.run(notebook()).num_candidates > 1
+
+
+def test_inside_an_event_loop_an_interrupt_ends_it() -> None:
+    """Which comes in the thread of that loop, not in the run's."""
+    interrupted = threading.Event()
+
+    def interrupt(*_: object) -> None:
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    class Interrupting(HashAdapter):
+        def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+            if len(self.calls) == 3:
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                interrupted.wait()
+            return super().evaluate(batch, candidate, capture_traces)
+
+    async def notebook() -> None:
+        optimize(adapter, max_metric_calls=5000)
+
+    adapter = Interrupting()
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            asyncio.run(notebook())
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert sum(len(batch) for batch, _, _ in adapter.calls) < 4900
 
 
 def test_loaders_may_have_ids_of_any_kind() -> None:
