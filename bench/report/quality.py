@@ -144,7 +144,7 @@ def _luck(content: Content) -> str:
     rows = [row for row in content["rows"] if row["method"] == content["method"]]
     most = max(rows, key=lambda row: row["sync_final_score"]["mean"] - row["sync_final_held_out"]["mean"])
     return (
-        "Why not sooner: lockstep's final score is the highest of all its validations, so in part luck (in "
+        "Why not sooner, as far as can be guessed (untested): lockstep's final score is the highest of all its validations, so in part luck (in "
         f"`{most['world']}` {most['sync_final_score']['mean']:.3f}, of which {most['sync_final_held_out']['mean']:.3f} "
         "is left on rows held out). In worlds that are soon solved the last step up is a lucky draw, and a stream has "
         "to draw as often; and with one validation at a time it uses little of the server."
@@ -189,8 +189,11 @@ validated candidates there. One at a time, a candidate that had to wait is judge
 of 97, 46 had nothing to add and 9 contradicted what had been accepted; the rest went on as the best so far with
 their own lesson added. Validations then take 0.54 of the tokens. The price is an emptier server: streams spend
 tokens at {spending} lockstep's rate. More flows put more into proposals that are stale before their turn comes,
-and more validations side by side lose at equal tokens. Racing on a prefix came later to lockstep's score: 22
-examples mislead too often.
+and more validations side by side lose at equal tokens. Racing on a prefix came later to lockstep's score, perhaps
+because 22 examples mislead too often (untested). The settings were tried mostly before a change to how the Pareto
+archive breaks ties. The reported runs called this bench's functions seed by seed, in processes side by side that
+were paused now and then, not through the command above; virtual time does not see that. The commit was entered by
+hand: it is the code they ran, not the newest.
 """
 
 
