@@ -144,7 +144,8 @@ def _luck(content: Content) -> str:
     rows = [row for row in content["rows"] if row["method"] == content["method"]]
     most = max(rows, key=lambda row: row["sync_final_score"]["mean"] - row["sync_final_held_out"]["mean"])
     return (
-        "Why not sooner, as far as can be guessed (untested): lockstep's final score is the highest of all its validations, so in part luck (in "
+        "Why not sooner, as far as can be guessed (untested): lockstep's final score is the highest of all its "
+        "validations, so in part luck (in "
         f"`{most['world']}` {most['sync_final_score']['mean']:.3f}, of which {most['sync_final_held_out']['mean']:.3f} "
         "is left on rows held out). In worlds that are soon solved the last step up is a lucky draw, and a stream has "
         "to draw as often; and with one validation at a time it uses little of the server."
