@@ -192,8 +192,8 @@ class Figures:
     """What a run comes to. Rates are per minute of the server's time, tokens those it wrote and sent."""
 
     proposals_per_min: float
-    """A proposal is an answered reflection, whatever is thought of it; of a method that merges reflections, what it says
-    it has made of them.
+    """A proposal is an answered reflection, whatever is thought of it; where reflections are merged, what the method
+    says it made of them.
     """
     validations_per_min: float
     accepted_per_min: float

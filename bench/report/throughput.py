@@ -73,9 +73,9 @@ def _measured(content: Content) -> str:
 Every method has the same task, prompts, answer lengths and validation examples, minibatches of 3, and at most
 {settings["concurrency"]} calls in flight. Each runs in a process of its own, in random order, {runs},
 of which the first fifth is left out of rates. The server records every request: in flight, tokens and proposals
-(answered reflections; Combee's, each made of many, are counted where they are made) are its count. Peers get a client that costs less CPU time than their own or ours. Of one core
-the server's process took {percent(busiest)} at most. A server that is sped up multiplies what clients add to a call,
-for all alike."""
+(answered reflections; Combee's are made of many, and counted where they are made) are its count. Peers get a client
+that costs less CPU time than their own or ours. Of one core the server's process took {percent(busiest)} at most. A
+server that is sped up multiplies what clients add to a call, for all alike."""
 
 
 def _workloads(content: Content) -> str:
