@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import median
 
 from flowevolve.policies.gathering import PAST, Batch
 
@@ -14,8 +14,8 @@ class DelayProfile:
     """Combee's controller (arXiv 2604.04247): profiles the delay, and settles where larger batches hardly save any.
 
     Beyond that point a larger batch only makes each merge harder. The sizes tried are 1, 2, 4, … and at last ``most``,
-    ``repeats`` batches of each. A size is kept if, for each member of a batch, it saves at least ``gain`` of what would
-    be saved if a batch took as long as at the size before; else the one before is, for good.
+    ``repeats`` batches of each, whose median counts. A size is kept if, for each member of a batch, it saves at least
+    ``gain`` of what would be saved if a batch took as long as at the size before; else the one before is, for good.
     """
 
     most: int
@@ -34,7 +34,7 @@ class DelayProfile:
             delays.append(batch.seconds / batch.size)
             if len(delays) < self.repeats:
                 continue
-            delay = fmean(delays)
+            delay = median(delays)
             if smaller and not self._pays(1 - smaller / size, delay_before, delay):
                 return smaller
             if size == self.most:

@@ -17,14 +17,15 @@ def merge(prompt: str, params: RulesParams, rng: random.Random) -> str:
     A rule that some version replaced gives way. Of contradictions the one that more versions state is kept, of equals
     the first. The more versions, the more additions are overlooked.
     """
-    before, _, after = prompt.partition(f"\n{VERSIONS_HEADING}\n")
-    origin = [text for _, text in labelled_blocks(before.partition(f"\n{ORIGIN_HEADING}\n")[2])]
+    head, _, after = prompt.partition(f"\n{VERSIONS_HEADING}\n")
+    origin = [text for _, text in labelled_blocks(head.partition(f"\n{ORIGIN_HEADING}\n")[2])]
     versions = [text.splitlines() for _, text in labelled_blocks(after)]
     if rng.random() < params.unparsable:
         return "The versions have much in common, and each has something of its own."
-    kept = _kept(origin[0].splitlines() if origin else [], versions)
+    before = origin[0].splitlines() if origin else []
+    kept = _kept(before, versions)
     attention = min(1.0, params.comfortable_versions / max(1, len(versions)))
-    added = [line for line in _added(kept, versions) if rng.random() < attention]
+    added = [line for line in _added(before, kept, versions) if rng.random() < attention]
     return f"Here is one instruction of all versions:\n\n{fence(chr(10).join([*kept, *added]))}"
 
 
@@ -40,9 +41,9 @@ def _kept(origin: Sequence[str], versions: Sequence[Sequence[str]]) -> list[str]
     return [line for line in kept if _slot(line) not in replaced or all(line in version for version in versions)]
 
 
-def _added(kept: Sequence[str], versions: Sequence[Sequence[str]]) -> list[str]:
-    """What is in versions but not kept, without repetitions; lines that state no rule only if most have them."""
-    lines = [line for version in versions for line in dict.fromkeys(version) if line.strip() and line not in kept]
+def _added(origin: Sequence[str], kept: Sequence[str], versions: Sequence[Sequence[str]]) -> list[str]:
+    """What versions have and the original has not, without repetitions; lines that state no rule only if most do."""
+    lines = [line for version in versions for line in dict.fromkeys(version) if line.strip() and line not in origin]
     support = Counter(_said(line) for line in lines)
     settled = {_slot(line) for line in kept}
     added: list[str] = []
