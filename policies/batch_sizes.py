@@ -24,7 +24,7 @@ class DelayProfile:
 
     def next(self, past: Sequence[Batch]) -> int:
         if len(past) >= PAST:  # the profile is being forgotten; it was settled long ago
-            return max(batch.size for batch in past[PAST // 2 :])
+            return max(batch.size for batch in list(past)[PAST // 2 :])
         smaller, delay_before = 0, 0.0
         size = 1
         delays: list[float] = []
