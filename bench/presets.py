@@ -37,7 +37,20 @@ CAREFUL: Sections = {
 }
 """The same, but a validation ends early only when nothing could change its verdict, and the pool is GEPA's front."""
 
-PRESETS: Mapping[str, Sections] = {"sync": SYNC, "stream_plain": PLAIN, "stream": FULL, "stream_careful": CAREFUL}
+
+def combee(batch: int) -> Sections:
+    """Lockstep with so many reflections to a proposal: Combee at a fixed size, as published."""
+    return {"algorithm": {"name": "combee", "mode": "sync", "width": batch, "batch": batch}}
+
+
+PRESETS: Mapping[str, Sections] = {
+    "sync": SYNC,
+    "stream_plain": PLAIN,
+    "stream": FULL,
+    "stream_careful": CAREFUL,
+    "combee_10": combee(10),
+    "combee_40": combee(40),
+}
 
 INTERVALS = {"allocation": 5.0, "admission": 2.0}
 """Seconds between two looks of the policies that look around, as they are by default."""

@@ -1,10 +1,11 @@
 """Streaming GEPA beside synchronous GEPA on the virtual clock: how good, how soon, for how many tokens.
 
-    python -m bench.quality [--quick] [--json FILE] [--figure FILE]
+    python -m bench.quality [--quick] [--combee] [--json FILE] [--figure FILE]
 
 Everything is simulated: profile ``qwen3-8b-h100``, world ``rules`` in settings from easy to adversarial, every seed
 with rows of its own. Synchronous GEPA is our lockstep of width 1, the published loop: the gepa package itself can't run
-on a virtual clock. ``--tune`` runs the settings that the stream was chosen from, on seeds that are not reported.
+on a virtual clock. ``--tune`` runs the settings that the stream was chosen from, on seeds that are not reported;
+``--combee`` the forms of Combee.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from bench.figures import draw_quality
 from bench.quality_figures import Content, summarise
-from bench.quality_methods import CANDIDATES, METHODS, PLAIN_IN, Settings
+from bench.quality_methods import CANDIDATES, COMBEE, METHODS, PLAIN_IN, Settings
 from bench.quality_pairs import Pair, compare
 from bench.quality_runs import PROFILE, ROWS, WORLDS
 from bench.report.quality import section
@@ -89,6 +90,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="three worlds, three seeds, lockstep for an hour")
     parser.add_argument("--tune", action="store_true", help="the settings that were tried, on seeds kept for that")
+    parser.add_argument("--combee", action="store_true", help="Combee's forms instead of the plain stream")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--figure", type=Path, help="draw best scores over time into this file (SVG)")
     parser.add_argument("--processes", type=int, default=1, help="runs side by side; results do not depend on it")
@@ -97,7 +99,7 @@ def main() -> None:
     worlds = TUNING_WORLDS if tune else ("normal", "adversarial", "overlapping") if quick else tuple(WORLDS)
     seeds = TUNING_SEEDS if tune else SEEDS[:3] if quick else SEEDS
     minutes = QUICK_MINUTES if quick else MINUTES
-    methods = CANDIDATES if tune else METHODS
+    methods = CANDIDATES if tune else COMBEE if arguments.combee else METHODS
     pairs = list(run_pairs(worlds, seeds, minutes, methods, int(arguments.processes)))
     content = report(pairs, seeds, minutes, methods, quick)
     print("\n" + section(content))

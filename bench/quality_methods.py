@@ -67,3 +67,16 @@ METHODS: Mapping[str, Settings] = {
 }
 """The last one is reported on top."""
 PLAIN_IN = ("normal",)
+
+COMBEE: Mapping[str, Settings] = {
+    **{
+        f"combee {batch}": {"algorithm": {"name": "combee", "mode": "sync", "width": batch, "batch": batch}}
+        for batch in (10, 40)
+    },
+    "combee dynamic": {
+        "algorithm": {"name": "combee", "mode": "sync", "width": 40, "batch": 40, "batch_size": "dynamic"}
+    },
+    "combee 10, stream": {"algorithm": {"name": "combee", "max_in_flight": 40, "batch": 10}, "staleness": GUARDED},
+    "chosen": METHODS["chosen"],
+}
+"""Many reflections to a proposal, in lockstep as published and inside the stream."""

@@ -11,13 +11,13 @@ from typing import Literal
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from flowevolve.prompts import JUDGE_TITLE, REFLECT_TITLE
+from flowevolve.prompts import JUDGE_TITLE, MERGE_TITLE, REFLECT_TITLE
 
 CHAT = "/v1/chat/completions"
 RECORDING = "/recording"
 """GET: the spans since the last DELETE; DELETE: forget them, and begin anew with an idle server."""
 
-Role = Literal["rollout", "reflection", "judge"]
+Role = Literal["rollout", "reflection", "judge", "merge"]
 
 _TOKENS = re.compile(rb'"completion_tokens": ?(\d+)')
 
@@ -83,6 +83,8 @@ def role_of(body: dict[str, object]) -> Role:
     asked = _texts(body)[-1]
     if asked.startswith(REFLECT_TITLE):
         return "reflection"
+    if asked.startswith(MERGE_TITLE):
+        return "merge"
     return "judge" if asked.startswith(JUDGE_TITLE) else "rollout"
 
 

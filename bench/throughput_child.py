@@ -46,8 +46,10 @@ METHODS = (
     "stream_plain",
     "stream",
     "stream_careful",
+    "combee_10",
+    "combee_40",
 )
-"""A peer's Combee mode would stand here: gepa 0.1.4 has none, and neither have we yet."""
+"""Combee is ours: gepa 0.1.4 has none."""
 CEILING = "ceiling"
 """No method but load without end: every slot of the client has a call of a rollout open, all the time."""
 

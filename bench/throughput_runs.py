@@ -88,6 +88,8 @@ class Run:
     """Seconds of CPU time of the method's process over the whole run, and the server's likewise; real ones."""
     server_cpu: float
     speed: float
+    proposed: tuple[float, ...] = ()
+    """When the method said that it had made a proposal."""
 
 
 def execute(method: str, job: Job, server: Server, seconds: float) -> Run:
@@ -119,11 +121,16 @@ def execute(method: str, job: Job, server: Server, seconds: float) -> Run:
             for each in since
             if each.kind == "accepted" and each.score is not None
         ),
-        validated=tuple((each.seconds - seeded) * job.speed for each in since if each.kind == "validated"),
+        validated=_times(since, "validated", seeded, job.speed),
+        proposed=_times(since, "proposed", seeded, job.speed),
         client_cpu=_children_cpu() - before - started,
         server_cpu=record.cpu - server_cpu,
         speed=job.speed,
     )
+
+
+def _times(progress: Iterable[Progress], kind: str, seeded: float, speed: float) -> tuple[float, ...]:
+    return tuple((each.seconds - seeded) * speed for each in progress if each.kind == kind)
 
 
 class _Heard:
@@ -185,7 +192,9 @@ class Figures:
     """What a run comes to. Rates are per minute of the server's time, tokens those it wrote and sent."""
 
     proposals_per_min: float
-    """A proposal is an answered reflection, whatever is thought of it."""
+    """A proposal is an answered reflection, whatever is thought of it; where reflections are merged, what the method
+    says it made of them.
+    """
     validations_per_min: float
     accepted_per_min: float
     output_tokens_per_s: float
@@ -209,7 +218,7 @@ def figures(run: Run) -> Figures:
     seconds = run.end - run.start
     per_minute, real_seconds = 60 / seconds, seconds / run.speed
     answered = [span for span in run.spans if run.start < span.ended <= run.end and span.tokens is not None]
-    proposals = sum(span.role == "reflection" for span in answered)
+    proposals = _proposals(run, answered)
     accepted = sum(when > run.start for when, _ in run.accepted)
     tokens = sum(_tokens_within(span, run.start, run.end) for span in run.spans)
     levels = in_flight(run.spans, run.start, run.end)
@@ -232,6 +241,12 @@ def figures(run: Run) -> Figures:
         client_cpu_ms_per_call=1000 * run.client_cpu / max(1, calls),
         curve=_best(run.accepted),
     )
+
+
+def _proposals(run: Run, answered: Sequence[Span]) -> int:
+    if any(span.role == "merge" for span in run.spans):
+        return sum(run.start < when <= run.end for when in run.proposed)
+    return sum(span.role == "reflection" for span in answered)
 
 
 def _tokens_within(span: Span, start: float, end: float) -> float:

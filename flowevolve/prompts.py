@@ -15,12 +15,15 @@ Verdict = Literal["orthogonal", "subsumed", "conflicting"]
 
 REFLECT_TITLE = "# Improve an instruction"
 JUDGE_TITLE = "# Judge an edit made from an old version"
+MERGE_TITLE = "# Merge versions of an instruction"
 CURRENT_HEADING = "## Current instruction"
 EXAMPLES_HEADING = "## What happened with it"
 PARENT_HEADING = "## The version the edit started from"
 STALE_HEADING = "## The edit"
 UPDATES_HEADING = "## Accepted since then"
 HEAD_HEADING = "## The current version"
+ORIGIN_HEADING = "## The instruction they were made from"
+VERSIONS_HEADING = "## The versions"
 
 
 class UnparsableReplyError(ValueError):
@@ -139,6 +142,27 @@ Reason: one sentence
   as above. Leave out what only fits one example.
 - subsumed: the current version already says it. No block.
 - conflicting: it contradicts the current version. No block."""
+
+
+def merge_prompt(component: str, origin: str, versions: Sequence[str]) -> str:
+    """Ask for one text that says what each of several rewrites of one component says (Combee, arXiv 2604.04247)."""
+    shown = "\n\n".join(f"### Version {number}\n{fence(text)}" for number, text in enumerate(versions, 1))
+    return f"""{MERGE_TITLE}
+
+The instruction named "{component}" was rewritten several times side by side, after different examples each time. Make
+one instruction of these versions.
+
+{ORIGIN_HEADING}
+{fence(origin)}
+
+{VERSIONS_HEADING}
+{shown}
+
+## What to write
+- Take over every rule that a version added or made more precise, however few versions have it.
+- State each rule once. Where versions contradict each other, go with most of those that changed the original there.
+- Keep a rule of the original that no version replaced, unless most dropped it. Leave out what only fits one example.
+- Reply with the complete merged instruction inside one fenced block (three backticks) and nothing after it."""
 
 
 def _blocks(components: Mapping[str, str]) -> str:

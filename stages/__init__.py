@@ -12,6 +12,7 @@ from flowevolve.stages.propose import Propose as Propose
 from flowevolve.stages.propose import reflect as reflect
 from flowevolve.stages.repair import Repair as Repair
 from flowevolve.stages.rollouts import Rollouts as Rollouts
+from flowevolve.stages.scan import scan as scan
 from flowevolve.stages.screen import Screen as Screen
 from flowevolve.stages.update import Update as Update
 

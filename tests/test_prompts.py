@@ -12,6 +12,7 @@ from flowevolve.prompts import (
     fence,
     judge_prompt,
     labelled_blocks,
+    merge_prompt,
     parse_instruction,
     parse_verdict,
     reflection_prompt,
@@ -65,3 +66,5 @@ def test_prompts_hold_what_they_are_about() -> None:
     assert all(part in asked for part in ("tone", "be kind", "hi", "hello", "too short"))
     judged = judge_prompt({"a": "old"}, {"a": "edited"}, [{"a": "accepted"}], {"a": "head"})
     assert all(part in judged for part in ("old", "edited", "accepted", "head"))
+    merged = merge_prompt("tone", "be kind", ["be brief", "be ``` careful"])
+    assert all(part in merged for part in ("tone", "be kind", "be brief", "be ``` careful"))

@@ -50,7 +50,7 @@ class _Watch:
 
     def __call__(self, event: Event) -> None:
         match event.kind:
-            case "candidate.proposed" if event.data["operator"] == "reflect":
+            case "candidate.proposed" if event.data["operator"] in ("reflect", "aggregate"):
                 self._tell("proposed", None)
             case "candidate.validated" | "evaluation.stopped":
                 self._tell("validated", None)

@@ -19,6 +19,8 @@ LABELS = {
     "stream_plain": "ours, `stream_plain`",
     "stream": "ours, `stream`",
     "stream_careful": "ours, `stream_careful`",
+    "combee_10": "ours, Combee, 10 reflections a proposal",
+    "combee_40": "ours, Combee, 40 reflections a proposal",
     "ceiling": "load without end",
 }
 COLUMNS = {
@@ -71,9 +73,9 @@ def _measured(content: Content) -> str:
 Every method has the same task, prompts, answer lengths and validation examples, minibatches of 3, and at most
 {settings["concurrency"]} calls in flight. Each runs in a process of its own, in random order, {runs},
 of which the first fifth is left out of rates. The server records every request: in flight, tokens and proposals
-(answered reflections) are its count. Peers get a client that costs less CPU time than their own or ours. Of one core
-the server's process took {percent(busiest)} at most. A server that is sped up multiplies what clients add to a call,
-for all alike.
+(answered reflections; Combee's are made of many, and counted where they are made) are its count. Peers get a client
+that costs less CPU time than their own or ours. Of one core the server's process took {percent(busiest)} at most. A
+server that is sped up multiplies what clients add to a call, for all alike.
 
 *Accepted* is what entered the pool, which is not the same everywhere: gepa, agentdescent, our lockstep and
 `stream_plain` validate whatever was better on its minibatch and keep all of it; `stream_careful` keeps what does

@@ -1,8 +1,8 @@
 """The world `rules`: chat models among which a system prompt matters because it states, or not, a hidden house style.
 
 `RulesWorld.reply` is a pure function of the request and the random generator. It plays a task model, a reflection
-model or a judge, whichever the request's own text asks for, and like a real model it sees nothing but that text:
-neither rows nor scores. `flowevolve.tasks.house_style` has the rows.
+model, a judge or an editor who merges, whichever the request's own text asks for, and like a real model it sees nothing
+but that text: neither rows nor scores. `flowevolve.tasks.house_style` has the rows.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from flowevolve.llm.types import JSON, ChatRequest
-from flowevolve.prompts import JUDGE_TITLE, REFLECT_TITLE
+from flowevolve.prompts import JUDGE_TITLE, MERGE_TITLE, REFLECT_TITLE
 from flowevolve.sim.rules_editor import judge, reflect, topic_of
+from flowevolve.sim.rules_merger import merge
 from flowevolve.sim.rules_params import PRESETS, RulesParams
 from flowevolve.sim.rules_text import read_instruction
 from flowevolve.sim.rules_writer import write_answer
@@ -42,6 +43,8 @@ class RulesWorld:
             return reflect(asked, self.params, rng)
         if asked.startswith(JUDGE_TITLE):
             return judge(asked, self.params, rng)
+        if asked.startswith(MERGE_TITLE):
+            return merge(asked, self.params, rng)
         instruction = "\n".join(message.content for message in request.messages if message.role == "system")
         return self._answer(instruction, asked, rng)
 

@@ -43,13 +43,16 @@ class RulesParams:
     judge_error: float = 0.08
     """The judge gives another verdict than the right one, per reply."""
     unparsable: float = 0.015
-    """A reflection or verdict comes without its form, per reply."""
+    """A reflection, verdict or merge comes without its form, per reply."""
+    comfortable_versions: int = 10
+    """From up to so many versions all additions are merged; of more, the share that this number is of theirs."""
 
     def __post_init__(self) -> None:
         counts = {
             "rules": (1, len(HOUSE_STYLE)),
             "comfortable_lines": (0, None),
             "max_edits": (1, None),
+            "comfortable_versions": (1, None),
             "memory": (0, None),
         }
         for entry in fields(self):

@@ -12,7 +12,7 @@ import pytest
 from bench.figures import draw_quality
 from bench.quality import SEEDS, TUNING_SEEDS, methods_for
 from bench.quality_figures import Content, summarise
-from bench.quality_methods import CANDIDATES, METHODS, PLAIN_IN
+from bench.quality_methods import CANDIDATES, COMBEE, METHODS, PLAIN_IN
 from bench.quality_pairs import GRID, Lockstep, Pair, Scores, Streamed, compare
 from bench.quality_runs import PROFILE, ROWS, SYNC, WORLDS, Goals, configure, evolve, held_out
 from bench.report.quality import section
@@ -111,7 +111,7 @@ def test_held_out_scores_tell_a_prompt_that_states_the_rules() -> None:
 
 
 def test_all_configurations_can_be_run() -> None:
-    for settings in (SYNC, *METHODS.values(), *CANDIDATES.values()):
+    for settings in (SYNC, *METHODS.values(), *COMBEE.values(), *CANDIDATES.values()):
         for world in WORLDS.values():
             assert configure(world, settings, 0, 1.0).sim.preset == world.preset
 

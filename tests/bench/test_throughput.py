@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -52,6 +53,14 @@ def test_only_what_is_written_within_the_time_counts() -> None:
 def test_proposals_are_answered_reflections() -> None:
     found = figures(run(span(0, 9, 5, "reflection"), span(9, 12, None, "reflection"), span(12, 200, 5, "reflection")))
     assert found.proposals_per_min == pytest.approx(60 / SECONDS)
+
+
+def test_of_merged_reflections_the_proposals_that_were_made_count() -> None:
+    merging = run(*(span(n, n + 1, 5, "reflection") for n in range(8)), span(9, 10, 5, "merge"), method="combee_10")
+    assert figures(merging).proposals_per_min == 0
+    assert figures(replace(merging, proposed=(-1.0, 11.0, SECONDS + 1))).proposals_per_min == pytest.approx(
+        60 / SECONDS
+    )
 
 
 def test_what_was_accepted_before_the_time_is_in_the_score_alone() -> None:

@@ -9,7 +9,8 @@ A repaired proposal is screened before it is evaluated, wherever it went stale: 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import ClassVar
 
 from pydantic import BaseModel
 
@@ -72,7 +73,8 @@ class GEPA(Algorithm):
     """
 
     name = "gepa"
-    config_type = GEPAConfig
+    config_type: ClassVar[type[BaseModel]] = GEPAConfig
+    default_workers: ClassVar[Mapping[str, Workers]] = DEFAULT_WORKERS
 
     def __init__(self, task: Task, config: GEPAConfig | None = None, tuning: Tuning | None = None) -> None:
         self.config = config or GEPAConfig()
@@ -80,14 +82,14 @@ class GEPA(Algorithm):
         if not task.data.train or not task.data.val:
             raise InputError(f"task {task.name!r}: GEPA needs training and validation examples")
         self._task = task
-        self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
+        self._workers = self.tuning.workers_of(self.default_workers)
         self._acceptance = _validation(self.config, self.tuning)
         self._archive = ARCHIVES.make(self.config.archive.name, self.config.archive.settings, "algorithm.archive")
         self._schedule = MergeSchedule(self.config.max_merges if self.config.merge else 0)
         val_ids = tuple(example.id for example in task.data.val)
         self._order = ValidationOrder(val_ids, self.tuning.speculation.window)
         self.archives = (self._archive, self._schedule, self._order)
-        self._select = Select(
+        self._select = self._select_type()(
             self._archive,
             self._schedule,
             self.config,
@@ -121,12 +123,14 @@ class GEPA(Algorithm):
 
     def graph(self) -> Graph:
         config, rollouts, speculation = self.config, Rollouts(self._task), self.tuning.speculation
+        proposing = self._proposing()
+        generate = Generate(rollouts, config.skip_perfect, speculation)
         # What is selected goes stale: generate's queue is short, so that tickets wait before selection, not after it.
         return Graph(
             (
                 Stage("select", self._select, ("generate", "screen")),
-                self._stage("generate", Generate(rollouts, config.skip_perfect, speculation), "propose", capacity=1),
-                self._stage("propose", Propose(), "screen"),
+                self._stage("generate", generate, proposing[0].name, capacity=1),
+                *proposing,
                 self._stage("repair", Repair(self._archive.best), "screen"),
                 self._stage("screen", Screen(rollouts, _acceptance(config)), "evaluate", repair_to="screen"),
                 self._stage("evaluate", self._evaluate(rollouts), "update", repair_to="screen"),
@@ -135,6 +139,14 @@ class GEPA(Algorithm):
             entry="select",
             repair="repair",
         )
+
+    def _select_type(self) -> Callable[..., Select]:
+        """What makes the entry stage."""
+        return Select
+
+    def _proposing(self) -> tuple[Stage, ...]:
+        """From rollouts to proposals."""
+        return (self._stage("propose", Propose(), "screen"),)
 
     def _stage(
         self, name: str, run: StageFunction, to: str, *, capacity: int = 64, repair_to: str | None = None

@@ -106,19 +106,22 @@ class Select:
     def _choose_rewrite(self, context: StageContext) -> dict[str, JSON]:
         parent = self._selection.select(self._archive, context.random)
         names, cursor = self._components.select(list(parent.artifact), self._cursor(parent))
-        if self._batches is None:
-            self._batches = EpochBatches(
-                self._train_ids, self._config.minibatch, lambda epoch: context.derive_random("epoch", epoch)
-            )
         return {
             "parents": [parent.id],
             "ancestor": None,
             "looked_for_merge": self._schedule.due,
             "components": list(names),
             "cursor": cursor,
-            "batch": list(self._batches.batch(self._rewrites)),
+            "batch": self._next_batch(context),
             "version": context.pool.version,
         }
+
+    def _next_batch(self, context: StageContext) -> list[JSON]:
+        if self._batches is None:
+            self._batches = EpochBatches(
+                self._train_ids, self._config.minibatch, lambda epoch: context.derive_random("epoch", epoch)
+            )
+        return list(self._batches.batch(self._rewrites))
 
     def _rewrite(self, chosen: Mapping[str, JSON], context: StageContext) -> Emit:
         (parent,) = (context.pool[name] for name in cast("list[str]", chosen["parents"]))

@@ -1,0 +1,53 @@
+"""How many reflections make the next proposal, in both forms of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowevolve.events import Event
+from flowevolve.policies.gathering import Batch, BatchSize
+
+
+class Sizes:
+    """One policy for both forms: told the delay of steps in lockstep, of merges in the stream.
+
+    The engine asks it again when a run goes on; that it goes by steps, an interrupted step's aggregation has to know
+    before the next step is asked for, so `recall` tells it.
+    """
+
+    def __init__(self, policy: BatchSize, most: int) -> None:
+        self.policy = policy
+        self.most = most
+        self.by_steps = False
+        self.current = policy.next(())
+        self.steps: BatchSize = _Steps(self)
+        self.gathers: BatchSize = _Gathers(self)
+
+    def recall(self, event: Event) -> None:
+        if event.kind == "width.changed":
+            self.by_steps = True
+
+
+class _Steps:
+    """Asked by lockstep alone."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self._sizes = sizes
+
+    def next(self, past: Sequence[Batch]) -> int:
+        self._sizes.by_steps = True
+        self._sizes.current = self._sizes.policy.next(past)
+        return self._sizes.current
+
+
+class _Gathers:
+    """Asked by both; in lockstep all reflections of a step are gathered, however many it has."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self._sizes = sizes
+
+    def next(self, past: Sequence[Batch]) -> int:
+        if self._sizes.by_steps:
+            return self._sizes.most
+        self._sizes.current = self._sizes.policy.next(past)
+        return self._sizes.current

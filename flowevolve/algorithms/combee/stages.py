@@ -1,0 +1,128 @@
+"""Combee's own stages over GEPA: a reflection that proposes nothing yet, and many of them made one proposal."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Hashable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from flowevolve.budget import Cost
+from flowevolve.concurrency import run_all
+from flowevolve.context import StageContext
+from flowevolve.item import Gathered, Item
+from flowevolve.llm.types import LLMError, Message
+from flowevolve.pool import Candidate
+from flowevolve.prompts import UnparsableReplyError, merge_prompt, parse_instruction
+from flowevolve.stage import Discard, Emit
+from flowevolve.stages.payloads import Proposed, Rolled, Selected
+from flowevolve.stages.propose import reflect
+from flowevolve.stages.scan import scan
+
+TRIES = 2
+"""How often a merge is asked for, where its reply can't be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reflected:
+    """What one agent made of its minibatch: a text for each selected component, and its parent's scores there."""
+
+    selected: Selected
+    texts: tuple[str, ...]
+    scores: tuple[float, ...]
+
+
+class Reflect:
+    """One reflection call per selected component."""
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        rolled = item.expect(Rolled)
+        selected = rolled.selected
+        jobs = [
+            partial(reflect, selected.parent, component, rolled.rollouts, context) for component in selected.components
+        ]
+        texts = tuple(await run_all(jobs))
+        if texts == _current(selected):
+            raise Discard("unchanged")
+        yield Emit(Reflected(selected, texts, tuple(rollout.score.value for rollout in rolled.rollouts)))
+
+
+def alike(item: Item[object]) -> Hashable:
+    """Reflections can be merged if they are about the same texts."""
+    selected = item.expect(Reflected).selected
+    return selected.parent.id, selected.components
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """Merges reflections on one parent into one proposal, which is screened on all their minibatches."""
+
+    copies: int
+    fan_in: int
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        reflected = [each.expect(Reflected) for each in item.expect(Gathered).items]
+        selected = reflected[0].selected
+        parent = selected.parent
+        jobs = [
+            partial(self._merged, parent, component, [each.texts[place] for each in reflected], context)
+            for place, component in enumerate(selected.components)
+        ]
+        texts = await run_all(jobs)
+        context.spend(Cost(proposals=1))
+        artifact = parent.artifact.replace(**dict(zip(selected.components, texts, strict=True)))
+        if artifact == parent.artifact:
+            raise Discard("unchanged")
+        candidate = context.propose(
+            artifact,
+            parents=[parent],
+            operator="aggregate",
+            attributes={"reflections": len(reflected)},
+            born=item.version,
+        )
+        # Where minibatches of a later epoch are among them an example may come twice; it is run once.
+        baseline = {
+            name: score
+            for each in reversed(reflected)
+            for name, score in zip(each.selected.batch, each.scores, strict=True)
+        }
+        yield Emit(Proposed(candidate, tuple(baseline), tuple(baseline.values())), derives=(parent.id,))
+
+    async def _merged(self, parent: Candidate, component: str, texts: Sequence[str], context: StageContext) -> str:
+        """One text of all.
+
+        Raises:
+            Discard: if no merge could be read.
+        """
+        merged = await scan(
+            texts,
+            partial(_merge, parent=parent, component=component, context=context),
+            copies=self.copies,
+            most=self.fan_in,
+            rng=context.derive_random("scan", context.item_id, component),
+        )
+        if merged is None:
+            raise Discard("no merge could be read")
+        return merged
+
+
+async def _merge(
+    texts: Sequence[str], name: str, *, parent: Candidate, component: str, context: StageContext
+) -> str | None:
+    """One call; None if it fails or its reply can't be read."""
+    model = context.chat_model(f"{component}/{name}", parent.id, role="reflection")
+    prompt = merge_prompt(component, parent.artifact[component], texts)
+    reason = ""
+    for _ in range(TRIES):
+        try:
+            return parse_instruction(await model([Message("user", prompt)]))
+        except UnparsableReplyError as error:
+            reason = str(error)
+        except LLMError as error:
+            reason = str(error)
+            break
+    context.log("merge.failed", component=component, merge=name, texts=len(texts), reason=reason)
+    return None
+
+
+def _current(selected: Selected) -> tuple[str, ...]:
+    return tuple(selected.parent.artifact[component] for component in selected.components)
