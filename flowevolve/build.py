@@ -9,6 +9,7 @@ from typing import cast
 from pydantic import ValidationError
 
 from flowevolve.algorithm import Algorithm, Tuning, WorkersWanted
+from flowevolve.algorithms.ace import ACE
 from flowevolve.algorithms.gepa import GEPA
 from flowevolve.backends import BACKENDS, SHIPPED_BACKENDS
 from flowevolve.concurrency import Pulse
@@ -49,7 +50,7 @@ from flowevolve.sim.rules_params import PRESETS
 from flowevolve.tasks.base import Task
 from flowevolve.tasks.catalog import SHIPPED_TASKS
 
-ALGORITHMS: Registry[Algorithm] = Registry("algorithm", "flowevolve.algorithms", {"gepa": GEPA}, Algorithm)
+ALGORITHMS: Registry[Algorithm] = Registry("algorithm", "flowevolve.algorithms", {"gepa": GEPA, "ace": ACE}, Algorithm)
 TASKS: Registry[Task] = Registry("task", "flowevolve.tasks", SHIPPED_TASKS, Task)
 STALENESS: Registry[StalenessPolicy] = Registry(
     "staleness policy",

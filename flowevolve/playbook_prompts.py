@@ -120,8 +120,8 @@ def curate_prompt(playbook: str, lessons: Sequence[str], sections: Sequence[str]
     shown = "\n".join(f"- {lesson}" for lesson in lessons)
     return f"""{CURATE_TITLE}
 
-A playbook of short notes helps a language model with its work. Each note has an id, and counts of how often it helped and
-harmed. Lessons have come in. Change the playbook so that it holds what is new in them.
+A playbook of short notes helps a language model with its work. Each note has an id, and counts of how often it helped
+and harmed. Lessons have come in. Change the playbook so that it holds what is new in them.
 
 {PLAYBOOK_HEADING}
 {fence(playbook)}
@@ -207,7 +207,7 @@ One line in a fenced block and nothing after it."""
 
 
 def compare_prompt(new: Sequence[str], noted: Sequence[str]) -> str:
-    """Ask how new advice relates to what was noted while it was being written (FlashEvolve §3.2, *Reflective Async*)."""
+    """Ask how new advice relates to what was noted while it was written (FlashEvolve §3.2, *Reflective Async*)."""
     first = "\n".join(f"{number}. {text}" for number, text in enumerate(new, 1))
     second = "\n".join(f"- {text}" for text in noted)
     return f"""{COMPARE_TITLE}

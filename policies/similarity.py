@@ -1,4 +1,4 @@
-"""Which texts say nearly the same, by their embeddings: what playbooks and memories are kept free of repetition with."""
+"""Which texts say nearly the same, by their embeddings: what keeps playbooks and memories free of repetition."""
 
 from __future__ import annotations
 

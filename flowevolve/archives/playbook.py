@@ -111,7 +111,9 @@ class Playbook:
                 self._take(change.data)
 
     def _take(self, data: Mapping[str, JSON]) -> None:
-        for name, section, text, helpful, harmful in cast("list[tuple[str, str, str, int, int]]", data.get("loaded", ())):
+        for name, section, text, helpful, harmful in cast(
+            "list[tuple[str, str, str, int, int]]", data.get("loaded", ())
+        ):
             self._live[name] = Bullet(name, section, text, helpful, harmful, self.version)
             self._last = max(self._last, int(name.rpartition("-")[2]))
         for operation in cast("list[dict[str, JSON]]", data["operations"]):
@@ -142,9 +144,7 @@ class Playbook:
             self._gone[part.id] = self._live.pop(part.id)
             self._merged[part.id] = names[0]
         helpful, harmful = sum(part.helpful for part in parts), sum(part.harmful for part in parts)
-        self._live[names[0]] = replace(
-            parts[0], text=text, helpful=helpful, harmful=harmful, changed=self.version
-        )
+        self._live[names[0]] = replace(parts[0], text=text, helpful=helpful, harmful=harmful, changed=self.version)
 
     def _count(self, name: str, helpful: int, harmful: int) -> None:
         while name in self._merged:
@@ -156,9 +156,7 @@ class Playbook:
 
     def fits(self, operation: Operation) -> bool:
         """Whether all the bullets it is about are still as they were when it was made."""
-        return all(
-            name in self._live and self._live[name].digest == digest for name, digest in operation.seen.items()
-        )
+        return all(name in self._live and self._live[name].digest == digest for name, digest in operation.seen.items())
 
     @property
     def bullets(self) -> Sequence[Bullet]:

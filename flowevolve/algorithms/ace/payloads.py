@@ -58,7 +58,7 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class Curation:
-    """Lessons for the curator. ``last``: nothing comes after, so what comes of it is validated."""
+    """Lessons for the curator. ``last``: the run ends with it."""
 
     lessons: tuple[Lesson, ...]
     last: bool = False
