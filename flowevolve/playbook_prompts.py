@@ -1,7 +1,7 @@
 """The prompts of algorithms that keep a playbook, and the parsers of their replies (roles: ACE, arXiv 2510.04618, §3).
 
-Built from headed sections and fenced texts as those of `flowevolve.prompts`. Parsers take what can be read and pass over
-what can't, down to the single operation; a reply with nothing to read raises `UnparsableReplyError`.
+Built from headed sections and fenced texts as those of `flowevolve.prompts`. Parsers take what can be read and pass
+over what can't, down to the single operation; a reply with nothing to read raises `UnparsableReplyError`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The world `rules`: chat models among which a system prompt matters because it states, or not, a hidden house style.
 
 `RulesWorld.reply` is a pure function of the request and the random generator. It plays a task model, a reflection
-model, a judge or a playbook's curator, whichever the request's own text asks for, and like a real model it sees nothing but that text:
-neither rows nor scores. `flowevolve.tasks.house_style` has the rows.
+model, a judge or a playbook's curator, whichever the request's own text asks for, and like a real model it sees nothing
+but that text: neither rows nor scores. `flowevolve.tasks.house_style` has the rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How the world `rules` works with a playbook: learns from answers, curates, merges and compares notes.
 
 Works on the texts of `flowevolve.playbook_prompts` alone. A note helps where it states a rule of the house style; the
-faults are those of the world's other replies: rules stated wrongly, twice or not at all, notes that fit one example only.
+faults are those of the world's other replies: rules stated wrongly, twice or not at all, idle notes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def answerer(asked: str) -> Answer | None:
 
 
 def citation(instruction: str, kept: Sequence[Statement]) -> str:
-    """The line that an answer ends with where the instruction asks for citations: the notes that state what was kept."""
+    """The line an answer ends with where the instruction asks for citations: the notes that state what was kept."""
     if CITE_RULE not in instruction:
         return ""
     used = [name for name, text, _ in _notes(instruction) if read_statement(text) in kept]

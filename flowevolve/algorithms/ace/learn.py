@@ -38,7 +38,7 @@ class Generate:
 
 @dataclass(frozen=True)
 class Reflect:
-    """Reflects on a wrong answer and has it tried again, up to ``max_rounds`` times; on a right one once, for its tags."""
+    """Reflects on a wrong answer and has it tried again, up to ``max_rounds`` times; on a right one once, for tags."""
 
     rollouts: Rollouts
     reader: Reader

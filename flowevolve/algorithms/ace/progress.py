@@ -1,4 +1,4 @@
-"""Where an ACE run stands: lessons that wait for the curator, what was learnt from and tested. A function of the log."""
+"""Where an ACE run stands: lessons that wait for the curator, what was learnt and tested. A function of the log."""
 
 from __future__ import annotations
 
