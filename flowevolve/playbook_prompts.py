@@ -38,7 +38,7 @@ NOTE_LINE = re.compile(
 _ID = re.compile(r"\b[a-z]{1,3}-\d{5,}\b")
 _USED = re.compile(r"^[ \t*_]*used[ \t*_]*:[^\n]*\Z", re.IGNORECASE | re.MULTILINE)
 _TAG = re.compile(r"\[?\b([a-z]{1,3}-\d{5,})\b\]?\W+(helpful|harmful|neutral)\b", re.IGNORECASE)
-_LESSON = re.compile(r"^[ \t*_]*lesson[ \t*_]*:[ \t]*(.+)$", re.IGNORECASE | re.MULTILINE)
+_LESSON = re.compile(r"^[ \t*_-]*lesson[ \t*_]*:[ \t*_]*(.+)$", re.IGNORECASE | re.MULTILINE)
 _SAME = re.compile(r"^\W*(\d+)\W+(same|new|conflict)\b", re.IGNORECASE | re.MULTILINE)
 
 

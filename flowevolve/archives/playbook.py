@@ -168,6 +168,11 @@ class Playbook:
         """Bullets that were deleted, or merged into another."""
         return self._gone
 
+    @property
+    def deleted(self) -> Mapping[str, Bullet]:
+        """Bullets that were deleted, with all that was counted for them."""
+        return {name: bullet for name, bullet in self._gone.items() if name not in self._merged}
+
     def __contains__(self, name: str) -> bool:
         return name in self._live
 
