@@ -186,8 +186,8 @@ def test_a_given_playbook_is_gone_on_with(tmp_path: Path) -> None:
 
 
 def test_what_does_not_suit_it_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.md").write_text("nothing")
     with pytest.raises(InputError, match="holds no bullets"):
-        (tmp_path / "empty.md").write_text("nothing")
         evolve({"playbook": str(tmp_path / "empty.md")})
     with pytest.raises(InputError, match="training examples"):
         ACE(InstructionFollowing(Dataset((), ())))

@@ -124,7 +124,7 @@ def test_bullets_are_neither_lost_nor_doubled_whatever_is_in_flight(schedule: Se
         if verb == "ADD":
             operations = [add(f"note of {worker}")]
         elif verb == "count":
-            counts = {name: (1, 0) for name in names}
+            counts = dict.fromkeys(names, (1, 0))
             counted += len(names)
         elif verb == "MERGE" and len(names) == 2:
             operations = [Operation("MERGE", "", f"merged by {worker}", seen)]
