@@ -54,7 +54,7 @@ def score_at(curve: Curve, minute: float) -> float:
 
 def samples_per_minute(curve: Curve) -> float:
     """Samples learnt from."""
-    reflected = curve.result.report.stages["reflect"].consumed
+    reflected = curve.result.report.stages["reflect"].counts.consumed
     return reflected / (curve.result.report.wall_seconds / 60)
 
 
@@ -89,9 +89,9 @@ def main() -> None:
             [sum(score_at(pair.stream, at) > score_at(pair.sync, at) for at in GRID) / len(GRID) for pair in pairs]
         ),
     }
+    by_mode = {"sync": [pair.sync for pair in pairs], "stream": [pair.stream for pair in pairs]}
     curves = {
-        mode: {at: spread([score_at(getattr(pair, mode), at) for pair in pairs]) for at in GRID}
-        for mode in ("sync", "stream")
+        mode: {at: spread([score_at(curve, at) for curve in found]) for at in GRID} for mode, found in by_mode.items()
     }
     report(figures, curves, seeds, arguments)
 

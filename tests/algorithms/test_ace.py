@@ -102,7 +102,7 @@ def test_a_playbook_makes_answers_better() -> None:
     assert result.best is not None
     assert result.seed_score is not None
     assert result.best.score > result.seed_score + 0.1
-    assert result.stop_reason == "exhausted"
+    assert result.report.stop_reason == "exhausted"
     assert len(notes(result, "ace.sample")) == 3 * len(TASK.data.train)
 
 

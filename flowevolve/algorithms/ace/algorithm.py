@@ -148,7 +148,7 @@ class ACE(Algorithm):
         given = cast("list[dict[str, JSON]]", context.decide("ace.finishing", lambda: {"lessons": pending})["lessons"])
         if given:
             lessons = tuple(map(Lesson.of, given))
-            yield Emit(Curation(lessons, last=True), to="curate")
+            yield Emit(Curation(lessons, validate=self.config.adaptation == "offline", last=True), to="curate")
         elif self.config.adaptation == "offline":
             latest = self._progress.latest
             artifact = self._reader.artifact(self.playbook.bullets)

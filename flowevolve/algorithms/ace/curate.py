@@ -35,7 +35,9 @@ class Curate:
         operations = await self._operations(bullets, curation.lessons, context)
         sources = tuple(dict.fromkeys(lesson.example_id for lesson in curation.lessons))
         reads = {name: digest for lesson in curation.lessons for name, digest in lesson.reads.items()}
-        yield Emit(Edit(tuple(operations), sources, reads, last=curation.last), version=version)
+        yield Emit(
+            Edit(tuple(operations), sources, reads, validate=curation.validate, last=curation.last), version=version
+        )
 
     async def _operations(
         self, bullets: Sequence[Bullet], lessons: Sequence[Lesson], context: StageContext
@@ -77,17 +79,24 @@ class Refine:
     threshold: float
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        item.expect(Refinement)
+        validate = item.expect(Refinement).validate
         version, bullets = self.reader.now(context)
-        if len(bullets) < 2:
-            raise Discard("nothing to merge")
-        vectors = await context.embed([bullet.text for bullet in bullets])
-        groups = await in_thread(near_groups, vectors, self.threshold)
+        groups = await self._groups(bullets, context)
         merged = await run_all([partial(_merge, [bullets[place] for place in group], context) for group in groups])
         operations = tuple(operation for operation in merged if operation is not None)
-        if not operations:
+        if not operations and not validate:
             raise Discard("nothing to merge")
-        yield Emit(Edit(operations), version=version)
+        yield Emit(Edit(operations, validate=validate), version=version)
+
+    async def _groups(self, bullets: Sequence[Bullet], context: StageContext) -> list[list[int]]:
+        if len(bullets) < 2:
+            return []
+        try:
+            vectors = await context.embed([bullet.text for bullet in bullets])
+        except LLMError as error:
+            context.log("refinement.failed", error=str(error))
+            return []
+        return await in_thread(near_groups, vectors, self.threshold)
 
 
 async def _merge(group: Sequence[Bullet], context: StageContext) -> Operation | None:

@@ -58,15 +58,20 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class Curation:
-    """Lessons for the curator. ``last``: the run ends with it."""
+    """Lessons for the curator. ``validate``: the playbook is to be validated with them in it; ``last``: the run ends with
+    it.
+    """
 
     lessons: tuple[Lesson, ...]
+    validate: bool = False
     last: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """Bullets that say the same are to be merged."""
+    """Bullets that say the same are to be merged, and the playbook then validated or not."""
+
+    validate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,7 @@ class Edit:
     sources: tuple[str, ...] = ()
     reads: Mapping[str, str] = field(default_factory=dict)
     counts: Counts = field(default_factory=dict)
+    validate: bool = False
     last: bool = False
 
 

@@ -52,12 +52,10 @@ class Update:
         changes += [Note(CURATING, {})] if given else []
         changes += [Note(VALIDATING, {})] if plan["validate"] else []
         version = context.commit(changes).version
-        emissions: list[Emit] = []
+        validate = bool(plan["validate"])
         if given:
-            emissions.append(Emit(Curation(tuple(map(Lesson.of, given))), to="curate", version=version))
-        if plan["validate"]:
-            emissions.append(self.trial(version, context))
-        return emissions
+            return [Emit(Curation(tuple(map(Lesson.of, given)), validate), to="curate", version=version)]
+        return [self.trial(version, context)] if validate else []
 
     def _plan(self, learned: Learned) -> Mapping[str, JSON]:
         progress, config = self.progress, self.config
@@ -71,29 +69,25 @@ class Update:
         plan = context.decide("ace.edited", lambda: self._settle(edit))
         operations = [Operation.of(each) for each in cast("list[dict[str, JSON]]", plan["operations"])]
         counts = {name: (added[0], added[1]) for name, added in cast("dict[str, list[int]]", plan["counts"]).items()}
-        if not operations and not counts and not edit.last:
+        if not operations and not counts and not edit.validate and not edit.last:
             raise Discard("nothing to change")
         changes = [edit_note(operations, counts), Note(EDIT, {}), *([Note(CURATING, {})] if edit.last else [])]
         version = context.commit(changes).version
-        emissions: list[Emit] = []
         if plan["refine"]:
-            emissions.append(Emit(Refinement(), to="refine", version=version))
-        if edit.last and self.config.adaptation == "offline":
-            emissions.append(self.trial(version, context))
-        return emissions
+            return [Emit(Refinement(edit.validate), to="refine", version=version)]
+        return [self.trial(version, context)] if edit.validate else []
 
     def _settle(self, edit: Edit) -> Mapping[str, JSON]:
         """What of an edit holds against the playbook as it is now."""
         fitting, counts = _without_repetition(edit, self.reader)
         every = self.config.refine_every
-        # Merges are no reason to look for more of them.
-        merges = any(operation.verb == "MERGE" for operation in edit.operations) and not edit.sources
-        refine = every > 0 and not merges and not edit.last and (self.progress.edits + 1) % every == 0
+        curated = bool(edit.sources)  # what merges bullets is no reason to look for more of them
+        refine = every > 0 and curated and not edit.last and (self.progress.edits + 1) % every == 0
         return {
             "operations": [operation.to_json() for operation in fitting],
             "counts": {name: list(added) for name, added in counts.items()},
             "late": len(edit.operations) - len(fitting),
-            "refine": refine and bool(fitting or counts),
+            "refine": refine,
         }
 
     def _score(self, tried: Tried, context: UpdateContext) -> list[Emit]:
