@@ -58,7 +58,7 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class Curation:
-    """Lessons for the curator. ``validate``: the playbook is to be validated with them in it; ``last``: the run ends with
+    """Lessons for the curator. ``validate``: the playbook is validated with them in it; ``last``: the run ends with
     it.
     """
 
