@@ -23,7 +23,6 @@ class Progress:
     """``best`` is the best validated playbook, of equals the first; online the last one tested."""
 
     def __init__(self, adaptation: Literal["offline", "online"]) -> None:
-        self.samples = 0
         self.edits = 0
         self.since_curation = 0
         """Samples since lessons were last given to the curator."""
@@ -53,22 +52,18 @@ class Progress:
             self.best = candidate
 
     def _note(self, kind: str, data: Mapping[str, JSON]) -> None:
-        match kind:
-            case "ace.sample":
-                self.samples += 1
-                self.since_curation += 1
-                self.since_validation += 1
-                lesson = Lesson.of(cast("dict[str, JSON]", data["lesson"]))
-                if lesson.texts:
-                    self.pending.append(lesson)
-            case "ace.curating":
-                self.since_curation = 0
-                self.pending = []
-            case "ace.validating":
-                self.since_validation = 0
-            case "ace.edit":
-                self.edits += 1
-            case "ace.tested":
-                self.tested.add(cast(int, data["window"]))
-            case _:
-                pass
+        if kind == SAMPLE:
+            self.since_curation += 1
+            self.since_validation += 1
+            lesson = Lesson.of(cast("dict[str, JSON]", data["lesson"]))
+            if lesson.texts:
+                self.pending.append(lesson)
+        elif kind == CURATING:
+            self.since_curation = 0
+            self.pending = []
+        elif kind == VALIDATING:
+            self.since_validation = 0
+        elif kind == EDIT:
+            self.edits += 1
+        elif kind == TESTED:
+            self.tested.add(cast(int, data["window"]))

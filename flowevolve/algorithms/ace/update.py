@@ -106,7 +106,8 @@ class Update:
 def _without_repetition(edit: Edit, reader: Reader) -> tuple[Sequence[Operation], Counts]:
     """The operations that fit, but for additions that a bullet says word for word: those are credited instead."""
     book = reader.playbook
-    said = {bullet.text.casefold(): bullet.id for bullet in book.bullets}
+    touched = {name for operation in edit.operations for name in operation.seen}
+    said = {bullet.text.casefold(): bullet.id for bullet in book.bullets if bullet.id not in touched}
     counts = dict(edit.counts)
     fitting: list[Operation] = []
     for operation in edit.operations:
