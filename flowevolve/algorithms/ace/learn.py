@@ -67,8 +67,8 @@ class Reflect:
         version, bullets = self.reader.now(context, f"try {number}")
         artifact = self.reader.artifact(bullets, cite=True, reflection="\n".join(reflection.lessons))
         candidate = Candidate(f"playbook@{version}", artifact)
-        rollouts = await self.rollouts.run(candidate, [name], "train", context, attempt=f"~{number}")
-        return rollouts[0], cited_bullets(rollouts[0], self.reader.shown(bullets))
+        rollout = await self.rollouts.again(candidate, name, "train", context, str(number))
+        return rollout, cited_bullets(rollout, self.reader.shown(bullets))
 
 
 @dataclass

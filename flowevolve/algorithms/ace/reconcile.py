@@ -91,7 +91,7 @@ class Reconcile:
         self, adds: Sequence[Operation], changed: Sequence[Bullet], context: StageContext
     ) -> list[tuple[Relation, int | None]]:
         if not adds or not changed:
-            return [("unlike", None)] * len(adds)
+            return [("unlike", None) for _ in adds]
         vectors = await context.embed([*(each.text for each in adds), *(each.text for each in changed)])
         return await in_thread(partial(_all_relations, self.likeness, vectors[: len(adds)], vectors[len(adds) :]))
 
@@ -103,7 +103,7 @@ class Reconcile:
             return False
         jobs = [
             partial(self._score, edit.sources, shown, context, attempt)
-            for attempt, shown in (("~without", bullets), ("~with", _after(contested, bullets)))
+            for attempt, shown in (("without", bullets), ("with", _after(contested, bullets)))
         ]
         without, with_it = await run_all(jobs)
         return with_it > without
@@ -112,7 +112,8 @@ class Reconcile:
         self, example_ids: Sequence[str], bullets: Sequence[Bullet], context: StageContext, attempt: str
     ) -> float:
         candidate = Candidate("playbook@trial", self.reader.artifact(bullets))
-        rollouts = await self.rollouts.run(candidate, example_ids, "train", context, attempt=attempt)
+        jobs = [partial(self.rollouts.again, candidate, name, "train", context, attempt) for name in example_ids]
+        rollouts = await run_all(jobs)
         return sum(rollout.score.value for rollout in rollouts)
 
 
