@@ -9,6 +9,7 @@ from typing import cast
 from pydantic import ValidationError
 
 from flowevolve.algorithm import Algorithm, Tuning, WorkersWanted
+from flowevolve.algorithms.ace import ACE
 from flowevolve.algorithms.combee import Combee
 from flowevolve.algorithms.gepa import GEPA
 from flowevolve.backends import BACKENDS, SHIPPED_BACKENDS
@@ -51,7 +52,7 @@ from flowevolve.tasks.base import Task
 from flowevolve.tasks.catalog import SHIPPED_TASKS
 
 ALGORITHMS: Registry[Algorithm] = Registry(
-    "algorithm", "flowevolve.algorithms", {"gepa": GEPA, "combee": Combee}, Algorithm
+    "algorithm", "flowevolve.algorithms", {"gepa": GEPA, "combee": Combee, "ace": ACE}, Algorithm
 )
 TASKS: Registry[Task] = Registry("task", "flowevolve.tasks", SHIPPED_TASKS, Task)
 STALENESS: Registry[StalenessPolicy] = Registry(

@@ -41,6 +41,16 @@ class Rollouts:
             done = {index: rollout async for index, rollout in rollouts}
         return tuple(done[index] for index in range(len(example_ids)))
 
+    async def again(
+        self, candidate: Candidate, example_id: str, split: str, context: StageContext, attempt: str
+    ) -> Rollout:
+        """One more rollout of an example in the same work; ``attempt`` tells its calls from those of other ones.
+
+        Raises:
+            TaskFailedError: as `run`.
+        """
+        return await self._one(candidate, self._examples[split][example_id], context, f"~{attempt}", less_urgent=False)
+
     def as_completed(
         self,
         candidate: Candidate,
@@ -59,15 +69,15 @@ class Rollouts:
         examples = [self._examples[split][example_id] for example_id in example_ids]
         first = len(examples) if urgent is None else urgent
         jobs = [
-            partial(self._one, candidate, example, context, less_urgent=index >= first)
+            partial(self._one, candidate, example, context, "", less_urgent=index >= first)
             for index, example in enumerate(examples)
         ]
         return context.side_by_side(jobs)
 
     async def _one(
-        self, candidate: Candidate, example: Example, context: StageContext, *, less_urgent: bool
+        self, candidate: Candidate, example: Example, context: StageContext, suffix: str, *, less_urgent: bool
     ) -> Rollout:
-        model = context.chat_model(example.id, candidate.id, less_urgent=less_urgent)
+        model = context.chat_model(example.id + suffix, candidate.id, less_urgent=less_urgent)
         try:
             rollout = await self._task.rollout(candidate.artifact, example, model)
         except (FlowevolveError, LLMError) as error:

@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "flowevolve"
 LAYERS: list[set[str]] = [
     {"errors", "plugins"},
     {"artifact", "concurrency", "registry", "collector", "counts", "section", "llm.keys", "llm.types", "writer"},
-    {"clock", "prompts", "events", "budget", "llm", "pool"},
+    {"clock", "prompts", "playbook_prompts", "events", "budget", "llm", "pool"},
     {"item"},
     {"queue", "tasks"},
     {"sim", "vllm", "backends", "sandbox"},

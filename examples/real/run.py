@@ -1,6 +1,6 @@
-"""The first real run: streaming GEPA on IFEval rows, driven by SmolLM2-135M on a real vLLM on this machine's CPU.
+"""Real runs on this machine's CPU, driven by SmolLM2-135M on a real vLLM: GEPA on IFEval rows, ACE on Formula rows.
 
-    .venv/bin/python examples/real/run.py [--minutes 10] [--data FILE] [--modes stream sync]
+    .venv/bin/python examples/real/run.py [ifeval | formula] [--minutes 10] [--data FOLDER] [--modes stream sync]
 
 Makes what is missing (an environment with vLLM, about 2.3 GB; the model, 93 MB to download), serves the model on
 loopback, runs each mode for the same time on the same server, and stops the server.
@@ -22,14 +22,20 @@ from flowevolve.vllm.settings import VLLMSettings
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 VENV, MODEL, NAME = ROOT / ".venv-vllm", ROOT / ".models" / "smollm2-135m", "smollm2-135m"
-DATA = Path(os.environ.get("FLOWEVOLVE_DATA", ROOT / ".." / "shared" / "data")) / "ifeval" / "ifeval_541.jsonl"
+DATA = Path(os.environ.get("FLOWEVOLVE_DATA", ROOT / ".." / "shared" / "data"))
+ROWS = {
+    "ifeval": {"path": "ifeval/ifeval_541.jsonl"},
+    "formula": {"path": "xbrl_formula/xbrl_formula_ace_train.jsonl.gz"},
+}
+"""By example, the file it reads, below the folder of data."""
 
 
 def main() -> int:
     arguments = parse_arguments()
-    if not arguments.data.exists():
-        print(f"{arguments.data}: no IFEval rows there; name a JSONL of google/IFEval's train split with --data")
-        return 2
+    for name in ROWS[arguments.example].values():
+        if not (arguments.data / name).exists():
+            print(f"{arguments.data / name}: no such rows; name the folder that has them with --data")
+            return 2
     if not (VENV / "bin" / "vllm").exists():
         subprocess.run([str(ROOT / "tools" / "install_vllm.sh"), str(VENV)], check=True)
     if not (MODEL / "model.safetensors").exists():
@@ -61,9 +67,9 @@ async def evolve(mode: str, url: str, arguments: argparse.Namespace) -> int:
         "algorithm.mode": mode,
         "budget.minutes": arguments.minutes,
         "llm.base_url": url,
-        "task.data.path": str(arguments.data.resolve()),
+        **{f"task.data.{key}": str((arguments.data / name).resolve()) for key, name in ROWS[arguments.example].items()},
     }
-    command = [str(Path(sys.executable).parent / "flowevolve"), "run", str(HERE / "ifeval.toml")]
+    command = [str(Path(sys.executable).parent / "flowevolve"), "run", str(HERE / f"{arguments.example}.toml")]
     command += ["--out", str(arguments.out / mode), "--events"]
     command += [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
     command += [part for setting in arguments.set for part in ("--set", setting)]
@@ -72,13 +78,14 @@ async def evolve(mode: str, url: str, arguments: argparse.Namespace) -> int:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("example", nargs="?", choices=list(ROWS), default="ifeval")
     parser.add_argument("--minutes", type=float, default=10.0, help="for each mode")
     parser.add_argument("--modes", nargs="+", choices=["stream", "sync"], default=["stream", "sync"])
-    parser.add_argument("--data", type=Path, default=DATA, help="IFEval rows as JSONL")
+    parser.add_argument("--data", type=Path, default=DATA, help="the folder with the rows")
     parser.add_argument("--out", type=Path, default=ROOT / "runs" / "real")
     parser.add_argument("--port", type=int, default=8011)
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="override a setting of ifeval.toml"
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="override a setting of the configuration"
     )
     return parser.parse_args()
 

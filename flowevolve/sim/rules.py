@@ -1,8 +1,8 @@
 """The world `rules`: chat models among which a system prompt matters because it states, or not, a hidden house style.
 
 `RulesWorld.reply` is a pure function of the request and the random generator. It plays a task model, a reflection
-model, a judge or an editor who merges, whichever the request's own text asks for, and like a real model it sees nothing
-but that text: neither rows nor scores. `flowevolve.tasks.house_style` has the rows.
+model, a judge, an editor who merges or a playbook's curator, whichever the request's own text asks for, and like a real
+model it sees nothing but that text: neither rows nor scores. `flowevolve.tasks.house_style` has the rows.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from flowevolve.prompts import JUDGE_TITLE, MERGE_TITLE, REFLECT_TITLE
 from flowevolve.sim.rules_editor import judge, reflect, topic_of
 from flowevolve.sim.rules_merger import merge
 from flowevolve.sim.rules_params import PRESETS, RulesParams
+from flowevolve.sim.rules_playbook import answerer, citation
 from flowevolve.sim.rules_text import read_instruction
 from flowevolve.sim.rules_writer import write_answer
 from flowevolve.tasks.house_style import HOUSE_STYLE, SEED_PROMPT, rules_of
@@ -45,6 +46,9 @@ class RulesWorld:
             return judge(asked, self.params, rng)
         if asked.startswith(MERGE_TITLE):
             return merge(asked, self.params, rng)
+        answer = answerer(asked)
+        if answer is not None:
+            return answer(asked, self.params, rng)
         instruction = "\n".join(message.content for message in request.messages if message.role == "system")
         return self._answer(instruction, asked, rng)
 
@@ -52,7 +56,7 @@ class RulesWorld:
         reading = read_instruction(instruction)
         obedience = self._obedience(reading.lines)
         kept = [rng.choice(said) for said in reading.slots if rng.random() < obedience]
-        return write_answer(topic_of(asked), kept, rng)
+        return write_answer(topic_of(asked), kept, rng) + citation(instruction, kept)
 
     def _obedience(self, lines: int) -> float:
         excess = max(0, lines - self.params.comfortable_lines)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from flowevolve.errors import InputError
 from flowevolve.tasks.base import Dataset, Example, Task
 from flowevolve.tasks.classification import Classification
+from flowevolve.tasks.finance import NUMBER_SEED, TAGS_SEED, Finer, Formula
 from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import SEED_PROMPT, InstructionFollowing
 from flowevolve.tasks.loaders import Size, examples, load_hf, load_rows, split_rows
@@ -80,6 +81,16 @@ def math(data: DataSource, seed_prompt: str = MATH_SEED) -> Task:
     return MathAnswer(data.load(), seed_prompt=seed_prompt)
 
 
+def finer(data: DataSource, seed_prompt: str = TAGS_SEED) -> Task:
+    """FiNER rows, as in ACE's files or one question a row."""
+    return Finer(data.load(), seed_prompt=seed_prompt)
+
+
+def formula(data: DataSource, seed_prompt: str = NUMBER_SEED) -> Task:
+    """XBRL Formula rows."""
+    return Formula(data.load(), seed_prompt=seed_prompt)
+
+
 def classification(
     data: DataSource,
     text_fields: tuple[str, ...] = ("question",),
@@ -99,4 +110,6 @@ SHIPPED_TASKS: Mapping[str, Callable[..., Task]] = {
     "multihop": multihop,
     "math": math,
     "classification": classification,
+    "finer": finer,
+    "formula": formula,
 }

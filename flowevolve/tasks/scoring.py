@@ -6,6 +6,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -52,6 +53,19 @@ def stated_answer(text: str) -> str:
         return str(numbers[-1])
     lines = text.strip().splitlines()
     return lines[-1].strip() if lines else ""
+
+
+def stated_line(text: str) -> str:
+    """What follows the last 'answer:' of a text on its line, else its last line."""
+    finals = _FINAL.findall(text)
+    lines = text.strip().splitlines()
+    return str(finals[-1] if finals else lines[-1] if lines else "").strip()
+
+
+def decimal_of(text: str) -> Decimal | None:
+    """The number a text is, without currency signs, per cent signs and thousands separators; None if it is none."""
+    cleaned = text.strip().strip("$€£% ").replace(",", "")
+    return Decimal(cleaned) if re.fullmatch(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)", cleaned) else None
 
 
 def same_number(answer: str, gold: str) -> bool:

@@ -1,0 +1,190 @@
+"""ACE, agentic context engineering (arXiv 2510.04618), as a graph.
+
+    select ─▶ generate ─▶ reflect ─▶ update ─▶ curate ─▶ update    (every `curator_frequency` samples)
+                                     update ─▶ validate ─▶ update  (every `validate_every` samples)
+                                     update ─▶ refine ─▶ update    (every `refine_every` curations)
+    select ─▶ validate                                             (online: a window's test)
+              reconcile ─▶ update                                  (edits that went stale)
+
+What is evolved is the playbook, a function of the log; a validated version of it is a candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from pydantic import BaseModel
+
+from flowevolve.algorithm import Algorithm, Tuning, Workers
+from flowevolve.algorithms.ace.config import ACEConfig
+from flowevolve.algorithms.ace.curate import Curate, Refine
+from flowevolve.algorithms.ace.learn import Generate, Reflect
+from flowevolve.algorithms.ace.payloads import Curation, Edit, Lesson, Trial, Tried
+from flowevolve.algorithms.ace.progress import Progress
+from flowevolve.algorithms.ace.reading import CitingTask, Reader
+from flowevolve.algorithms.ace.reconcile import Reconcile
+from flowevolve.algorithms.ace.select import Select
+from flowevolve.algorithms.ace.update import Update
+from flowevolve.archives.playbook import Bullet, Playbook, load_note, parse_bullets
+from flowevolve.budget import Cost
+from flowevolve.context import PoolReader, StageContext, UpdateContext
+from flowevolve.errors import InputError
+from flowevolve.events import Event
+from flowevolve.item import Item
+from flowevolve.llm.types import JSON
+from flowevolve.policies.similarity import Likeness
+from flowevolve.pool import Candidate
+from flowevolve.stage import Emit, Graph, Stage, StageFunction
+from flowevolve.stages.rollouts import Rollouts
+from flowevolve.tasks.base import Task
+
+DEFAULT_WORKERS: Mapping[str, Workers] = {
+    "generate": Workers(16),
+    "reflect": Workers(16),
+    "curate": Workers(8),
+    "reconcile": Workers(8),
+    "refine": Workers(1),
+    "validate": Workers(2),
+}
+"""Workers of the streaming mode; one each for select and update."""
+
+
+class ACE(Algorithm):
+    """Raises:
+    InputError: if the task has no training examples, or offline none to validate on, if the initial playbook can't be
+        read, or the tuning does not suit ACE.
+    """
+
+    name = "ace"
+    config_type = ACEConfig
+    roles = ("task", "reflection", "embedding")
+    staleness = "reflective"
+
+    def __init__(self, task: Task, config: ACEConfig | None = None, tuning: Tuning | None = None) -> None:
+        self.config = config or ACEConfig()
+        offline = self.config.adaptation == "offline"
+        if not task.data.train or (offline and not task.data.val):
+            raise InputError(f"task {task.name!r}: ACE needs training examples, and offline validation examples")
+        tuning = tuning or Tuning()
+        if tuning.speculation.alpha:
+            raise InputError("speculation.alpha: ACE has no stage that can speculate")
+        self._task = task
+        self._workers = tuning.workers_of(DEFAULT_WORKERS)
+        self._initial = _initial(self.config)
+        self.playbook = Playbook()
+        self._progress = Progress(self.config.adaptation)
+        self.archives = (self.playbook, self._progress)
+        self._reader = Reader(self.playbook, task.seed(), self.config.token_budget)
+        train_ids = tuple(example.id for example in task.data.train)
+        val_ids = tuple(example.id for example in task.data.val)
+        self._select = Select(self.config, self._progress, self._reader, train_ids)
+        self._update = Update(self.config, self._progress, self._reader, val_ids)
+
+    @classmethod
+    def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> ACE:
+        return cls(task, ACEConfig.model_validate(config), tuning)
+
+    def best(self) -> Candidate | None:
+        return self._progress.best
+
+    def estimate(self, trigger: str | None = None) -> Cost:
+        return Cost(proposals=1, rollouts=1)
+
+    def gap(self, item: Item[object], pool: PoolReader) -> int:
+        """How many bullets have changed that an edit reads, writes or, where it adds, might repeat; 0 for all else:
+        counters commute, and a sample learns from whatever playbook it saw.
+        """
+        edit = item.payload
+        if not isinstance(edit, Edit):
+            return 0
+        concerned = {**edit.reads, **{name: seen for each in edit.operations for name, seen in each.seen.items()}}
+        book = self.playbook
+        missed = {name for name, seen in concerned.items() if name not in book or book[name].digest != seen}
+        if any(each.verb == "ADD" for each in edit.operations):
+            missed.update(bullet.id for bullet in book.changed_since(item.version))
+        return len(missed)
+
+    def graph(self) -> Graph:
+        config, reader, plain = self.config, self._reader, Rollouts(self._task)
+        citing = Rollouts(CitingTask(self._task))
+        likeness = Likeness(config.duplicate, config.unlike)
+        # A sample reads the playbook when it is begun: generate's queue is short, so that tickets wait before it.
+        return Graph(
+            (
+                Stage("select", self._select, ("generate", "validate")),
+                self._stage("generate", Generate(citing, reader), "reflect", capacity=1),
+                self._stage("reflect", Reflect(citing, reader, config.max_rounds), "update"),
+                self._stage("curate", Curate(reader, config.sections), "update"),
+                self._stage("reconcile", Reconcile(plain, reader, likeness), "update"),
+                self._stage("refine", Refine(reader, config.duplicate), "update"),
+                self._stage("validate", Validate(plain), "update"),
+                Stage("update", self._update, ("curate", "refine", "validate"), commits=True, repair_to="update"),
+            ),
+            entry="select",
+            repair="reconcile",
+        )
+
+    def _stage(self, name: str, run: StageFunction, to: str, *, capacity: int = 64) -> Stage:
+        workers = self._workers[name]
+        return Stage(name, run, (to,), workers.start, capacity, bounds=(workers.least, workers.most))
+
+    async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
+        """The playbook to start from, validated where that is what playbooks are chosen by."""
+        if self._initial:
+            context.commit([load_note(self._initial)])
+        if self.config.adaptation == "offline":
+            seed = context.propose(self._reader.artifact(self._initial), parents=[], operator="seed")
+            yield Emit(Trial(seed, self._update.val_ids), to="validate")
+
+    async def fit(self, context: UpdateContext) -> None:
+        if self.config.adaptation == "offline" and self.best() is None and not context.stopping:
+            raise InputError(f"task {self._task.name!r}: the seed could not be evaluated; see the event log for why")
+
+    async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
+        """Lessons that no curator was given yet, then offline a last validation."""
+        pending: list[JSON] = [lesson.to_json() for lesson in self._progress.pending]
+        given = cast("list[dict[str, JSON]]", context.decide("ace.finishing", lambda: {"lessons": pending})["lessons"])
+        if given:
+            lessons = tuple(map(Lesson.of, given))
+            yield Emit(Curation(lessons, validate=self.config.adaptation == "offline", last=True), to="curate")
+        elif self.config.adaptation == "offline":
+            latest = self._progress.latest
+            artifact = self._reader.artifact(self.playbook.bullets)
+            if latest is not None and latest.artifact != artifact:
+                yield self._update.trial(context.pool.version, context)
+
+    def recall(self, event: Event) -> None:
+        self._select.recall(event)
+
+
+@dataclass(frozen=True)
+class Validate:
+    """Scores a version of the playbook. Answers are asked for as they are used: without citations."""
+
+    rollouts: Rollouts
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        trial = item.expect(Trial)
+        context.spend(Cost(evaluations=1))
+        rollouts = await self.rollouts.run(trial.candidate, trial.example_ids, trial.split, context)
+        scores = {rollout.example_id: rollout.score.value for rollout in rollouts}
+        yield Emit(Tried(trial.candidate.scored(scores), trial.window))
+
+
+def _initial(config: ACEConfig) -> list[Bullet]:
+    """The bullets of the file named in the configuration.
+
+    Raises:
+        InputError: if there is no such file, or none in it.
+    """
+    if config.playbook is None:
+        return []
+    try:
+        bullets = parse_bullets(config.playbook.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"algorithm.playbook: {config.playbook} can't be read: {error}") from None
+    if not bullets:
+        raise InputError(f"algorithm.playbook: {config.playbook} holds no bullets; write each as '- [str-00001] text'")
+    return bullets

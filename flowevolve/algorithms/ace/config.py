@@ -1,0 +1,40 @@
+"""ACE's settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class ACEConfig(BaseModel):
+    """Defaults are those of ACE (arXiv 2510.04618) and its published code, but for the smaller token budget."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    adaptation: Literal["offline", "online"] = "offline"
+    """``offline``: epochs over the training examples, validated on the way; ``online``: windows of the training
+    examples in their order, each tested and then learnt from.
+    """
+    epochs: int = Field(default=5, gt=0)
+    """Offline: how often every training example is learnt from."""
+    validate_every: int = Field(default=100, gt=0)
+    """Offline: so many samples lie between two validations."""
+    window: int = Field(default=20, gt=0)
+    """Online: examples of a window."""
+    max_rounds: int = Field(default=3, gt=0)
+    """How often a wrong answer is reflected on and tried again."""
+    curator_frequency: int = Field(default=1, gt=0)
+    """Samples from one curation to the next; their lessons are curated together."""
+    refine_every: int = Field(default=20, ge=0)
+    """Curations from one search for bullets that say the same to the next; 0: never."""
+    duplicate: float = Field(default=0.90, ge=0, le=1)
+    """From this cosine on two bullets say the same."""
+    unlike: float = Field(default=0.60, ge=0, le=1)
+    """Below this cosine a bullet is put beside those added meanwhile without asking."""
+    token_budget: int = Field(default=8000, gt=0)
+    """Tokens of the playbook that a prompt shows; the least helpful bullets are left out."""
+    sections: tuple[str, ...] = Field(default=("strategies", "formulas", "mistakes", "context"), min_length=1)
+    playbook: Path | None = None
+    """A file with bullets to start from, as a playbook is shown in prompts."""

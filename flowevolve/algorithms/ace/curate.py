@@ -1,0 +1,111 @@
+"""ACE's curator: works lessons into the playbook with small operations, and merges bullets that say the same."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from flowevolve.algorithms.ace.payloads import Curation, Edit, Lesson, Refinement
+from flowevolve.algorithms.ace.reading import Reader
+from flowevolve.archives.playbook import CHARS_PER_TOKEN, Bullet, Operation, render
+from flowevolve.budget import Cost
+from flowevolve.clock import in_thread
+from flowevolve.concurrency import run_all
+from flowevolve.context import StageContext
+from flowevolve.item import Item
+from flowevolve.llm.types import LLMError, Message
+from flowevolve.playbook_prompts import Wish, curate_prompt, merge_prompt, parse_wishes
+from flowevolve.policies.similarity import near_groups
+from flowevolve.prompts import UnparsableReplyError, parse_instruction
+from flowevolve.stage import Discard, Emit
+
+
+@dataclass(frozen=True)
+class Curate:
+    """One call; where no operations come of it, the lessons enter as they are, so that none is lost."""
+
+    reader: Reader
+    sections: Sequence[str]
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        curation = item.expect(Curation)
+        version, bullets = self.reader.now(context)
+        context.spend(Cost(proposals=1))
+        operations = await self._operations(bullets, curation.lessons, context)
+        sources = tuple(dict.fromkeys(lesson.example_id for lesson in curation.lessons))
+        reads = {name: digest for lesson in curation.lessons for name, digest in lesson.reads.items()}
+        yield Emit(
+            Edit(tuple(operations), sources, reads, validate=curation.validate, last=curation.last), version=version
+        )
+
+    async def _operations(
+        self, bullets: Sequence[Bullet], lessons: Sequence[Lesson], context: StageContext
+    ) -> list[Operation]:
+        texts = list(dict.fromkeys(text for lesson in lessons for text in lesson.texts))
+        shown = render(self.reader.shown(bullets), counters=True)
+        tokens = sum(len(bullet.text) for bullet in bullets) // CHARS_PER_TOKEN, self.reader.token_budget
+        try:
+            prompt = curate_prompt(shown, texts, self.sections, tokens)
+            reply = await context.chat("reflection", [Message("user", prompt)])
+            wishes, unread = parse_wishes(reply.text)
+        except (UnparsableReplyError, LLMError) as error:
+            context.log("curation.failed", error=str(error))
+            return [Operation("ADD", self.sections[0], text) for text in texts]
+        operations = _operations(wishes, bullets, self.sections)
+        context.log("curated", operations=len(operations), refused=unread + len(wishes) - len(operations))
+        return operations
+
+
+def _operations(wishes: Sequence[Wish], bullets: Sequence[Bullet], sections: Sequence[str]) -> list[Operation]:
+    """What a curator asked for, as far as it names bullets that it saw, each once; an unknown section is the first."""
+    digests = {bullet.id: bullet.digest for bullet in bullets}
+    free = set(digests)
+    operations: list[Operation] = []
+    for wish in wishes:
+        if not free.issuperset(wish.ids):
+            continue
+        free.difference_update(wish.ids)
+        section = wish.section if wish.section in sections or wish.verb != "ADD" else sections[0]
+        operations.append(Operation(wish.verb, section, wish.text, {name: digests[name] for name in wish.ids}))
+    return operations
+
+
+@dataclass(frozen=True)
+class Refine:
+    """Grow-and-refine: bullets near each other by their embeddings become one, by one call for each group."""
+
+    reader: Reader
+    threshold: float
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        validate = item.expect(Refinement).validate
+        version, bullets = self.reader.now(context)
+        groups = await self._groups(bullets, context)
+        merged = await run_all([partial(_merge, [bullets[place] for place in group], context) for group in groups])
+        operations = tuple(operation for operation in merged if operation is not None)
+        if not operations and not validate:
+            raise Discard("nothing to merge")
+        yield Emit(Edit(operations, validate=validate), version=version)
+
+    async def _groups(self, bullets: Sequence[Bullet], context: StageContext) -> list[list[int]]:
+        if len(bullets) < 2:
+            return []
+        try:
+            vectors = await context.embed([bullet.text for bullet in bullets])
+        except LLMError as error:
+            context.log("refinement.failed", error=str(error))
+            return []
+        return await in_thread(near_groups, vectors, self.threshold)
+
+
+async def _merge(group: Sequence[Bullet], context: StageContext) -> Operation | None:
+    """The operation that makes one bullet of several; None where the reply can't be read."""
+    model = context.chat_model(group[0].id, None, role="reflection")
+    try:
+        reply = await model([Message("user", merge_prompt([bullet.text for bullet in group]))])
+        text = " ".join(parse_instruction(reply).removeprefix("- ").split())
+    except (UnparsableReplyError, LLMError) as error:
+        context.log("merge.failed", bullets=[bullet.id for bullet in group], error=str(error))
+        return None
+    return Operation("MERGE", "", text, {bullet.id: bullet.digest for bullet in group})

@@ -1,0 +1,103 @@
+"""ACE's generator and reflector (arXiv 2510.04618, §3): answer a sample with the playbook, learn from the result."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
+
+from flowevolve.algorithms.ace.payloads import Answered, Learned, Lesson, Sample
+from flowevolve.algorithms.ace.reading import Reader, cited_bullets, question_of
+from flowevolve.archives.playbook import Bullet, render
+from flowevolve.context import StageContext
+from flowevolve.item import Item
+from flowevolve.llm.types import LLMError, Message
+from flowevolve.playbook_prompts import Reflection, lesson_prompt, parse_lesson
+from flowevolve.pool import Candidate
+from flowevolve.prompts import UnparsableReplyError
+from flowevolve.stage import Emit
+from flowevolve.stages.rollouts import Rollouts
+from flowevolve.tasks.base import Rollout
+
+
+@dataclass(frozen=True)
+class Generate:
+    """Answers the sample with the playbook as it is now."""
+
+    rollouts: Rollouts
+    reader: Reader
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        name = item.expect(Sample).example_id
+        version, bullets = self.reader.now(context)
+        artifact = self.reader.artifact(bullets, cite=True)
+        rollout = (await self.rollouts.run(Candidate(f"playbook@{version}", artifact), [name], "train", context))[0]
+        used = cited_bullets(rollout, self.reader.shown(bullets))
+        yield Emit(Answered(name, rollout, used), version=version)
+
+
+@dataclass(frozen=True)
+class Reflect:
+    """Reflects on a wrong answer and has it tried again, up to ``max_rounds`` times; on a right one once, for tags."""
+
+    rollouts: Rollouts
+    reader: Reader
+    max_rounds: int
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        answered = item.expect(Answered)
+        notes = _Notes()
+        rollout, used = answered.rollout, answered.used
+        for number in range(1, self.max_rounds + 1):
+            right = rollout.score.passed
+            reflection = await _reflect(rollout, used, context)
+            notes.take(reflection, used)
+            if right or reflection is None:
+                break
+            rollout, used = await self._again(answered.example_id, reflection, number, context)
+            if rollout.score.passed:
+                break
+        lesson = Lesson(answered.example_id, tuple(notes.lessons), notes.reads)
+        yield Emit(Learned(lesson, dict(notes.counts), answered.rollout.score.passed, rollout.score.passed))
+
+    async def _again(
+        self, name: str, reflection: Reflection, number: int, context: StageContext
+    ) -> tuple[Rollout, tuple[Bullet, ...]]:
+        """The sample answered once more, with the playbook as it is now and what was said of the last answer."""
+        version, bullets = self.reader.now(context, f"try {number}")
+        artifact = self.reader.artifact(bullets, cite=True, reflection="\n".join(reflection.lessons))
+        candidate = Candidate(f"playbook@{version}", artifact)
+        rollout = await self.rollouts.again(candidate, name, "train", context, str(number))
+        return rollout, cited_bullets(rollout, self.reader.shown(bullets))
+
+
+@dataclass
+class _Notes:
+    """What the rounds of one sample have taught."""
+
+    lessons: dict[str, None] = field(default_factory=dict)
+    counts: dict[str, tuple[int, int]] = field(default_factory=lambda: defaultdict(lambda: (0, 0)))
+    reads: dict[str, str] = field(default_factory=dict)
+
+    def take(self, reflection: Reflection | None, used: Sequence[Bullet]) -> None:
+        self.reads.update((bullet.id, bullet.digest) for bullet in used)
+        if reflection is None:
+            return
+        self.lessons.update(dict.fromkeys(reflection.lessons))
+        for name, tag in reflection.tags.items():
+            helpful, harmful = self.counts[name]
+            self.counts[name] = helpful + (tag == "helpful"), harmful + (tag == "harmful")
+
+
+async def _reflect(rollout: Rollout, used: Sequence[Bullet], context: StageContext) -> Reflection | None:
+    """One reflection call; None where nothing came back, or nothing that can be read."""
+    passed = rollout.score.passed
+    prompt = lesson_prompt(question_of(rollout), rollout.output, rollout.score.feedback, render(used), right=passed)
+    try:
+        reply = await context.chat("reflection", [Message("user", prompt)])
+        return parse_lesson(reply.text, {bullet.id for bullet in used})
+    except UnparsableReplyError as error:
+        context.log("reply.unparsable", example=rollout.example_id, error=str(error))
+    except LLMError as error:
+        context.log("reply.missing", example=rollout.example_id, error=str(error))
+    return None

@@ -1,0 +1,86 @@
+"""How ACE's stages read the playbook, and how a task's answers come to cite it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from flowevolve.archives.playbook import Bullet, Playbook, render, within
+from flowevolve.artifact import Artifact
+from flowevolve.context import StageContext
+from flowevolve.llm.types import Message
+from flowevolve.playbook_prompts import split_citation, with_playbook
+from flowevolve.tasks.base import Call, ChatModel, Example, Rollout, Task
+
+CITED = "cited"
+"""The component of the call that a `CitingTask` adds to a rollout: its output names the bullets."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads a playbook so that work which is done again reads the same."""
+
+    playbook: Playbook
+    seed: Artifact
+    token_budget: int
+
+    def now(self, context: StageContext, key: str | None = None) -> tuple[int, list[Bullet]]:
+        """The version that this work goes by from here, and its bullets."""
+        settled = context.decide("ace.read", lambda: {"version": context.pool.version}, key=key)
+        version = cast(int, settled["version"])
+        return version, self.bullets(version, context)
+
+    def bullets(self, version: int, context: StageContext) -> list[Bullet]:
+        """The bullets as of a version of the pool, oldest first."""
+        if version == context.pool.version:
+            return list(self.playbook.bullets)
+        return list(Playbook.as_of(context.pool.updates_between(0, version)).bullets)
+
+    def shown(self, bullets: Sequence[Bullet]) -> list[Bullet]:
+        """Those that there is room for."""
+        return within(bullets, self.token_budget)
+
+    def artifact(self, bullets: Sequence[Bullet], *, cite: bool = False, reflection: str = "") -> Artifact:
+        """What the task is run with."""
+        return with_playbook(self.seed, render(self.shown(bullets)), cite=cite, reflection=reflection)
+
+
+class CitingTask:
+    """A task whose answers may end with a line that cites bullets; the task itself does not see that line."""
+
+    def __init__(self, task: Task) -> None:
+        self.name = task.name
+        self.data = task.data
+        self._task = task
+
+    def seed(self) -> Artifact:
+        return self._task.seed()
+
+    async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
+        citing = _CitingModel(llm)
+        rollout = await self._task.rollout(artifact, example, citing)
+        cited = " ".join(dict.fromkeys(citing.cited))
+        return replace(rollout, calls=(*rollout.calls, Call(CITED, {}, cited)))
+
+
+class _CitingModel:
+    def __init__(self, llm: ChatModel) -> None:
+        self.cited: list[str] = []
+        self._llm = llm
+
+    async def __call__(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
+        text, cited = split_citation(await self._llm(messages, max_tokens=max_tokens))
+        self.cited += cited
+        return text
+
+
+def cited_bullets(rollout: Rollout, shown: Sequence[Bullet]) -> tuple[Bullet, ...]:
+    """The bullets a rollout cites, or all that were shown to it if it cites none of them."""
+    cited = {name for call in rollout.calls if call.component == CITED for name in call.output.split()}
+    return tuple(bullet for bullet in shown if bullet.id in cited) or tuple(shown)
+
+
+def question_of(rollout: Rollout) -> str:
+    """What the rollout's first call was asked."""
+    return "\n".join(text for call in rollout.calls[:1] for text in call.inputs.values())

@@ -1,0 +1,240 @@
+"""The prompts of algorithms that keep a playbook, and the parsers of their replies (roles: ACE, arXiv 2510.04618, §3).
+
+Built from headed sections and fenced texts as those of `flowevolve.prompts`. Parsers take what can be read and pass
+over what can't, down to the single operation; a reply with nothing to read raises `UnparsableReplyError`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from flowevolve.artifact import Artifact
+from flowevolve.prompts import UnparsableReplyError, fence, labelled_blocks
+
+LESSON_TITLE = "# Learn from an answer"
+CURATE_TITLE = "# Keep a playbook"
+MERGE_TITLE = "# Say it once"
+COMPARE_TITLE = "# Compare advice with what was noted meanwhile"
+PLAYBOOK_HEADING = "## Playbook"
+USED_HEADING = "## Advice that was at hand"
+FEEDBACK_HEADING = "## Feedback"
+LESSONS_HEADING = "## Lessons"
+ADVICE_HEADING = "## Advice"
+NEW_HEADING = "## New advice"
+NOTED_HEADING = "## Noted meanwhile"
+CITE_RULE = 'After the answer, add one more line "Used:" with the ids of the notes that helped, or "Used: none".'
+
+Tag = Literal["helpful", "harmful", "neutral"]
+
+NOTE_LINE = re.compile(
+    r"^- \[(?P<id>[a-z]{1,3}-\d{5,})\] (?P<text>.*?)(?: \(helpful (?P<up>\d+), harmful (?P<down>\d+)\))?$"
+)
+"""A bullet as prompts show it, with its counters or without."""
+
+_ID = re.compile(r"\b[a-z]{1,3}-\d{5,}\b")
+_USED = re.compile(r"^[ \t*_]*used[ \t*_]*:[^\n]*\Z", re.IGNORECASE | re.MULTILINE)
+_TAG = re.compile(r"\[?\b([a-z]{1,3}-\d{5,})\b\]?\W+(helpful|harmful|neutral)\b", re.IGNORECASE)
+_LESSON = re.compile(r"^[ \t*_-]*lesson[ \t*_]*:[ \t*_]*(.+)$", re.IGNORECASE | re.MULTILINE)
+_SAME = re.compile(r"^\W*(\d+)\W+(same|new|conflict)\b", re.IGNORECASE | re.MULTILINE)
+
+
+def with_playbook(artifact: Artifact, playbook: str, *, cite: bool = False, reflection: str = "") -> Artifact:
+    """An artifact each of whose components ends with the playbook, and with what was learnt from a first try."""
+    parts = [f"{PLAYBOOK_HEADING}\n{playbook}"] if playbook else []
+    if reflection:
+        parts.append(f"## About the last try\n{reflection}")
+    if cite and playbook:
+        parts.append(CITE_RULE)
+    return Artifact({name: "\n\n".join((text, *parts)) for name, text in artifact.items()}, "playbook")
+
+
+def split_citation(reply: str) -> tuple[str, tuple[str, ...]]:
+    """An answer without its last line 'Used: …', and the ids it cites there or anywhere else, each once."""
+    cited = tuple(dict.fromkeys(_ID.findall(reply)))
+    return _USED.sub("", reply.rstrip()).rstrip(), cited
+
+
+def lesson_prompt(question: str, answer: str, feedback: str, used: str, *, right: bool) -> str:
+    """Ask what an answer teaches, and which advice helped or harmed."""
+    task = "Say which advice helped." if right else "Say what went wrong, what to do instead, and which advice helped."
+    return f"""{LESSON_TITLE}
+
+A language model answered a question with a playbook of notes at hand; the answer was checked. {task}
+
+## Question
+{fence(question)}
+
+## Answer
+{fence(answer)}
+
+{FEEDBACK_HEADING}
+{fence(feedback)}
+
+{USED_HEADING}
+{fence(used)}
+
+## What to write
+- A line "Diagnosis:" with the reason for the result in one sentence.
+- One line "Lesson:" for each thing to do, or to avoid, that would help with other questions of this kind; none if there
+  is nothing new to learn.
+- For each piece of advice above a line with its id and one of the words helpful, harmful, neutral."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reflection:
+    """What a reflection says: lessons, and a tag for each bullet it judged."""
+
+    lessons: tuple[str, ...]
+    tags: Mapping[str, Tag]
+
+
+def parse_lesson(reply: str, known: Collection[str]) -> Reflection:
+    """Lessons and tags; tags of bullets that are not known are passed over.
+
+    Raises:
+        UnparsableReplyError: if there is neither diagnosis, nor lesson, nor tag.
+    """
+    lessons = tuple(dict.fromkeys(" ".join(lesson.split()) for lesson in _LESSON.findall(reply)))
+    tags = {name.lower(): _tag(word) for name, word in _TAG.findall(reply) if name.lower() in known}
+    if not lessons and not tags and "diagnosis" not in reply.lower():
+        raise UnparsableReplyError("neither diagnosis nor lesson nor tag in the reply")
+    return Reflection(lessons, tags)
+
+
+def _tag(word: str) -> Tag:
+    match word.lower():
+        case "helpful":
+            return "helpful"
+        case "harmful":
+            return "harmful"
+        case _:
+            return "neutral"
+
+
+def curate_prompt(playbook: str, lessons: Sequence[str], sections: Sequence[str], tokens: tuple[int, int]) -> str:
+    """Ask for operations that work lessons into a playbook. ``tokens``: how many it has, how many it may have."""
+    shown = "\n".join(f"- {lesson}" for lesson in lessons)
+    return f"""{CURATE_TITLE}
+
+A playbook of short notes helps a language model with its work. Each note has an id, and counts of how often it helped
+and harmed. Lessons have come in. Change the playbook so that it holds what is new in them.
+
+{PLAYBOOK_HEADING}
+{fence(playbook)}
+
+{LESSONS_HEADING}
+{fence(shown)}
+
+## What to write
+One JSON list in a fenced block, and nothing after it. Each entry is one of
+- {{"op": "ADD", "section": "...", "text": "..."}}: a new note; sections: {", ".join(sections)}
+- {{"op": "UPDATE", "id": "...", "text": "..."}}: a note in better words
+- {{"op": "MERGE", "ids": ["...", "..."], "text": "..."}}: notes that say the same, as one
+- {{"op": "DELETE", "id": "..."}}: a note that is wrong or harms more than it helps
+A note is one line, and helps with other questions too. Add nothing that is there already; [] if nothing is new.
+The playbook has about {tokens[0]} tokens and may have {tokens[1]}."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One operation as a curator wrote it."""
+
+    verb: Literal["ADD", "UPDATE", "MERGE", "DELETE"]
+    ids: tuple[str, ...]
+    section: str
+    text: str
+
+
+def parse_wishes(reply: str) -> tuple[list[Wish], int]:
+    """The operations that can be read, and how many could not be.
+
+    Raises:
+        UnparsableReplyError: if there is no JSON list in the reply.
+    """
+    entries = _json_list(reply)
+    wishes = [wish for entry in entries if (wish := _wish(entry)) is not None]
+    return wishes, len(entries) - len(wishes)
+
+
+def _json_list(reply: str) -> list[object]:
+    blocks = [text for _, text in labelled_blocks(reply)]
+    begin, end = reply.find("["), reply.rfind("]")
+    for text in (*reversed(blocks), reply[begin : end + 1] if 0 <= begin < end else ""):
+        try:
+            found = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(found, dict):
+            found = found.get("operations")
+        if isinstance(found, list):
+            return found
+    raise UnparsableReplyError("no JSON list of operations in the reply")
+
+
+def _wish(entry: object) -> Wish | None:
+    if not isinstance(entry, dict):
+        return None
+    text = " ".join(str(entry.get("text") or "").split())
+    section = str(entry.get("section") or "")
+    match str(entry.get("op")).upper(), entry.get("id"), entry.get("ids"):
+        case "ADD", _, _ if text:
+            return Wish("ADD", (), section, text)
+        case "UPDATE", str(name), _ if text:
+            return Wish("UPDATE", (name,), "", text)
+        case "DELETE", str(name), _:
+            return Wish("DELETE", (name,), "", "")
+        case "MERGE", _, list(names) if text and len(set(map(str, names))) > 1:
+            return Wish("MERGE", tuple(dict.fromkeys(map(str, names))), "", text)
+    return None
+
+
+def merge_prompt(texts: Sequence[str]) -> str:
+    """Ask for one piece of advice in place of several that say nearly the same."""
+    shown = "\n".join(f"- {text}" for text in texts)
+    return f"""{MERGE_TITLE}
+
+These notes of a playbook say nearly the same. Write the one that stands for all of them.
+
+{ADVICE_HEADING}
+{fence(shown)}
+
+## What to write
+One line in a fenced block and nothing after it."""
+
+
+def compare_prompt(new: Sequence[str], noted: Sequence[str]) -> str:
+    """Ask how new advice relates to what was noted while it was written (FlashEvolve §3.2, *Reflective Async*)."""
+    first = "\n".join(f"{number}. {text}" for number, text in enumerate(new, 1))
+    second = "\n".join(f"- {text}" for text in noted)
+    return f"""{COMPARE_TITLE}
+
+New notes for a playbook were being written while others were added to it.
+
+{NEW_HEADING}
+{fence(first)}
+
+{NOTED_HEADING}
+{fence(second)}
+
+## What to write
+For each new note a line with its number and one word: same (it is said already), new (it adds something), or conflict
+(it contradicts what was noted)."""
+
+
+def parse_comparison(reply: str, count: int) -> list[Literal["same", "new", "conflict"]]:
+    """A word for each of ``count`` notes; ``conflict``, which is put to the test, where none can be read."""
+    said = {int(number): word.lower() for number, word in _SAME.findall(reply)}
+    words: list[Literal["same", "new", "conflict"]] = []
+    for number in range(1, count + 1):
+        match said.get(number):
+            case "same":
+                words.append("same")
+            case "new":
+                words.append("new")
+            case _:
+                words.append("conflict")
+    return words

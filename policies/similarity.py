@@ -1,0 +1,54 @@
+"""Which texts say nearly the same, by their embeddings: what keeps playbooks and memories free of repetition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import mul
+from typing import Literal
+
+Vector = Sequence[float]
+Relation = Literal["duplicate", "between", "unlike"]
+
+
+def cosine(first: Vector, second: Vector) -> float:
+    """From -1 to 1; 0 where one of the vectors has no length."""
+    length = math.hypot(*first) * math.hypot(*second)
+    return sum(map(mul, first, second)) / length if length else 0.0
+
+
+def near_groups(vectors: Sequence[Vector], threshold: float) -> list[list[int]]:
+    """Groups of two or more places whose vectors have at least this cosine with the group's first.
+
+    Greedy, as in ACE's grow-and-refine: whoever comes first founds a group and takes all that are near it and free.
+    """
+    free = list(range(len(vectors)))
+    groups: list[list[int]] = []
+    while free:
+        first, *others = free
+        near = [other for other in others if cosine(vectors[first], vectors[other]) >= threshold]
+        if near:
+            groups.append([first, *near])
+        free = [other for other in others if other not in near]
+    return groups
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """Says how a new text relates to those that there are."""
+
+    duplicate: float = 0.90
+    """From this cosine on it says the same."""
+    unlike: float = 0.60
+    """Below this one it is about something else."""
+
+    def relation(self, vector: Vector, others: Sequence[Vector]) -> tuple[Relation, int | None]:
+        """To the nearest of the others, and which that is; ``unlike`` where there are none."""
+        if not others:
+            return "unlike", None
+        similar = [cosine(vector, other) for other in others]
+        nearest = max(range(len(others)), key=similar.__getitem__)
+        if similar[nearest] >= self.duplicate:
+            return "duplicate", nearest
+        return ("unlike" if similar[nearest] < self.unlike else "between"), nearest

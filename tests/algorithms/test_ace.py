@@ -1,0 +1,195 @@
+"""ACE on the simulated server: both modes and both adaptations, and what must hold whatever is in flight."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from flowevolve import clock
+from flowevolve.algorithms.ace import ACE
+from flowevolve.archives.playbook import Playbook
+from flowevolve.config import parse_config
+from flowevolve.errors import InputError
+from flowevolve.events import Event
+from flowevolve.llm.types import JSON
+from flowevolve.pool import Note
+from flowevolve.result import Result
+from flowevolve.run import Given, Watchers, carry_out, make_plan
+from flowevolve.tasks.base import Dataset
+from flowevolve.tasks.house_style import house_style_task, make_rows
+from flowevolve.tasks.instructions import InstructionFollowing
+from tests.interruption import Fact, Memory, as_kept
+
+TASK = house_style_task(make_rows(rules=8, per_example=3, overlap=0.3, rows=40, seed=1))
+SMALL = house_style_task(make_rows(rules=5, per_example=2, overlap=0.3, rows=10, seed=1))
+
+
+def evolve(
+    algorithm: Mapping[str, object] | None = None,
+    *,
+    task: InstructionFollowing = TASK,
+    before: Sequence[Fact] = (),
+    **sections: object,
+) -> tuple[Result, list[Fact]]:
+    """Run, or go on; returns the result and all facts, those before included."""
+    facts = list(before)
+    config = parse_config(
+        {
+            "clock": "virtual",
+            "algorithm": {"name": "ace", "epochs": 1, "validate_every": 10, **(algorithm or {})},
+            "budget": {"hours": 2},
+            **sections,
+        },
+        "test",
+    )
+
+    async def go() -> Result:
+        watchers = Watchers(events=(lambda event: facts.append(as_kept(event)),), calls=(facts.append,))
+        plan = make_plan(config, Given(task))
+        return await carry_out(plan, None, watchers, None, Memory(tuple(before)) if before else None)
+
+    return clock.run(go, clock="virtual"), facts
+
+
+def notes(result: Result, kind: str) -> list[Mapping[str, JSON]]:
+    updates = result.report.pool.updates_between(0)
+    return [each.data for update in updates for each in update.changes if isinstance(each, Note) and each.kind == kind]
+
+
+def events(facts: Sequence[Fact], kind: str) -> list[Event]:
+    return [fact for fact in facts if isinstance(fact, Event) and fact.kind == kind]
+
+
+def check(result: Result, facts: Sequence[Fact]) -> None:
+    """Bullets are neither lost nor doubled, and no lesson is."""
+    book = Playbook.as_of(result.report.pool.updates_between(0))
+    edits = notes(result, "playbook")
+    operations = [each for edit in edits for each in cast("list[dict[str, JSON]]", edit["operations"])]
+    added = sum(each["verb"] == "ADD" for each in operations)
+    numbers = sorted(int(bullet.id[-5:]) for bullet in (*book.bullets, *book.gone.values()))
+    assert numbers == list(range(1, added + 1))
+    assert book.conflicts == 0  # what came too late was left out before the commit
+    texts = Counter(bullet.text.casefold() for bullet in book.bullets)
+    assert not [text for text, count in texts.items() if count > 1 and text in _added_texts(operations)]
+    learned = Counter(
+        text
+        for note in notes(result, "ace.sample")
+        for text in cast("list[str]", cast("dict[str, JSON]", note["lesson"])["texts"])
+    )
+    given = [event.data["curate"] for event in events(facts, "ace.learned")]
+    given += [event.data["lessons"] for event in events(facts, "ace.finishing")]
+    curated = Counter(
+        text for each in given for lesson in cast("list[dict[str, list[str]]]", each) for text in lesson["texts"]
+    )
+    assert curated == learned
+
+
+def _added_texts(operations: Sequence[Mapping[str, JSON]]) -> set[str]:
+    """Those that no update or merge wrote, which may make two bullets alike."""
+    written = {str(each["text"]).casefold() for each in operations if each["verb"] in ("UPDATE", "MERGE")}
+    return {str(each["text"]).casefold() for each in operations if each["verb"] == "ADD"} - written
+
+
+def test_a_playbook_makes_answers_better() -> None:
+    result, facts = evolve({"epochs": 3, "validate_every": 16})
+    check(result, facts)
+    assert result.best is not None
+    assert result.seed_score is not None
+    assert result.best.score > result.seed_score + 0.1
+    assert result.report.stop_reason == "exhausted"
+    assert len(notes(result, "ace.sample")) == 3 * len(TASK.data.train)
+
+
+@pytest.mark.parametrize("adaptation", ["offline", "online"])
+def test_at_width_one_both_modes_take_the_same_decisions(adaptation: str) -> None:
+    kinds = ("ace.selected", "ace.learned", "ace.edited", "candidate.proposed", "pool.commit")
+    runs = []
+    for mode in ("stream", "sync"):
+        options = {"mode": mode, "max_in_flight": 1, "adaptation": adaptation, "window": 6, "refine_every": 4}
+        _, facts = evolve(options)
+        runs.append([(fact.kind, fact.data) for fact in facts if isinstance(fact, Event) and fact.kind in kinds])
+    assert runs[0] == runs[1]
+
+
+def test_no_lesson_is_lost_when_the_curator_comes_seldom() -> None:
+    result, facts = evolve({"curator_frequency": 7})
+    check(result, facts)
+    assert events(facts, "ace.finishing")
+
+
+def test_online_a_window_is_tested_before_anything_is_learnt_from_it() -> None:
+    result, facts = evolve({"adaptation": "online", "window": 5})
+    check(result, facts)
+    tested: set[int] = set()
+    samples = 0
+    for fact in facts:
+        if not isinstance(fact, Event):
+            continue
+        if fact.kind == "pool.commit":
+            for change in cast("list[dict[str, JSON]]", fact.data["changes"]):
+                if change.get("note") == "ace.tested":
+                    tested.add(cast(int, cast("dict[str, JSON]", change["data"])["window"]))
+        elif fact.kind == "ace.selected" and fact.data["window"] is None:
+            assert samples // 5 in tested
+            samples += 1
+    assert samples == len(TASK.data.train)
+
+
+def test_edits_that_missed_something_are_reconciled() -> None:
+    result, facts = evolve({"max_in_flight": 16, "epochs": 2})
+    check(result, facts)
+    assert events(facts, "edit.reconciled")
+    assert result.report.staleness.seen
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 1000), frequency=st.integers(1, 9), preset=st.sampled_from(["normal", "adversarial"]))
+def test_bullets_are_neither_lost_nor_doubled_with_64_samples_in_flight(seed: int, frequency: int, preset: str) -> None:
+    options = {"max_in_flight": 64, "curator_frequency": frequency, "refine_every": 5, "epochs": 4}
+    stages = {"generate": {"workers": 64, "max_workers": 64}, "reflect": {"workers": 64, "max_workers": 64}}
+    result, facts = evolve(options, seed=seed, sim={"preset": preset}, stages=stages)
+    check(result, facts)
+
+
+INTERRUPTED: Mapping[str, Mapping[str, object]] = {
+    "stream": {"max_in_flight": 4, "validate_every": 3, "refine_every": 2, "max_rounds": 2},
+    "sync": {"mode": "sync", "width": 2, "validate_every": 3, "curator_frequency": 2, "max_rounds": 1},
+    "online": {"adaptation": "online", "window": 2, "max_in_flight": 3, "max_rounds": 1},
+}
+
+
+@pytest.mark.parametrize("name", list(INTERRUPTED))
+def test_a_run_interrupted_after_any_event_or_call_ends_in_good_order(name: str) -> None:
+    _, facts = evolve(INTERRUPTED[name], task=SMALL)
+    for end in range(1, len(facts)):
+        result, combined = evolve(INTERRUPTED[name], task=SMALL, before=facts[:end])
+        check(result, combined)
+        commits = [event.data["version"] for event in events(combined, "pool.commit")]
+        assert commits == list(range(1, len(commits) + 1))
+        assert len(notes(result, "ace.sample")) == len(SMALL.data.train)
+
+
+def test_a_given_playbook_is_gone_on_with(tmp_path: Path) -> None:
+    path = tmp_path / "playbook.md"
+    path.write_text("### mistakes\n- [mis-00041] Be brief. (helpful 3, harmful 1)\n")
+    result, _ = evolve({"playbook": str(path)})
+    book = Playbook.as_of(result.report.pool.updates_between(0))
+    bullets = {bullet.id: bullet for bullet in (*book.bullets, *book.gone.values())}
+    assert bullets["mis-00041"].helpful >= 3
+    assert min(int(name[-5:]) for name in bullets) == 41
+
+
+def test_what_does_not_suit_it_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.md").write_text("nothing")
+    with pytest.raises(InputError, match="holds no bullets"):
+        evolve({"playbook": str(tmp_path / "empty.md")})
+    with pytest.raises(InputError, match="training examples"):
+        ACE(InstructionFollowing(Dataset((), ())))
+    with pytest.raises(InputError, match="speculate"):
+        evolve(speculation={"alpha": {"generate": 0.5}})

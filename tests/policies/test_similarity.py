@@ -1,0 +1,34 @@
+"""Which vectors count as saying the same."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowevolve.policies.similarity import Likeness, cosine, near_groups
+
+VECTORS = st.lists(st.tuples(*[st.floats(-10, 10)] * 3), max_size=12)
+
+
+def test_cosine_by_hand() -> None:
+    assert cosine((1, 0), (1, 1)) == pytest.approx(0.5**0.5)
+    assert cosine((0, 0), (1, 1)) == 0
+
+
+@given(VECTORS, st.floats(0.1, 1))
+def test_groups_are_disjoint_and_near_their_first(vectors: list[tuple[float, ...]], threshold: float) -> None:
+    groups = near_groups(vectors, threshold)
+    places = [place for group in groups for place in group]
+    assert len(places) == len(set(places))
+    for first, *others in groups:
+        assert others
+        assert all(cosine(vectors[first], vectors[other]) >= threshold for other in others)
+
+
+def test_a_text_is_compared_with_the_nearest() -> None:
+    likeness = Likeness(duplicate=0.9, unlike=0.6)
+    assert likeness.relation((1, 0), [(0, 1), (1, 0.1)]) == ("duplicate", 1)
+    assert likeness.relation((1, 0), [(0, 1), (1, 1)]) == ("between", 1)
+    assert likeness.relation((1, 0), [(0, 1)]) == ("unlike", 0)
+    assert likeness.relation((1, 0), []) == ("unlike", None)

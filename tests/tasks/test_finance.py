@@ -1,0 +1,67 @@
+"""FiNER and XBRL Formula: reading answers and scoring them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flowevolve.errors import InputError
+from flowevolve.tasks.base import Dataset, Example
+from flowevolve.tasks.catalog import SHIPPED_TASKS, DataSource
+from flowevolve.tasks.finance import Formula, score_number, score_tags
+
+
+@pytest.mark.parametrize(
+    ("output", "value"),
+    [
+        ("DebtFace,LineOfCredit", 1.0),
+        ("I think so.\nAnswer: debtface, LineOfCredit", 1.0),
+        ("Answer: 'DebtFace', Other", 0.5),
+        ("LineOfCredit,DebtFace", 0.0),
+        ("DebtFace", 0.5),
+        ("", 0.0),
+    ],
+)
+def test_tags_count_in_their_place(output: str, value: float) -> None:
+    score = score_tags(output, "DebtFace,LineOfCredit")
+    assert score.value == value
+    assert score.passed == (value == 1)
+    assert "LineOfCredit" in score.feedback
+
+
+@pytest.mark.parametrize(
+    ("output", "right"),
+    [
+        ("15.0", True),
+        ("Answer: 15", True),
+        ("Answer: $15.001", True),
+        ("The margin:\nAnswer: 15.00%", True),
+        ("Answer: 14.9", False),
+        ("Answer: 3 * 5", False),
+        ("Answer: __import__('os')", False),
+        ("", False),
+    ],
+)
+def test_numbers_count_to_two_decimals_and_nothing_is_evaluated(output: str, right: bool) -> None:
+    assert score_number(output, "15.0").passed is right
+
+
+def test_a_row_without_a_number_is_named() -> None:
+    rows = [Example("7", {"context": "How much?", "target": "a lot"})]
+    with pytest.raises(InputError, match="row 7"):
+        Formula(Dataset(rows, rows))
+
+
+@pytest.mark.parametrize(
+    ("name", "train", "val"),
+    [
+        ("formula", "xbrl_formula/xbrl_formula_ace_train.jsonl.gz", "xbrl_formula/xbrl_formula_ace_val.jsonl"),
+        ("finer", "finer/finer_ace_test_batched.jsonl.gz", "finer/finer_ace_val_batched.jsonl.gz"),
+        ("finer", "finer/finer_single_train.jsonl", "finer/finer_single_val.jsonl"),
+    ],
+)
+def test_the_published_rows_load(name: str, train: str, val: str, data_dir: Path) -> None:
+    task = SHIPPED_TASKS[name](DataSource(train=data_dir / train, val=data_dir / val))
+    assert len(task.data.train) >= 200
+    assert len(task.data.val) >= 100

@@ -1,0 +1,64 @@
+"""The playbook's prompts, and what is read from replies that are not quite what was asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from flowevolve.artifact import Artifact
+from flowevolve.playbook_prompts import (
+    parse_comparison,
+    parse_lesson,
+    parse_wishes,
+    split_citation,
+    with_playbook,
+)
+from flowevolve.prompts import UnparsableReplyError
+
+
+def test_every_component_ends_with_the_playbook() -> None:
+    artifact = with_playbook(Artifact({"a": "First.", "b": "Second."}), "- [str-00001] Be brief.")
+    assert all(text.endswith("- [str-00001] Be brief.") for text in artifact.values())
+    assert with_playbook(Artifact({"a": "First."}), "", cite=True)["a"] == "First."
+
+
+@pytest.mark.parametrize(
+    ("reply", "text", "cited"),
+    [
+        ("42\nUsed: str-00001, mis-00012", "42", ("str-00001", "mis-00012")),
+        ("42\n**Used:** [str-00001]\n", "42", ("str-00001",)),
+        ("As [str-00001] says, 42", "As [str-00001] says, 42", ("str-00001",)),
+        ("42\nUsed: none", "42", ()),
+        ("I used: a trick\n42", "I used: a trick\n42", ()),
+    ],
+)
+def test_citations_are_read_anywhere_and_their_line_is_taken_off(reply: str, text: str, cited: tuple[str, ...]) -> None:
+    assert split_citation(reply) == (text, cited)
+
+
+def test_lessons_and_tags_of_known_bullets_are_read() -> None:
+    reply = (
+        "Diagnosis: hasty.\nLesson: Check  units.\n**Lesson:** Round late.\n[str-00001]: helpful\nstr-00009: harmful"
+    )
+    reflection = parse_lesson(reply, {"str-00001"})
+    assert reflection.lessons == ("Check units.", "Round late.")
+    assert reflection.tags == {"str-00001": "helpful"}
+    with pytest.raises(UnparsableReplyError):
+        parse_lesson("No idea.", set())
+
+
+def test_operations_that_can_not_be_read_are_counted() -> None:
+    reply = """Here you are:
+```json
+[{"op": "ADD", "section": "mistakes", "text": "a"}, {"op": "update", "id": "str-00001", "text": "b"},
+ {"op": "MERGE", "ids": ["str-00001", "str-00001"], "text": "c"}, {"op": "DELETE"}, 7]
+```"""
+    wishes, unread = parse_wishes(reply)
+    assert [(wish.verb, wish.ids) for wish in wishes] == [("ADD", ()), ("UPDATE", ("str-00001",))]
+    assert unread == 3
+    assert parse_wishes('So: [{"op": "DELETE", "id": "str-00002"}]')[0][0].ids == ("str-00002",)
+    with pytest.raises(UnparsableReplyError):
+        parse_wishes("Nothing to do [really].")
+
+
+def test_what_a_comparison_does_not_say_is_put_to_the_test() -> None:
+    assert parse_comparison("1: same\n3. NEW", 3) == ["same", "conflict", "new"]
