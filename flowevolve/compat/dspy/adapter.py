@@ -1,0 +1,59 @@
+"""dspy's own GEPA adapter, made fit for evaluations side by side and for runs that go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+from dspy import Example
+from dspy.teleprompt.bootstrap_trace import FailedPrediction, TraceData
+from dspy.teleprompt.gepa.gepa_utils import DspyAdapter
+from gepa.core.adapter import EvaluationBatch
+
+Batch = EvaluationBatch[TraceData, object]
+RAISED = FailedPrediction("the program raised an exception")
+"""Stands for the prediction of a program that made none."""
+
+
+class ProgramAdapter:
+    """A gepa adapter over dspy's: evaluations with ``threads`` threads each, without a proposer of its own.
+
+    The proposer is left to be called beside evaluations.
+    """
+
+    def __init__(self, inner: DspyAdapter, threads: int) -> None:
+        self._inner = inner
+        self._threads = threads
+
+    def evaluate(self, batch: list[Example], candidate: dict[str, str], capture_traces: bool = False) -> Batch:
+        evaluated: Batch = self._inner.evaluate(batch, candidate, capture_traces, num_threads=self._threads)
+        if not evaluated.trajectories:
+            return evaluated
+        return replace(evaluated, trajectories=self._one_each(batch, evaluated.trajectories))
+
+    def _one_each(self, batch: Sequence[Example], traces: Sequence[TraceData]) -> list[TraceData]:
+        """A trace for each example: dspy leaves out those whose program raised."""
+        known = {trace["example_ind"]: trace for trace in traces}
+        return [known.get(number) or self._no_trace(number, example) for number, example in enumerate(batch)]
+
+    def _no_trace(self, number: int, example: Example) -> TraceData:
+        score = self._inner.failure_score
+        return TraceData(example_ind=number, example=example, prediction=RAISED, trace=[], score=score)
+
+    def make_reflective_dataset(
+        self, candidate: dict[str, str], eval_batch: Batch, components_to_update: list[str]
+    ) -> Mapping[str, Sequence[Mapping[str, object]]]:
+        traces = [trace for trace in eval_batch.trajectories or () if trace["prediction"] != RAISED]
+        made = self._inner.make_reflective_dataset(
+            candidate, replace(eval_batch, trajectories=traces), components_to_update
+        )
+        return cast("Mapping[str, Sequence[Mapping[str, object]]]", made)
+
+    def get_adapter_state(self) -> Mapping[str, object]:
+        return cast("Mapping[str, object]", self._inner.get_adapter_state())
+
+    def set_adapter_state(self, state: Mapping[str, object]) -> None:
+        """Take a state back. It comes from JSON, which knows no tuples."""
+        version, internal, gauss = cast("tuple[int, list[int], float | None]", state["rng_state"])
+        self._inner.set_adapter_state({"rng_state": (version, tuple(internal), gauss)})
