@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Self, cast
 
-from dspy import Example
+import cloudpickle
+from dspy import Example, Predict
 from dspy.teleprompt.bootstrap_trace import FailedPrediction, TraceData
 from dspy.teleprompt.gepa.gepa_utils import DspyAdapter
 from gepa.core.adapter import EvaluationBatch
 
-Batch = EvaluationBatch[TraceData, object]
 RAISED = FailedPrediction("the program raised an exception")
 """Stands for the prediction of a program that made none."""
+
+
+@dataclass
+class Batch(EvaluationBatch[TraceData, object]):
+    """A batch that can be pickled, as signatures are classes made at run time. Predictors come back without all else.
+
+    Their models, with keys, stay out of the pickle.
+    """
+
+    @classmethod
+    def of(cls, batch: EvaluationBatch[TraceData, object]) -> Self:
+        return cls(**{field.name: getattr(batch, field.name) for field in fields(batch)})
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Batch], tuple[bytes]]:
+        bare = None if self.trajectories is None else [_bare(trace) for trace in self.trajectories]
+        content = {field.name: getattr(self, field.name) for field in fields(self)}
+        return _unpickled, (cloudpickle.dumps({**content, "trajectories": bare}),)
+
+
+def _unpickled(data: bytes) -> Batch:
+    return Batch(**cloudpickle.loads(data))
+
+
+def _bare(trace: TraceData) -> TraceData:
+    calls = [(Predict(predictor.signature), inputs, outputs) for predictor, inputs, outputs in trace["trace"]]
+    return TraceData(**{**trace, "trace": calls})
 
 
 class ProgramAdapter:
@@ -27,7 +53,7 @@ class ProgramAdapter:
         self._threads = threads
 
     def evaluate(self, batch: list[Example], candidate: dict[str, str], capture_traces: bool = False) -> Batch:
-        evaluated: Batch = self._inner.evaluate(batch, candidate, capture_traces, num_threads=self._threads)
+        evaluated = Batch.of(self._inner.evaluate(batch, candidate, capture_traces, num_threads=self._threads))
         if not evaluated.trajectories:
             return evaluated
         return replace(evaluated, trajectories=self._one_each(batch, evaluated.trajectories))

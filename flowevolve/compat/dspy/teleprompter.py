@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 import dspy
@@ -13,6 +14,7 @@ from dspy import Example, Module, Prediction
 from dspy.teleprompt.gepa.gepa import AUTO_RUN_SETTINGS, DspyGEPAResult
 from dspy.teleprompt.gepa.gepa_flex_utils import enumerate_flex_submodules
 from dspy.teleprompt.gepa.gepa_utils import DspyAdapter, DSPyTrace, LoggerAdapter
+from dspy.teleprompt.gepa.instruction_proposal import InstructionProposer
 
 from flowevolve.compat.dspy.adapter import ProgramAdapter
 from flowevolve.compat.gepa import optimize
@@ -21,16 +23,17 @@ from flowevolve.registry import did_you_mean
 
 CHUNKS_OF = 4
 """Examples for each thread of a call, where an evaluation is cut into several calls."""
-OWN_PROPOSAL = (
-    "adapter",
-    "task_lm",
-    "evaluator",
-    "reflection_lm",
-    "reflection_lm_kwargs",
-    "reflection_prompt_template",
+OWN = frozenset(
+    {
+        "evaluator",
+        "reflection_lm",
+        "reflection_lm_kwargs",
+        "reflection_prompt_template",
+        "reflection_strategy",
+        "task_lm",
+    }
 )
-OWN_PROPOSAL += ("reflection_strategy", "custom_candidate_proposer")
-"""Arguments of gepa's that say how programs are run and instructions written: here dspy's adapter does."""
+"""Arguments of gepa's that say how candidates are run and texts written: here dspy's adapter does."""
 # Below dspy's own, so that dspy.disable_logging and the like hold for it too.
 logger = logging.getLogger("dspy.flowevolve")
 
@@ -96,32 +99,33 @@ class GEPA(dspy.GEPA):
         seed = _components(student)
         shares = self._shares()
         inner = self._adapter(student)
-        arguments = {
-            "seed_candidate": seed,
-            "trainset": trainset,
-            "valset": valset or trainset,
-            "adapter": ProgramAdapter(inner, shares.threads),
-            "custom_candidate_proposer": inner.propose_new_texts,
-            "candidate_selection_strategy": self.candidate_selection_strategy,
-            "skip_perfect_score": self.skip_perfect_score,
-            "reflection_minibatch_size": self.reflection_minibatch_size,
-            "module_selector": self.component_selector,
-            "perfect_score": self.perfect_score,
-            "use_merge": self.use_merge,
-            "max_merge_invocations": self.max_merge_invocations,
-            "max_metric_calls": self._budget(len(seed), len(trainset), len(valset or ())),
-            "logger": LoggerAdapter(logger),
-            "run_dir": self.log_dir,
-            "use_wandb": self.use_wandb,
-            "use_mlflow": self.use_mlflow,
-            "track_best_outputs": self.track_best_outputs,
-            "seed": self.seed,
-            "adapter_concurrency": shares.calls,
-            "reflection_concurrency": self._reflections(shares),
-            "max_in_flight": self.max_in_flight,
-        }
-        more = {"chunk_size": shares.chunk, **_known(self.gepa_kwargs, taken=arguments)}
-        result = optimize(**arguments, **more)
+        run = partial(
+            optimize,
+            seed_candidate=seed,
+            trainset=trainset,
+            valset=valset or trainset,
+            adapter=ProgramAdapter(inner, shares.threads),
+            custom_candidate_proposer=inner.propose_new_texts,
+            candidate_selection_strategy=self.candidate_selection_strategy,
+            skip_perfect_score=self.skip_perfect_score,
+            reflection_minibatch_size=self.reflection_minibatch_size,
+            module_selector=self.component_selector,
+            perfect_score=self.perfect_score,
+            use_merge=self.use_merge,
+            max_merge_invocations=self.max_merge_invocations,
+            max_metric_calls=self._budget(len(seed), len(trainset), len(valset or ())),
+            logger=LoggerAdapter(logger),
+            run_dir=self.log_dir,
+            use_wandb=self.use_wandb,
+            use_mlflow=self.use_mlflow,
+            track_best_outputs=self.track_best_outputs,
+            seed=self.seed,
+            adapter_concurrency=shares.calls,
+            reflection_concurrency=self._reflections(shares),
+            max_in_flight=self.max_in_flight,
+        )
+        _check(self.gepa_kwargs, taken=OWN | run.keywords.keys())
+        result = run(**{"chunk_size": shares.chunk, **self.gepa_kwargs})
         program = inner.build_program(result.best_candidate)
         if self.track_stats:
             program.detailed_results = DspyGEPAResult.from_gepa_result(result, inner)
@@ -144,8 +148,8 @@ class GEPA(dspy.GEPA):
         """Calls of the proposer at a time: only dspy's own are known to be safe to share."""
         if self.reflection_concurrency is not None:
             return self.reflection_concurrency
-        users = self.custom_instruction_proposer is not None or self.custom_code_proposer is not None
-        return 1 if users else shares.calls
+        dspys = isinstance(self.custom_instruction_proposer, InstructionProposer | None)
+        return shares.calls if dspys and self.custom_code_proposer is None else 1
 
     def _budget(self, components: int, train: int, val: int) -> int:
         """Metric calls, as dspy counts them; ``val`` is 0 where the trainset is used for both."""
@@ -204,14 +208,13 @@ def _components(student: Module) -> dict[str, str]:
     return texts
 
 
-def _known(gepa_kwargs: Mapping[str, object], taken: Mapping[str, object]) -> Mapping[str, object]:
+def _check(gepa_kwargs: Mapping[str, object], taken: Collection[str]) -> None:
     """Raises:
-    InputError: if there is an argument that gepa does not have, or one that is set otherwise.
+    InputError: if there is an argument that gepa does not have, or one that is not for the user to give here.
     """
-    known: Sequence[str] = [name for name in inspect.signature(optimize).parameters if name not in OWN_PROPOSAL]
+    known = [name for name in inspect.signature(optimize).parameters if name not in taken]
     for name in gepa_kwargs:
-        if name in taken or name in OWN_PROPOSAL:
-            raise InputError(f"gepa_kwargs: {name} is not for it; leave it out (GEPA's own arguments say it)")
+        if name in taken:
+            raise InputError(f"gepa_kwargs: {name} can't be given there; leave it out, or see GEPA's own arguments")
         if name not in known:
             raise InputError(f"gepa_kwargs: unknown name {name!r}; {did_you_mean(name, known)}")
-    return gepa_kwargs
