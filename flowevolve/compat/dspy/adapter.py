@@ -3,43 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Self, cast
+from dataclasses import replace
+from typing import cast
 
 import cloudpickle
 from dspy import Example, Predict
-from dspy.teleprompt.bootstrap_trace import FailedPrediction, TraceData
-from dspy.teleprompt.gepa.gepa_utils import DspyAdapter
+from dspy.teleprompt.bootstrap_trace import FailedPrediction
+from dspy.teleprompt.gepa.gepa_utils import DspyAdapter, DSPyTrace
 from gepa.core.adapter import EvaluationBatch
 
+Batch = EvaluationBatch[Mapping[str, object], object]
 RAISED = FailedPrediction("the program raised an exception")
 """Stands for the prediction of a program that made none."""
 
 
-@dataclass
-class Batch(EvaluationBatch[TraceData, object]):
-    """A batch that can be pickled, as signatures are classes made at run time. Predictors come back without all else.
+class Trace(dict[str, object]):
+    """A `TraceData` that can be pickled, though signatures are classes made at run time.
 
-    Their models, with keys, stay out of the pickle.
+    Its predictors come back with their signature alone: their models, with keys, stay out of the pickle.
     """
 
-    @classmethod
-    def of(cls, batch: EvaluationBatch[TraceData, object]) -> Self:
-        return cls(**{field.name: getattr(batch, field.name) for field in fields(batch)})
-
-    def __reduce__(self) -> tuple[Callable[[bytes], Batch], tuple[bytes]]:
-        bare = None if self.trajectories is None else [_bare(trace) for trace in self.trajectories]
-        content = {field.name: getattr(self, field.name) for field in fields(self)}
-        return _unpickled, (cloudpickle.dumps({**content, "trajectories": bare}),)
+    def __reduce__(self) -> tuple[Callable[[bytes], Trace], tuple[bytes]]:
+        calls = cast("DSPyTrace", self["trace"])
+        bare = [(Predict(predictor.signature), inputs, outputs) for predictor, inputs, outputs in calls]
+        return _unpickled, (cloudpickle.dumps({**self, "trace": bare}),)
 
 
-def _unpickled(data: bytes) -> Batch:
-    return Batch(**cloudpickle.loads(data))
-
-
-def _bare(trace: TraceData) -> TraceData:
-    calls = [(Predict(predictor.signature), inputs, outputs) for predictor, inputs, outputs in trace["trace"]]
-    return TraceData(**{**trace, "trace": calls})
+def _unpickled(data: bytes) -> Trace:
+    return Trace(cloudpickle.loads(data))
 
 
 class ProgramAdapter:
@@ -53,19 +44,19 @@ class ProgramAdapter:
         self._threads = threads
 
     def evaluate(self, batch: list[Example], candidate: dict[str, str], capture_traces: bool = False) -> Batch:
-        evaluated = Batch.of(self._inner.evaluate(batch, candidate, capture_traces, num_threads=self._threads))
+        evaluated: Batch = self._inner.evaluate(batch, candidate, capture_traces, num_threads=self._threads)
         if not evaluated.trajectories:
             return evaluated
         return replace(evaluated, trajectories=self._one_each(batch, evaluated.trajectories))
 
-    def _one_each(self, batch: Sequence[Example], traces: Sequence[TraceData]) -> list[TraceData]:
+    def _one_each(self, batch: Sequence[Example], traces: Sequence[Mapping[str, object]]) -> list[Trace]:
         """A trace for each example: dspy leaves out those whose program raised."""
-        known = {trace["example_ind"]: trace for trace in traces}
+        known = {trace["example_ind"]: Trace(trace) for trace in traces}
         return [known.get(number) or self._no_trace(number, example) for number, example in enumerate(batch)]
 
-    def _no_trace(self, number: int, example: Example) -> TraceData:
+    def _no_trace(self, number: int, example: Example) -> Trace:
         score = self._inner.failure_score
-        return TraceData(example_ind=number, example=example, prediction=RAISED, trace=[], score=score)
+        return Trace(example_ind=number, example=example, prediction=RAISED, trace=[], score=score)
 
     def make_reflective_dataset(
         self, candidate: dict[str, str], eval_batch: Batch, components_to_update: list[str]

@@ -21,6 +21,8 @@ from flowevolve.compat.gepa import optimize
 from flowevolve.errors import InputError
 from flowevolve.registry import did_you_mean
 
+MINIBATCH = 3
+"""Examples of a minibatch, where a batch sampler decides and nobody knows."""
 CHUNKS_OF = 4
 """Examples for each thread of a call, where an evaluation is cut into several calls."""
 OWN = frozenset(
@@ -133,16 +135,17 @@ class GEPA(dspy.GEPA):
 
     def _shares(self) -> Shares:
         total: int = self.num_threads or dspy.settings.num_threads
+        minibatch = self.reflection_minibatch_size or MINIBATCH
         calls = self.adapter_concurrency
         if calls is None:
-            calls = max(1, total // self.reflection_minibatch_size)
+            calls = max(1, total // minibatch)
         if not 1 <= calls <= total:
             raise InputError(
                 f"adapter_concurrency: is {calls}, with {total} threads; give a number from 1 to num_threads, or a "
                 "higher num_threads"
             )
         threads = total // calls
-        return Shares(calls, threads, None if calls == 1 else max(CHUNKS_OF * threads, self.reflection_minibatch_size))
+        return Shares(calls, threads, None if calls == 1 else max(CHUNKS_OF * threads, minibatch))
 
     def _reflections(self, shares: Shares) -> int:
         """Calls of the proposer at a time: only dspy's own are known to be safe to share."""

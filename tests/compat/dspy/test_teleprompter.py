@@ -149,6 +149,18 @@ def test_a_proposer_of_the_users_own_is_not_called_twice_at_once(lm: Any) -> Non
     assert len(program.detailed_results.candidates) >= 1
 
 
+def test_arguments_of_gepas_go_through(lm: Any) -> None:
+    class First:
+        def next_minibatch_ids(self, loader: Any, state: Any) -> list[int]:
+            return [0]
+
+    metric = Metric()
+    more = {"batch_sampler": First(), "mode": "sync", "frontier_type": "hybrid", "chunk_size": 2}
+    program = compile_with(metric, reflection_minibatch_size=None, gepa_kwargs=more)
+    assert len(program.detailed_results.candidates) > 1
+    assert {pred_trace[1]["question"] for _, [pred_trace] in metric.traced} == {"t0"}
+
+
 def test_the_constructor_is_dspys_with_ours_behind() -> None:
     theirs = set(inspect.signature(dspy.GEPA.__init__).parameters)
     given = GEPA(Metric(), reflection_lm=model(), auto="light", adapter_concurrency=2)
