@@ -49,7 +49,7 @@ class ProgramAdapter:
             return evaluated
         return replace(evaluated, trajectories=self._one_each(batch, evaluated.trajectories))
 
-    def _one_each(self, batch: Sequence[Example], traces: Sequence[Mapping[str, object]]) -> list[Trace]:
+    def _one_each(self, batch: Sequence[Example], traces: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
         """A trace for each example: dspy leaves out those whose program raised."""
         known = {trace["example_ind"]: Trace(trace) for trace in traces}
         return [known.get(number) or self._no_trace(number, example) for number, example in enumerate(batch)]
