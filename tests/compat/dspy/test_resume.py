@@ -91,7 +91,7 @@ def test_a_run_that_has_ended_ends_again_without_a_call(lm: Any, tmp_path: Path)
 def test_keys_of_models_stay_out_of_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = "sk-never-on-disk"
     here = model()
-    here.kwargs["note"] = secret  # where an api_key would be: an engine of one's own takes none
+    here.train_kwargs = {"api_key": secret}  # where an engine's key would stand, a model of this engine takes none
     student = Program()
     student.set_lm(here)
     with dspy.context(lm=here):

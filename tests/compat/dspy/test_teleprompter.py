@@ -90,10 +90,10 @@ def test_settings_of_the_context_reach_every_thread() -> None:
             started.append(instance)
 
     metric, here, reflector = Metric(), model(), model()
-    here.model = "of this context"
+    here.model = "here"
     with dspy.context(lm=here, callbacks=[Watching()]):
         compile_with(metric, reflection_lm=reflector)
-    assert metric.models == {"of this context"}
+    assert metric.models == {"here"}
     assert {id(each) for each in started} == {id(here), id(reflector)}
     assert len(started) == len(here.engine.asked) + len(reflector.engine.asked)
 
