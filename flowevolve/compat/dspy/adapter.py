@@ -10,7 +10,7 @@ import cloudpickle
 from dspy import Example, Predict
 from dspy.teleprompt.bootstrap_trace import FailedPrediction
 from dspy.teleprompt.gepa.gepa_utils import DspyAdapter, DSPyTrace
-from gepa.core.adapter import EvaluationBatch
+from gepa.core.adapter import EvaluationBatch, GEPAAdapter
 
 Batch = EvaluationBatch[Mapping[str, object], object]
 RAISED = FailedPrediction("the program raised an exception")
@@ -33,7 +33,7 @@ def _unpickled(data: bytes) -> Trace:
     return Trace(cloudpickle.loads(data))
 
 
-class ProgramAdapter:
+class ProgramAdapter(GEPAAdapter[Example, Mapping[str, object], object]):
     """A gepa adapter over dspy's: evaluations with ``threads`` threads each, without a proposer of its own.
 
     The proposer is left to be called beside evaluations.
