@@ -51,7 +51,7 @@ def metric(gold, pred, trace=None, pred_name=None, pred_trace=None):  # noqa: AN
     wanted = {name: manners[gold.number % 3] for name, manners in MANNERS.items()}
     missed = {name: manner for name, manner in wanted.items() if manner not in done[name]}
     feedback = f"It should be <{missed[pred_name]}>." if pred_name in missed else "Fine."
-    return dspy.Prediction(score=1 - len(missed) / len(wanted), feedback=feedback)
+    return dspy.Prediction(score=1 - len(missed) / (len(wanted) + 1), feedback=feedback)
 
 
 def main() -> None:

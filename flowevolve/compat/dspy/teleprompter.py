@@ -15,6 +15,7 @@ from dspy.teleprompt.gepa.gepa import AUTO_RUN_SETTINGS, DspyGEPAResult
 from dspy.teleprompt.gepa.gepa_flex_utils import enumerate_flex_submodules
 from dspy.teleprompt.gepa.gepa_utils import DspyAdapter, DSPyTrace, LoggerAdapter
 from dspy.teleprompt.gepa.instruction_proposal import InstructionProposer
+from gepa.core.result import GEPAResult
 
 from flowevolve.compat.dspy.adapter import ProgramAdapter
 from flowevolve.compat.gepa import optimize
@@ -127,7 +128,7 @@ class GEPA(dspy.GEPA):
             max_in_flight=self.max_in_flight,
         )
         _check(self.gepa_kwargs, taken=OWN | run.keywords.keys())
-        result = run(**{"chunk_size": shares.chunk, **self.gepa_kwargs})
+        result: GEPAResult[object, int] = run(**{"chunk_size": shares.chunk, **self.gepa_kwargs})
         program = inner.build_program(result.best_candidate)
         if self.track_stats:
             program.detailed_results = DspyGEPAResult.from_gepa_result(result, inner)

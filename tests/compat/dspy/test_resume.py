@@ -73,7 +73,12 @@ def test_the_generator_that_picks_traces_is_given_back(
     given: list[Any] = []
     take = DspyAdapter.set_adapter_state
     interrupt(monkeypatch, 16, tmp_path, Twice())
-    monkeypatch.setattr(DspyAdapter, "set_adapter_state", lambda self, state: (given.append(state), take(self, state)))
+
+    def note(self: Any, state: Any) -> None:
+        given.append(state)
+        take(self, state)
+
+    monkeypatch.setattr(DspyAdapter, "set_adapter_state", note)
     program = compiled(tmp_path, Twice())
     assert given
     assert len(accepted(program)) > 1

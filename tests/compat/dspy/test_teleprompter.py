@@ -155,7 +155,7 @@ def test_arguments_of_gepas_go_through(lm: Any) -> None:
             return [0]
 
     metric = Metric()
-    more = {"batch_sampler": First(), "mode": "sync", "frontier_type": "hybrid", "chunk_size": 2}
+    more = {"batch_sampler": First(), "mode": "sync", "chunk_size": 2}
     program = compile_with(metric, reflection_minibatch_size=None, gepa_kwargs=more)
     assert len(program.detailed_results.candidates) > 1
     assert {pred_trace[1]["question"] for _, [pred_trace] in metric.traced} == {"t0"}
