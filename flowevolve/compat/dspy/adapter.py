@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import cast
+from dataclasses import dataclass, fields, replace
+from typing import Any, cast
 
 import cloudpickle
 from dspy import Example, Predict
@@ -12,7 +12,6 @@ from dspy.teleprompt.bootstrap_trace import FailedPrediction
 from dspy.teleprompt.gepa.gepa_utils import DspyAdapter, DSPyTrace
 from gepa.core.adapter import EvaluationBatch, GEPAAdapter
 
-Batch = EvaluationBatch[Mapping[str, object], object]
 RAISED = FailedPrediction("the program raised an exception")
 """Stands for the prediction of a program that made none."""
 
@@ -33,6 +32,22 @@ def _unpickled(data: bytes) -> Trace:
     return Trace(cloudpickle.loads(data))
 
 
+@dataclass
+class Batch(EvaluationBatch[Mapping[str, object], object]):
+    """A batch that can be pickled too: predictions know their signature."""
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Batch], tuple[bytes]]:
+        return _unpickled_batch, (cloudpickle.dumps(_fields(self)),)
+
+
+def _fields(batch: EvaluationBatch[Mapping[str, object], object]) -> dict[str, Any]:
+    return {field.name: getattr(batch, field.name) for field in fields(batch)}
+
+
+def _unpickled_batch(data: bytes) -> Batch:
+    return Batch(**cloudpickle.loads(data))
+
+
 class ProgramAdapter(GEPAAdapter[Example, Mapping[str, object], object]):
     """A gepa adapter over dspy's: evaluations with ``threads`` threads each, without a proposer of its own.
 
@@ -44,10 +59,11 @@ class ProgramAdapter(GEPAAdapter[Example, Mapping[str, object], object]):
         self._threads = threads
 
     def evaluate(self, batch: list[Example], candidate: dict[str, str], capture_traces: bool = False) -> Batch:
-        evaluated: Batch = self._inner.evaluate(batch, candidate, capture_traces, num_threads=self._threads)
-        if not evaluated.trajectories:
-            return evaluated
-        return replace(evaluated, trajectories=self._one_each(batch, evaluated.trajectories))
+        made = self._inner.evaluate(batch, candidate, capture_traces, num_threads=self._threads)
+        evaluated = Batch(**_fields(made))
+        if evaluated.trajectories:
+            evaluated.trajectories = self._one_each(batch, evaluated.trajectories)
+        return evaluated
 
     def _one_each(self, batch: Sequence[Example], traces: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
         """A trace for each example: dspy leaves out those whose program raised."""
@@ -59,7 +75,10 @@ class ProgramAdapter(GEPAAdapter[Example, Mapping[str, object], object]):
         return Trace(example_ind=number, example=example, prediction=RAISED, trace=[], score=score)
 
     def make_reflective_dataset(
-        self, candidate: dict[str, str], eval_batch: Batch, components_to_update: list[str]
+        self,
+        candidate: dict[str, str],
+        eval_batch: EvaluationBatch[Mapping[str, object], object],
+        components_to_update: list[str],
     ) -> Mapping[str, Sequence[Mapping[str, object]]]:
         traces = [trace for trace in eval_batch.trajectories or () if trace["prediction"] != RAISED]
         made = self._inner.make_reflective_dataset(
