@@ -35,7 +35,7 @@ test: setup sandbox ## run the tests
 test-dspy: .venv-dspy/.installed ## run the tests that need dspy (makes .venv-dspy, 350 MB)
 	.venv-dspy/bin/python -m pytest tests/compat/dspy
 
-.venv-dspy/.installed: pyproject.toml constraints.txt
+.venv-dspy/.installed: pyproject.toml tools/dspy.txt
 	$(PYTHON) -m venv .venv-dspy
 	.venv-dspy/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dspy]' \
 		hypothesis pytest pytest-asyncio
