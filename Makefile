@@ -35,10 +35,10 @@ test: setup sandbox ## run the tests
 test-dspy: .venv-dspy/.installed ## run the tests that need dspy (makes .venv-dspy, 350 MB)
 	.venv-dspy/bin/python -m pytest tests/compat/dspy
 
-.venv-dspy/.installed: pyproject.toml tools/dspy.txt
+.venv-dspy/.installed: pyproject.toml constraints.txt tools/dspy.txt
 	$(PYTHON) -m venv .venv-dspy
-	.venv-dspy/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dspy]' \
-		hypothesis pytest pytest-asyncio
+	.venv-dspy/bin/python -m pip install --quiet --constraint constraints.txt --constraint tools/dspy.txt \
+		--editable '.[dspy]' hypothesis pytest pytest-asyncio
 	@touch $@
 
 test-vllm: setup .venv-vllm/.installed .models/tiny/config.json ## run the tests on a real vLLM on the CPU (makes .venv-vllm, 2.3 GB)
