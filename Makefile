@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sandbox demo demo-real test test-vllm check format bench bench-page clean
+.PHONY: help setup sandbox demo demo-real test test-dspy test-vllm check format bench bench-page clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -31,6 +31,15 @@ sandbox: ## install bubblewrap if it is missing (asks apt-get; needs root or sud
 
 test: setup sandbox ## run the tests
 	$(BIN)/python -m pytest -n auto
+
+test-dspy: .venv-dspy/.installed ## run the tests that need dspy (makes .venv-dspy, 350 MB)
+	.venv-dspy/bin/python -m pytest tests/compat/dspy
+
+.venv-dspy/.installed: pyproject.toml constraints.txt tools/dspy.txt
+	$(PYTHON) -m venv .venv-dspy
+	.venv-dspy/bin/python -m pip install --quiet --constraint constraints.txt --constraint tools/dspy.txt \
+		--editable '.[dspy]' hypothesis pytest pytest-asyncio
+	@touch $@
 
 test-vllm: setup .venv-vllm/.installed .models/tiny/config.json ## run the tests on a real vLLM on the CPU (makes .venv-vllm, 2.3 GB)
 	$(BIN)/python -m pytest -m real_vllm tests/vllm

@@ -1,0 +1,95 @@
+"""dspy's own GEPA adapter, made fit for evaluations side by side and for runs that go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, cast
+
+import cloudpickle
+from dspy import Example, Predict
+from dspy.teleprompt.bootstrap_trace import FailedPrediction
+from dspy.teleprompt.gepa.gepa_utils import DspyAdapter, DSPyTrace
+from gepa.core.adapter import EvaluationBatch, GEPAAdapter
+
+RAISED = FailedPrediction("the program raised an exception")
+"""Stands for the prediction of a program that made none."""
+
+
+class Trace(dict[str, object]):
+    """A `TraceData` that can be pickled, though signatures are classes made at run time.
+
+    Its predictors come back with their signature alone: their models, with keys, stay out of the pickle.
+    """
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Trace], tuple[bytes]]:
+        calls = cast("DSPyTrace", self["trace"])
+        bare = [(Predict(predictor.signature), inputs, outputs) for predictor, inputs, outputs in calls]
+        return _unpickled, (cloudpickle.dumps({**self, "trace": bare}),)
+
+
+def _unpickled(data: bytes) -> Trace:
+    return Trace(cloudpickle.loads(data))
+
+
+@dataclass
+class Batch(EvaluationBatch[Mapping[str, object], object]):
+    """A batch that can be pickled too: predictions know their signature."""
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Batch], tuple[bytes]]:
+        return _unpickled_batch, (cloudpickle.dumps(_fields(self)),)
+
+
+def _fields(batch: EvaluationBatch[Mapping[str, object], object]) -> dict[str, Any]:
+    return {field.name: getattr(batch, field.name) for field in fields(batch)}
+
+
+def _unpickled_batch(data: bytes) -> Batch:
+    return Batch(**cloudpickle.loads(data))
+
+
+class ProgramAdapter(GEPAAdapter[Example, Mapping[str, object], object]):
+    """A gepa adapter over dspy's: evaluations with ``threads`` threads each, without a proposer of its own.
+
+    The proposer is left to be called beside evaluations.
+    """
+
+    def __init__(self, inner: DspyAdapter, threads: int) -> None:
+        self._inner = inner
+        self._threads = threads
+
+    def evaluate(self, batch: list[Example], candidate: dict[str, str], capture_traces: bool = False) -> Batch:
+        made = self._inner.evaluate(batch, candidate, capture_traces, num_threads=self._threads)
+        evaluated = Batch(**_fields(made))
+        if evaluated.trajectories:
+            evaluated.trajectories = self._one_each(batch, evaluated.trajectories)
+        return evaluated
+
+    def _one_each(self, batch: Sequence[Example], traces: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
+        """A trace for each example: dspy leaves out those whose program raised."""
+        known = {trace["example_ind"]: Trace(trace) for trace in traces}
+        return [known.get(number) or self._no_trace(number, example) for number, example in enumerate(batch)]
+
+    def _no_trace(self, number: int, example: Example) -> Trace:
+        score = self._inner.failure_score
+        return Trace(example_ind=number, example=example, prediction=RAISED, trace=[], score=score)
+
+    def make_reflective_dataset(
+        self,
+        candidate: dict[str, str],
+        eval_batch: EvaluationBatch[Mapping[str, object], object],
+        components_to_update: list[str],
+    ) -> Mapping[str, Sequence[Mapping[str, object]]]:
+        traces = [trace for trace in eval_batch.trajectories or () if trace["prediction"] != RAISED]
+        made = self._inner.make_reflective_dataset(
+            candidate, replace(eval_batch, trajectories=traces), components_to_update
+        )
+        return cast("Mapping[str, Sequence[Mapping[str, object]]]", made)
+
+    def get_adapter_state(self) -> Mapping[str, object]:
+        return cast("Mapping[str, object]", self._inner.get_adapter_state())
+
+    def set_adapter_state(self, state: Mapping[str, object]) -> None:
+        """Take a state back. It comes from JSON, which knows no tuples."""
+        version, internal, gauss = cast("tuple[int, list[int], float | None]", state["rng_state"])
+        self._inner.set_adapter_state({"rng_state": (version, tuple(internal), gauss)})

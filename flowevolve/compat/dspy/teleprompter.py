@@ -1,0 +1,224 @@
+"""dspy's GEPA teleprompter over `flowevolve.compat.gepa.optimize`."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+
+import dspy
+from dspy import Example, Module, Prediction
+from dspy.teleprompt.gepa.gepa import AUTO_RUN_SETTINGS, DspyGEPAResult
+from dspy.teleprompt.gepa.gepa_flex_utils import enumerate_flex_submodules
+from dspy.teleprompt.gepa.gepa_utils import DspyAdapter, DSPyTrace, LoggerAdapter
+from dspy.teleprompt.gepa.instruction_proposal import InstructionProposer
+from gepa.core.result import GEPAResult
+
+from flowevolve.compat.dspy.adapter import ProgramAdapter
+from flowevolve.compat.gepa import optimize
+from flowevolve.errors import InputError
+from flowevolve.registry import did_you_mean
+
+MINIBATCH = 3
+"""Examples of a minibatch, where a batch sampler decides and nobody knows."""
+CHUNKS_OF = 4
+"""Examples for each thread of a call, where an evaluation is cut into several calls."""
+OWN = frozenset(
+    {
+        "evaluator",
+        "reflection_lm",
+        "reflection_lm_kwargs",
+        "reflection_prompt_template",
+        "reflection_strategy",
+        "task_lm",
+    }
+)
+"""Arguments of gepa's that say how candidates are run and texts written: here dspy's adapter does."""
+# Below dspy's own, so that dspy.disable_logging and the like hold for it too.
+logger = logging.getLogger("dspy.flowevolve")
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """``num_threads``, shared out: ``calls`` evaluations at a time with ``threads`` each, of ``chunk`` examples."""
+
+    calls: int
+    threads: int
+    chunk: int | None
+
+
+class GEPA(dspy.GEPA):
+    """`dspy.GEPA` as a stream. What its arguments mean here: docs/how-to/dspy.md.
+
+    ``num_threads`` bounds the examples under way, as in dspy. They belong to ``adapter_concurrency`` evaluations, by
+    default as many as there are threads for whole minibatches. ``reflection_concurrency`` bounds calls of the proposer
+    (as ``adapter_concurrency``, but 1 for one of the user's own), ``max_in_flight`` the iterations open at a time (two
+    for each evaluation). With ``max_in_flight=1`` it does what `dspy.GEPA` does.
+    """
+
+    def __init__(
+        self,
+        metric: Callable[..., float | Prediction],
+        *,
+        adapter_concurrency: int | None = None,
+        reflection_concurrency: int | None = None,
+        max_in_flight: int | None = None,
+        **arguments: object,
+    ) -> None:
+        """Take the arguments of `dspy.GEPA`, and ours.
+
+        Raises:
+            InputError: what dspy says of an argument that is wrong.
+        """
+        try:
+            super().__init__(metric, **arguments)
+        except (AssertionError, TypeError, ValueError) as error:
+            raise InputError(f"dspy.GEPA: {error}") from None
+        self.adapter_concurrency = adapter_concurrency
+        self.reflection_concurrency = reflection_concurrency
+        self.max_in_flight = max_in_flight
+
+    def compile(
+        self,
+        student: Module,
+        *,
+        trainset: list[Example],
+        teacher: Module | None = None,
+        valset: list[Example] | None = None,
+    ) -> Module:
+        """The student with the best instructions that were found; `track_stats` adds its `detailed_results`.
+
+        Raises:
+            InputError: naming the argument that can't be used.
+            FlowevolveError: if the run failed.
+        """
+        if teacher is not None:
+            raise InputError("teacher: GEPA has no use for one; leave it out")
+        if not trainset:
+            raise InputError("trainset: is empty; give at least one dspy.Example")
+        seed = _components(student)
+        shares = self._shares()
+        inner = self._adapter(student)
+        run = partial(
+            optimize,
+            seed_candidate=seed,
+            trainset=trainset,
+            valset=valset or trainset,
+            adapter=ProgramAdapter(inner, shares.threads),
+            custom_candidate_proposer=inner.propose_new_texts,
+            candidate_selection_strategy=self.candidate_selection_strategy,
+            skip_perfect_score=self.skip_perfect_score,
+            reflection_minibatch_size=self.reflection_minibatch_size,
+            module_selector=self.component_selector,
+            perfect_score=self.perfect_score,
+            use_merge=self.use_merge,
+            max_merge_invocations=self.max_merge_invocations,
+            max_metric_calls=self._budget(len(seed), len(trainset), len(valset or ())),
+            logger=LoggerAdapter(logger),
+            run_dir=self.log_dir,
+            use_wandb=self.use_wandb,
+            use_mlflow=self.use_mlflow,
+            track_best_outputs=self.track_best_outputs,
+            seed=self.seed,
+            adapter_concurrency=shares.calls,
+            reflection_concurrency=self._reflections(shares),
+            max_in_flight=self.max_in_flight,
+        )
+        _check(self.gepa_kwargs, taken=OWN | run.keywords.keys())
+        result: GEPAResult[object, int] = run(**{"chunk_size": shares.chunk, **self.gepa_kwargs})
+        program = inner.build_program(result.best_candidate)
+        if self.track_stats:
+            program.detailed_results = DspyGEPAResult.from_gepa_result(result, inner)
+        return program
+
+    def _shares(self) -> Shares:
+        total: int = self.num_threads or dspy.settings.num_threads
+        minibatch = self.reflection_minibatch_size or MINIBATCH
+        calls = self.adapter_concurrency
+        if calls is None:
+            calls = max(1, total // minibatch)
+        if not 1 <= calls <= total:
+            raise InputError(
+                f"adapter_concurrency: is {calls}, with {total} threads; give a number from 1 to num_threads, or a "
+                "higher num_threads"
+            )
+        threads = total // calls
+        return Shares(calls, threads, None if calls == 1 else max(CHUNKS_OF * threads, minibatch))
+
+    def _reflections(self, shares: Shares) -> int:
+        """Calls of the proposer at a time: only dspy's own are known to be safe to share."""
+        if self.reflection_concurrency is not None:
+            return self.reflection_concurrency
+        dspys = isinstance(self.custom_instruction_proposer, InstructionProposer | None)
+        return shares.calls if dspys and self.custom_code_proposer is None else 1
+
+    def _budget(self, components: int, train: int, val: int) -> int:
+        """Metric calls, as dspy counts them; ``val`` is 0 where the trainset is used for both."""
+        if self.auto is not None:
+            tried = AUTO_RUN_SETTINGS[self.auto]["n"]
+            return int(self.auto_budget(num_preds=components, num_candidates=tried, valset_size=val or train))
+        if self.max_full_evals is not None:
+            return int(self.max_full_evals * (train + val))
+        return int(self.max_metric_calls)
+
+    def _adapter(self, student: Module) -> DspyAdapter:
+        return DspyAdapter(
+            student_module=student,
+            metric_fn=self.metric_fn,
+            feedback_map={name: self._feedback(name, predictor) for name, predictor in student.named_predictors()},
+            failure_score=self.failure_score,
+            add_format_failure_as_feedback=self.add_format_failure_as_feedback,
+            rng=Random(self.seed),
+            reflection_lm=self.reflection_lm,
+            custom_instruction_proposer=self.custom_instruction_proposer,
+            custom_code_proposer=self.custom_code_proposer,
+            warn_on_score_mismatch=self.warn_on_score_mismatch,
+            reflection_minibatch_size=self.reflection_minibatch_size,
+        )
+
+    def _feedback(self, name: str, predictor: Module) -> Callable[..., dict[str, object]]:
+        """What dspy's adapter asks for a predictor's feedback: the metric, told which predictor it is about."""
+
+        def feedback(
+            *,
+            predictor_output: Mapping[str, object],
+            predictor_inputs: Mapping[str, object],
+            module_inputs: Example,
+            module_outputs: Prediction,
+            captured_trace: DSPyTrace,
+        ) -> dict[str, object]:
+            called = [(predictor, predictor_inputs, predictor_output)]
+            given = self.metric_fn(module_inputs, module_outputs, captured_trace, name, called)
+            score = getattr(given, "score", given)
+            text = getattr(given, "feedback", None)
+            return {"score": score, "feedback": f"The score is {score}." if text is None else text}
+
+        return feedback
+
+
+def _components(student: Module) -> dict[str, str]:
+    """A program's texts: instructions by predictor, and sources by `dspy.Flex` module.
+
+    Raises:
+        InputError: if it has none.
+    """
+    texts: dict[str, str] = {name: each.signature.instructions for name, each in student.named_predictors()}
+    texts |= {path: flex.module_src for path, flex in enumerate_flex_submodules(student).items()}
+    if not texts:
+        raise InputError(f"student: {type(student).__name__} has no predictor; give it one, such as dspy.Predict")
+    return texts
+
+
+def _check(gepa_kwargs: Mapping[str, object], taken: Collection[str]) -> None:
+    """Raises:
+    InputError: if there is an argument that gepa does not have, or one that is not for the user to give here.
+    """
+    known = [name for name in inspect.signature(optimize).parameters if name not in taken]
+    for name in gepa_kwargs:
+        if name in taken:
+            raise InputError(f"gepa_kwargs: {name} can't be given there; leave it out, or see GEPA's own arguments")
+        if name not in known:
+            raise InputError(f"gepa_kwargs: unknown name {name!r}; {did_you_mean(name, known)}")

@@ -1,0 +1,112 @@
+"""A ``log_dir``: what was evaluated is not evaluated again, and no key gets into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+from dspy.teleprompt.gepa.gepa_utils import DspyAdapter
+
+from flowevolve.compat.dspy import GEPA
+from flowevolve.errors import InputError
+from tests.compat.dspy.programs import TRAIN, VAL, Metric, Program, Twice, model, texts
+
+pytestmark = pytest.mark.filterwarnings("default")  # dspy's own dependencies warn of each other
+
+
+class GoneError(Exception):
+    """The machine is gone."""
+
+
+@pytest.fixture
+def lm() -> Iterator[Any]:
+    made = model()
+    with dspy.context(lm=made):
+        yield made
+
+
+def compiled(log_dir: Path | None, student: Any, **arguments: Any) -> Any:
+    given: dict[str, Any] = {"max_metric_calls": 130, "reflection_lm": model(), "track_stats": True, "num_threads": 6}
+    gepa = GEPA(Metric(), log_dir=None if log_dir is None else str(log_dir), **{**given, **arguments})
+    return gepa.compile(student, trainset=TRAIN, valset=VAL)
+
+
+def interrupt(monkeypatch: pytest.MonkeyPatch, calls: int, log_dir: Path, student: Any, **arguments: Any) -> None:
+    """Compile until dspy's adapter is called for the nth time."""
+    evaluate, left = DspyAdapter.evaluate, iter(range(calls))
+
+    def failing(self: Any, *given: Any, **named: Any) -> Any:
+        if next(left, None) is None:
+            raise GoneError
+        return evaluate(self, *given, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DspyAdapter, "evaluate", failing)
+        with pytest.raises(GoneError):
+            compiled(log_dir, student, **arguments)
+
+
+def accepted(program: Any) -> list[dict[str, str]]:
+    return [texts(candidate) for candidate in program.detailed_results.candidates]
+
+
+@pytest.mark.parametrize("calls", [1, 2, 3, 6, 11])
+def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(
+    lm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: int
+) -> None:
+    expected = compiled(None, Program(), max_in_flight=1)
+    whole = sorted(lm.engine.asked)
+    lm.engine.asked.clear()
+    interrupt(monkeypatch, calls, tmp_path, Program(), max_in_flight=1)
+    told = compiled(tmp_path, Program(), max_in_flight=1)
+    assert sorted(lm.engine.asked) == whole
+    assert accepted(told) == accepted(expected)
+    assert told.detailed_results.val_subscores == expected.detailed_results.val_subscores
+
+
+def test_the_generator_that_picks_traces_is_given_back(
+    lm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+    take = DspyAdapter.set_adapter_state
+    interrupt(monkeypatch, 16, tmp_path, Twice())
+
+    def note(self: Any, state: Any) -> None:
+        given.append(state)
+        take(self, state)
+
+    monkeypatch.setattr(DspyAdapter, "set_adapter_state", note)
+    program = compiled(tmp_path, Twice())
+    assert given
+    assert len(accepted(program)) > 1
+
+
+def test_a_run_that_has_ended_ends_again_without_a_call(lm: Any, tmp_path: Path) -> None:
+    reflector = model()
+    first = compiled(tmp_path, Program(), reflection_lm=reflector)
+    asked = len(lm.engine.asked), len(reflector.engine.asked)
+    again = compiled(tmp_path, Program(), reflection_lm=reflector)
+    assert (len(lm.engine.asked), len(reflector.engine.asked)) == asked
+    assert again.detailed_results.to_dict() == first.detailed_results.to_dict()
+
+
+def test_keys_of_models_stay_out_of_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "sk-never-on-disk"
+    here = model()
+    here.train_kwargs = {"api_key": secret}  # where an engine's key would stand, a model of this engine takes none
+    student = Program()
+    student.set_lm(here)
+    with dspy.context(lm=here):
+        interrupt(monkeypatch, 6, tmp_path, student)
+    found = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert found
+    assert not [path for path in found if secret.encode() in path.read_bytes()]
+
+
+def test_a_run_of_dspys_own_is_not_gone_on_with(lm: Any, tmp_path: Path) -> None:
+    (tmp_path / "gepa_state.bin").touch()
+    with pytest.raises(InputError, match="gepa itself"):
+        compiled(tmp_path, Program())

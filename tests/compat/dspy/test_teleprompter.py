@@ -1,0 +1,211 @@
+"""What users of dspy.GEPA give: programs of several predictors, metrics with feedback, settings, proposers."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+import dspy
+import pytest
+from dspy.utils.callback import BaseCallback
+
+from flowevolve.compat.dspy import GEPA
+from flowevolve.errors import InputError
+from tests.compat.dspy.programs import TRAIN, VAL, Metric, Program, Twice, model, texts
+
+pytestmark = pytest.mark.filterwarnings("default")  # dspy's own dependencies warn of each other
+
+
+def compile_with(metric: Any = None, *, teleprompter: Any = GEPA, student: Any = None, **arguments: Any) -> Any:
+    given = {"max_metric_calls": 150, "reflection_lm": model(), "track_stats": True, "num_threads": 6, **arguments}
+    made = teleprompter(metric or Metric(), **given)
+    return made.compile(student or Program(), trainset=TRAIN, valset=VAL)
+
+
+@pytest.fixture
+def lm() -> Iterator[Any]:
+    made = model()
+    with dspy.context(lm=made):
+        yield made
+
+
+def accepted(program: Any) -> list[dict[str, str]]:
+    return [texts(candidate) for candidate in program.detailed_results.candidates]
+
+
+@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize("program", [Program, Twice])
+def test_one_iteration_at_a_time_it_is_dspys_own(lm: Any, merge: bool, program: type[Program]) -> None:
+    given = {"use_merge": merge, "track_best_outputs": True}
+    expected = compile_with(teleprompter=dspy.GEPA, student=program(), **given)
+    told = compile_with(max_in_flight=1, student=program(), **given)
+    assert len(accepted(expected)) > 2
+    assert texts(told) == texts(expected)
+    assert told.detailed_results.to_dict() == expected.detailed_results.to_dict()
+
+
+def test_many_at_a_time_improve_both_predictors(lm: Any) -> None:
+    metric = Metric()
+    program = compile_with(metric, max_metric_calls=400)
+    stats = program.detailed_results
+    assert isinstance(program, Program)
+    assert stats.val_aggregate_scores[stats.best_idx] > stats.val_aggregate_scores[0]
+    assert texts(program) == texts(stats.best_candidate)
+    assert {
+        name for each in accepted(program)[1:] for name, text in each.items() if text.startswith("Instruction")
+    } == {
+        "draft",
+        "reply",
+    }
+    assert {field.name for field in fields(stats)} <= set(stats.to_dict()) | {"best_candidate"}
+
+
+def test_the_metric_is_told_which_predictor_its_feedback_is_for(lm: Any) -> None:
+    metric = Metric()
+    reflector = model()
+    compile_with(metric, reflection_lm=reflector)
+    assert set(metric.predictors) == {None, "draft", "reply"}
+    outputs = {"draft": "notes", "reply": "answer"}
+    for name, [(predictor, inputs, output)] in metric.traced:
+        assert outputs[name] in output
+        assert "question" in inputs
+        assert isinstance(predictor, dspy.Predict)
+    assert all("draft: " in prompt or "reply: " in prompt for prompt in reflector.engine.asked)
+
+
+def test_a_metric_may_be_a_plain_number(lm: Any) -> None:
+    reflector = model()
+    compile_with(lambda gold, pred, trace, name, pred_trace: 0.5, reflection_lm=reflector, max_metric_calls=40)
+    assert all("The score is 0.5." in prompt for prompt in reflector.engine.asked)
+
+
+def test_settings_of_the_context_reach_every_thread() -> None:
+    started: list[Any] = []
+
+    class Watching(BaseCallback):
+        def on_lm_start(self, call_id: str, instance: Any, inputs: Any) -> None:
+            started.append(instance)
+
+    metric, here, reflector = Metric(), model(), model()
+    here.model = "here"
+    with dspy.context(lm=here, callbacks=[Watching()]):
+        compile_with(metric, reflection_lm=reflector)
+    assert metric.models == {"here"}
+    assert {id(each) for each in started} == {id(here), id(reflector)}
+    assert len(started) == len(here.engine.asked) + len(reflector.engine.asked)
+
+
+def test_no_more_requests_are_open_than_there_are_threads(lm: Any) -> None:
+    compile_with(num_threads=4, adapter_concurrency=2, max_in_flight=8)
+    assert lm.engine.most <= 4
+    lm.engine.most = 0
+    compile_with(num_threads=1)
+    assert lm.engine.most == 1
+
+
+def test_it_works_where_an_event_loop_runs(lm: Any) -> None:
+    async def main() -> Any:
+        return compile_with()
+
+    assert isinstance(asyncio.run(main()), Program)
+
+
+def test_a_program_that_raises_scores_as_failed(lm: Any) -> None:
+    class Raising(Program):
+        def forward(self, question: str) -> Any:
+            if question in ("t1", "t4", "v2"):
+                raise LookupError(question)
+            return super().forward(question)
+
+    program = compile_with(student=Raising(), failure_score=-1.0)
+    stats = program.detailed_results
+    assert len(stats.candidates) > 1
+    assert {scores[2] for scores in stats.val_subscores} == {-1.0}
+
+
+def test_answers_that_do_not_parse_can_be_fed_back() -> None:
+    lm = model(spoil=lambda prompt: "no fields" if "t2" in prompt or "t3" in prompt else None)
+    reflector = model()
+    with dspy.context(lm=lm):
+        compile_with(reflection_lm=reflector, add_format_failure_as_feedback=True)
+    assert any("no fields" in prompt for prompt in reflector.engine.asked)
+
+
+def test_a_proposer_of_the_users_own_is_not_called_twice_at_once(lm: Any) -> None:
+    inside = [0, 0]
+
+    def propose(candidate: Any, reflective_dataset: Any, components_to_update: Any) -> dict[str, str]:
+        inside[0] += 1
+        inside[1] = max(inside)
+        made = {name: f"{candidate[name]} {len(reflective_dataset[name])}" for name in components_to_update}
+        inside[0] -= 1
+        return made
+
+    program = compile_with(instruction_proposer=propose, reflection_lm=None, component_selector="all")
+    assert inside[1] == 1
+    assert len(program.detailed_results.candidates) >= 1
+
+
+def test_arguments_of_gepas_go_through(lm: Any) -> None:
+    class First:
+        def next_minibatch_ids(self, loader: Any, state: Any) -> list[int]:
+            return [0]
+
+    metric = Metric()
+    more = {"batch_sampler": First(), "mode": "sync", "chunk_size": 2}
+    program = compile_with(metric, reflection_minibatch_size=None, gepa_kwargs=more)
+    assert len(program.detailed_results.candidates) > 1
+    assert {pred_trace[1]["question"] for _, [pred_trace] in metric.traced} == {"t0"}
+
+
+def test_the_constructor_is_dspys_with_ours_behind() -> None:
+    theirs = set(inspect.signature(dspy.GEPA.__init__).parameters)
+    given = GEPA(Metric(), reflection_lm=model(), auto="light", adapter_concurrency=2)
+    assert isinstance(given, dspy.GEPA)
+    assert theirs - {"self", "metric", "instruction_proposer", "code_proposer"} <= set(vars(given)) | {"gepa_kwargs"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"max_metric_calls": None}, "Exactly one of"),
+        ({"reflection_lm": None}, "reflection language model"),
+        ({"nonsense": 1}, "nonsense"),
+        ({"metric": lambda gold, pred: 0.0}, "five arguments"),
+        ({"num_threads": 2, "adapter_concurrency": 3}, "adapter_concurrency: is 3, with 2 threads"),
+        ({"adapter_concurrency": 0}, "adapter_concurrency: is 0"),
+        ({"max_in_flight": 0}, "max_in_flight: is 0"),
+        ({"use_wandb": True}, "use_wandb: is not supported"),
+        ({"gepa_kwargs": {"seed": 1}}, "gepa_kwargs: seed can't be given there"),
+        ({"gepa_kwargs": {"task_lm": "x"}}, "gepa_kwargs: task_lm can't be given there"),
+        ({"gepa_kwargs": {"frontier": "x"}}, "gepa_kwargs: unknown name 'frontier'; did you mean 'frontier_type'"),
+        ({"candidate_selection_strategy": "parato"}, "did you mean 'pareto'"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(lm: Any, wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        compile_with(**wrong)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_data_and_programs_that_can_not_be_used_are_refused(lm: Any) -> None:
+    gepa = GEPA(Metric(), reflection_lm=model(), max_metric_calls=10)
+    with pytest.raises(InputError, match="trainset: is empty"):
+        gepa.compile(Program(), trainset=[])
+    with pytest.raises(InputError, match="teacher"):
+        gepa.compile(Program(), trainset=TRAIN, teacher=Program())
+    with pytest.raises(InputError, match="student: Module has no predictor"):
+        gepa.compile(dspy.Module(), trainset=TRAIN)
+
+
+@pytest.mark.parametrize(("budget", "calls"), [({"max_full_evals": 5}, 60), ({"auto": "light"}, None)])
+def test_budgets_are_counted_as_dspy_does(lm: Any, budget: dict[str, Any], calls: int | None) -> None:
+    given = {"max_metric_calls": None, "max_in_flight": 1, **budget}
+    if calls is None:
+        calls = dspy.GEPA(Metric(), auto="light", reflection_lm=model()).auto_budget(2, 6, len(VAL))
+    program = compile_with(**given, instruction_proposer=lambda **_: {}, reflection_lm=None)
+    assert calls <= program.detailed_results.total_metric_calls < calls + 12
