@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import cast
 
@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from flowevolve.algorithm import Algorithm, Tuning, WorkersWanted
 from flowevolve.algorithms.gepa import GEPA
+from flowevolve.algorithms.meta_harness import MetaHarness
 from flowevolve.backends import BACKENDS, SHIPPED_BACKENDS
 from flowevolve.concurrency import Pulse
 from flowevolve.config import Config
@@ -42,14 +43,18 @@ from flowevolve.registry import Registry, describe_validation
 from flowevolve.roles import ModelSettings, RoleSettings, model_names, role_settings
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.faults import Faults
+from flowevolve.sim.harness import HarnessWorld
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.replay import Record, RecordedBackend, RecordedServer
 from flowevolve.sim.rules import RulesWorld
-from flowevolve.sim.rules_params import PRESETS
+from flowevolve.sim.rules_params import PRESETS, RulesParams
+from flowevolve.sim.world import World
 from flowevolve.tasks.base import Task
 from flowevolve.tasks.catalog import SHIPPED_TASKS
 
-ALGORITHMS: Registry[Algorithm] = Registry("algorithm", "flowevolve.algorithms", {"gepa": GEPA}, Algorithm)
+ALGORITHMS: Registry[Algorithm] = Registry(
+    "algorithm", "flowevolve.algorithms", {"gepa": GEPA, "meta_harness": MetaHarness}, Algorithm
+)
 TASKS: Registry[Task] = Registry("task", "flowevolve.tasks", SHIPPED_TASKS, Task)
 STALENESS: Registry[StalenessPolicy] = Registry(
     "staleness policy",
@@ -84,7 +89,7 @@ TRANSPORTS: Mapping[str, type[OpenAITransport | AioHTTPTransport]] = {
     "openai": OpenAITransport,
     "aiohttp": AioHTTPTransport,
 }
-WORLDS: Mapping[str, type[RulesWorld]] = {"rules": RulesWorld}
+WORLDS: Mapping[str, Callable[[RulesParams], World]] = {"rules": RulesWorld, "harness": HarnessWorld}
 OPENAI_URL = "https://api.openai.com/v1"
 """Where requests go if the configuration names no address."""
 

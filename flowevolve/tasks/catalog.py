@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from flowevolve.errors import InputError
 from flowevolve.tasks.base import Dataset, Example, Task
 from flowevolve.tasks.classification import Classification
+from flowevolve.tasks.harness import HarnessTask, labelled_set
 from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import SEED_PROMPT, InstructionFollowing
 from flowevolve.tasks.loaders import Size, examples, load_hf, load_rows, split_rows
@@ -93,10 +94,25 @@ def classification(
     )
 
 
+class HarnessSet(DataSource):
+    """One data set of harnesses (``[task.sets.NAME]``): a source, and its fields."""
+
+    text_fields: tuple[str, ...] = ("question",)
+    label_field: str = "answer"
+
+
+def harness(sets: dict[str, HarnessSet]) -> Task:
+    """Rows with texts and a label, for code that learns from some and is scored on others."""
+    return HarnessTask(
+        [labelled_set(name, each.load(), each.text_fields, each.label_field) for name, each in sets.items()]
+    )
+
+
 SHIPPED_TASKS: Mapping[str, Callable[..., Task]] = {
     "house_style": house_style,
     "instructions": instructions,
     "multihop": multihop,
     "math": math,
     "classification": classification,
+    "harness": harness,
 }
