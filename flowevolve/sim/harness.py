@@ -77,7 +77,7 @@ ENDLESS = ("        self.seen += batch", "        while True:\n            pass"
 
 
 class HarnessWorld:
-    """``params`` are those of the rules world, of which it has ``obedience``: how often a text is labelled with care."""
+    """Of ``params``, those of the rules world, it has ``obedience``: how often a text is labelled with care."""
 
     name = "harness"
 

@@ -56,7 +56,7 @@ class MetaHarness(Algorithm):
         self._task = task
         self._workers = (tuning or Tuning()).workers_of(DEFAULT_WORKERS)
         self._proposer = proposer or FileReader(task, self.config)
-        self._evaluator = evaluator or SandboxEvaluator(self.config)
+        self._evaluator = evaluator or SandboxEvaluator(self.config.sandbox)
         self._frontier = Frontier()
         self.archives = (self._frontier,)
 

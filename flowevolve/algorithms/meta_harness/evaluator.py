@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
+import anyio
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from flowevolve.algorithms.meta_harness import driver
@@ -23,6 +24,7 @@ from flowevolve.llm.types import JSON, Message
 from flowevolve.pool import Candidate
 from flowevolve.sandbox.outcome import Outcome
 from flowevolve.sandbox.pool import Sandbox
+from flowevolve.sandbox.settings import SandboxSettings
 from flowevolve.tasks.base import Example
 from flowevolve.tasks.harness import COMPONENT, LabelledSet
 from flowevolve.tasks.scoring import stated_label
@@ -45,17 +47,19 @@ class Evaluator(Protocol):
 
 
 class SandboxEvaluator:
-    """Programs in `flowevolve.sandbox`, one interpreter per evaluation."""
+    """Programs in `flowevolve.sandbox`: an interpreter per evaluation, as many programs at a time as settings say."""
 
-    def __init__(self, config: MetaHarnessConfig) -> None:
-        self._settings = config.sandbox
+    def __init__(self, settings: SandboxSettings) -> None:
+        self._settings = settings.model_copy(update={"concurrency": 1})
+        self._slots = anyio.Semaphore(settings.concurrency)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Runner]:
         async with Sandbox(self._settings) as sandbox:
 
             async def run(source: str, call: str, arguments: Mapping[str, JSON], seconds: float) -> Outcome:
-                return await sandbox.run(source, call=call, arguments=arguments, timeout=seconds)
+                async with self._slots:
+                    return await sandbox.run(source, call=call, arguments=arguments, timeout=seconds)
 
             yield run
 

@@ -49,10 +49,7 @@ def best_of(candidates: Sequence[Candidate]) -> Candidate | None:
 def frontier(candidates: Sequence[Candidate]) -> list[Candidate]:
     """The best per data set and those that no other beats in both respects, oldest first."""
     sets = sorted({name for each in candidates for name in accuracies(each)})
-    best = {
-        max(candidates, key=lambda each: (accuracies(each)[name], -context_chars(each))).id  # noqa: B023 - used at once
-        for name in sets
-    }
+    best = {max(candidates, key=lambda each: (accuracies(each)[name], -context_chars(each))).id for name in sets}
     return [each for each in candidates if each.id in best or not any(_beats(other, each) for other in candidates)]
 
 

@@ -69,11 +69,12 @@ class Memory:
     def get_state(self): ...                # what was learnt, as JSON
     def set_state(self, state): ...         # called on a new object before predict
 
-It has no network and no files, a prompt that is repeated has the same reply, and it must do the same whenever it is run. At
-most {self._config.calls_per_text} calls of llm one after another per text, {self._config.prompt_chars} characters each.
+It has no network and no files, a prompt that is repeated has the same reply, and it must do the same whenever it is
+run. At most {self._config.calls_per_text} calls of llm one after another per text, with prompts of at most
+{self._config.prompt_chars} characters.
 
-Earlier harnesses, their scores and mistakes are in files: {SUMMARY}, {FRONTIER}, harnesses/ID.py, traces/ID.txt (mistakes) and
-reports/ID.txt (why a harness was invalid). To look, answer with JSON objects, one per line:
+Earlier harnesses, their scores and mistakes are in files: {SUMMARY}, {FRONTIER}, harnesses/ID.py, traces/ID.txt
+(mistakes) and reports/ID.txt (why a harness was invalid). To look, answer with JSON objects, one per line:
 {{"tool": "list", "path": ""}}
 {{"tool": "read", "path": "{SUMMARY}"}}
 {{"tool": "search", "text": "..."}}

@@ -87,6 +87,7 @@ class Score:
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         checked = item.expect(Checked)
+        context.spend(Cost(evaluations=1))
         sets = [each for each in self.task.sets.values() if checked.split == "val" or each.data.test]
         try:
             scored = await run_all([partial(self._score, checked, each, context) for each in sets])
