@@ -21,13 +21,11 @@ from flowevolve.errors import InputError
 from flowevolve.tasks.base import ChatModel, Dataset, Example, Rollout
 
 COMPONENT = "harness"
-BASELINES = ("zero_shot", "few_shot")
-_SOURCES = Path(__file__).parent / "data" / "harnesses"
-
-
-def baseline(name: str) -> str:
-    """The source of a harness that ships: one of ``BASELINES``."""
-    return (_SOURCES / f"{name}.txt").read_text(encoding="utf-8")
+BASELINES: Mapping[str, str] = {
+    name: (Path(__file__).parent / "data" / "harnesses" / f"{name}.txt").read_text(encoding="utf-8")
+    for name in ("zero_shot", "few_shot")
+}
+"""Sources of the harnesses that ship."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ class HarnessTask:
         )
 
     def seed(self) -> Artifact:
-        return harness(baseline(BASELINES[0]))
+        return harness(BASELINES["zero_shot"])
 
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
         """Raises: InputError, always: a harness learns before it is scored, so it has no single rollouts."""

@@ -15,11 +15,12 @@ from flowevolve.algorithms.meta_harness.view import View, files
 from flowevolve.artifact import Artifact
 from flowevolve.config import Config, parse_config
 from flowevolve.errors import InputError
+from flowevolve.llm.types import JSON
 from flowevolve.pool import Add, Candidate, Pool
 from flowevolve.result import Result
 from flowevolve.run import Watchers, run
 from flowevolve.sandbox.settings import SandboxSettings
-from flowevolve.tasks.harness import BASELINES, baseline, harness
+from flowevolve.tasks.harness import BASELINES, harness
 
 ROWS = [("itchy red skin", "rash"), ("skin rash spreads", "rash"), ("cough and cold", "flu"), ("fever, cough", "flu")]
 SETTINGS = SandboxSettings(preload=())
@@ -55,7 +56,7 @@ def evolve(settings: Config, out: Path | None = None) -> tuple[Result, list[fe.E
 
 
 def candidate(name: str, accuracy: float, chars: float, source: str = "") -> Candidate:
-    attributes = {"accuracy": {"one": accuracy}, "context_chars": chars, "mistakes": []}
+    attributes: dict[str, JSON] = {"accuracy": {"one": accuracy}, "context_chars": chars, "mistakes": []}
     return Candidate(name, Artifact({"harness": source or name}, kind="harness"), attributes=attributes)
 
 
@@ -87,12 +88,12 @@ def test_another_algorithm_can_not_evolve_harnesses(rows: Path) -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", BASELINES)
 async def test_baselines_pass_the_check(name: str) -> None:
-    assert await check(SandboxEvaluator(SETTINGS), baseline(name), ["a"], 10) is None
+    assert await check(SandboxEvaluator(SETTINGS), BASELINES[name], ["a"], 10) is None
 
 
 HOSTILE = {
     "endless": ("while True: pass", "timeout"),
-    "forks": ("import os\nwhile True: os.fork()", "killed|timeout|error|denied"),
+    "forks": ("import os\nwhile True: os.fork()", "killed|timeout|denied|rror"),
     "leaves": ("import os\nos._exit(0)", "error"),
     "syntax": ("class Memory", "SyntaxError"),
     "nothing": ("", "the file has no 'Memory'"),

@@ -24,7 +24,7 @@ from flowevolve.errors import InputError
 from flowevolve.pool import Candidate
 from flowevolve.stage import Emit, Graph, Stage, StageFunction
 from flowevolve.tasks.base import Task
-from flowevolve.tasks.harness import BASELINES, COMPONENT, HarnessTask, baseline, harness
+from flowevolve.tasks.harness import BASELINES, COMPONENT, HarnessTask, harness
 
 DEFAULT_WORKERS: Mapping[str, Workers] = {"propose": Workers(8), "check": Workers(4), "benchmark": Workers(8)}
 
@@ -98,8 +98,8 @@ class MetaHarness(Algorithm):
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         """The baselines."""
-        for name in BASELINES:
-            yield self.welcome(context.propose(harness(baseline(name)), parents=[], operator=f"baseline_{name}"))
+        for name, source in BASELINES.items():
+            yield self.welcome(context.propose(harness(source), parents=[], operator=f"baseline_{name}"))
 
     async def fit(self, context: UpdateContext) -> None:
         if self.best() is None and not context.stopping:

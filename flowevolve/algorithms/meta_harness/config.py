@@ -29,5 +29,5 @@ class MetaHarnessConfig(Section):
     """Length of one prompt of a harness at most."""
     test: bool = True
     """Whether the frontier is scored on the test splits at the end."""
-    sandbox: SandboxSettings = SandboxSettings()
+    sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
     """Limits of one harness; its time is that of ``check_seconds`` and ``run_seconds``."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import cast
 
-from flowevolve.pool import Candidate, Update
+from flowevolve.pool import Annotate, Candidate, Update
 
 ACCURACY, CONTEXT = "accuracy", "context_chars"
 """Attributes: accuracy by data set; mean characters of prompts per prediction, over the data sets."""
@@ -33,6 +34,11 @@ class Frontier:
 
     def apply(self, update: Update) -> None:
         self._scored += update.added()
+        noted = {change.candidate_id: change.attributes for change in update.changes if isinstance(change, Annotate)}
+        if noted:
+            self._scored = [
+                replace(each, attributes={**each.attributes, **noted.get(each.id, {})}) for each in self._scored
+            ]
 
     def best(self) -> Candidate | None:
         """The most accurate; of equals the one with the shorter context, then the older one."""
