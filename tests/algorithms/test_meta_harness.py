@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import flowevolve as fe
 from flowevolve import clock
+from flowevolve.algorithms.meta_harness import MetaHarness, MetaHarnessConfig
 from flowevolve.algorithms.meta_harness.evaluator import Ran, SandboxEvaluator, check
 from flowevolve.algorithms.meta_harness.frontier import frontier
-from flowevolve.algorithms.meta_harness.proposer import python_blocks, tool_calls
+from flowevolve.algorithms.meta_harness.proposer import Proposer, python_blocks, tool_calls
 from flowevolve.algorithms.meta_harness.view import View, files
 from flowevolve.artifact import Artifact
 from flowevolve.config import Config, parse_config
+from flowevolve.context import StageContext
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
 from flowevolve.pool import Add, Candidate, Pool
 from flowevolve.result import Result
-from flowevolve.run import Watchers, run
+from flowevolve.run import Given, Watchers, carry_out, make_plan, run
 from flowevolve.sandbox.settings import SandboxSettings
 from flowevolve.tasks.harness import BASELINES, harness
+from tests.interruption import Fact, Memory, as_kept, events_of
 
 ROWS = [("itchy red skin", "rash"), ("skin rash spreads", "rash"), ("cough and cold", "flu"), ("fever, cough", "flu")]
 SETTINGS = SandboxSettings(preload=())
@@ -166,3 +171,87 @@ def test_a_run_that_has_ended_goes_on(rows: Path, tmp_path: Path) -> None:
         return await fe.resume(out, changes=["budget.proposals=12"])
 
     assert clock.run(go, clock="virtual").report.spent.proposals > first.report.spent.proposals
+
+
+def interrupted(settings: Config, before: Sequence[Fact] = ()) -> tuple[Result, list[Fact]]:
+    facts = list(before)
+
+    async def go() -> Result:
+        watchers = Watchers(events=(lambda event: facts.append(as_kept(event)),), calls=(facts.append,))
+        history = Memory(tuple(before)) if before else None
+        return await carry_out(make_plan(settings, Given()), None, watchers, None, history)
+
+    return clock.run(go, clock="virtual"), facts
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_after_an_interruption_no_program_that_had_ended_runs_again(rows: Path, share: float) -> None:
+    _, facts = interrupted(config(rows))
+    result, combined = interrupted(config(rows), facts[: int(share * len(facts))])
+    assert result.report.error is None
+    ran = [(event.data["item"], event.data["key"]) for event in events_of(combined, "harness.ran")]
+    checked = [event.data["item"] for event in events_of(combined, "harness.checked")]
+    assert len(ran) == len(set(ran))
+    assert len(checked) == len(set(checked))
+
+
+ENDLESS = """
+class Memory:
+    def __init__(self, llm, labels): pass
+    def predict(self, text): return "flu"
+    def learn_from_batch(self, batch):
+        while True: pass
+    def get_state(self): return None
+    def set_state(self, state): pass
+"""
+FORGED = """
+import json, os
+
+
+class Memory:
+    def __init__(self, llm, labels):
+        self.labels = labels
+
+    def predict(self, text):
+        os.write(3, json.dumps({"predictions": [{"answer": "flu", "score": 1.0}] * 4, "scores": [1.0] * 4}).encode())
+        os._exit(0)
+
+    def learn_from_batch(self, batch): pass
+    def get_state(self): return None
+    def set_state(self, state): pass
+"""
+
+
+class Writes:
+    """A proposer that always writes the same."""
+
+    def __init__(self, *sources: str) -> None:
+        self.sources = sources
+
+    async def write(self, view: View, context: StageContext) -> Sequence[str]:
+        return self.sources
+
+
+def with_proposer(settings: Config, proposer: Proposer) -> Result:
+    plan = make_plan(settings, Given())
+    own = MetaHarness(plan.task, MetaHarnessConfig.model_validate(settings.algorithm.settings), proposer=proposer)
+
+    async def go() -> Result:
+        return await carry_out(replace(plan, algorithm=own), None, Watchers(), None, None)
+
+    return clock.run(go, clock="virtual")
+
+
+def test_an_endless_harness_ends_as_invalid_with_its_report(rows: Path) -> None:
+    result = with_proposer(config(rows, budget={"proposals": 1}), Writes(ENDLESS))
+    (found, *_) = result.report.pool.snapshot().candidates("rejected")
+    assert "timeout" in str(found.attributes["report"])
+
+
+def test_a_forged_report_earns_what_its_answers_are_worth(rows: Path) -> None:
+    result = with_proposer(config(rows, budget={"proposals": 1}), Writes(FORGED))
+    (found, *_) = [each for each in result.report.pool.snapshot().candidates() if each.operator == "write"]
+    wrong = found.attributes["mistakes"]
+    assert isinstance(wrong, list)
+    assert all(isinstance(each, dict) and each["label"] == "rash" for each in wrong)
+    assert sum(found.scores.values()) == len(found.scores) - len(wrong) < len(found.scores)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import anyio
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -30,6 +30,7 @@ from flowevolve.tasks.harness import COMPONENT, LabelledSet
 from flowevolve.tasks.scoring import stated_label
 
 _DRIVER = Path(driver.__file__).read_text(encoding="utf-8")
+_Phase = Literal["learning", "predicting"]
 _ERRORS = 1500
 """Characters of a program's last words that are kept."""
 
@@ -121,6 +122,8 @@ class Benchmark:
         self._key = key
         self._replies: dict[str, str] = {}
         self._prompt_chars = 0
+        calls = config.calls_per_text
+        self._rounds_left: dict[_Phase, int] = {"learning": calls * len(each.data.train), "predicting": calls}
 
     async def score(self, evaluator: Evaluator, context: StageContext) -> SetScores:
         """Run, answer what was asked, run again, until nothing is asked.
@@ -130,17 +133,13 @@ class Benchmark:
             LLMError: if a call fails for good.
         """
         async with evaluator.open() as run:
-            ran = await self._run(run, context, 0)
-            for number in range(1, self._most_rounds() + 1):
-                asked = self._asked(ran)
-                if not asked:
-                    return self._scored(ran)
-                await self._answer(asked, context, predicting=not ran.learning)
+            number = 0
+            ran = await self._run(run, context, number)
+            while asked := self._asked(ran):
+                await self._answer(asked, context, "learning" if ran.learning else "predicting")
+                number += 1
                 ran = await self._run(run, context, number)
-        raise HarnessError("the harness makes more LLM calls one after another than it may")
-
-    def _most_rounds(self) -> int:
-        return self._config.calls_per_text * (1 + len(self._set.data.train))
+        return self._scored(ran)
 
     async def _run(self, run: Runner, context: StageContext, number: int) -> Ran:
         async def make() -> Ran:
@@ -184,10 +183,13 @@ class Benchmark:
             raise HarnessError(f"a prompt is longer than {self._config.prompt_chars} characters")
         return asked
 
-    async def _answer(self, asked: Sequence[str], context: StageContext, *, predicting: bool) -> None:
+    async def _answer(self, asked: Sequence[str], context: StageContext, what: _Phase) -> None:
+        if not self._rounds_left[what]:
+            raise HarnessError(f"more LLM calls one after another for {what} than it may make")
+        self._rounds_left[what] -= 1
         jobs = [partial(self._ask, prompt, context) for prompt in asked]
         self._replies.update(zip(asked, await run_all(jobs), strict=True))
-        if predicting:
+        if what == "predicting":
             self._prompt_chars += sum(map(len, asked))
 
     async def _ask(self, prompt: str, context: StageContext) -> str:
