@@ -8,6 +8,8 @@ A prompt has one reply for the whole evaluation, so a harness that is asked the 
 from __future__ import annotations
 
 import json
+import random
+import sys
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -40,6 +42,7 @@ class Asking:
 def load(harness: str) -> Any:  # noqa: ANN401 - whatever the harness defines
     """Its class ``Memory``."""
     names: dict[str, Any] = {"__name__": "harness"}
+    seed()
     exec(compile(harness, "harness.py", "exec"), names)  # noqa: S102 - that is what this process is for
     return names["Memory"]
 
@@ -92,12 +95,21 @@ def predict(
     try:
         memory = kind(asking, list(labels))
         memory.set_state(json.loads(state))
+        seed()
         answer = memory.predict(text)
     except UnansweredError:
         answer = None
     except Exception:  # noqa: BLE001 - reported
         return {"asked": asking.asked[:1], "problem": trace()}
     return {"asked": asking.asked[:1], "answer": None if answer is None else str(answer)}
+
+
+def seed() -> None:
+    """A harness that draws numbers draws the same ones whenever it is run, for every text."""
+    random.seed(0)
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        numpy_random.seed(0)
 
 
 def plain(state: object) -> Any:  # noqa: ANN401 - JSON
