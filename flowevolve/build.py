@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import cast
 
@@ -12,6 +12,7 @@ from flowevolve.algorithm import Algorithm, Tuning, WorkersWanted
 from flowevolve.algorithms.ace import ACE
 from flowevolve.algorithms.combee import Combee
 from flowevolve.algorithms.gepa import GEPA
+from flowevolve.algorithms.meta_harness import MetaHarness
 from flowevolve.backends import BACKENDS, SHIPPED_BACKENDS
 from flowevolve.concurrency import Pulse
 from flowevolve.config import Config
@@ -44,15 +45,20 @@ from flowevolve.registry import Registry, describe_validation
 from flowevolve.roles import ModelSettings, RoleSettings, model_names, role_settings
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.faults import Faults
+from flowevolve.sim.harness import HarnessWorld
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.replay import Record, RecordedBackend, RecordedServer
 from flowevolve.sim.rules import RulesWorld
-from flowevolve.sim.rules_params import PRESETS
+from flowevolve.sim.rules_params import PRESETS, RulesParams
+from flowevolve.sim.world import World
 from flowevolve.tasks.base import Task
 from flowevolve.tasks.catalog import SHIPPED_TASKS
 
 ALGORITHMS: Registry[Algorithm] = Registry(
-    "algorithm", "flowevolve.algorithms", {"gepa": GEPA, "combee": Combee, "ace": ACE}, Algorithm
+    "algorithm",
+    "flowevolve.algorithms",
+    {"gepa": GEPA, "combee": Combee, "ace": ACE, "meta_harness": MetaHarness},
+    Algorithm,
 )
 TASKS: Registry[Task] = Registry("task", "flowevolve.tasks", SHIPPED_TASKS, Task)
 STALENESS: Registry[StalenessPolicy] = Registry(
@@ -88,7 +94,7 @@ TRANSPORTS: Mapping[str, type[OpenAITransport | AioHTTPTransport]] = {
     "openai": OpenAITransport,
     "aiohttp": AioHTTPTransport,
 }
-WORLDS: Mapping[str, type[RulesWorld]] = {"rules": RulesWorld}
+WORLDS: Mapping[str, Callable[[RulesParams], World]] = {"rules": RulesWorld, "harness": HarnessWorld}
 OPENAI_URL = "https://api.openai.com/v1"
 """Where requests go if the configuration names no address."""
 

@@ -16,6 +16,7 @@ Verdict = Literal["orthogonal", "subsumed", "conflicting"]
 REFLECT_TITLE = "# Improve an instruction"
 JUDGE_TITLE = "# Judge an edit made from an old version"
 MERGE_TITLE = "# Merge versions of an instruction"
+HARNESS_TITLE = "# Write harnesses"
 CURRENT_HEADING = "## Current instruction"
 EXAMPLES_HEADING = "## What happened with it"
 PARENT_HEADING = "## The version the edit started from"

@@ -12,6 +12,7 @@ from flowevolve.errors import InputError
 from flowevolve.tasks.base import Dataset, Example, Task
 from flowevolve.tasks.classification import Classification
 from flowevolve.tasks.finance import NUMBER_SEED, TAGS_SEED, Finer, Formula
+from flowevolve.tasks.harness import HarnessTask, labelled_set
 from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import SEED_PROMPT, InstructionFollowing
 from flowevolve.tasks.loaders import Size, examples, load_hf, load_rows, split_rows
@@ -104,6 +105,20 @@ def classification(
     )
 
 
+class HarnessSet(DataSource):
+    """One data set of harnesses (``[task.sets.NAME]``): a source, and its fields."""
+
+    text_fields: tuple[str, ...] = ("question",)
+    label_field: str = "answer"
+
+
+def harness(sets: dict[str, HarnessSet]) -> Task:
+    """Rows with texts and a label, for code that learns from some and is scored on others."""
+    return HarnessTask(
+        [labelled_set(name, each.load(), each.text_fields, each.label_field) for name, each in sets.items()]
+    )
+
+
 SHIPPED_TASKS: Mapping[str, Callable[..., Task]] = {
     "house_style": house_style,
     "instructions": instructions,
@@ -112,4 +127,5 @@ SHIPPED_TASKS: Mapping[str, Callable[..., Task]] = {
     "classification": classification,
     "finer": finer,
     "formula": formula,
+    "harness": harness,
 }

@@ -1,0 +1,114 @@
+"""Meta-Harness (Lee et al., arXiv 2603.28052) as a graph.
+
+propose ─▶ check ─▶ benchmark ─▶ update
+             └──── (invalid) ───────▲
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from flowevolve.algorithm import Algorithm, Tuning, Workers
+from flowevolve.algorithms.meta_harness.config import MetaHarnessConfig
+from flowevolve.algorithms.meta_harness.evaluator import Evaluator, SandboxEvaluator
+from flowevolve.algorithms.meta_harness.frontier import Frontier
+from flowevolve.algorithms.meta_harness.payloads import Checked, Written
+from flowevolve.algorithms.meta_harness.proposer import ROLE, FileReader, Proposer
+from flowevolve.algorithms.meta_harness.stages import Check, Propose, Score, Update
+from flowevolve.budget import Cost
+from flowevolve.context import StageContext, UpdateContext
+from flowevolve.errors import InputError
+from flowevolve.pool import Candidate
+from flowevolve.stage import Emit, Graph, Stage, StageFunction
+from flowevolve.tasks.base import Task
+from flowevolve.tasks.harness import BASELINES, COMPONENT, HarnessTask, harness
+
+DEFAULT_WORKERS: Mapping[str, Workers] = {"propose": Workers(8), "check": Workers(4), "benchmark": Workers(8)}
+
+
+class MetaHarness(Algorithm):
+    """``proposer`` and ``evaluator`` stand in for the shipped ones.
+
+    Raises:
+        InputError: if the task is not one of harnesses.
+    """
+
+    name = "meta_harness"
+    config_type = MetaHarnessConfig
+    roles: ClassVar[Sequence[str]] = ("task", ROLE)
+    staleness = "full"
+
+    def __init__(
+        self,
+        task: Task,
+        config: MetaHarnessConfig | None = None,
+        tuning: Tuning | None = None,
+        *,
+        proposer: Proposer | None = None,
+        evaluator: Evaluator | None = None,
+    ) -> None:
+        if not isinstance(task, HarnessTask):
+            raise InputError(f'task {task.name!r}: algorithm meta_harness evolves harnesses; set task.name = "harness"')
+        self.config = config or MetaHarnessConfig()
+        self._task = task
+        self._workers = (tuning or Tuning()).workers_of(DEFAULT_WORKERS)
+        self._proposer = proposer or FileReader(task, self.config)
+        self._evaluator = evaluator or SandboxEvaluator(self.config.sandbox)
+        self._frontier = Frontier()
+        self.archives = (self._frontier,)
+
+    @classmethod
+    def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> MetaHarness:
+        return cls(task, MetaHarnessConfig.model_validate(config), tuning)
+
+    def best(self) -> Candidate | None:
+        return self._frontier.best()
+
+    def frontier(self) -> Sequence[Candidate]:
+        return self._frontier.front()
+
+    def welcome(self, candidate: Candidate) -> Emit:
+        if set(candidate.artifact) != {COMPONENT}:
+            raise InputError(f"inject: the artifact has components {sorted(candidate.artifact)}, not {[COMPONENT]}")
+        return Emit(Written(candidate), to="check")
+
+    def estimate(self, trigger: str | None = None) -> Cost:
+        rows = len(self._task.data.val)
+        count = 1 if trigger == "inject" else self.config.candidates
+        return Cost(proposals=count, rollouts=count * rows)
+
+    def graph(self) -> Graph:
+        task, config, evaluator = self._task, self.config, self._evaluator
+        return Graph(
+            (
+                self._stage("propose", Propose(self._proposer, self._frontier, config), ("check",)),
+                self._stage("check", Check(evaluator, task, config), ("benchmark", "update")),
+                self._stage("benchmark", Score(evaluator, task, config), ("update",)),
+                Stage("update", Update(), commits=True),
+            ),
+            entry="propose",
+        )
+
+    def _stage(self, name: str, run: StageFunction, to: tuple[str, ...]) -> Stage:
+        workers = self._workers[name]
+        return Stage(name, run, to, workers.start, bounds=(workers.least, workers.most))
+
+    async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
+        """The baselines."""
+        for name, source in BASELINES.items():
+            yield self.welcome(context.propose(harness(source), parents=[], operator=f"baseline_{name}"))
+
+    async def fit(self, context: UpdateContext) -> None:
+        if self.best() is None and not context.stopping:
+            raise InputError(
+                f"task {self._task.name!r}: no baseline could be scored; candidates' reports in the event log say why"
+            )
+
+    async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
+        """The hidden test splits, for the frontier alone."""
+        if self.config.test and any(each.data.test for each in self._task.sets.values()):
+            for candidate in self.frontier():
+                yield Emit(Checked(candidate, "test"), to="benchmark")

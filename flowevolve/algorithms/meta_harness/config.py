@@ -1,0 +1,33 @@
+"""Meta-Harness's settings."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from flowevolve.sandbox.settings import SandboxSettings
+from flowevolve.section import Section
+
+
+class MetaHarnessConfig(Section):
+    """Candidates per step and the time of the import check are those of Meta-Harness (arXiv 2603.28052)."""
+
+    candidates: int = Field(default=3, gt=0, le=10)
+    """Harnesses that one proposer may write."""
+    rounds: int = Field(default=8, gt=0)
+    """Replies of one proposer at most; in the last one it must write."""
+    read_chars: int = Field(default=40_000, gt=0)
+    """Characters of earlier runs that one proposer may read."""
+    batch: int = Field(default=8, gt=0)
+    """Training examples per ``learn_from_batch``."""
+    check_seconds: float = Field(default=30.0, gt=0)
+    """For a harness to be imported."""
+    run_seconds: float = Field(default=60.0, gt=0)
+    """For a harness to run over one data set once, without its LLM calls."""
+    calls_per_text: int = Field(default=4, gt=0)
+    """LLM calls one after another that a harness may make for a text, and, per training example, to learn."""
+    prompt_chars: int = Field(default=40_000, gt=0)
+    """Length of one prompt of a harness at most."""
+    test: bool = True
+    """Whether the frontier is scored on the test splits at the end."""
+    sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
+    """Limits of one harness; its time is that of ``check_seconds`` and ``run_seconds``."""

@@ -1,0 +1,43 @@
+"""What flows between Meta-Harness's stages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from flowevolve.llm.types import JSON
+from flowevolve.pool import Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A harness to be checked."""
+
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A harness that can be imported, to be scored on a split."""
+
+    candidate: Candidate
+    split: Literal["val", "test"] = "val"
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """A harness that is no good, and why, for the next proposers."""
+
+    candidate: Candidate
+    report: str
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmarked:
+    """A harness with its scores by example id, and what is to be known of it."""
+
+    candidate: Candidate
+    scores: Mapping[str, float]
+    attributes: Mapping[str, JSON]
+    split: Literal["val", "test"] = "val"

@@ -1,0 +1,145 @@
+"""Meta-Harness's stages."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from statistics import fmean
+from typing import cast
+
+from flowevolve.algorithms.meta_harness.config import MetaHarnessConfig
+from flowevolve.algorithms.meta_harness.evaluator import Benchmark, Evaluator, HarnessError, SetScores, check
+from flowevolve.algorithms.meta_harness.frontier import ACCURACY, CONTEXT, Frontier
+from flowevolve.algorithms.meta_harness.payloads import Benchmarked, Checked, Invalid, Written
+from flowevolve.algorithms.meta_harness.proposer import Proposer
+from flowevolve.algorithms.meta_harness.view import View, files
+from flowevolve.budget import Cost
+from flowevolve.concurrency import run_all
+from flowevolve.context import StageContext, UpdateContext
+from flowevolve.errors import EngineError
+from flowevolve.item import Item
+from flowevolve.llm.types import JSON
+from flowevolve.pool import Add, Annotate, Candidate
+from flowevolve.stage import NO_EMISSIONS, Discard, Emit
+from flowevolve.tasks.harness import COMPONENT, HarnessTask, LabelledSet, harness
+
+_MISTAKES = 8
+"""Kept per data set."""
+
+
+@dataclass(frozen=True)
+class Propose:
+    """Shows a proposer the pool as it is when its turn comes; emits what it writes."""
+
+    proposer: Proposer
+    frontier: Frontier
+    config: MetaHarnessConfig
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        seen = context.decide("harness.view", lambda: self._look(context))
+        version = cast(int, seen["version"])
+        texts = files(context.pool.snapshot(version))
+        sources = await self.proposer.write(View(texts, self.config.read_chars), context)
+        if not sources:
+            raise Discard("no harness written")
+        parents = [context.pool[str(name)] for name in cast("list[str]", seen["best"])]
+        for source in dict.fromkeys(sources[: self.config.candidates]):
+            context.spend(Cost(proposals=1))
+            candidate = context.propose(harness(source), parents=parents, operator="write", born=version)
+            yield Emit(Written(candidate), version=version, derives=candidate.parents)
+
+    def _look(self, context: StageContext) -> Mapping[str, JSON]:
+        best = self.frontier.best()
+        return {"version": context.pool.version, "best": [] if best is None else [best.id]}
+
+
+@dataclass(frozen=True)
+class Check:
+    """The import check; what fails goes straight to update."""
+
+    evaluator: Evaluator
+    task: HarnessTask
+    config: MetaHarnessConfig
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        candidate = item.expect(Written).candidate
+        source = candidate.artifact[COMPONENT]
+        labels = next(iter(self.task.sets.values())).labels
+
+        async def make() -> Mapping[str, JSON]:
+            return {"problem": await check(self.evaluator, source, labels, self.config.check_seconds)}
+
+        problem = (await context.once("harness.checked", make))["problem"]
+        if problem is None:
+            yield Emit(Checked(candidate), to="benchmark")
+        else:
+            yield Emit(Invalid(candidate, str(problem)), to="update")
+
+
+@dataclass(frozen=True)
+class Score:
+    """All data sets side by side."""
+
+    evaluator: Evaluator
+    task: HarnessTask
+    config: MetaHarnessConfig
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        checked = item.expect(Checked)
+        context.spend(Cost(evaluations=1))
+        sets = [each for each in self.task.sets.values() if checked.split == "val" or each.data.test]
+        try:
+            scored = await run_all([partial(self._score, checked, each, context) for each in sets])
+        except HarnessError as error:
+            if checked.split == "test":
+                raise Discard(f"failed on the test split: {error}") from error
+            yield Emit(Invalid(checked.candidate, str(error)))
+            return
+        names = [each.name for each in sets]
+        scores = {name: value for one in scored for name, value in one.scores.items()}
+        yield Emit(Benchmarked(checked.candidate, scores, _attributes(names, scored), checked.split))
+
+    async def _score(self, checked: Checked, each: LabelledSet, context: StageContext) -> SetScores:
+        rows = each.data.val if checked.split == "val" else each.data.test
+        key = f"{each.name}/{checked.split}"
+        benchmark = Benchmark(checked.candidate, each, self.config, rows, key)
+        scores = await benchmark.score(self.evaluator, context)
+        context.spend(Cost(rollouts=len(rows)))
+        return scores
+
+
+def _attributes(names: Sequence[str], scored: Sequence[SetScores]) -> dict[str, JSON]:
+    return {
+        ACCURACY: {name: fmean(one.scores.values()) for name, one in zip(names, scored, strict=True)},
+        CONTEXT: fmean(one.context_chars for one in scored),
+        "mistakes": [
+            {"set": name, **mistake}
+            for name, one in zip(names, scored, strict=True)
+            for mistake in one.mistakes[:_MISTAKES]
+        ],
+    }
+
+
+class Update:
+    """Every scored harness enters the pool; invalid ones do as ``rejected``, with their report."""
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        if not isinstance(context, UpdateContext):
+            raise EngineError("the update stage must be the committing stage of its graph")
+        payload = item.payload
+        if isinstance(payload, Invalid):
+            context.commit([Add(_with(payload.candidate, {"report": payload.report}), "rejected")])
+        else:
+            done = item.expect(Benchmarked)
+            if done.split == "test":
+                found = {"accuracy": done.attributes[ACCURACY], CONTEXT: done.attributes[CONTEXT]}
+                context.commit([Annotate(done.candidate.id, {"test": found})])
+            else:
+                context.commit([Add(_with(done.candidate, done.attributes).scored(done.scores))])
+        for emission in NO_EMISSIONS:
+            yield emission
+
+
+def _with(candidate: Candidate, attributes: Mapping[str, JSON]) -> Candidate:
+    return replace(candidate, attributes={**candidate.attributes, **attributes})

@@ -1,0 +1,80 @@
+"""What a proposer may read: earlier runs as files that exist nowhere, a function of a snapshot of the pool."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from flowevolve.algorithms.meta_harness.frontier import accuracies, accuracy, context_chars, frontier
+from flowevolve.pool import Candidate, Snapshot
+from flowevolve.tasks.harness import COMPONENT
+
+SUMMARY, FRONTIER = "summary.txt", "frontier.txt"
+_HITS = 40
+"""Lines that one search shows."""
+
+
+def files(snapshot: Snapshot) -> dict[str, str]:
+    """Texts by path. The candidates' scores on the test splits are in none of them."""
+    scored = list(snapshot.candidates("confirmed"))
+    invalid = list(snapshot.candidates("rejected"))
+    texts = {
+        SUMMARY: "\n".join([*map(_line, scored), *map(_invalid_line, invalid)]),
+        FRONTIER: "\n".join(map(_line, frontier(scored))),
+    }
+    for each in [*scored, *invalid]:
+        texts[f"harnesses/{each.id}.py"] = each.artifact[COMPONENT]
+    texts |= {f"traces/{each.id}.txt": _trace(each) for each in scored}
+    texts |= {f"reports/{each.id}.txt": str(each.attributes.get("report", "")) for each in invalid}
+    return texts
+
+
+class View:
+    """Files that can be listed, read and searched, up to so many characters in all."""
+
+    def __init__(self, texts: Mapping[str, str], chars: int) -> None:
+        self.texts = texts
+        self._left = chars
+
+    def list(self, path: str = "") -> str:
+        folder = path.strip("./")
+        names = sorted(name for name in self.texts if name.startswith(folder))
+        return self._within("\n".join(f"{name} ({len(self.texts[name])} characters)" for name in names))
+
+    def read(self, path: str) -> str:
+        text = self.texts.get(path.removeprefix("./"))
+        return f"there is no file {path!r}; list shows those there are" if text is None else self._within(text)
+
+    def search(self, text: str) -> str:
+        """Lines that contain the text, in any case, with path and number."""
+        hits = [
+            f"{path}:{number}: {line}"
+            for path, content in self.texts.items()
+            for number, line in enumerate(content.splitlines(), 1)
+            if text and text.lower() in line.lower()
+        ]
+        more = [f"({len(hits) - _HITS} more)"] if len(hits) > _HITS else []
+        return self._within("\n".join(hits[:_HITS] + more) or "found nowhere")
+
+    def _within(self, text: str) -> str:
+        shown = text[: self._left]
+        self._left -= len(shown)
+        return shown if len(shown) == len(text) else f"{shown}\n(cut: that was all you may read)"
+
+
+def _line(each: Candidate) -> str:
+    sets = ", ".join(f"{name} {value:.3f}" for name, value in accuracies(each).items())
+    parents = f"; from {', '.join(each.parents)}" if each.parents else ""
+    return f"{each.id}: accuracy {accuracy(each):.3f} ({sets}), context {context_chars(each):.0f} characters{parents}"
+
+
+def _invalid_line(each: Candidate) -> str:
+    words = str(each.attributes.get("report", "")).strip().splitlines()
+    return f"{each.id}: invalid: {words[-1] if words else 'no report'}"
+
+
+def _trace(each: Candidate) -> str:
+    mistakes = each.attributes.get("mistakes", [])
+    return (
+        "\n".join(json.dumps(mistake, ensure_ascii=False) for mistake in mistakes) if isinstance(mistakes, list) else ""
+    )
