@@ -172,9 +172,8 @@ def test_advice_names_what_sets_the_better_programs_apart() -> None:
 
 
 def test_instructions_are_kept_with_another_preference() -> None:
-    asked = (
-        f"{META_TITLE}\n\n## The instructions\n{fence('Be bold.\n- prefer: loops')}\n\n## What to write\nInstructions."
-    )
+    now = fence("Be bold.\n- prefer: loops")
+    asked = f"{META_TITLE}\n\n## The instructions\n{now}\n\n## What to write\nInstructions."
     replies = {parse_instruction(ask(asked, seed)) for seed in range(40)}
     assert all(text.startswith("Be bold.\nprefer: ") for text in replies)
     assert len(replies) > 3
