@@ -64,7 +64,7 @@ class Source:
 
     def nodes(self, kind: type[N], within: ast.AST | None = None) -> list[N]:
         """Expressions or statements of a type that may change, in the order of the text."""
-        found = [
+        found: list[N] = [
             node
             for node in ast.walk(within or self.tree)
             if isinstance(node, kind)
