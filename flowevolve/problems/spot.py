@@ -14,7 +14,7 @@ from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
 from flowevolve.problems.base import MOMENTS, Moment, OnlineProblem, seed_text
 from flowevolve.problems.checks import list_of
-from flowevolve.problems.harness import spot as harness
+from flowevolve.problems.harness import spot as inside
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
 
@@ -51,7 +51,7 @@ class SpotScheduling(OnlineProblem):
     name = "spot_scheduling"
     entry = "harness_play"
     ask_again = "harness_ask_again"
-    harness = harness
+    harness = inside
     source = seed_text("spot_scheduling")
 
     def __init__(self, data: Path | None = None, traces: int = 12, seed: int = 0) -> None:
@@ -136,7 +136,7 @@ class SpotScheduling(OnlineProblem):
                 see(next(places), state, choice)
                 return choice
 
-            cost, made = harness.harness_run(trace, job, choose)
+            cost, made = inside.harness_run(trace, job, choose)
             if len(made) < len(choices):
                 raise WrongResultError(f"trace {number} has {len(choices)} choices for {len(made)} steps")
             costs.append(cost)

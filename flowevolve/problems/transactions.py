@@ -76,13 +76,12 @@ class TransactionScheduling(ShippedProblem):
         begins = begin_times(order, workload)
         ends = [begin + len(workload[each]) - 1 for begin, each in zip(begins, order, strict=True)]
         makespan = max(ends)
-        waits = [begin - min(ends[:place], default=0) - 1 for place, begin in enumerate(begins)]
-        longest = waits.index(max(waits))
+        last = ends.index(makespan)
         return Verdict(
             len(workload) / makespan,
             f"The last transaction ends at {makespan}; all of them one after another would take "
-            f"{sum(map(len, workload))}. Transaction {order[longest]}, at place {longest} of the order, begins at "
-            f"{begins[longest]}.",
+            f"{sum(map(len, workload))}. The last is transaction {order[last]}, at place {last} of the order, which "
+            f"begins at {begins[last]}.",
             metrics={"makespan": float(makespan)},
         )
 

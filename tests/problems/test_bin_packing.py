@@ -13,11 +13,6 @@ from tests.problems.support import refusal, score
 
 FOUR = '{"dataset": "mine", "capacity": 10, "items": [4, 6, 5, 5]}\n'
 
-FIRST_FIT = """
-def priority(item, rooms):
-    return [0.0 for room in rooms]
-"""
-
 
 @pytest.fixture
 def four(tmp_path: Path) -> OnlineBinPacking:
@@ -104,20 +99,6 @@ def test_choices_that_depend_on_more_than_the_arguments_are_found_out(court: Cou
     assert verdict.value == 0.0
     assert verdict.failure is not None
     assert "must depend on the arguments alone" in verdict.failure
-
-
-def test_a_forged_result_is_found_out(court: Court) -> None:
-    """The program writes a perfect packing of its own, and ends before the harness can ask it anything."""
-    forged = """
-import json, os, sys
-frame = sys._getframe()
-os.write(3, json.dumps([100, 60]).encode())
-os._exit(0)
-"""
-    path_items = OnlineBinPacking(items=2, instances=1)
-    verdict = court.judge(path_items, forged)
-    assert verdict.value == 0.0
-    assert verdict.failure is not None
 
 
 def test_best_fit_has_the_published_gap(data_dir: Path, court: Court) -> None:

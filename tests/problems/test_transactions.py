@@ -73,7 +73,7 @@ def test_fewer_waits_are_worth_more(tmp_path: Path) -> None:
     path.write_text('{"workload": "w", "txns": {"a": "w-1 r-2", "b": "w-2 r-1", "c": "w-1 *"}}\n', encoding="utf-8")
     problem = TransactionScheduling(data=path)
     assert problem.reference is None
-    assert score(problem, [0, 1, 2]).metrics["makespan"] == 5
+    assert score(problem, [0, 1, 2]).metrics["makespan"] == 6
     assert score(problem, [0, 2, 1]).value == 3 / 4
 
 
