@@ -13,7 +13,7 @@ from pydantic import Field
 
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
-from flowevolve.problems.base import MOMENTS, Moment, OnlineProblem, seed_text
+from flowevolve.problems.base import Moment, OnlineProblem, seed_text
 from flowevolve.problems.checks import list_of, whole
 from flowevolve.problems.harness import bin_packing as inside
 from flowevolve.problems.rows import Row, read_rows
@@ -22,6 +22,8 @@ from flowevolve.programs import Case, Verdict, WrongResultError
 CAPACITY = 100
 SHAPE, SCALE = 3.0, 45.0
 """Of EoH's Weibull distribution."""
+MOMENTS = 200
+"""How many choices of a sequence are asked for a second time."""
 EOH_GAPS = {"weibull_1k_test": 0.0224, "weibull_5k_test": 0.0080, "weibull_10k_test": 0.0061}
 """Of the mean excess over the bound with capacity 100: EoH's own heuristics (CodeEvolve, table 5)."""
 

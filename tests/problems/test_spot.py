@@ -91,11 +91,11 @@ def test_spot_machines_save_more_the_later_the_deadline(court: Court) -> None:
     ("result", "says"),
     [
         ([], "the choices must have 2 entries, not 0"),
-        ([[], []], "a choice of trace 0 is missing, or none of wait, spot, on_demand"),
+        ([[], []], "trace 0, step 0: there must be one of wait, spot, on_demand"),
         ([["on_demand"] * 400, []], "trace 0 has 400 choices for 2"),
-        ([["on_demand"] * 200 + ["free"] * 200, []], "a choice of trace 0 is missing, or none of"),
+        ([["on_demand"] * 200 + ["free"] * 200, []], "trace 0, step 200: there must be one of"),
         ([None, None], "the choices of trace 0 must be a list, not null"),
-        ([["on_demand"] * 100 + [["spot"]] * 300, []], "a choice of trace 0 is missing, or none of"),
+        ([["on_demand"] * 100 + [["spot"]] * 300, []], "trace 0, step 100: there must be one of"),
     ],
 )
 def test_wrong_choices_are_refused(result: object, says: str) -> None:
