@@ -65,8 +65,8 @@ class OnlineProblem(PlayedProblem):
     What comes next lies in the memory of the process that a program runs in, so it could look. Therefore choices are
     functions of what the program is told, and a random sample of n moments is put to the program again, in a new
     process that holds no more than the sample: where an answer differs, the program failed. One that looks ahead in a
-    share s of its choices gets by with probability (1 - s) ** n in each case. The sample is drawn anew each time, for no
-    program to know it; of a program that keeps to the rules, the verdict does not depend on it. What this can't tell is
+    share s of its choices gets by with probability (1 - s) ** n in each case. The sample is drawn anew each time, for
+    no program to know it; of a program that keeps to the rules, the verdict does not depend on it. What this can't tell is
     a program that knows the instances by heart; other instances can (setting ``seed``).
     """
 
@@ -74,8 +74,9 @@ class OnlineProblem(PlayedProblem):
     """The harness's function that takes a list of what was asked, and returns the answers."""
 
     def moments(self, case: Case, result: JSON, rng: random.Random) -> Sequence[Moment]:
-        """A sample of the choices that led to a result which `score` has accepted; together, they must not tell what
-        came after one of them.
+        """A sample of the choices that led to a result which `score` has accepted.
+
+        Taken together, they must not tell what came after one of them.
         """
         raise NotImplementedError
 
