@@ -66,8 +66,8 @@ class OnlineProblem(PlayedProblem):
     functions of what the program is told, and a random sample of n moments is put to the program again, in a new
     process that holds no more than the sample: where an answer differs, the program failed. One that looks ahead in a
     share s of its choices gets by with probability (1 - s) ** n in each case. The sample is drawn anew each time, for
-    no program to know it; of a program that keeps to the rules, the verdict does not depend on it. What this can't tell is
-    a program that knows the instances by heart; other instances can (setting ``seed``).
+    no program to know it; of a program that keeps to the rules, the verdict does not depend on it. What this can't tell
+    is a program that knows the instances by heart; other instances can (setting ``seed``).
     """
 
     ask_again: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, cast
+from typing import Final, Literal, cast
 
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
@@ -14,7 +14,7 @@ from flowevolve.problems.checks import permutation
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict
 
-OTHER_WORK = "*"
+OTHER_WORK: Final = "*"
 Operation = tuple[Literal["r", "w", "*"], int]
 """Reading a key, writing it, or work that needs none."""
 Transaction = tuple[Operation, ...]
@@ -122,7 +122,13 @@ def _transaction(rng: random.Random, workload: int) -> Transaction:
         if key < 10_000 and key not in keys:
             keys.append(key)
     idle = 0.0 if workload == 0 else 0.2
-    return tuple((OTHER_WORK, 0) if rng.random() < idle else (rng.choice(("r", "w")), key) for key in keys)
+    operations: list[Operation] = []
+    for key in keys:
+        if rng.random() < idle:
+            operations.append((OTHER_WORK, 0))
+        else:
+            operations.append(("w" if rng.random() < 0.5 else "r", key))
+    return tuple(operations)
 
 
 def real_workloads(data: Path) -> list[tuple[Transaction, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import cast
 
 import pytest
@@ -36,5 +37,5 @@ def called(problem: Problem, case: Case | None = None, artifact: Artifact | None
     function = names[entry]
     assert callable(function)
     arguments = (case or problem.cases[0]).arguments
-    result: JSON = function(**arguments) if hasattr(arguments, "keys") else function(*arguments)
+    result: JSON = function(**arguments) if isinstance(arguments, Mapping) else function(*arguments)
     return result

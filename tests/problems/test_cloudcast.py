@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -82,8 +83,7 @@ def test_sharing_pays_on_drawn_networks() -> None:
     problem = Cloudcast()
     gains = []
     for case in problem.cases:
-        arguments = case.arguments
-        assert isinstance(arguments, dict)
+        arguments = cast("dict[str, Any]", case.arguments)
         prices = {(here, there): price for here, there, price, _ in arguments["links"]}
         paths = {arguments["source"]: [arguments["source"]]}
         left = list(arguments["destinations"])
