@@ -140,12 +140,9 @@ def damaged(value: JSON, data: st.DataObject) -> JSON:
     if isinstance(value, tuple | list) and value and data.draw(st.integers(0, 9)):
         place = data.draw(st.integers(0, len(value) - 1))
         instead = data.draw(st.sampled_from(["damaged", "without", "twice"]))
-        middle = {
-            "damaged": lambda: [damaged(value[place], data)],
-            "without": list,
-            "twice": lambda: [value[place]] * 2,
-        }
-        return [*value[:place], *middle[instead](), *value[place + 1 :]]
+        if instead == "damaged":
+            return [*value[:place], damaged(value[place], data), *value[place + 1 :]]
+        return [*value[:place], *[value[place]] * (2 if instead == "twice" else 0), *value[place + 1 :]]
     if isinstance(value, int | float):
         return data.draw(everything | st.floats(-1e3, 1e3) | st.integers(-2, 20))
     return data.draw(everything)
