@@ -19,7 +19,7 @@ def test_a_constant_has_a_triangle() -> None:
     """f = 1: f*f is a triangle of height 1/2 over (-1/2, 1/2)."""
     for steps in (1, 2, 7):
         assert score(FIRST, [3.0] * steps).value == pytest.approx((1 / 2) ** 2 / (1 / 2))
-        assert score(SECOND, [3.0] * steps).value == pytest.approx((1 / 6) / (1 / 4 * 1 / 2))
+        assert score(SECOND, [3.0] * steps).value == pytest.approx((1 / 12) / (1 / 4 * 1 / 2))
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=8).filter(any))

@@ -33,7 +33,7 @@ SMALL: Mapping[str, Mapping[str, object]] = {
     "expert_balance": {"layers": 2, "experts": 5, "slots": 8, "gpus": 4, "instances": 1},
     "spot_scheduling": {"traces": 2},
 }
-REGISTRY = Registry[Problem]("problem", "flowevolve.problems", SHIPPED_PROBLEMS, contract=Problem)
+REGISTRY: Registry[Problem] = Registry("problem", "flowevolve.problems", SHIPPED_PROBLEMS, contract=Problem)
 NAMES = list(SHIPPED_PROBLEMS)
 
 everything: st.SearchStrategy[JSON] = st.recursive(
