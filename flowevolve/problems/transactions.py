@@ -69,7 +69,8 @@ class TransactionScheduling(ShippedProblem):
             "its writes comes after all operations on the key by transactions before it in the order, and each of its "
             "reads after all their writes of the key. Transactions overlap where that allows it.\n\n"
             f"The score of a workload is 1 - (the time at which the last transaction ends) / {self._serial}, and the "
-            f"mean counts over {len(self.cases)} workloads of {len(self._workloads[0])} transactions or so. {self.rules}"
+            f"mean counts over {len(self.cases)} workloads of {len(self._workloads[0])} transactions or so. "
+            f"{self.rules}"
         )
 
     def score(self, case: Case, result: JSON) -> Verdict:
