@@ -36,7 +36,7 @@ def spread(places: list[tuple[float, float]]) -> list[tuple[float, float]]:
         moved = []
         for i, (x, y) in enumerate(places):
             others = [other for j, other in enumerate(places) if j != i]
-            pushes = [*others, (-x, y), (2 * 1 - x, y), (x, -y), (x, 2 * 1 - y)]
+            pushes = [*others, (-x, y), (2 - x, y), (x, -y), (x, 2 - y)]
             across = sum((x - a) / math.hypot(x - a, y - b) ** POWER for a, b in pushes)
             upward = sum((y - b) / math.hypot(x - a, y - b) ** POWER for a, b in pushes)
             moved.append((inside(x + STEP * across, 1), inside(y + STEP * upward, 1)))
