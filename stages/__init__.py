@@ -1,13 +1,18 @@
 """Stages that algorithms are put together from, and what helps to write others."""
 
+from flowevolve.stages.assess import Assess as Assess
+from flowevolve.stages.assess import Level as Level
+from flowevolve.stages.coding import write_program as write_program
 from flowevolve.stages.committing import committing as committing
 from flowevolve.stages.evaluate import Evaluate as Evaluate
 from flowevolve.stages.generate import Generate as Generate
+from flowevolve.stages.payloads import Assessed as Assessed
 from flowevolve.stages.payloads import Evaluated as Evaluated
 from flowevolve.stages.payloads import Proposed as Proposed
 from flowevolve.stages.payloads import Released as Released
 from flowevolve.stages.payloads import Rolled as Rolled
 from flowevolve.stages.payloads import Selected as Selected
+from flowevolve.stages.payloads import Written as Written
 from flowevolve.stages.propose import Propose as Propose
 from flowevolve.stages.propose import reflect as reflect
 from flowevolve.stages.repair import Repair as Repair

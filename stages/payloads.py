@@ -56,3 +56,22 @@ class Evaluated:
     """A candidate with its score on every validation example."""
 
     candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A new program, to be assessed."""
+
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Assessed:
+    """A candidate with its score on every case, and ``feedback``, ``failure`` and ``metrics`` among its attributes.
+
+    ``failure`` says why it is no good, in one line: it did not run to its end, its result is no solution, or it was
+    below what a level asks for. None: it works.
+    """
+
+    candidate: Candidate
+    failure: str | None

@@ -11,7 +11,7 @@ from flowevolve.context import StageContext
 from flowevolve.errors import FlowevolveError, TaskFailedError
 from flowevolve.llm.types import LLMError
 from flowevolve.pool import Candidate
-from flowevolve.tasks.base import Example, Rollout, Score, Task
+from flowevolve.tasks.base import Example, Measured, Rollout, Score, Task
 
 FAILURES_BEFORE_GIVING_UP = 10
 """A task whose own code failed this often and never once worked is broken: the run ends instead of spending on."""
@@ -22,6 +22,7 @@ class Rollouts:
 
     def __init__(self, task: Task) -> None:
         self._task = task
+        self._measured = task if isinstance(task, Measured) else None
         self._examples = {
             "train": {example.id: example for example in task.data.train},
             "val": {example.id: example for example in task.data.val},
@@ -32,7 +33,7 @@ class Rollouts:
     async def run(
         self, candidate: Candidate, example_ids: Sequence[str], split: str, context: StageContext
     ) -> tuple[Rollout, ...]:
-        """One rollout per example, in order. A failed one scores 0 and says why in its feedback.
+        """One rollout per example, in order. A failed one has the task's worst score and says why in its feedback.
 
         Raises:
             TaskFailedError: if the task's own code has failed every time.
@@ -78,8 +79,12 @@ class Rollouts:
         self, candidate: Candidate, example: Example, context: StageContext, suffix: str, *, less_urgent: bool
     ) -> Rollout:
         model = context.chat_model(example.id + suffix, candidate.id, less_urgent=less_urgent)
+        make = partial(self._task.rollout, candidate.artifact, example, model)
         try:
-            rollout = await self._task.rollout(candidate.artifact, example, model)
+            if self._measured is not None and self._measured.measured:
+                rollout = await context.keep("rollout.kept", make, key=f"{candidate.id}/{example.id}{suffix}")
+            else:
+                rollout = await make()
         except (FlowevolveError, LLMError) as error:
             if isinstance(error, FlowevolveError):
                 raise
@@ -94,7 +99,8 @@ class Rollouts:
 
     def _failed(self, example: Example, reason: str, context: StageContext) -> Rollout:
         context.log("rollout.failed", example=example.id, reason=reason)
-        return Rollout(example.id, "", Score(0.0, reason, passed=False))
+        worst = 0.0 if self._measured is None else self._measured.worst
+        return Rollout(example.id, "", Score(worst, reason, passed=False, failure=reason))
 
     def _count_failure(self, error: Exception) -> None:
         self._failures += 1

@@ -13,7 +13,7 @@ LAYERS: list[set[str]] = [
     {"clock", "prompts", "playbook_prompts", "events", "budget", "llm", "pool"},
     {"item"},
     {"queue", "tasks"},
-    {"sim", "vllm", "backends", "sandbox"},
+    {"sim", "vllm", "backends", "sandbox", "programs", "problems"},
     {"context", "stage", "policies"},
     {"algorithm", "archives"},
     {"playback", "work", "flows", "turns", "tally", "stages", "crew", "pause"},
@@ -34,7 +34,7 @@ LAYERS: list[set[str]] = [
 ]
 """From the bottom up; a module may import its own layer and those below."""
 
-NOTHING_OF_ALGORITHMS = {"llm", "store", "sim", "tasks", "sandbox", "vllm"}
+NOTHING_OF_ALGORITHMS = {"llm", "store", "sim", "tasks", "sandbox", "vllm", "programs", "problems"}
 
 
 def part_of(module: str) -> str:

@@ -1,5 +1,20 @@
 """Programs as artifacts: what they are written for, how a model's edits change them, and what they look like."""
 
-from flowevolve.programs.problem import Case, FunctionProblem, Problem, Verdict, WrongResultError
-
-__all__ = ["Case", "FunctionProblem", "Problem", "Verdict", "WrongResultError"]
+from flowevolve.programs.blocks import outside_unchanged as outside_unchanged
+from flowevolve.programs.edits import EditError as EditError
+from flowevolve.programs.edits import apply_edits as apply_edits
+from flowevolve.programs.features import FEATURES as FEATURES
+from flowevolve.programs.features import features as features
+from flowevolve.programs.features import syntax_error as syntax_error
+from flowevolve.programs.problem import Case as Case
+from flowevolve.programs.problem import CommandProblem as CommandProblem
+from flowevolve.programs.problem import FunctionProblem as FunctionProblem
+from flowevolve.programs.problem import Problem as Problem
+from flowevolve.programs.problem import Verdict as Verdict
+from flowevolve.programs.problem import WrongResultError as WrongResultError
+from flowevolve.programs.prompts import Form as Form
+from flowevolve.programs.prompts import Shown as Shown
+from flowevolve.programs.prompts import program_prompt as program_prompt
+from flowevolve.programs.prompts import read_program as read_program
+from flowevolve.programs.prompts import seed_prompt as seed_prompt
+from flowevolve.programs.task import ProgramTask as ProgramTask

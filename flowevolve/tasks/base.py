@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from flowevolve.artifact import Artifact
 from flowevolve.llm.types import JSON, Message
@@ -24,12 +24,16 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What one output is worth, in [0, 1] for the shipped tasks, and why, in words a reflection model can use."""
+    """What one output is worth, and why, in words a reflection model can use. Where LLMs answer, it is in [0, 1]."""
 
     value: float
     feedback: str
     passed: bool
     """Whether the output leaves nothing to improve (GEPA skips a minibatch in which all passed)."""
+    failure: str | None = None
+    """Why there is nothing to score, in one line; None if there is something."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Further numbers, such as seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +90,15 @@ class Task(Protocol):
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
         """Run one example with one artifact and score it. Blocking work belongs in `flowevolve.clock.in_thread`."""
         ...
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """A task whose rollouts are not made of LLM replies alone, so that they can't be had again from these.
+
+    ``measured`` says that an interrupted run is to keep them; ``worst`` is the score of a rollout that failed, 0 of
+    other tasks.
+    """
+
+    measured: bool
+    worst: float

@@ -1,0 +1,89 @@
+"""What a Python program looks like, in numbers: the descriptors that archives of programs are built on."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_DECISIONS = (ast.If, ast.IfExp, *_LOOPS, ast.ExceptHandler, ast.Assert, ast.match_case)
+
+
+def _count(*kinds: type[ast.AST]) -> Callable[[ast.AST, str], float]:
+    return lambda tree, source: float(sum(isinstance(node, kinds) for node in ast.walk(tree)))
+
+
+def _cyclomatic(tree: ast.AST, source: str) -> float:
+    """One, and one for every decision, operand of ``and`` and ``or`` but the first, and clause of a comprehension."""
+    found = 1
+    for node in ast.walk(tree):
+        if isinstance(node, _DECISIONS):
+            found += 1
+        elif isinstance(node, ast.BoolOp):
+            found += len(node.values) - 1
+        elif isinstance(node, ast.comprehension):
+            found += 1 + len(node.ifs)
+    return float(found)
+
+
+def _nesting(tree: ast.AST, source: str) -> float:
+    """Loops inside each other, at the deepest place."""
+    deepest = 0
+    level: list[tuple[ast.AST, int]] = [(tree, 0)]
+    while level:
+        node, depth = level.pop()
+        depth += isinstance(node, _LOOPS)
+        deepest = max(deepest, depth)
+        level += [(child, depth) for child in ast.iter_child_nodes(node)]
+    return float(deepest)
+
+
+FEATURES: Mapping[str, Callable[[ast.AST, str], float]] = {
+    "cyclomatic_complexity": _cyclomatic,
+    "loop_count": _count(*_LOOPS),
+    "loop_nesting": _nesting,
+    "branch_count": _count(ast.If, ast.IfExp, ast.match_case),
+    "comparison_count": _count(ast.Compare),
+    "call_count": _count(ast.Call),
+    "math_operators": _count(ast.BinOp, ast.UnaryOp, ast.AugAssign),
+    "comprehension_count": _count(*_COMPREHENSIONS),
+    "subscript_count": _count(ast.Subscript),
+    "length": lambda tree, source: float(len(source)),
+}
+"""By name: a number from the syntax tree and the source. ``length`` is in characters."""
+
+
+def features(source: str, names: Sequence[str]) -> dict[str, float] | None:
+    """The named features of a program; None if it does not parse.
+
+    Raises:
+        KeyError: if there is no feature of a name.
+    """
+    wanted = {name: FEATURES[name] for name in names}
+    tree = _parsed(source)
+    if isinstance(tree, str):
+        return None
+    return {name: feature(tree, source) for name, feature in wanted.items()}
+
+
+def syntax_error(source: str) -> str | None:
+    """What keeps Python from compiling a program, in one line; None if nothing does."""
+    tree = _parsed(source)
+    return tree if isinstance(tree, str) else None
+
+
+def _parsed(source: str) -> ast.Module | str:
+    """The syntax tree, or what is wrong."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+            compile(tree, "program.py", "exec", dont_inherit=True)  # it alone sees a return outside of a function
+    except SyntaxError as error:
+        place = "" if error.lineno is None else f"line {error.lineno}: "
+        return f"{place}{error.msg}"
+    except (ValueError, RecursionError, MemoryError) as error:
+        return str(error) or "nested too deep"
+    return tree

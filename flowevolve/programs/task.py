@@ -1,0 +1,70 @@
+"""A problem as a task: one example per case, and a rollout runs the program on it in the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import ClassVar, Self
+
+from flowevolve.artifact import Artifact
+from flowevolve.errors import EngineError, InputError
+from flowevolve.llm.types import JSON
+from flowevolve.programs.problem import Case, Problem
+from flowevolve.sandbox import Sandbox, SandboxSettings
+from flowevolve.tasks.base import ChatModel, Dataset, Example, Rollout, Score
+
+
+class ProgramTask:
+    """A context manager: the sandbox is there inside of its block, in which a run takes place.
+
+    Raises:
+        InputError: if the problem has no cases, or two of one id.
+    """
+
+    description: ClassVar[str] = "programs that solve a problem, run in a sandbox"
+    measured = True
+
+    def __init__(self, problem: Problem, sandbox: SandboxSettings | None = None) -> None:
+        self._cases = {case.id: case for case in problem.cases}
+        if not problem.cases or len(self._cases) < len(problem.cases):
+            raise InputError(f"problem {problem.name!r}: it needs cases, each with an id of its own")
+        self.problem = problem
+        self.name = problem.name
+        self.worst = problem.worst
+        self.settings = sandbox or SandboxSettings()
+        rows = tuple(Example(case.id, {"arguments": _plain(case)}) for case in problem.cases)
+        self.data = Dataset(train=rows, val=rows)
+        self._sandbox: Sandbox | None = None
+
+    async def __aenter__(self) -> Self:
+        """Raises:
+        InputError: if there can be no sandbox here.
+        """
+        if self._sandbox is not None:
+            raise EngineError(f"task {self.name!r} is in use by a run already: give each run a task of its own")
+        self._sandbox = await Sandbox(self.settings).__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        sandbox, self._sandbox = self._sandbox, None
+        if sandbox is not None:
+            await sandbox.__aexit__(kind, error, trace)
+
+    def seed(self) -> Artifact:
+        return self.problem.seed()
+
+    async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
+        """The program's verdict on one case; ``llm`` is not asked."""
+        if self._sandbox is None:
+            raise EngineError(f"task {self.name!r} has no sandbox yet: use it inside of its `async with` block")
+        verdict = await self.problem.judge(artifact, self._cases[example.id], self._sandbox)
+        score = Score(
+            verdict.value, verdict.feedback, passed=False, failure=verdict.failure, metrics=dict(verdict.metrics)
+        )
+        return Rollout(example.id, "", score)
+
+
+def _plain(case: Case) -> JSON:
+    return dict(case.arguments) if isinstance(case.arguments, Mapping) else list(case.arguments)

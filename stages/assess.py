@@ -1,0 +1,121 @@
+"""assess: run a candidate on all cases of a problem, level by level, and tell what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from flowevolve.budget import Cost
+from flowevolve.context import StageContext
+from flowevolve.item import Item
+from flowevolve.llm.types import JSON
+from flowevolve.pool import Candidate
+from flowevolve.stage import Emit
+from flowevolve.stages.payloads import Assessed, Written
+from flowevolve.stages.rollouts import Rollouts
+from flowevolve.tasks.base import Measured, Rollout, Task
+
+_SHOWN = 8
+"""Cases whose feedback a candidate carries at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Cases that are run before those of later levels, and the mean score on them that lets a candidate go on."""
+
+    cases: tuple[str, ...]
+    at_least: float
+
+
+@dataclass(frozen=True)
+class Assess:
+    """Takes `Written`, emits `Assessed`. The cases are the task's validation examples; those of a level run at once.
+
+    Of cases that were not run, as of those that failed, the score is the task's worst. ``levels`` is a function where
+    they change during a run.
+    """
+
+    rollouts: Rollouts
+    task: Task
+    levels: Sequence[Level] | Callable[[], Sequence[Level]] = ()
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        assessed = await self.assess(item.expect(Written).candidate, context)
+        yield Emit(assessed)
+
+    async def assess(self, candidate: Candidate, context: StageContext) -> Assessed:
+        """One evaluation, for stages that make it a part of theirs.
+
+        Raises:
+            TaskFailedError: if the task's own code has failed every time.
+        """
+        context.spend(Cost(evaluations=1))
+        done: dict[str, Rollout] = {}
+        rejection: str | None = None
+        for level in self.levels() if callable(self.levels) else self.levels:
+            await self._run(candidate, level.cases, done, context)
+            mean = fmean(done[case].score.value for case in level.cases)
+            if mean < level.at_least:
+                rejection = f"cascade: {mean:.6g} on {_names(level.cases)}, which takes {level.at_least:.6g}"
+                break
+        else:
+            await self._run(candidate, self._cases, done, context)
+        assessed = self._assessed(candidate, done, rejection)
+        score = assessed.candidate.mean_score
+        context.log("candidate.assessed", candidate=candidate.id, score=score, failure=assessed.failure)
+        return assessed
+
+    @property
+    def _cases(self) -> tuple[str, ...]:
+        return tuple(example.id for example in self.task.data.val)
+
+    async def _run(
+        self, candidate: Candidate, cases: Sequence[str], done: dict[str, Rollout], context: StageContext
+    ) -> None:
+        """Those that were not run before."""
+        left = [case for case in cases if case not in done]
+        rollouts = await self.rollouts.run(candidate, left, "val", context)
+        done.update(zip(left, rollouts, strict=True))
+
+    def _assessed(self, candidate: Candidate, done: Mapping[str, Rollout], rejection: str | None) -> Assessed:
+        worst = self.task.worst if isinstance(self.task, Measured) else 0.0
+        scores = {case: done[case].score.value if case in done else worst for case in self._cases}
+        ran = [done[case] for case in self._cases if case in done]
+        failure = _failure(ran) or rejection
+        attributes: dict[str, JSON] = {
+            "feedback": "\n".join([*_feedback(ran), *([rejection] if rejection else [])]),
+            "failure": failure,
+            "metrics": _metrics(ran),
+        }
+        return Assessed(
+            replace(candidate, attributes={**candidate.attributes, **attributes}).scored(scores),
+            failure,
+        )
+
+
+def _failure(rollouts: Sequence[Rollout]) -> str | None:
+    failed = [each for each in rollouts if each.score.failure is not None]
+    if not failed:
+        return None
+    named = "" if len(rollouts) == 1 else f" ({len(failed)} of {len(rollouts)} cases failed, {failed[0].example_id} so)"
+    return f"{failed[0].score.failure}{named}"
+
+
+def _feedback(rollouts: Sequence[Rollout]) -> list[str]:
+    """What was said, a case a line; of many cases those that failed first."""
+    if len(rollouts) == 1:
+        return [rollouts[0].score.feedback]
+    shown = sorted(rollouts, key=lambda each: each.score.failure is None)[:_SHOWN]
+    said = [f"{each.example_id} ({each.score.value:.6g}): {each.score.feedback}" for each in shown]
+    return [*said, *([f"and {len(rollouts) - _SHOWN} more cases"] if len(rollouts) > _SHOWN else [])]
+
+
+def _metrics(rollouts: Sequence[Rollout]) -> dict[str, JSON]:
+    """Means over the cases that have them."""
+    names = dict.fromkeys(name for each in rollouts for name in each.score.metrics)
+    return {name: fmean(each.score.metrics[name] for each in rollouts if name in each.score.metrics) for name in names}
+
+
+def _names(cases: Sequence[str]) -> str:
+    return f"case {cases[0]}" if len(cases) == 1 else f"{len(cases)} cases"

@@ -1,0 +1,45 @@
+"""Having a model write a program: one call, and the strict reading of its reply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from flowevolve.budget import Cost
+from flowevolve.context import StageContext
+from flowevolve.llm.types import JSON, Message
+from flowevolve.pool import Candidate
+from flowevolve.programs.edits import EditError
+from flowevolve.programs.prompts import Form, read_program
+from flowevolve.prompts import UnparsableReplyError
+from flowevolve.stage import Discard
+
+
+async def write_program(
+    parent: Candidate,
+    prompt: str,
+    form: Form,
+    context: StageContext,
+    *,
+    role: str,
+    operator: str,
+    parents: Sequence[Candidate],
+    born: int,
+    attributes: Mapping[str, JSON] | None = None,
+    temperature: float | None = None,
+) -> Candidate:
+    """A proposal made of ``parent``'s program by one call of the role. ``parents`` are those it descends from.
+
+    Raises:
+        Discard: if the reply can't be read (the event ``reply.unparsable`` says why), or changes nothing.
+        LLMError: if the call failed for good.
+    """
+    reply = await context.chat(role, [Message("user", prompt)], candidate=parent.id, temperature=temperature)
+    context.spend(Cost(proposals=1))
+    try:
+        artifact = read_program(reply.text, parent.artifact, form)
+    except (EditError, UnparsableReplyError) as error:
+        context.log("reply.unparsable", candidate=parent.id, role=role, operator=operator, error=str(error))
+        raise Discard("unparsable reply") from error
+    if artifact == parent.artifact:
+        raise Discard("unchanged")
+    return context.propose(artifact, parents=parents, operator=operator, attributes=attributes, born=born)
