@@ -21,15 +21,22 @@ def edits_between(old: str, new: str, file: str | None = None) -> list[Edit]:
         ValueError: if there is nothing to search for in the old text.
     """
     before, after = old.split("\n"), new.split("\n")
+    if not any(line.strip() for line in before):
+        raise ValueError("the old text has no line to search for")
     edits: list[Edit] = []
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if tag != "equal":
-            edits.append(_edit(before, after, (i1, i2, j1, j2), file))
+            edit = _edit(before, after, (i1, i2, j1, j2), file)
+            if edit is None:  # what the edits before it left is blank
+                return [Edit(tuple(before), tuple(after), file)]
+            edits.append(edit)
     return edits
 
 
-def _edit(before: Sequence[str], after: Sequence[str], place: tuple[int, int, int, int], file: str | None) -> Edit:
-    """What is above the place has been edited already."""
+def _edit(
+    before: Sequence[str], after: Sequence[str], place: tuple[int, int, int, int], file: str | None
+) -> Edit | None:
+    """What is above the place has been edited already. None if nothing but blank lines could be searched for."""
     i1, i2, j1, j2 = place
     text = "\n".join([*after[:j1], *before[i1:]])
     expected = "\n".join([*after[:j2], *before[i2:]])
@@ -38,7 +45,7 @@ def _edit(before: Sequence[str], after: Sequence[str], place: tuple[int, int, in
         edit = Edit((*above, *before[i1:i2], *below), (*above, *after[j1:j2], *below), file)
         if any(line.strip() for line in edit.search) and _makes(text, edit, expected):
             return edit
-    raise ValueError("the old text has no line to search for")
+    return None
 
 
 def _makes(text: str, edit: Edit, expected: str) -> bool:

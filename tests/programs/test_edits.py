@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flowevolve.programs.blocks import outside_unchanged
@@ -84,6 +84,7 @@ LINES = st.lists(
 
 
 @given(LINES, LINES)
+@example(["a", "", ""], [])
 def test_edits_between_two_texts_make_the_second_of_the_first(old: list[str], new: list[str]) -> None:
     if not any(line.strip() for line in old):
         old = [*old, "here"]
