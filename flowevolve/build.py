@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from flowevolve.algorithm import Algorithm, Tuning, WorkersWanted
 from flowevolve.algorithms.ace import ACE
+from flowevolve.algorithms.code_evolve import CodeEvolve
 from flowevolve.algorithms.combee import Combee
 from flowevolve.algorithms.gepa import GEPA
 from flowevolve.algorithms.levi import LEVI
@@ -71,6 +72,7 @@ ALGORITHMS: Registry[Algorithm] = Registry(
         "levi": LEVI,
         "best_of_n": BestOfN,
         "one_plus_lambda": OnePlusLambda,
+        "code_evolve": CodeEvolve,
     },
     Algorithm,
 )
