@@ -36,6 +36,7 @@ from flowevolve.programs.features import FEATURES
 from flowevolve.programs.task import ProgramTask
 from flowevolve.stage import Emit, Graph, Stage, StageFunction
 from flowevolve.stages.assess import Assess
+from flowevolve.stages.committing import committing
 from flowevolve.stages.rollouts import Rollouts
 from flowevolve.tasks.base import Task
 
@@ -113,7 +114,7 @@ class CodeEvolve(Algorithm):
                 self._stage("meta", Meta(statement), "generate", capacity=1),
                 self._stage("generate", Generate(statement, config), "evaluate", capacity=1),
                 self._stage("evaluate", Evaluate(assess, task.worst), "update"),
-                Stage("update", Update(self.islands, config.migration, instructions), commits=True),
+                Stage("update", committing(Update(self.islands, config.migration, instructions)), commits=True),
             ),
             entry="select",
         )

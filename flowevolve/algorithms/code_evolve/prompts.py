@@ -5,7 +5,6 @@ from __future__ import annotations
 from flowevolve.archives.elites import works
 from flowevolve.pool import Candidate
 from flowevolve.programs.prompts import (
-    HOW_HEADING,
     META_TITLE,
     OTHERS_HEADING,
     OUTCOME_HEADING,
@@ -18,6 +17,7 @@ from flowevolve.prompts import fence
 
 INSTRUCTIONS = "instructions"
 """The component of a prompt."""
+INSTRUCTIONS_HEADING = "## The instructions"
 FIRST_INSTRUCTIONS = """\
 - Find out what limits the score of the program, and work on that first.
 - Choose a method that suits the task, and carry it through to the end: loose ends cost more than they bring.
@@ -37,13 +37,15 @@ def meta_prompt(statement: str, prompt: Candidate, program: Candidate, failed: C
     sections = [
         META_TITLE,
         "A programmer has the instructions and the task below, and a program to improve. Write better instructions.",
-        f"{HOW_HEADING}\n{fence(prompt.artifact[INSTRUCTIONS])}",
+        f"{INSTRUCTIONS_HEADING}\n{fence(prompt.artifact[INSTRUCTIONS])}",
         f"{TASK_HEADING}\n{fence(statement.strip())}",
         f"{PROGRAM_HEADING}\n{_files(program)}",
         f"{OUTCOME_HEADING}\n{_outcome(program)}",
     ]
     if failed is not None:
-        sections.append(f"{OTHERS_HEADING}\nWritten to these instructions:\n{_outcome(failed)}\n{_files(failed)}")
+        sections.append(
+            f"{OTHERS_HEADING}\nWritten to these instructions:\n\n### Program 1\n{_outcome(failed)}\n{_files(failed)}"
+        )
     sections.append(
         f"""{REPLY_HEADING}
 - Name ways to solve the task that the program does not take, and say what each is good for.

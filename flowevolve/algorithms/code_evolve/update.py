@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -12,12 +12,10 @@ from flowevolve.archives.elites import works
 from flowevolve.archives.islands import HOME, ISLAND, MIGRATE, ORIGIN, PROGRAMS, PROMPT, PROMPTS, SEED, Island, Islands
 from flowevolve.artifact import Artifact
 from flowevolve.context import StageContext, UpdateContext
-from flowevolve.errors import EngineError
 from flowevolve.item import Item
 from flowevolve.llm.types import JSON
 from flowevolve.policies.topology import neighbours
 from flowevolve.pool import Add, Annotate, Candidate, Change
-from flowevolve.stage import NO_EMISSIONS, Emit
 
 BEST_CHILD = "best child"
 """What a prompt is scored by."""
@@ -32,16 +30,12 @@ class Update:
     instructions: Artifact
     """The prompt that all islands begin with."""
 
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        if not isinstance(context, UpdateContext):
-            raise EngineError("the update stage must be the committing stage of its graph")
+    async def __call__(self, item: Item[object], context: UpdateContext) -> None:
         made = item.expect(Made)
         if made.program.operator == SEED:
             self._settle(made.program, context)
         else:
             self._enter(self._placed(made.program, context), made.prompt, context)
-        for emission in NO_EMISSIONS:
-            yield emission
 
     def _settle(self, seed: Candidate, context: UpdateContext) -> None:
         """The seed on every island, with the prompt that the island begins with."""
@@ -93,7 +87,10 @@ class Update:
 
     def _migrate(self, island: Island, context: UpdateContext) -> None:
         """Copies of the island's best that may leave become roots on its neighbours (§4.4)."""
-        chosen = context.decide("code_evolve.migrated", lambda: self._emigrants(island))
+        targets = neighbours(self.migration.topology, island.index, len(self.islands))
+        if not targets:
+            return
+        chosen = context.decide("code_evolve.migrated", lambda: self._emigrants(island, targets))
         programs = [context.pool[name] for name in cast("list[str]", chosen["programs"])]
         changes = [
             _added(self._copied(program, target, context))
@@ -103,11 +100,11 @@ class Update:
         if changes:
             context.commit(changes)
 
-    def _emigrants(self, island: Island) -> Mapping[str, JSON]:
+    def _emigrants(self, island: Island, targets: Sequence[int]) -> Mapping[str, JSON]:
         return {
             "island": island.index,
             "programs": [each.id for each in island.emigrants(self.migration.rate)],
-            "to": list(neighbours(self.migration.topology, island.index, len(self.islands))),
+            "to": list(targets),
         }
 
     def _copied(self, program: Candidate, target: int, context: StageContext) -> Candidate:
