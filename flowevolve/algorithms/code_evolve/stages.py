@@ -12,7 +12,7 @@ from flowevolve.archives.islands import ISLAND, PROMPT
 from flowevolve.artifact import Artifact
 from flowevolve.context import StageContext
 from flowevolve.item import Item
-from flowevolve.llm.types import Message
+from flowevolve.llm.types import JSON, Message
 from flowevolve.programs.prompts import program_prompt
 from flowevolve.prompts import UnparsableReplyError, parse_instruction
 from flowevolve.stage import Discard, Emit
@@ -40,15 +40,11 @@ class Meta:
             raise Discard("unparsable reply") from error
         if artifact == chosen.prompt.artifact:
             raise Discard("unchanged")
-        attributes = {ISLAND: chosen.island, "program": chosen.parent.id}
-        yield Emit(
-            Prompted(
-                context.propose(
-                    artifact, parents=[chosen.prompt], operator="meta", attributes=attributes, born=item.version
-                ),
-                chosen,
-            )
+        attributes: dict[str, JSON] = {ISLAND: chosen.island, "program": chosen.parent.id}
+        new = context.propose(
+            artifact, parents=[chosen.prompt], operator="meta", attributes=attributes, born=item.version
         )
+        yield Emit(Prompted(new, chosen))
 
 
 @dataclass(frozen=True)

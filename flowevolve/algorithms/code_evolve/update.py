@@ -41,7 +41,7 @@ class Update:
         """The seed on every island, with the prompt that the island begins with."""
         changes: list[Change] = []
         for island in self.islands:
-            home = {ISLAND: island.index}
+            home: dict[str, JSON] = {ISLAND: island.index}
             prompt = context.propose(self.instructions, parents=[], operator=SEED, attributes=home)
             copy = context.propose(seed.artifact, parents=[], operator=SEED) if island.index else seed
             attributes = {**seed.attributes, **home, PROMPT: prompt.id}
