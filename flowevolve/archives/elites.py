@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
-from flowevolve.errors import InputError
+from flowevolve.archives.descriptors import check_ribs, cvt_archive, uniform_centroids
 from flowevolve.pool import Candidate
 from flowevolve.programs.features import FEATURES, features
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 FITNESS = "fitness"
 """The feature that is the score itself."""
-_SAMPLES = 10_000
-"""Points that the centroids of a tessellation are found from."""
 
 
 def works(program: Candidate) -> bool:
@@ -137,22 +135,18 @@ def _measures(program: Candidate, names: Sequence[str]) -> list[float]:
     return [value if isfinite(value := float(known.get(name, 0.0))) else 0.0 for name in names]
 
 
-def make_cells(kind: Literal["cvt", "grid"], dimensions: int, count: int, seed: int = 0) -> Cells:
+def make_cells(kind: Literal["cvt", "grid"], dimensions: int, count: int) -> Cells:
     """``count`` cells by CVT, or on a lattice as many as there are in the largest with no more than that.
+
+    Takes a second or so of CPU time; equal arguments give equal cells.
 
     Raises:
         InputError: if ribs is not installed.
     """
-    try:
-        from ribs.archives import CVTArchive, GridArchive, k_means_centroids  # noqa: PLC0415 - an optional dependency
-    except ImportError as error:
-        raise InputError(
-            f"algorithm.archive.name: {kind!r} needs the library ribs ({error}); pip install 'flowevolve[ribs]', or "
-            'take "naive"'
-        ) from error
-    ranges = [(0.0, 1.0)] * dimensions
-    if kind == "grid":
-        side = next(side for side in range(count, 0, -1) if side**dimensions <= count)
-        return GridArchive(solution_dim=(), dims=[side] * dimensions, ranges=ranges)
-    centroids, _ = k_means_centroids(centroids=count, ranges=ranges, samples=max(_SAMPLES, 10 * count), seed=seed)
-    return CVTArchive(solution_dim=(), centroids=centroids, ranges=ranges)
+    check_ribs(f"algorithm.archive.name: {kind!r}")
+    from ribs.archives import GridArchive  # noqa: PLC0415 - an optional dependency
+
+    if kind == "cvt":
+        return cvt_archive(uniform_centroids(dimensions, count, seed=0))
+    side = next(side for side in range(count, 0, -1) if side**dimensions <= count)
+    return GridArchive(solution_dim=(), dims=[side] * dimensions, ranges=[(0.0, 1.0)] * dimensions)

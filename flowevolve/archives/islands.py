@@ -20,6 +20,7 @@ ISLAND, PROMPT, ORIGIN, HOME = "island", "prompt", "origin", "home"
 """Attributes: the island of a program or prompt; of a program the prompt it was written with; of a migrant the program
 it is a copy of, and the island it was born on.
 """
+OWN_ATTRIBUTES = frozenset({ISLAND, PROMPT, ORIGIN, HOME})
 SEED, MIGRATE = "seed", "migrate"
 """Operators: of what all islands begin with; of copies that came from other islands."""
 

@@ -23,7 +23,7 @@ from flowevolve.algorithms.code_evolve.select import Select
 from flowevolve.algorithms.code_evolve.stages import CODE, META, Evaluate, Generate, Meta
 from flowevolve.algorithms.code_evolve.update import Update
 from flowevolve.archives.elites import FITNESS, Best, Elites, Mapped, make_cells
-from flowevolve.archives.islands import ISLAND, PROGRAMS, PROMPTS, SEED, Island, Islands
+from flowevolve.archives.islands import ISLAND, OWN_ATTRIBUTES, PROGRAMS, PROMPTS, SEED, Island, Islands
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost
 from flowevolve.context import PoolReader, UpdateContext
@@ -83,6 +83,9 @@ class CodeEvolve(Algorithm):
         seed = self._task.seed()
         if set(candidate.artifact) != set(seed):
             raise InputError(f"inject: the artifact has files {sorted(candidate.artifact)}, not {sorted(seed)}")
+        own = sorted(OWN_ATTRIBUTES & set(candidate.attributes))
+        if own:
+            raise InputError(f"inject: the attribute {own[0]!r} is the algorithm's to set; leave it out")
         return Emit(Made(candidate), to="evaluate")
 
     def estimate(self, trigger: str | None = None) -> Cost:
