@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 import flowevolve as fe
 from flowevolve.algorithms.code_evolve import CodeEvolve, CodeEvolveConfig
@@ -16,7 +16,7 @@ from tests.interruption import Fact, events_of, evolve
 from tests.number_programs import Numbers, NumberTask, coder
 
 
-def settings(**changes: object) -> CodeEvolveConfig:
+def settings(**changes: Any) -> CodeEvolveConfig:
     """Three islands that migrate often."""
     known: dict[str, object] = {
         "islands": 3,
@@ -29,15 +29,15 @@ def settings(**changes: object) -> CodeEvolveConfig:
     return CodeEvolveConfig.model_validate(known | changes)
 
 
-def algorithm(problem: Numbers | None = None, **changes: object) -> CodeEvolve:
+def algorithm(problem: Numbers | None = None, **changes: Any) -> CodeEvolve:
     return CodeEvolve(NumberTask(problem), settings(**changes))
 
 
 def ran(
-    evolved: CodeEvolve | None = None, before: Sequence[Fact] = (), **options: object
+    evolved: CodeEvolve | None = None, before: Sequence[Fact] = (), **options: Any
 ) -> tuple[CodeEvolve, RunReport, list[Fact]]:
     evolved = evolved or algorithm()
-    known: dict[str, object] = {"budget": fe.Budget(evaluations=90), "max_in_flight": 6, "seed": 3}
+    known: dict[str, Any] = {"budget": fe.Budget(evaluations=90), "max_in_flight": 6, "seed": 3}
     report, facts = evolve(evolved, before, roles=coder, **(known | options))
     return evolved, report, facts
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 
 import anyio
@@ -26,7 +26,7 @@ class Numbers:
 
     name = "numbers"
     statement = "Make the number large, but not too large."
-    cases = (Case("one"), Case("two"))
+    cases: Sequence[Case] = (Case("one"), Case("two"))
 
     def __init__(self, *, limit: float = 3.0, worst: float = 0.0, seed: str = "value = 1.0") -> None:
         self.worst = worst

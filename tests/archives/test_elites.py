@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from flowevolve.archives.elites import Best, Cells, Elites, Mapped, make_cells
 from flowevolve.artifact import Artifact
+from flowevolve.llm.types import JSON
 from flowevolve.pool import Candidate
 
 GRID = make_cells("grid", 2, 16)
@@ -18,7 +19,7 @@ CVT = make_cells("cvt", 2, 12)
 
 
 def program(name: str, score: float, seconds: float = 1.0, failure: str | None = None, source: str = "") -> Candidate:
-    attributes = {"failure": failure, "metrics": {"seconds": seconds}}
+    attributes: dict[str, JSON] = {"failure": failure, "metrics": {"seconds": seconds}}
     return Candidate(
         name, Artifact({"program.py": source or f"x = {name!r}"}, "program"), attributes=attributes
     ).scored({"one": score})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,15 +18,16 @@ from flowevolve.pool import Add, Annotate, Candidate, Change, Update
 
 
 def program(
-    name: str, score: float, island: int = 0, *, operator: str = "exploit", text: str = "", **attributes: JSON
+    name: str, score: float, island: int = 0, *, operator: str = "exploit", text: str = "", failure: str | None = None
 ) -> Candidate:
-    known: dict[str, JSON] = {ISLAND: island, PROMPT: f"p{island}", "failure": None, "feedback": "", **attributes}
+    known: dict[str, JSON] = {ISLAND: island, PROMPT: f"p{island}", "failure": failure, "feedback": ""}
     artifact = Artifact({"program.py": text or name}, "program")
     return Candidate(name, artifact, operator=operator, attributes=known).scored({"one": score})
 
 
 def migrant(name: str, score: float, of: str, home: int, island: int) -> Candidate:
-    return program(name, score, island, operator="migrate", **{ORIGIN: of, HOME: home})
+    made = program(name, score, island, operator="migrate")
+    return replace(made, attributes={**made.attributes, ORIGIN: of, HOME: home})
 
 
 def prompt(name: str, score: float, island: int = 0) -> Candidate:
