@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
-from flowevolve.archives.descriptors import check_ribs, cvt_archive, uniform_centroids
+from flowevolve.archives.descriptors import check_ribs, cvt_archive, load_ribs, uniform_centroids
 from flowevolve.pool import Candidate
 from flowevolve.programs.features import FEATURES, features
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from ribs.archives import CVTArchive, GridArchive
 
 FITNESS = "fitness"
 """The feature that is the score itself."""
@@ -61,12 +60,47 @@ def _worth(program: Candidate) -> tuple[bool, float]:
     return works(program), program.mean_score
 
 
-class Cells(Protocol):
-    """Divides the unit cube; ribs' archives do."""
+class Cells:
+    """Divides the unit cube: into ``count`` cells by CVT, or as a lattice has them, the largest with no more than that.
 
-    def index_of(self, measures: NDArray[np.float64]) -> NDArray[np.int32]:
-        """The cell of each row."""
-        ...
+    They are made when they are first asked for, or by `make`: it takes a second or so of CPU time, so it belongs in a
+    thread. Equal arguments give equal cells.
+
+    Raises:
+        InputError: if ribs is not installed.
+    """
+
+    def __init__(self, kind: Literal["cvt", "grid"], dimensions: int, count: int) -> None:
+        check_ribs(f"algorithm.archive.name: {kind!r}")
+        self._kind = kind
+        self._dimensions = dimensions
+        self._count = count
+        self._archive: CVTArchive | GridArchive | None = None
+
+    def make(self) -> CVTArchive | GridArchive:
+        """Raises:
+        InputError: if ribs can't be loaded.
+        """
+        if self._archive is None:
+            load_ribs()
+            self._archive = self._lattice() if self._kind == "grid" else self._tessellation()
+        return self._archive
+
+    def index_of(self, points: Sequence[Sequence[float]]) -> list[int]:
+        """The cell of each point."""
+        archive = self.make()
+        import numpy as np  # noqa: PLC0415 - an optional dependency, of ribs
+
+        return [int(cell) for cell in archive.index_of(np.asarray(points))]
+
+    def _tessellation(self) -> CVTArchive:
+        return cvt_archive(uniform_centroids(self._dimensions, self._count, seed=0))
+
+    def _lattice(self) -> GridArchive:
+        from ribs.archives import GridArchive  # noqa: PLC0415 - an optional dependency
+
+        side = next(side for side in range(self._count, 0, -1) if side**self._dimensions <= self._count)
+        return GridArchive(solution_dim=(), dims=[side] * self._dimensions, ranges=[(0.0, 1.0)] * self._dimensions)
 
 
 class Mapped:
@@ -114,11 +148,9 @@ class Mapped:
         return wider != (low, high)
 
     def _place(self, rows: Sequence[Sequence[float]]) -> list[int]:
-        import numpy as np  # noqa: PLC0415 - an optional dependency, with ribs
-
         spans = [self._fixed.get(name) or self._seen[name] for name in self._names]
         unit = [[_normalised(value, span) for value, span in zip(row, spans, strict=True)] for row in rows]
-        return [int(cell) for cell in self._cells.index_of(np.asarray(unit))]
+        return self._cells.index_of(unit)
 
 
 def _normalised(value: float, span: tuple[float, float]) -> float:
@@ -133,20 +165,3 @@ def _measures(program: Candidate, names: Sequence[str]) -> list[float]:
     metrics = cast("Mapping[str, float]", program.attributes.get("metrics") or {})
     known = {**metrics, **found, FITNESS: program.mean_score}
     return [value if isfinite(value := float(known.get(name, 0.0))) else 0.0 for name in names]
-
-
-def make_cells(kind: Literal["cvt", "grid"], dimensions: int, count: int) -> Cells:
-    """``count`` cells by CVT, or on a lattice as many as there are in the largest with no more than that.
-
-    Takes a second or so of CPU time; equal arguments give equal cells.
-
-    Raises:
-        InputError: if ribs is not installed.
-    """
-    check_ribs(f"algorithm.archive.name: {kind!r}")
-    from ribs.archives import GridArchive  # noqa: PLC0415 - an optional dependency
-
-    if kind == "cvt":
-        return cvt_archive(uniform_centroids(dimensions, count, seed=0))
-    side = next(side for side in range(count, 0, -1) if side**dimensions <= count)
-    return GridArchive(solution_dim=(), dims=[side] * dimensions, ranges=[(0.0, 1.0)] * dimensions)

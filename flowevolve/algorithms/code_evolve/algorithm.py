@@ -22,10 +22,11 @@ from flowevolve.algorithms.code_evolve.prompts import FIRST_INSTRUCTIONS, INSTRU
 from flowevolve.algorithms.code_evolve.select import Select
 from flowevolve.algorithms.code_evolve.stages import CODE, META, Evaluate, Generate, Meta
 from flowevolve.algorithms.code_evolve.update import Update
-from flowevolve.archives.elites import FITNESS, Best, Elites, Mapped, make_cells
+from flowevolve.archives.elites import FITNESS, Best, Cells, Elites, Mapped
 from flowevolve.archives.islands import ISLAND, OWN_ATTRIBUTES, PROGRAMS, PROMPTS, SEED, Island, Islands
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost
+from flowevolve.clock import in_thread
 from flowevolve.context import PoolReader, UpdateContext
 from flowevolve.errors import InputError
 from flowevolve.events import Event
@@ -64,7 +65,9 @@ class CodeEvolve(Algorithm):
             raise InputError("speculation.alpha: CodeEvolve has no stage that can speculate")
         self._task = task
         self._workers = tuning.workers_of(DEFAULT_WORKERS)
-        self.islands = _islands(self.config)
+        archive = self.config.archive
+        self._cells = None if archive.name == "naive" else Cells(archive.name, len(archive.features), archive.cells)
+        self.islands = _islands(self.config, self._cells)
         self.archives = (self.islands,)
         self._select = Select(self.islands, self.config)
 
@@ -128,6 +131,8 @@ class CodeEvolve(Algorithm):
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         """The seed, which is assessed once for all islands."""
+        if self._cells is not None:
+            await in_thread(self._cells.make)
         yield Emit(Made(context.propose(self._task.seed(), parents=[], operator=SEED)), to="evaluate")
 
     async def fit(self, context: UpdateContext) -> None:
@@ -174,9 +179,8 @@ class _Epoch:
         return self.flows
 
 
-def _islands(config: CodeEvolveConfig) -> Islands:
+def _islands(config: CodeEvolveConfig, cells: Cells | None) -> Islands:
     archive, schedule = config.archive, config.exploration.made()
-    cells = None if archive.name == "naive" else make_cells(archive.name, len(archive.features), archive.cells)
 
     def elites() -> Elites:
         return Best(archive.size) if cells is None else Mapped(cells, archive.features, archive.ranges)
