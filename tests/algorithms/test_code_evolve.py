@@ -198,7 +198,12 @@ def test_an_island_sends_every_so_many_of_its_own_epochs() -> None:
 def test_a_candidate_from_outside_goes_to_an_island() -> None:
     async def give(engine: fe.Engine) -> None:
         await anyio.sleep(30)
-        await engine.inject(fe.Artifact({"program.py": "value = 2.9"}, "program"))
+        artifact = fe.Artifact({"program.py": "value = 2.9"}, "program")
+        await engine.inject(artifact)
+        with pytest.raises(InputError, match="the attribute 'island'"):
+            await engine.inject(artifact, attributes={"island": 0})
+        with pytest.raises(InputError, match="has files"):
+            await engine.inject(fe.Artifact({"other.py": ""}, "program"))
 
     evolved = algorithm()
     report, _ = evolve(evolved, roles=coder, beside=give, budget=fe.Budget(evaluations=60), max_in_flight=6)

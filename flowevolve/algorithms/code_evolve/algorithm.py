@@ -147,13 +147,14 @@ class CodeEvolve(Algorithm):
                 f"task {self._task.name!r}: the seed program does not work ({seed.attributes['failure']}); "
                 "mend it, or the problem, before there is something to improve"
             )
-        archive = self.config.archive
-        metrics = cast("Mapping[str, float]", seed.attributes["metrics"])
-        unknown = (
-            []
-            if archive.name == "naive"
-            else [name for name in archive.features if name not in {FITNESS, *FEATURES, *metrics}]
-        )
+        if self._cells is not None:
+            self._check_features(cast("Mapping[str, float]", seed.attributes["metrics"]))
+
+    def _check_features(self, metrics: Mapping[str, float]) -> None:
+        """Raises:
+        InputError: if a feature is none of the text, nor a metric that the seed has.
+        """
+        unknown = [name for name in self.config.archive.features if name not in {FITNESS, *FEATURES, *metrics}]
         if unknown:
             raise InputError(
                 f"algorithm.archive.features: {unknown[0]!r} is no feature; there are {FITNESS!r}, "
