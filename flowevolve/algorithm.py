@@ -162,6 +162,9 @@ class Algorithm:
         archives as they were then.
         """
 
+    def flow_ended(self, flow: int) -> None:
+        """The flow of this number is over, whatever came of it. `recall` is told of its event, ``flow.close``."""
+
     def state(self) -> Mapping[str, JSON] | None:
         """Plain data that can't be told from the log, such as what a user's own object remembers; None: there is none.
 

@@ -10,8 +10,10 @@ from pydantic import ValidationError
 
 from flowevolve.algorithm import Algorithm, Tuning, WorkersWanted
 from flowevolve.algorithms.ace import ACE
+from flowevolve.algorithms.code_evolve import CodeEvolve
 from flowevolve.algorithms.combee import Combee
 from flowevolve.algorithms.gepa import GEPA
+from flowevolve.algorithms.levi import LEVI
 from flowevolve.algorithms.meta_harness import MetaHarness
 from flowevolve.algorithms.search import BestOfN, OnePlusLambda
 from flowevolve.backends import BACKENDS, SHIPPED_BACKENDS
@@ -67,8 +69,10 @@ ALGORITHMS: Registry[Algorithm] = Registry(
         "combee": Combee,
         "ace": ACE,
         "meta_harness": MetaHarness,
+        "levi": LEVI,
         "best_of_n": BestOfN,
         "one_plus_lambda": OnePlusLambda,
+        "code_evolve": CodeEvolve,
     },
     Algorithm,
 )

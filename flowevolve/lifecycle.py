@@ -98,7 +98,7 @@ class Lifecycle:
             },
         )
         for flow in self._interrupted.empty:
-            runtime.log("flow.close", {"flow": flow})
+            runtime.close_flow(flow)
         for stage, item, outcome, reason in self._interrupted.over:
             runtime.settle(stage, item, outcome, reason)
         runtime.check_stopping()

@@ -314,11 +314,16 @@ class Runtime:
             },
         )
         if flow_ended:
-            self.log("flow.close", {"flow": item.flow})
+            self.close_flow(item.flow)
             if (outcome, reason) != NOTHING_TO_DO:
                 self.turns.change()
             self.check_stopping()
         self.changed.fire()
+
+    def close_flow(self, flow: int) -> None:
+        """Tell that a flow has ended."""
+        self.log("flow.close", {"flow": flow})
+        self._algorithm.flow_ended(flow)
 
     def end_phase(self, name: str, ticket: Item[Ticket], stage: str | None = None) -> None:
         """init or finish is over; ``stage`` is whose work on its ticket came last, if not its own."""

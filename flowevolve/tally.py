@@ -14,9 +14,23 @@ from flowevolve.counts import RacingCounts, SpeculationCounts, StageCounts, Stal
 from flowevolve.events import Event
 from flowevolve.llm.types import JSON
 from flowevolve.policies.gathering import PAST, Batch
+from flowevolve.pool import DEFAULT_POOL
 from flowevolve.stage import Graph
 
 Change = Mapping[str, JSON]
+
+
+def accepts(change: Change) -> bool:
+    """Whether a change, as an event has it, accepts something that was made in the run.
+
+    What it started from is not, and a copy is no more of it. What else is evolved beside the artifacts, in a pool of
+    its own, does not count.
+    """
+    return (
+        change.get("status") == "confirmed"
+        and change.get("operator") not in ("seed", "migrate")
+        and change.get("pool", DEFAULT_POOL) == DEFAULT_POOL
+    )
 
 
 class Tally:
@@ -59,6 +73,7 @@ class Tally:
             case "pool.commit":
                 if event.data["stage"] != "init":  # what a run starts from was not accepted by it
                     for change in cast("list[Change]", event.data["changes"]):
+                        self.accepted += accepts(change)
                         self._committed(change)
 
     def _taken(self, event: Event, counts: StageCounts | None) -> None:
@@ -100,12 +115,9 @@ class Tally:
 
     def _committed(self, change: Change) -> None:
         match change:
-            case {"add": _, "status": "confirmed", "operator": operator}:
-                self.accepted += operator != "seed"
             case {"add": _, "status": "speculative"}:
                 self.speculation.released += 1
             case {"move": _, "status": "confirmed"}:
-                self.accepted += 1
                 self.speculation.confirmed += 1
             case {"move": _, "status": "revoked"}:
                 self.speculation.revoked += 1

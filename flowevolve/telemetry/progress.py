@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 
 from flowevolve.events import Event
+from flowevolve.tally import accepts
 
 
 @dataclass(slots=True)
@@ -38,7 +39,9 @@ class Tally:
             case "flow.close":
                 self.open_flows -= 1
             case "candidate.proposed":
-                new = event.data["operator"] not in ("seed", "repair") and "adopted" not in event.data
+                new = (
+                    event.data["operator"] not in ("seed", "repair", "migrate", "meta") and "adopted" not in event.data
+                )
                 self.proposals += new
             case "item.done":
                 self.stale += event.data["reason"] == "stale"
@@ -68,7 +71,7 @@ class Tally:
             return
         changes = event.data["changes"]
         for change in changes if isinstance(changes, list) else []:
-            self.accepted += isinstance(change, dict) and change.get("status") == "confirmed"
+            self.accepted += isinstance(change, dict) and accepts(change)
 
 
 class Progress(Protocol):

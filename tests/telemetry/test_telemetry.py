@@ -115,3 +115,17 @@ def test_only_what_a_person_should_notice_is_logged(kind: str, shown: bool, caps
     configure_logs(logging.WARNING)
     log_event(Event(0, 1.0, kind, data))
     assert (kind in capsys.readouterr().err) == shown
+
+
+def test_copies_and_what_is_evolved_beside_count_as_neither_proposed_nor_accepted() -> None:
+    tally = Tally()
+    tally.take(commit(0, 1, "c0", 0.2))
+    for seq, operator in enumerate(("migrate", "meta", "seed", "explore"), 1):
+        tally.take(proposed(seq, operator))
+    for seq, (operator, pool) in enumerate(
+        (("migrate", "main"), ("meta", "prompts"), ("seed", "main"), ("explore", "main")), 5
+    ):
+        change = {"add": "c1", "status": "confirmed", "operator": operator, "pool": pool}
+        data = {"version": seq, "stage": "update", "changes": [change], "best": "c1", "best_score": 0.5}
+        tally.take(Event(seq, float(seq), "pool.commit", data))  # type: ignore[arg-type]
+    assert (tally.proposals, tally.accepted) == (1, 1)

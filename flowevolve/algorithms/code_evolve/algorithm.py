@@ -1,0 +1,192 @@
+"""CodeEvolve (Assumpção et al., arXiv 2510.14150) as a graph.
+
+    select ─▶ generate ─▶ evaluate ─▶ update   (migration is a part of update)
+       └─▶ meta ─▲                             (exploring)
+
+Islands stream side by side: an epoch is an event of one island, and none waits for another. In lockstep a step is an
+epoch of all islands, as published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+from pydantic import BaseModel
+
+from flowevolve.algorithm import Algorithm, Tuning, Workers
+from flowevolve.algorithms.code_evolve.config import CodeEvolveConfig
+from flowevolve.algorithms.code_evolve.payloads import Chosen, Made, Prompted
+from flowevolve.algorithms.code_evolve.prompts import FIRST_INSTRUCTIONS, INSTRUCTIONS
+from flowevolve.algorithms.code_evolve.select import Select
+from flowevolve.algorithms.code_evolve.stages import CODE, META, Evaluate, Generate, Meta
+from flowevolve.algorithms.code_evolve.update import Update
+from flowevolve.archives.elites import FITNESS, Best, Cells, Elites, Mapped
+from flowevolve.archives.islands import ISLAND, OWN_ATTRIBUTES, PROGRAMS, PROMPTS, SEED, Island, Islands
+from flowevolve.artifact import Artifact
+from flowevolve.budget import Cost
+from flowevolve.clock import in_thread
+from flowevolve.context import PoolReader, UpdateContext
+from flowevolve.errors import InputError
+from flowevolve.events import Event
+from flowevolve.item import Item
+from flowevolve.policies.gathering import Batch, BatchSize
+from flowevolve.pool import Candidate
+from flowevolve.programs.features import FEATURES
+from flowevolve.programs.task import ProgramTask
+from flowevolve.stage import Emit, Graph, Stage, StageFunction
+from flowevolve.stages.assess import Assess
+from flowevolve.stages.committing import committing
+from flowevolve.stages.rollouts import Rollouts
+from flowevolve.tasks.base import Task
+
+DEFAULT_WORKERS: Mapping[str, Workers] = {"meta": Workers(16), "generate": Workers(16), "evaluate": Workers(16)}
+"""Workers of the streaming mode; one each for select and update."""
+
+
+class CodeEvolve(Algorithm):
+    """Raises:
+    InputError: if the task is not one of programs, the tuning does not suit CodeEvolve, or a library is missing.
+    """
+
+    name = "code_evolve"
+    config_type = CodeEvolveConfig
+    roles: ClassVar[Sequence[str]] = (CODE, META)
+    staleness = "full"
+    pools = (PROGRAMS, PROMPTS)
+
+    def __init__(self, task: Task, config: CodeEvolveConfig | None = None, tuning: Tuning | None = None) -> None:
+        if not isinstance(task, ProgramTask):
+            raise InputError(f'task {task.name!r}: algorithm code_evolve evolves programs; set task.name = "program"')
+        self.config = config or CodeEvolveConfig()
+        tuning = tuning or Tuning()
+        if tuning.speculation.alpha:
+            raise InputError("speculation.alpha: CodeEvolve has no stage that can speculate")
+        self._task = task
+        self._workers = tuning.workers_of(DEFAULT_WORKERS)
+        archive = self.config.archive
+        self._cells = None if archive.name == "naive" else Cells(archive.name, len(archive.features), archive.cells)
+        self.islands = _islands(self.config, self._cells)
+        self.archives = (self.islands,)
+        self._select = Select(self.islands, self.config)
+
+    @classmethod
+    def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> CodeEvolve:
+        return cls(task, CodeEvolveConfig.model_validate(config), tuning)
+
+    def best(self) -> Candidate | None:
+        return self.islands.best()
+
+    def frontier(self) -> Sequence[Candidate]:
+        """The best of each island."""
+        return [island.best for island in self.islands if island.best is not None]
+
+    def welcome(self, candidate: Candidate) -> Emit:
+        seed = self._task.seed()
+        if set(candidate.artifact) != set(seed):
+            raise InputError(f"inject: the artifact has files {sorted(candidate.artifact)}, not {sorted(seed)}")
+        own = sorted(OWN_ATTRIBUTES & set(candidate.attributes))
+        if own:
+            raise InputError(f"inject: the attribute {own[0]!r} is the algorithm's to set; leave it out")
+        return Emit(Made(candidate), to="evaluate")
+
+    def estimate(self, trigger: str | None = None) -> Cost:
+        cases = len(self._task.data.val)
+        return Cost(proposals=0 if trigger == "inject" else 1, evaluations=1, rollouts=cases)
+
+    def step_width(self) -> BatchSize | None:
+        return _Epoch(self.config.islands * self.config.epoch)
+
+    def gap(self, item: Item[object], pool: PoolReader) -> int:
+        """How many updates of its island an item has missed; 0 for one from outside, which has none yet."""
+        match item.payload:
+            case Chosen(island=index) | Prompted(chosen=Chosen(island=index)):
+                return self.islands[index].missed(item.version)
+            case Made(program=program) if ISLAND in program.attributes:
+                return self.islands.of(program).missed(item.version)
+            case _:
+                return 0
+
+    def graph(self) -> Graph:
+        task, config = self._task, self.config
+        statement = task.problem.statement
+        instructions = Artifact({INSTRUCTIONS: config.instructions.strip() or FIRST_INSTRUCTIONS})
+        assess = Assess(Rollouts(task), task)
+        # What is selected goes stale while it waits: the queues after select are short, so that tickets wait before it.
+        return Graph(
+            (
+                Stage("select", self._select, ("meta", "generate")),
+                self._stage("meta", Meta(statement), "generate", capacity=1),
+                self._stage("generate", Generate(statement, config), "evaluate", capacity=1),
+                self._stage("evaluate", Evaluate(assess, task.worst), "update"),
+                Stage("update", committing(Update(self.islands, config.migration, instructions)), commits=True),
+            ),
+            entry="select",
+        )
+
+    def _stage(self, name: str, run: StageFunction, to: str, *, capacity: int = 64) -> Stage:
+        workers = self._workers[name]
+        return Stage(name, run, (to,), workers.start, capacity, bounds=(workers.least, workers.most))
+
+    async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
+        """The seed, which is assessed once for all islands."""
+        if self._cells is not None:
+            await in_thread(self._cells.make)
+        yield Emit(Made(context.propose(self._task.seed(), parents=[], operator=SEED)), to="evaluate")
+
+    async def fit(self, context: UpdateContext) -> None:
+        """Only checks that there is something to begin with."""
+        if context.stopping:
+            return
+        seed = self.islands[0].seed
+        if seed is None:
+            raise InputError(f"task {self._task.name!r}: the seed could not be evaluated; see the event log for why")
+        if self.best() is None:
+            raise InputError(
+                f"task {self._task.name!r}: the seed program does not work ({seed.attributes['failure']}); "
+                "mend it, or the problem, before there is something to improve"
+            )
+        if self._cells is not None:
+            self._check_features(cast("Mapping[str, float]", seed.attributes["metrics"]))
+
+    def _check_features(self, metrics: Mapping[str, float]) -> None:
+        """Raises:
+        InputError: if a feature is none of the text, nor a metric that the seed has.
+        """
+        unknown = [name for name in self.config.archive.features if name not in {FITNESS, *FEATURES, *metrics}]
+        if unknown:
+            raise InputError(
+                f"algorithm.archive.features: {unknown[0]!r} is no feature; there are {FITNESS!r}, "
+                f"of the text {sorted(FEATURES)} and of this problem {sorted(metrics)}"
+            )
+
+    def recall(self, event: Event) -> None:
+        self._select.recall(event)
+        if event.kind == "flow.close":
+            self.flow_ended(cast(int, event.data["flow"]))
+
+    def flow_ended(self, flow: int) -> None:
+        self._select.flow_ended(flow)
+
+
+@dataclass(frozen=True, slots=True)
+class _Epoch:
+    """A step of lockstep is an epoch of all islands."""
+
+    flows: int
+
+    def next(self, past: Sequence[Batch]) -> int:
+        return self.flows
+
+
+def _islands(config: CodeEvolveConfig, cells: Cells | None) -> Islands:
+    archive, schedule = config.archive, config.exploration.made()
+
+    def elites() -> Elites:
+        return Best(archive.size) if cells is None else Mapped(cells, archive.features, archive.ranges)
+
+    return Islands(
+        config.islands,
+        lambda index: Island(index, elites(), schedule, epoch=config.epoch, prompts=config.prompts),
+    )

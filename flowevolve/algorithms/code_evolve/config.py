@@ -1,0 +1,112 @@
+"""CodeEvolve's settings."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from flowevolve.archives.elites import FITNESS
+from flowevolve.policies.exploration import Cosine, Exponential, Plateau, Schedule
+from flowevolve.policies.topology import Topology
+from flowevolve.programs.prompts import Form
+from flowevolve.section import Section
+
+Probability = Annotated[float, Field(ge=0, le=1)]
+
+
+class ArchiveSection(Section):
+    """Which programs of an island live on."""
+
+    name: Literal["cvt", "grid", "naive"] = "cvt"
+    """``cvt``, ``grid``: the best of each cell of a feature space; ``naive``: the best ``size``."""
+    cells: int = Field(default=60, gt=0)
+    """Of each island's feature space; on a ``grid`` as many as make it a lattice with equal sides."""
+    features: tuple[str, ...] = Field(default=(FITNESS, "seconds"), min_length=1)
+    """``fitness``, features of the program's text, and metrics of the problem; ``seconds`` is its running time."""
+    ranges: dict[str, tuple[float, float]] = Field(default_factory=dict)
+    """Least and greatest value of a feature; by default those seen on the island so far."""
+    size: int = Field(default=40, gt=0)
+    """``naive``: programs that live."""
+
+    @model_validator(mode="after")
+    def _ranges_of_features(self) -> Self:
+        for name, (low, high) in self.ranges.items():
+            if name not in self.features:
+                raise ValueError(f"ranges: {name!r} is none of the features {list(self.features)}")
+            if not low < high:
+                raise ValueError(f"ranges.{name}: {low} is not below {high}")
+        if len(set(self.features)) < len(self.features):
+            raise ValueError(f"features: one is named twice in {list(self.features)}")
+        return self
+
+
+class ExplorationSection(Section):
+    """The probability that a step of an island explores."""
+
+    schedule: Literal["plateau", "exponential", "cosine"] = "plateau"
+    initial: Probability = 0.2
+    """``plateau``: where it begins; the others begin at ``most``."""
+    least: Probability = 0.2
+    most: Probability = 0.5
+    patience: int = Field(default=5, gt=0)
+    """``plateau``: epochs without improvement after which it is raised."""
+    up: float = Field(default=1.05, ge=1)
+    down: float = Field(default=0.95, gt=0, le=1)
+    """``plateau``: what it is multiplied by when raised, and after an epoch that improved."""
+    factor: float = Field(default=0.99, gt=0, le=1)
+    """``exponential``: what it is multiplied by every epoch."""
+    period: int = Field(default=250, gt=0)
+    """``cosine``: epochs until it is at ``least``."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if not self.least <= self.initial <= self.most:
+            raise ValueError(f"initial: {self.initial} is not between least, {self.least}, and most, {self.most}")
+        return self
+
+    def made(self) -> Schedule:
+        match self.schedule:
+            case "plateau":
+                return Plateau(self.initial, self.least, self.most, self.patience, self.up, self.down)
+            case "exponential":
+                return Exponential(self.least, self.most, self.factor)
+            case "cosine":
+                return Cosine(self.least, self.most, self.period)
+
+
+class MigrationSection(Section):
+    """Copies of good programs that go to other islands."""
+
+    topology: Topology = "ring"
+    every: int = Field(default=30, gt=0)
+    """Epochs of an island from one time that it sends some to the next."""
+    rate: float = Field(default=0.1, gt=0, le=1)
+    """Part of the programs that live on the island; at least one goes, if one may."""
+
+
+class CodeEvolveConfig(Section):
+    """Defaults are those of CodeEvolve (arXiv 2510.14150, appendix C) where it gives them; ``cells`` and
+    ``migration.every`` those of its published runs.
+    """
+
+    islands: int = Field(default=5, gt=0)
+    epoch: int = Field(default=1, gt=0)
+    """Evaluations of an island that make an epoch of it."""
+    start_programs: int = Field(default=4, ge=0)
+    """Programs each island has written from the seed alone, as roots of its trees, before it begins to select."""
+    ancestors: int = Field(default=5, ge=0)
+    """How many of a program's ancestors are shown with it when it is exploited."""
+    inspirations: int = Field(default=2, ge=0)
+    """How many other programs are shown."""
+    prompts: int = Field(default=20, gt=0)
+    """Prompts of an island that live: those with the best programs."""
+    instructions: str = ""
+    """The prompt that all islands begin with; empty: one that ships."""
+    form: Form = "edits"
+    """How programs are written: SEARCH/REPLACE edits or whole."""
+    exploring_role: str = "code"
+    """The LLM role that writes programs when exploring; ``code`` writes the others."""
+    archive: ArchiveSection = ArchiveSection()
+    exploration: ExplorationSection = ExplorationSection()
+    migration: MigrationSection = MigrationSection()

@@ -1,0 +1,46 @@
+"""What flows between CodeEvolve's stages: frozen, plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from flowevolve.pool import Candidate
+
+Operator = Literal["start", "exploit", "explore"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What an island's next program is made of. ``ancestors`` are oldest first; ``failed`` was last made with the
+    prompt and came to nothing.
+    """
+
+    island: int
+    operator: Operator
+    parent: Candidate
+    prompt: Candidate
+    ancestors: tuple[Candidate, ...] = ()
+    inspirations: tuple[Candidate, ...] = ()
+    failed: Candidate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prompted:
+    """A new prompt, and what it is to be used on."""
+
+    candidate: Candidate
+    chosen: Chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A program, and the prompt it was written with if that is new: both enter their pools or neither does."""
+
+    program: Candidate
+    prompt: Candidate | None = None
+
+    @property
+    def carried(self) -> Sequence[Candidate]:
+        return (self.program,) if self.prompt is None else (self.program, self.prompt)
