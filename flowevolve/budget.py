@@ -126,6 +126,11 @@ class Ledger:
                 return dimension
         return None
 
+    def share(self, more: Cost) -> float:
+        """What share of the limit that is nearest its end is spent with this much more; 0 if nothing is limited."""
+        spent = self.spent + more
+        return max((spent.amount(name) / limit for name, limit in self._limits.items()), default=0.0)
+
     def reserve(self, flow: int, estimate: Cost) -> None:
         """Hold this much for a flow until it is charged or closed."""
         self._reserved[flow] = estimate

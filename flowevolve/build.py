@@ -12,6 +12,7 @@ from flowevolve.algorithm import Algorithm, Tuning, WorkersWanted
 from flowevolve.algorithms.ace import ACE
 from flowevolve.algorithms.combee import Combee
 from flowevolve.algorithms.gepa import GEPA
+from flowevolve.algorithms.levi import LEVI
 from flowevolve.algorithms.meta_harness import MetaHarness
 from flowevolve.backends import BACKENDS, SHIPPED_BACKENDS
 from flowevolve.concurrency import Pulse
@@ -57,7 +58,7 @@ from flowevolve.tasks.catalog import SHIPPED_TASKS
 ALGORITHMS: Registry[Algorithm] = Registry(
     "algorithm",
     "flowevolve.algorithms",
-    {"gepa": GEPA, "combee": Combee, "ace": ACE, "meta_harness": MetaHarness},
+    {"gepa": GEPA, "combee": Combee, "ace": ACE, "meta_harness": MetaHarness, "levi": LEVI},
     Algorithm,
 )
 TASKS: Registry[Task] = Registry("task", "flowevolve.tasks", SHIPPED_TASKS, Task)

@@ -56,6 +56,7 @@ class Services(Protocol):
     ) -> ChatReply: ...
     async def embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply: ...
     def charge(self, stage: str, item_id: str, cost: Cost) -> None: ...
+    def share(self, more: Cost) -> float: ...
     def propose(
         self,
         item_id: str,
@@ -175,6 +176,13 @@ class StageContext:
     def spend(self, cost: Cost) -> None:
         """Charge the budget for something other than LLM calls, which are charged by themselves."""
         self._services.charge(self.stage, self.item_id, cost)
+
+    def share(self, more: Cost | None = None) -> float:
+        """What share of the budget is spent with this much more, of the limit nearest its end; times are not counted.
+
+        For what init does, as nothing else bounds that. What hangs on it belongs in `decide`.
+        """
+        return self._services.share(more or Cost())
 
     def save(self, rollouts: int) -> None:
         """Count an evaluation that was stopped with so many rollouts not finished."""

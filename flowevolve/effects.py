@@ -173,6 +173,9 @@ class Effects:
         self._ledger.charge(flow_of(root), cost)
         self._costs[root] = self._costs.get(root, Cost()) + cost
 
+    def share(self, more: Cost) -> float:
+        return self._ledger.share(more)
+
     def propose(
         self,
         item_id: str,

@@ -33,12 +33,13 @@ class Assess:
     """Takes `Written`, emits `Assessed`. The cases are the task's validation examples; those of a level run at once.
 
     Of cases that were not run, as of those that failed, the score is the task's worst. ``levels`` is a function where
-    they change during a run.
+    they change during a run; so is ``cases``, which says what to run where that is not all there is.
     """
 
     rollouts: Rollouts
     task: Task
     levels: Sequence[Level] | Callable[[], Sequence[Level]] = ()
+    cases: Callable[[], Sequence[str]] | None = None
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         assessed = await self.assess(item.expect(Written).candidate, context)
@@ -51,6 +52,7 @@ class Assess:
             TaskFailedError: if the task's own code has failed every time.
         """
         context.spend(Cost(evaluations=1))
+        cases = self._cases()
         done: dict[str, Rollout] = {}
         rejection: str | None = None
         for level in self.levels() if callable(self.levels) else self.levels:
@@ -60,12 +62,11 @@ class Assess:
                 rejection = f"cascade: {mean:.6g} on {_names(level.cases)}, which takes {level.at_least:.6g}"
                 break
         else:
-            await self._run(candidate, self._cases, done, context)
-        return self._assessed(candidate, done, rejection)
+            await self._run(candidate, cases, done, context)
+        return self._assessed(candidate, cases, done, rejection)
 
-    @property
-    def _cases(self) -> tuple[str, ...]:
-        return tuple(example.id for example in self.task.data.val)
+    def _cases(self) -> Sequence[str]:
+        return tuple(example.id for example in self.task.data.val) if self.cases is None else self.cases()
 
     async def _run(
         self, candidate: Candidate, cases: Sequence[str], done: dict[str, Rollout], context: StageContext
@@ -75,10 +76,12 @@ class Assess:
         rollouts = await self.rollouts.run(candidate, left, "val", context)
         done.update(zip(left, rollouts, strict=True))
 
-    def _assessed(self, candidate: Candidate, done: Mapping[str, Rollout], rejection: str | None) -> Assessed:
+    def _assessed(
+        self, candidate: Candidate, cases: Sequence[str], done: Mapping[str, Rollout], rejection: str | None
+    ) -> Assessed:
         worst = self.task.worst if isinstance(self.task, Measured) else 0.0
-        scores = {case: done[case].score.value if case in done else worst for case in self._cases}
-        ran = [done[case] for case in self._cases if case in done]
+        scores = {case: done[case].score.value if case in done else worst for case in cases}
+        ran = [done[case] for case in cases if case in done]
         failure = _failure(ran) or rejection
         attributes: dict[str, JSON] = {
             "feedback": "\n".join([*_feedback(ran), *([rejection] if rejection else [])]),

@@ -1,0 +1,205 @@
+"""LEVI (Tanveer, 2026) as a graph.
+
+    select ─▶ write ─▶ evaluate ─▶ update
+               ▲ ▲                   │ variants of seeds and shifts, the next seed
+    shift ─────┘ └───────────────────┘
+    advise ──────────────────────▶ update
+
+Seeds, their variants and the fit of the archive are the init phase; shift and advise are set off by evaluations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import ClassVar, cast
+
+from pydantic import BaseModel
+
+from flowevolve.algorithm import Algorithm, Tuning, Workers
+from flowevolve.algorithms.levi.choosing import Advise, Select, Shift
+from flowevolve.algorithms.levi.config import LEVIConfig
+from flowevolve.algorithms.levi.describing import Describe
+from flowevolve.algorithms.levi.payloads import Finalist
+from flowevolve.algorithms.levi.progress import Progress, plan_note
+from flowevolve.algorithms.levi.stages import Cascade, Evaluate, Write, described
+from flowevolve.algorithms.levi.triggers import Evaluations
+from flowevolve.algorithms.levi.update import Update
+from flowevolve.algorithms.levi.writing import LARGE, SMALL, make_writer
+from flowevolve.archives.descriptors import Space, check_ribs, fit_space
+from flowevolve.archives.map_elites import MapElites, descriptor_of, fitted_note
+from flowevolve.budget import Cost
+from flowevolve.clock import in_thread
+from flowevolve.context import PoolReader, StageContext, UpdateContext
+from flowevolve.errors import InputError
+from flowevolve.item import Item
+from flowevolve.llm.types import JSON
+from flowevolve.pool import Annotate, Candidate
+from flowevolve.stage import Emit, Graph, Stage, StageFunction, Trigger
+from flowevolve.stages.assess import Assess
+from flowevolve.stages.payloads import Written
+from flowevolve.stages.rollouts import Rollouts
+from flowevolve.tasks.base import Task
+
+DEFAULT_WORKERS: Mapping[str, Workers] = {
+    "shift": Workers(2),
+    "advise": Workers(1),
+    "write": Workers(16),
+    "evaluate": Workers(8),
+}
+"""Workers of the streaming mode; one each for select and update."""
+SHIFT = "shift"
+
+
+class LEVI(Algorithm):
+    """Raises:
+    InputError: if the task has nothing to evolve or to score on, a setting does not suit it, or ribs is not there.
+    """
+
+    name = "levi"
+    config_type = LEVIConfig
+    roles: ClassVar[Sequence[str]] = ("task", LARGE, SMALL)
+    staleness = "full"
+
+    def __init__(self, task: Task, config: LEVIConfig | None = None, tuning: Tuning | None = None) -> None:
+        self.config = config or LEVIConfig()
+        tuning = tuning or Tuning()
+        if not task.data.val:
+            raise InputError(f"task {task.name!r}: LEVI needs cases or validation examples to score on")
+        if tuning.speculation.alpha:
+            raise InputError("speculation.alpha: LEVI has no stage that can speculate")
+        check_ribs("algorithm levi")
+        self._task = task
+        self._workers = tuning.workers_of(DEFAULT_WORKERS)
+        self._all = tuple(example.id for example in task.data.val)
+        self.archive = MapElites()
+        self._progress = Progress()
+        self.archives = (self.archive, self._progress)
+        self._rollouts = Rollouts(task)
+        self._writer = make_writer(task, self.config, self._rollouts)
+        self._describe = Describe(task.seed(), self._cases, self.config.features, self.config.outputs)
+
+    @classmethod
+    def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> LEVI:
+        return cls(task, LEVIConfig.model_validate(config), tuning)
+
+    def _cases(self) -> Sequence[str]:
+        """What candidates are scored on now."""
+        return self._all if self._progress.examples is None else self._progress.examples
+
+    def best(self) -> Candidate | None:
+        """Of finalists, once there are any, as these alone are scored on all examples."""
+        finalists = [self.archive[name] for name in self._progress.finalists]
+        return max(finalists, key=lambda each: each.mean_score) if finalists else self.archive.best()
+
+    def frontier(self) -> Sequence[Candidate]:
+        return self.archive.elites
+
+    def welcome(self, candidate: Candidate) -> Emit:
+        seed = self._task.seed()
+        if set(candidate.artifact) != set(seed):
+            raise InputError(f"inject: the artifact has components {sorted(candidate.artifact)}, not {sorted(seed)}")
+        return Emit(Written(candidate), to="evaluate")
+
+    def estimate(self, trigger: str | None = None) -> Cost:
+        if trigger == "advice":
+            return Cost()
+        count = 1 + (self.config.shift_variants if trigger == SHIFT else 0)
+        return self._cost(count, len(self._cases()))
+
+    @staticmethod
+    def _cost(candidates: int, cases: int) -> Cost:
+        return Cost(proposals=candidates, evaluations=candidates, rollouts=candidates * cases)
+
+    def gap(self, item: Item[object], pool: PoolReader) -> int:
+        """How many of the candidates that it was made from are no elites any more."""
+        return sum(name not in self.archive for name in item.derives)
+
+    def graph(self) -> Graph:
+        config, archive, progress = self.config, self.archive, self._progress
+        cascade = Cascade(archive, self._cases, config.cascade_examples, config.cascade_fraction)
+        narrow = Assess(self._rollouts, self._task, cascade, self._cases)
+        evaluate = Evaluate(narrow, Assess(self._rollouts, self._task), self._describe)
+        # What is selected is chosen when it is written: write's queue is short, so that tickets wait before selection.
+        return Graph(
+            (
+                Stage("select", Select(archive, progress, config), ("write",)),
+                self._stage("shift", Shift(archive, config), ("write",)),
+                self._stage("advise", Advise(archive, progress, config, self._writer), ("update",)),
+                self._stage("write", Write(self._writer, config.init_share), ("evaluate", "update"), capacity=1),
+                self._stage("evaluate", evaluate, ("update",)),
+                Stage("update", Update(archive, progress, config, self._all), ("write",), commits=True),
+            ),
+            entry="select",
+            triggers=self._triggers(),
+        )
+
+    def _stage(self, name: str, run: StageFunction, to: tuple[str, ...], *, capacity: int = 64) -> Stage:
+        workers = self._workers[name]
+        return Stage(name, run, to, workers.start, capacity, bounds=(workers.least, workers.most))
+
+    def _triggers(self) -> tuple[Trigger, ...]:
+        config = self.config
+        triggers: list[Trigger] = []
+        if config.shift_every or config.shift_stagnation:
+            triggers.append(Evaluations(SHIFT, "shift", config.shift_every, config.shift_stagnation))
+        if config.advice_every:
+            triggers.append(Evaluations("advice", "advise", config.advice_every))
+        return tuple(triggers)
+
+    async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
+        """The task's own seed; what follows it, update says."""
+        plan = context.decide("levi.planned", lambda: self._plan(context))
+        seeds, variants = cast(int, plan["seeds"]), cast(int, plan["variants"])
+        context.commit([plan_note(seeds, self.config.seed_tries, variants)])
+        yield self.welcome(context.propose(self._task.seed(), parents=[], operator="seed"))
+
+    def _plan(self, context: StageContext) -> Mapping[str, JSON]:
+        """As many seeds and variants as there is budget for; rather fewer variants than fewer seeds."""
+        seeds, variants = self.config.seeds, self.config.variants
+        narrow = min(self.config.proxy or len(self._all), len(self._all))
+
+        def affordable() -> bool:
+            cost = self._cost(1 + seeds, len(self._all)) + self._cost(seeds * variants, narrow)
+            return context.share(cost) <= self.config.init_share
+
+        while variants and not affordable():
+            variants -= 1
+        while seeds and not affordable():
+            seeds -= 1
+        return {"seeds": seeds, "variants": variants}
+
+    async def fit(self, context: UpdateContext) -> None:
+        """The space of behaviours, fitted to what there is; descriptors are those of what is scored on now."""
+        candidates = [described(each, self._describe) for each in self.archive.candidates]
+        if not candidates:
+            if context.stopping:
+                return
+            failed = [str(context.pool[name].attributes["failure"]) for name in self._progress.failures]
+            why = f"the last failed: {failed[-1]}" if failed else "see the event log for why"
+            raise InputError(f"task {self._task.name!r}: neither the seed nor anything made of it works; {why}")
+        descriptors = [descriptor_of(each) for each in candidates]
+        names = self._describe.names()
+        unknown = [name for name in names if not any(name in each for each in descriptors)]
+        if unknown:
+            raise InputError(f"algorithm.outputs: no candidate has a metric {', '.join(unknown)}")
+        seed = context.derive_random("levi.space").getrandbits(31)
+        config = self.config
+
+        def fit() -> Space:
+            return fit_space(descriptors, names, cells=config.cells, placement=config.centroids, seed=seed)
+
+        async def make() -> Mapping[str, JSON]:
+            return (await in_thread(fit)).to_json()
+
+        space = Space.read(await context.once("levi.fitted", make))
+        context.commit([*(Annotate(each.id, each.attributes) for each in candidates), fitted_note(space)])
+
+    async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
+        """After a proxy benchmark the best elites are scored on all examples."""
+        if self._progress.examples is None:
+            return
+        ranked = sorted(self.archive.elites, key=lambda each: -each.mean_score)
+        names: list[JSON] = [each.id for each in ranked[: self.config.finalists]]
+        chosen = context.decide("levi.finalists", lambda: {"shown": names})
+        for name in cast("list[str]", chosen["shown"]):
+            yield Emit(Finalist(context.pool[name]), to="evaluate", derives=(name,))

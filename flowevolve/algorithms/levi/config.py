@@ -1,0 +1,70 @@
+"""LEVI's settings."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from flowevolve.archives.descriptors import Placement
+from flowevolve.section import Section
+
+
+class LEVIConfig(Section):
+    """Defaults are those of LEVI's table 5 where it has them."""
+
+    seeds: int = Field(default=4, ge=0)
+    """Diverse seeds that the large model writes, one after the other, each unlike those before."""
+    seed_tries: int = Field(default=3, gt=0)
+    """Tries at each of them; what went wrong is shown to the next."""
+    variants: int = Field(default=20, ge=0)
+    """Variants of each seed by the small model."""
+    init_share: float = Field(default=0.5, gt=0, le=1)
+    """The share of the budget that seeds and variants may take; there are fewer of them where they would take more."""
+    cells: int = Field(default=50, gt=1)
+    centroids: Placement = "data"
+    """``data``: cells around the first candidates; ``uniform``: of about the same size, wherever candidates are."""
+    features: tuple[str, ...] | None = None
+    """What candidates are told apart by that is in their text. Unset: six counts of a program's syntax; of prompts, the
+    length.
+    """
+    outputs: tuple[str, ...] | None = None
+    """And by what they do: ``scores`` (on each case or example), or names of metrics. Unset: ``scores``, if there are
+    several.
+    """
+    temperatures: tuple[float, ...] = Field(default=(0.3, 0.7, 1.0, 1.2), min_length=1)
+    """Of the softmax by which parents are sampled, in turn."""
+    inspiration: float = Field(default=0.8, ge=0, le=1)
+    """How often a second program or prompt is shown."""
+    form: Literal["edits", "whole"] = "whole"
+    """What a model is asked for where it changes a program: SEARCH/REPLACE edits, or all of it."""
+    minibatch: int = Field(default=3, gt=0)
+    """Training examples that a prompt is run on before it is rewritten."""
+    shift_every: int = Field(default=10, ge=0)
+    """Evaluations between two paradigm shifts by the large model; 0: none."""
+    shift_stagnation: int = Field(default=25, ge=0)
+    """Evaluations without a better score that set off one more; 0: they don't."""
+    shift_clusters: int = Field(default=3, gt=0)
+    """Representatives of the archive that the large model is shown."""
+    shift_variants: int = Field(default=3, ge=0)
+    """Variants of a shift that works, by the small model."""
+    advice_every: int = Field(default=50, ge=0)
+    """Evaluations between two looks back from which advice is made; 0: none."""
+    advice_tokens: int = Field(default=400, gt=0)
+    advice: float = Field(default=0.8, ge=0, le=1)
+    """How often advice is shown."""
+    cascade_examples: int = Field(default=0, ge=0)
+    """Cases or examples that are run first; 0: all at once."""
+    cascade_fraction: float = Field(default=0.8, ge=0, le=1)
+    """Candidates end that score less than this share of what the best one does on these."""
+    proxy: int = Field(default=0, ge=0)
+    """Size of the proxy benchmark, of validation examples that rank the seeds as all do; 0: all examples, always."""
+    finalists: int = Field(default=5, gt=0)
+    """Elites that are scored on all examples at the end, after a proxy benchmark."""
+
+    @field_validator("temperatures")
+    @classmethod
+    def _positive(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        if min(value) <= 0:
+            raise ValueError("temperatures are more than 0")
+        return value

@@ -1,0 +1,49 @@
+"""What flows between LEVI's stages, beside what other algorithms know, too. Candidates are named by their ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from flowevolve.pool import Candidate
+
+Operator = Literal["diverse", "variant", "mutate", "shift"]
+"""A seed unlike others; a variant of a seed or a shift; a mutation; a paradigm shift."""
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What is to be written. ``shown`` begins with the parent; a diverse seed or a shift is to be unlike them all."""
+
+    operator: Operator
+    shown: tuple[str, ...]
+    advice: str = ""
+    opening: bool = False
+    """Whether it belongs to what the archive is fitted to, which may take a share of the budget only."""
+
+    @property
+    def unlike(self) -> bool:
+        """Whether it asks for something unlike what it shows: the large model's work."""
+        return self.operator in ("diverse", "shift")
+
+
+@dataclass(frozen=True, slots=True)
+class Unwritten:
+    """A try at a seed that came to nothing, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """For those who write the next candidates."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finalist:
+    """A candidate to be scored on all examples, or one that is."""
+
+    candidate: Candidate
+    scored: bool = False

@@ -1,0 +1,147 @@
+"""Behaviour spaces: what candidates are like, as points between 0 and 1, and the cells these fall into.
+
+Scales and centroids are fitted once, on candidates that are there already, and then stay: were they to move with every
+candidate, as in the published code, elites would lie in other cells than those they were put in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Literal, cast
+
+from flowevolve.errors import InputError
+from flowevolve.llm.types import JSON
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from ribs.archives import CVTArchive
+
+STD_FLOOR = 0.1
+"""The least standard deviation that is reckoned with."""
+Z_LIMIT = 10.0
+"""Values further off than so many standard deviations are taken to be so far off."""
+SAMPLES = 10_000
+"""Points that uniform centroids are found from; ten times the centroids, where that is more."""
+
+Placement = Literal["data", "uniform"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Brings one feature between 0 and 1: the logistic function of its z-score."""
+
+    mean: float
+    std: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Scale:
+        """Fitted on values; of fewer than two the deviation is taken to be 1.
+
+        Raises:
+            ValueError: if there is no value.
+        """
+        return cls(fmean(values), max(STD_FLOOR, stdev(values)) if len(values) > 1 else 1.0)
+
+    def __call__(self, value: float | None) -> float:
+        """0.5 for the mean, and for what is not known."""
+        if value is None:
+            return 0.5
+        z = max(-Z_LIMIT, min(Z_LIMIT, (value - self.mean) / self.std))
+        return 1 / (1 + math.exp(-z))
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Scales by the features' names, and centroids, each a coordinate per feature: a point's cell is the nearest's."""
+
+    scales: Mapping[str, Scale]
+    centroids: tuple[tuple[float, ...], ...]
+
+    def point(self, descriptor: Mapping[str, float]) -> tuple[float, ...]:
+        """Where a candidate with these features is."""
+        return tuple(scale(descriptor.get(name)) for name, scale in self.scales.items())
+
+    def to_json(self) -> dict[str, JSON]:
+        """As `read` takes it."""
+        return {
+            "scales": {name: [scale.mean, scale.std] for name, scale in self.scales.items()},
+            "centroids": [list(centroid) for centroid in self.centroids],
+        }
+
+    @classmethod
+    def read(cls, data: Mapping[str, JSON]) -> Space:
+        """The space that `to_json` made this of."""
+        scales = cast("dict[str, list[float]]", data["scales"])
+        centroids = cast("list[list[float]]", data["centroids"])
+        return cls({name: Scale(*pair) for name, pair in scales.items()}, tuple(map(tuple, centroids)))
+
+
+def fit_space(
+    descriptors: Sequence[Mapping[str, float]], names: Sequence[str], *, cells: int, placement: Placement, seed: int
+) -> Space:
+    """Fit scales to candidates, then centroids: k-means of the candidates' points, or of points all over the space.
+
+    There are at most ``cells`` centroids, and with ``data`` no more than there are different points. With fewer than
+    two of these, data say nothing of the space, and centroids are ``uniform``. Takes a second or so of CPU time.
+
+    Raises:
+        ValueError: if no candidate has a feature of a name.
+        InputError: without ribs.
+    """
+    known = {name: [each[name] for each in descriptors if name in each] for name in names}
+    scales = {name: Scale.of(values) for name, values in known.items()}
+    points = sorted({Space(scales, ()).point(each) for each in descriptors})
+    if placement == "data" and len(points) > 1:
+        return Space(scales, k_means(points, min(cells, len(points)), seed))
+    return Space(scales, uniform_centroids(len(names), cells, seed))
+
+
+def uniform_centroids(dimensions: int, cells: int, seed: int) -> tuple[tuple[float, ...], ...]:
+    """Centroids of cells of about the same size (CVT; Vassiliades et al., arXiv 1610.05729)."""
+    from ribs.archives import k_means_centroids  # noqa: PLC0415 - loads half a dozen heavy packages
+
+    samples = max(SAMPLES, 10 * cells)
+    found, _ = k_means_centroids(centroids=cells, ranges=[(0.0, 1.0)] * dimensions, samples=samples, seed=seed)
+    return _plain(found)
+
+
+def k_means(points: Sequence[tuple[float, ...]], count: int, seed: int) -> tuple[tuple[float, ...], ...]:
+    """The centroids of so many clusters of points; the points themselves, where there are no more different ones."""
+    from ribs.archives import k_means_centroids  # noqa: PLC0415 - loads half a dozen heavy packages
+
+    different = sorted(set(points))
+    if len(different) <= count:
+        return tuple(different)
+    ranges = [(0.0, 1.0)] * len(different[0])
+    how = {"init": "k-means++", "n_init": 4}
+    found, _ = k_means_centroids(centroids=count, ranges=ranges, samples=list(points), seed=seed, k_means_kwargs=how)
+    return _plain(found)
+
+
+def _plain(points: NDArray[np.float64]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(float(value) for value in point) for point in points)
+
+
+def check_ribs(who: str) -> None:
+    """Load ribs, which takes seconds the first time.
+
+    Raises:
+        InputError: if it is not there; ``who`` needs it.
+    """
+    try:
+        import ribs.archives  # noqa: F401, PLC0415
+    except ImportError as error:
+        raise InputError(f"{who} needs the library ribs ({error}): pip install 'flowevolve[ribs]'") from None
+
+
+def cvt_archive(centroids: Sequence[Sequence[float]]) -> CVTArchive:
+    """An empty archive with a cell for each centroid, whose solutions are whole numbers."""
+    import numpy as np  # noqa: PLC0415
+    from ribs.archives import CVTArchive  # noqa: PLC0415
+
+    points = np.asarray(centroids, dtype=np.float64)
+    return CVTArchive(solution_dim=(), solution_dtype=np.int64, centroids=points, ranges=[(0.0, 1.0)] * points.shape[1])
