@@ -96,9 +96,10 @@ def _spearman(one: Numbers, other: Numbers) -> float:
     return 0.0 if np.ptp(one) < 1e-12 or np.ptp(other) < 1e-12 else float(spearmanr(one, other).statistic)
 
 
-def table(
-    splits: int, calibrations: Sequence[int] = CALIBRATION, sizes: Sequence[int] = SIZES
-) -> list[dict[str, float]]:
+Row: TypeAlias = dict[str, float]
+
+
+def table(splits: int, calibrations: Sequence[int] = CALIBRATION, sizes: Sequence[int] = SIZES) -> list[Row]:
     """A row for each number of calibration prompts and size of the subset."""
     return [
         {"calibration": calibration, "size": size}
@@ -118,11 +119,10 @@ def main(
     quick: Annotated[bool, typer.Option(help="Fewer splits.")] = False,
 ) -> None:
     """Proxy benchmarks by three methods."""
-    rows = table(QUICK_SPLITS if quick else SPLITS)
+    splits = QUICK_SPLITS if quick else SPLITS
+    rows = table(splits)
     if as_json:
-        print(
-            json.dumps({"cells": rows, "ordered": sum(map(ordered, rows)), "splits": QUICK_SPLITS if quick else SPLITS})
-        )
+        print(json.dumps({"cells": rows, "ordered": sum(map(ordered, rows)), "splits": splits}))
         return
     print("calibration  size  css_mean  k_medoids  random_ridge")
     for row in rows:

@@ -63,7 +63,10 @@ class Assess:
                 break
         else:
             await self._run(candidate, cases, done, context)
-        return self._assessed(candidate, cases, done, rejection)
+        assessed = self._assessed(candidate, cases, done, rejection)
+        score = assessed.candidate.mean_score
+        context.log("candidate.assessed", candidate=candidate.id, score=score, failure=assessed.failure)
+        return assessed
 
     def _cases(self) -> Sequence[str]:
         return tuple(example.id for example in self.task.data.val) if self.cases is None else self.cases()
