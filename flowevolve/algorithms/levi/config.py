@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field, field_validator
 
 from flowevolve.archives.descriptors import Placement
+from flowevolve.programs.prompts import Form
 from flowevolve.section import Section
 
 
@@ -36,7 +35,7 @@ class LEVIConfig(Section):
     """Of the softmax by which parents are sampled, in turn."""
     inspiration: float = Field(default=0.8, ge=0, le=1)
     """How often a second program or prompt is shown."""
-    form: Literal["edits", "whole"] = "whole"
+    form: Form = "whole"
     """What a model is asked for where it changes a program: SEARCH/REPLACE edits, or all of it."""
     minibatch: int = Field(default=3, gt=0)
     """Training examples that a prompt is run on before it is rewritten."""
