@@ -26,7 +26,7 @@ from flowevolve.algorithms.levi.triggers import Evaluations
 from flowevolve.algorithms.levi.update import Update
 from flowevolve.algorithms.levi.writing import LARGE, SMALL, make_writer
 from flowevolve.archives.descriptors import Space, check_ribs, fit_space
-from flowevolve.archives.map_elites import MapElites, descriptor_of, fitted_note
+from flowevolve.archives.map_elites import DESCRIPTOR, MapElites, descriptor_of, fitted_note
 from flowevolve.budget import Cost
 from flowevolve.clock import in_thread
 from flowevolve.context import PoolReader, StageContext, UpdateContext
@@ -88,11 +88,11 @@ class LEVI(Algorithm):
 
     def best(self) -> Candidate | None:
         """Of finalists, once there are any, as these alone are scored on all examples."""
-        finalists = [self.archive[name] for name in self._progress.finalists]
-        return max(finalists, key=lambda each: each.mean_score) if finalists else self.archive.best()
+        return max(self.frontier(), key=lambda each: each.mean_score, default=None)
 
     def frontier(self) -> Sequence[Candidate]:
-        return self.archive.elites
+        """The elites, or the finalists."""
+        return [self.archive[name] for name in self._progress.finalists] or self.archive.elites
 
     def welcome(self, candidate: Candidate) -> Emit:
         seed = self._task.seed()
@@ -106,9 +106,10 @@ class LEVI(Algorithm):
         count = 1 + (self.config.shift_variants if trigger == SHIFT else 0)
         return self._cost(count, len(self._cases()))
 
-    @staticmethod
-    def _cost(candidates: int, cases: int) -> Cost:
-        return Cost(proposals=candidates, evaluations=candidates, rollouts=candidates * cases)
+    def _cost(self, candidates: int, cases: int) -> Cost:
+        """Of writing so many candidates and scoring them on so many cases."""
+        rollouts = candidates * (self._writer.rollouts + cases)
+        return Cost(proposals=candidates, evaluations=candidates, rollouts=rollouts)
 
     def gap(self, item: Item[object], pool: PoolReader) -> int:
         """How many of the candidates that it was made from are no elites any more."""
@@ -192,7 +193,8 @@ class LEVI(Algorithm):
             return (await in_thread(fit)).to_json()
 
         space = Space.read(await context.once("levi.fitted", make))
-        context.commit([*(Annotate(each.id, each.attributes) for each in candidates), fitted_note(space)])
+        measured = [Annotate(each.id, {DESCRIPTOR: each.attributes[DESCRIPTOR]}) for each in candidates]
+        context.commit([*(measured if self._progress.examples is not None else ()), fitted_note(space)])
 
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
         """After a proxy benchmark the best elites are scored on all examples."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from statistics import fmean
 
 from flowevolve.artifact import Artifact
@@ -72,7 +73,7 @@ class Describe:
                 found.update(_grouped(self._cases(), scores))
             elif name in metrics:
                 found[name] = metrics[name]
-        return found
+        return {name: value for name, value in found.items() if isfinite(value)}
 
     def _of_text(self, text: str) -> dict[str, float]:
         plain = {name: TEXT[name](text) for name in self._features if name in TEXT}

@@ -32,6 +32,8 @@ class Writer(Protocol):
 
     statement: str
     """What is to be written, in words for a model."""
+    rollouts: int
+    """How many it runs to write one candidate."""
 
     async def write(self, brief: Brief, shown: Sequence[Candidate], born: int, context: StageContext) -> Candidate:
         """A proposal. ``shown`` are the brief's candidates, parent first; ``born`` the version they were chosen at.
@@ -58,6 +60,8 @@ def make_writer(task: Task, config: LEVIConfig, rollouts: Rollouts) -> Writer:
 
 class ProgramWriter:
     """Whole programs where they are to be unlike others; else what ``form`` says."""
+
+    rollouts = 0
 
     def __init__(self, task: ProgramTask, config: LEVIConfig) -> None:
         self.statement = task.problem.statement
@@ -86,7 +90,9 @@ class ProgramWriter:
 def show(candidate: Candidate) -> Shown:
     """As prompts show it."""
     failed = candidate.attributes.get("failure") is not None
-    return Shown(candidate.artifact, None if failed else candidate.mean_score, str(candidate.attributes["feedback"]))
+    return Shown(
+        candidate.artifact, None if failed else candidate.mean_score, str(candidate.attributes.get("feedback", ""))
+    )
 
 
 class PromptWriter:
@@ -97,13 +103,13 @@ class PromptWriter:
     def __init__(self, task: Task, config: LEVIConfig, rollouts: Rollouts) -> None:
         self._rollouts = rollouts
         self._ids = tuple(example.id for example in task.data.train)
-        self._size = min(config.minibatch, len(self._ids))
+        self.rollouts = min(config.minibatch, len(self._ids))
 
     async def write(self, brief: Brief, shown: Sequence[Candidate], born: int, context: StageContext) -> Candidate:
         parent, *others = shown
         names = list(parent.artifact)
         chosen = names if brief.unlike else [context.random.choice(names)]
-        batch = context.random.sample(self._ids, self._size)
+        batch = context.random.sample(self._ids, self.rollouts)
         rollouts = await self._rollouts.run(parent, batch, "train", context)
         jobs = [partial(_rewritten, name, parent, others, brief, rollouts, context) for name in chosen]
         texts = dict(zip(chosen, await run_all(jobs), strict=True))
