@@ -40,12 +40,14 @@ def score_matrix(rng: np.random.Generator) -> Numbers:
     telling = np.where(rng.random(PROBLEMS) < 0.4, rng.uniform(1.5, 3.0, PROBLEMS), 0.1)
     difficulty = rng.normal(0.3, 1.0, PROBLEMS)
     chance = 1 / (1 + np.exp(-telling * (skills[:, asked] - difficulty) + np.where(telling < 1, 2.2 * difficulty, 0)))
-    return (rng.random(chance.shape) < chance).astype(np.float64)
+    scores: Numbers = (rng.random(chance.shape) < chance).astype(np.float64)
+    return scores
 
 
 def css_mean(known: Numbers, others: Numbers, size: int, rng: np.random.Generator) -> Numbers:
     """LEVI's greedy selection of columns, and their mean."""
-    return others[:, list(select_proxy(known.tolist(), size))].mean(axis=1)
+    means: Numbers = others[:, list(select_proxy(known.tolist(), size))].mean(axis=1)
+    return means
 
 
 def k_medoids(known: Numbers, others: Numbers, size: int, rng: np.random.Generator) -> Numbers:
@@ -64,7 +66,8 @@ def k_medoids(known: Numbers, others: Numbers, size: int, rng: np.random.Generat
             break
         medoids = np.array(middles)
     weights = np.bincount(distances[:, medoids].argmin(axis=1), minlength=size)
-    return others[:, medoids] @ weights / weights.sum()
+    weighted: Numbers = others[:, medoids] @ weights / weights.sum()
+    return weighted
 
 
 def random_ridge(known: Numbers, others: Numbers, size: int, rng: np.random.Generator) -> Numbers:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -133,15 +134,23 @@ def _plain(points: NDArray[np.float64]) -> tuple[tuple[float, ...], ...]:
 
 
 def check_ribs(who: str) -> None:
-    """Load ribs, which takes seconds the first time.
+    """Raises:
+    InputError: if ribs is not installed, which ``who`` needs.
+    """
+    if find_spec("ribs") is None:
+        raise InputError(f"{who} needs the library ribs: pip install 'flowevolve[ribs]'")
+
+
+def load_ribs() -> None:
+    """Takes seconds the first time: done in a thread, the event loop goes on meanwhile.
 
     Raises:
-        InputError: if it is not there; ``who`` needs it.
+        InputError: if it can't be loaded.
     """
     try:
         import ribs.archives  # noqa: F401, PLC0415
     except ImportError as error:
-        raise InputError(f"{who} needs the library ribs ({error}): pip install 'flowevolve[ribs]'") from None
+        raise InputError(f"the library ribs can't be loaded: {error}") from error
 
 
 def cvt_archive(centroids: Sequence[Sequence[float]]) -> CVTArchive:

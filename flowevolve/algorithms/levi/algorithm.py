@@ -25,7 +25,7 @@ from flowevolve.algorithms.levi.stages import Cascade, Evaluate, Write, describe
 from flowevolve.algorithms.levi.triggers import Evaluations
 from flowevolve.algorithms.levi.update import Update
 from flowevolve.algorithms.levi.writing import LARGE, SMALL, make_writer
-from flowevolve.archives.descriptors import Space, check_ribs, fit_space
+from flowevolve.archives.descriptors import Space, check_ribs, fit_space, load_ribs
 from flowevolve.archives.map_elites import DESCRIPTOR, MapElites, descriptor_of, fitted_note
 from flowevolve.budget import Cost
 from flowevolve.clock import in_thread
@@ -149,6 +149,7 @@ class LEVI(Algorithm):
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         """The task's own seed; what follows it, update says."""
+        await in_thread(load_ribs)
         plan = context.decide("levi.planned", lambda: self._plan(context))
         seeds, variants = cast(int, plan["seeds"]), cast(int, plan["variants"])
         context.commit([plan_note(seeds, self.config.seed_tries, variants)])
@@ -192,6 +193,7 @@ class LEVI(Algorithm):
         async def make() -> Mapping[str, JSON]:
             return (await in_thread(fit)).to_json()
 
+        await in_thread(load_ribs)
         space = Space.read(await context.once("levi.fitted", make))
         measured = [Annotate(each.id, {DESCRIPTOR: each.attributes[DESCRIPTOR]}) for each in candidates]
         context.commit([*(measured if self._progress.examples is not None else ()), fitted_note(space)])
