@@ -35,11 +35,11 @@ predictions for the others, of whose columns it reads only as many."""
 
 def score_matrix(rng: np.random.Generator) -> Numbers:
     """0 and 1, a row for each prompt: an item response model (two parameters) over a general ability and skills."""
-    skills = 0.6 * rng.normal(size=(PROMPTS, 1)) + 0.6 * rng.normal(size=(PROMPTS, SKILLS))
+    skills = 0.3 * rng.normal(size=(PROMPTS, 1)) + 0.8 * rng.normal(size=(PROMPTS, SKILLS))
     asked = rng.integers(SKILLS, size=PROBLEMS)
-    telling = np.where(rng.random(PROBLEMS) < 0.4, rng.uniform(1.5, 3.0, PROBLEMS), 0.1)
+    telling = np.where(rng.random(PROBLEMS) < 0.25, rng.uniform(1.5, 3.0, PROBLEMS), 0.1)
     difficulty = rng.normal(0.3, 1.0, PROBLEMS)
-    chance = 1 / (1 + np.exp(-telling * (skills[:, asked] - difficulty) + np.where(telling < 1, 2.2 * difficulty, 0)))
+    chance = 1 / (1 + np.exp(-telling * (skills[:, asked] - difficulty) + np.where(telling < 1, 5 * difficulty, 0)))
     scores: Numbers = (rng.random(chance.shape) < chance).astype(np.float64)
     return scores
 
