@@ -28,7 +28,9 @@ class Progress:
     def __init__(self) -> None:
         self.variants = 0
         """Of each seed."""
-        self.seeds: list[Candidate] = []
+        self.own: str | None = None
+        """The task's own seed, if it works."""
+        self.seeds: list[str] = []
         """Diverse seeds that work, oldest first."""
         self.examples: tuple[str, ...] | None = None
         """What candidates are scored on now; None: all there is."""
@@ -37,6 +39,10 @@ class Progress:
         """Ids of the latest candidates that failed."""
         self.finalists: list[str] = []
         """Ids of candidates that were scored on all examples after a proxy benchmark."""
+        self.in_vain = 0
+        """Seeds that were given up after all their tries."""
+        self.gave_up = False
+        """Whether the last try was one seed's last, in vain."""
         self._first: str | None = None
         self._open = 0
         self._tries = 1
@@ -51,7 +57,7 @@ class Progress:
     @property
     def shown(self) -> Sequence[str]:
         """What the next seed is to be unlike: the task's own, those that work, the last that failed."""
-        return [*([] if self._first is None else [self._first]), *(each.id for each in self.seeds), *self._failed]
+        return [*([] if self._first is None else [self._first]), *self.seeds, *self._failed]
 
     def apply(self, update: Update) -> None:
         for change in update.changes:
@@ -71,11 +77,13 @@ class Progress:
             self.failures.append(candidate.id)
         if candidate.operator == "seed" and self._first is None:
             self._first = candidate.id
+            self.own = None if failed else candidate.id
         elif candidate.operator == "diverse" and failed:
             self._failed.append(candidate.id)
             self._tried()
         elif candidate.operator == "diverse":
-            self.seeds.append(candidate)
+            self.seeds.append(candidate.id)
+            self.gave_up = False
             self._next()
 
     def _noted(self, kind: str, data: Mapping[str, JSON]) -> None:
@@ -90,7 +98,9 @@ class Progress:
             self.advice = str(data["text"])
 
     def _tried(self) -> None:
-        if len(self._failed) + self._wasted >= self._tries:
+        self.gave_up = len(self._failed) + self._wasted >= self._tries
+        if self.gave_up:
+            self.in_vain += 1
             self._next()
 
     def _next(self) -> None:

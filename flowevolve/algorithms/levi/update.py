@@ -68,18 +68,24 @@ class Update:
         return []
 
     async def _open(self, seed: Candidate | None, context: UpdateContext) -> list[Emit]:
-        """What comes after a seed, or a try at one: its variants, unless they wait for the proxy, and the next seed."""
+        """What comes after a seed, or a try at one: its variants, unless they wait for the proxy, and the next seed.
+
+        In the place of seeds that were tried in vain the task's own has variants.
+        """
         progress = self.progress
-        waits = self.config.proxy > 0
-        parents = [seed] if seed is not None and seed.operator == "diverse" and not waits else []
-        emissions = []
-        if progress.opening:
-            emissions = [_brief("diverse", progress.shown, context, opening=True)]
-        elif waits:
-            await self._choose_proxy(context)
-            parents = progress.seeds
-        variants = [_brief("variant", [each.id], context, opening=True) for each in parents]
-        return [*emissions, *(variant for variant in variants for _ in range(progress.variants))]
+        own = [] if progress.own is None else [progress.own]
+        parents: list[str] = []
+        if self.config.proxy > 0:
+            if not progress.opening:
+                await self._choose_proxy(context)
+                parents = progress.seeds + own * progress.in_vain
+        elif seed is None:
+            parents = own if progress.gave_up else []
+        elif seed.operator == "diverse":
+            parents = [seed.id]
+        following = [_brief("diverse", progress.shown, context, opening=True)] if progress.opening else []
+        variants = [_brief("variant", [name], context, opening=True) for name in parents]
+        return [*following, *(variant for variant in variants for _ in range(progress.variants))]
 
     async def _choose_proxy(self, context: UpdateContext) -> None:
         known = [each for each in self.archive.candidates if all(case in each.scores for case in self.cases)]

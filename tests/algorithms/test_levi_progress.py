@@ -1,0 +1,61 @@
+"""Where LEVI's opening stands: seeds, tries in vain, and what follows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowevolve.algorithms.levi.payloads import Brief
+from flowevolve.algorithms.levi.progress import UNWRITTEN, Progress, plan_note
+from flowevolve.artifact import Artifact
+from flowevolve.pool import Add, Candidate, Change, Note, Update
+
+PLAN = plan_note(2, 3, 20)
+LOST = Note(UNWRITTEN, {"reason": "unparsable reply"})
+
+
+def seed(name: str, operator: str = "diverse", failure: str | None = None) -> Add:
+    found = Candidate(name, Artifact({"x": name}), operator=operator, attributes={"failure": failure})
+    return Add(found, "confirmed" if failure is None else "rejected")
+
+
+def progress_after(changes: Sequence[Change]) -> Progress:
+    progress = Progress()
+    for version, change in enumerate(changes, 1):
+        progress.apply(Update(version, (change,), "0", 0.0))
+    return progress
+
+
+def test_a_seed_that_failed_is_shown_until_one_works() -> None:
+    begun = [PLAN, seed("own", "seed"), seed("1", failure="timeout")]
+    assert progress_after(begun).shown == ["own", "1"]
+    assert progress_after([*begun, seed("2")]).shown == ["own", "2"]
+    assert progress_after([*begun, seed("2"), seed("3")]).opening is False
+
+
+def test_tries_are_counted_whatever_came_of_them() -> None:
+    tried = [PLAN, seed("own", "seed"), seed("1", failure="timeout"), LOST]
+    assert not progress_after(tried).gave_up
+    given_up = progress_after([*tried, seed("2", failure="timeout")])
+    assert given_up.gave_up
+    assert given_up.opening
+    assert given_up.in_vain == 1
+    assert given_up.shown == ["own"]
+    after = progress_after([*tried, LOST, seed("3")])
+    assert not after.gave_up
+    assert (after.in_vain, after.seeds, after.opening) == (1, ["3"], False)
+
+
+def test_the_tasks_own_seed_is_one_only_if_it_works() -> None:
+    assert progress_after([PLAN, seed("own", "seed")]).own == "own"
+    broken = progress_after([PLAN, seed("own", "seed", failure="timeout")])
+    assert broken.own is None
+    assert broken.shown == ["own"]
+
+
+def test_briefs_for_what_is_unlike_are_the_large_models() -> None:
+    assert [Brief(operator, ()).unlike for operator in ("diverse", "variant", "mutate", "shift")] == [
+        True,
+        False,
+        False,
+        True,
+    ]
