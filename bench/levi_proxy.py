@@ -77,7 +77,8 @@ def random_ridge(known: Numbers, others: Numbers, size: int, rng: np.random.Gene
     middle = seen.mean(axis=0)
     centred = seen - middle
     slopes = np.linalg.solve(centred.T @ centred + np.eye(size), centred.T @ (full - full.mean()))
-    return full.mean() + (others[:, chosen] - middle) @ slopes
+    predicted: Numbers = full.mean() + (others[:, chosen] - middle) @ slopes
+    return predicted
 
 
 METHODS: dict[str, Predictor] = {"css_mean": css_mean, "k_medoids": k_medoids, "random_ridge": random_ridge}

@@ -69,3 +69,12 @@ def _admit(ledger: Ledger, flow: int, estimate: int) -> bool:
         return False
     ledger.reserve(flow, cost)
     return True
+
+
+def test_the_share_is_that_of_the_limit_nearest_its_end() -> None:
+    ledger = Ledger(Budget(evaluations=10, dollars=2.0, hours=1))
+    assert ledger.share(Cost()) == 0
+    ledger.charge(0, Cost(evaluations=2, dollars=1.0))
+    assert ledger.share(Cost()) == 0.5
+    assert ledger.share(Cost(evaluations=6)) == 0.8
+    assert Ledger(Budget(hours=1)).share(Cost(evaluations=6)) == 0

@@ -26,14 +26,14 @@ def progress_after(changes: Sequence[Change]) -> Progress:
 
 
 def test_a_seed_that_failed_is_shown_until_one_works() -> None:
-    begun = [PLAN, seed("own", "seed"), seed("1", failure="timeout")]
+    begun: list[Change] = [PLAN, seed("own", "seed"), seed("1", failure="timeout")]
     assert progress_after(begun).shown == ["own", "1"]
     assert progress_after([*begun, seed("2")]).shown == ["own", "2"]
     assert progress_after([*begun, seed("2"), seed("3")]).opening is False
 
 
 def test_tries_are_counted_whatever_came_of_them() -> None:
-    tried = [PLAN, seed("own", "seed"), seed("1", failure="timeout"), LOST]
+    tried: list[Change] = [PLAN, seed("own", "seed"), seed("1", failure="timeout"), LOST]
     assert not progress_after(tried).gave_up
     given_up = progress_after([*tried, seed("2", failure="timeout")])
     assert given_up.gave_up
