@@ -13,6 +13,7 @@ from flowevolve.algorithms.ace import ACE
 from flowevolve.algorithms.combee import Combee
 from flowevolve.algorithms.gepa import GEPA
 from flowevolve.algorithms.meta_harness import MetaHarness
+from flowevolve.algorithms.search import BestOfN, OnePlusLambda
 from flowevolve.backends import BACKENDS, SHIPPED_BACKENDS
 from flowevolve.concurrency import Pulse
 from flowevolve.config import Config
@@ -41,9 +42,13 @@ from flowevolve.policies.racing import Bound, Confidence, Off, Prefix, Racing
 from flowevolve.policies.speculation import Speculation
 from flowevolve.policies.staleness import Full, Guarded, Reflective, StalenessPolicy
 from flowevolve.policies.stopping import FileExists, NoImprovement, StoppingPolicy
+from flowevolve.problems.catalog import SHIPPED_PROBLEMS
+from flowevolve.programs.problem import Problem
+from flowevolve.programs.task import ProgramTask
 from flowevolve.registry import Registry, describe_validation
 from flowevolve.roles import ModelSettings, RoleSettings, model_names, role_settings
 from flowevolve.sim.backend import SimBackend
+from flowevolve.sim.code import CodeWorld
 from flowevolve.sim.faults import Faults
 from flowevolve.sim.harness import HarnessWorld
 from flowevolve.sim.profiles import PROFILES
@@ -57,10 +62,18 @@ from flowevolve.tasks.catalog import SHIPPED_TASKS
 ALGORITHMS: Registry[Algorithm] = Registry(
     "algorithm",
     "flowevolve.algorithms",
-    {"gepa": GEPA, "combee": Combee, "ace": ACE, "meta_harness": MetaHarness},
+    {
+        "gepa": GEPA,
+        "combee": Combee,
+        "ace": ACE,
+        "meta_harness": MetaHarness,
+        "best_of_n": BestOfN,
+        "one_plus_lambda": OnePlusLambda,
+    },
     Algorithm,
 )
-TASKS: Registry[Task] = Registry("task", "flowevolve.tasks", SHIPPED_TASKS, Task)
+TASKS: Registry[Task] = Registry("task", "flowevolve.tasks", SHIPPED_TASKS, Task, ("program",))
+PROBLEMS: Registry[Problem] = Registry("problem", "flowevolve.problems", SHIPPED_PROBLEMS, Problem)
 STALENESS: Registry[StalenessPolicy] = Registry(
     "staleness policy",
     "flowevolve.policies.staleness",
@@ -94,13 +107,28 @@ TRANSPORTS: Mapping[str, type[OpenAITransport | AioHTTPTransport]] = {
     "openai": OpenAITransport,
     "aiohttp": AioHTTPTransport,
 }
-WORLDS: Mapping[str, Callable[[RulesParams], World]] = {"rules": RulesWorld, "harness": HarnessWorld}
+WORLDS: Mapping[str, Callable[[RulesParams], World]] = {
+    "rules": RulesWorld,
+    "harness": HarnessWorld,
+    "code": CodeWorld,
+}
 OPENAI_URL = "https://api.openai.com/v1"
 """Where requests go if the configuration names no address."""
 
 
 def make_task(config: Config) -> Task:
+    if config.task.name == "program":
+        return ProgramTask(make_problem(config), config.sandbox)
     return TASKS.make(config.task.name, config.task.settings, "task")
+
+
+def make_problem(config: Config) -> Problem:
+    """The problem that ``[task]`` names; what else stands there are the problem's settings."""
+    settings = dict(config.task.settings)
+    name = settings.pop("problem", None)
+    if not isinstance(name, str):
+        raise InputError("task.problem: name the problem to solve; `flowevolve list problems` shows those there are")
+    return PROBLEMS.make(name, settings, "task")
 
 
 def make_staleness(config: Config) -> StalenessPolicy:

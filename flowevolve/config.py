@@ -17,6 +17,7 @@ from flowevolve.budget import Budget
 from flowevolve.errors import InputError
 from flowevolve.llm_section import LLMSection
 from flowevolve.registry import describe_validation, did_you_mean
+from flowevolve.sandbox.settings import SandboxSettings
 from flowevolve.section import OpenSection, Section
 from flowevolve.sim.faults import FAULTS, Fault
 from flowevolve.vllm.settings import VLLMSettings
@@ -132,6 +133,8 @@ class Config(Section):
     llm: LLMSection = LLMSection()
     sim: SimSection = SimSection()
     vllm: VLLMSettings = VLLMSettings()
+    sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
+    """Where the programs of task ``program`` run."""
     staleness: StalenessSection = StalenessSection()
     speculation: SpeculationSection = SpeculationSection()
     racing: RacingSection = RacingSection()

@@ -17,6 +17,7 @@ from flowevolve.build import (
     ALLOCATION,
     BANDITS,
     ORDERINGS,
+    PROBLEMS,
     RACING,
     STALENESS,
     TASKS,
@@ -47,6 +48,7 @@ class Listing(StrEnum):
     archives = "archives"
     backends = "backends"
     policies = "policies"
+    problems = "problems"
     profiles = "profiles"
     tasks = "tasks"
     worlds = "worlds"
@@ -72,6 +74,8 @@ def _lines(what: Listing) -> list[str]:
             return [_line(listed) for listed in BACKENDS.listing()]
         case Listing.policies:
             return [f"{key}: {_line(listed)}" for key, listing in POLICIES.items() for listed in listing()]
+        case Listing.problems:
+            return [_line(listed) for listed in PROBLEMS.listing()]
         case Listing.profiles:
             return list(PROFILES)
         case Listing.tasks:

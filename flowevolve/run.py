@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -236,6 +236,7 @@ async def _opened(
     async with AsyncExitStack() as stack:
         if history is not None:
             stack.callback(history.close)
+        await stack.enter_async_context(_in_use(plan.task))
         cache = await stack.enter_async_context(open_response_cache(config))
         keeping = None if keep is None else keep()
         if keeping is not None:
@@ -294,10 +295,15 @@ async def check(config: Config, task: Task | None = None) -> Task:
     if starts_vllm(config):
         await in_thread(check_vllm, config.vllm)
         return task
-    async with open_response_cache(config) as cache, open_clients(open_roles, config, cache) as clients:
+    async with _in_use(task), open_response_cache(config) as cache, open_clients(open_roles, config, cache) as clients:
         await clients.llm.check()
         clients.traffic.check()
     return task
+
+
+def _in_use(task: Task) -> AbstractAsyncContextManager[object]:
+    """What a task holds for the time of a run, such as a sandbox: it is a context manager then."""
+    return task if isinstance(task, AbstractAsyncContextManager) else nullcontext()
 
 
 def _clients(

@@ -61,7 +61,10 @@ class Assess:
                 break
         else:
             await self._run(candidate, self._cases, done, context)
-        return self._assessed(candidate, done, rejection)
+        assessed = self._assessed(candidate, done, rejection)
+        score = assessed.candidate.mean_score
+        context.log("candidate.assessed", candidate=candidate.id, score=score, failure=assessed.failure)
+        return assessed
 
     @property
     def _cases(self) -> tuple[str, ...]:

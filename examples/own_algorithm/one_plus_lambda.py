@@ -41,7 +41,7 @@ class Best:
 
 
 class OnePlusLambda(fe.Algorithm):
-    name = "one_plus_lambda"
+    name = "reflective_search"
     config_type = Settings
     staleness = "full"
 

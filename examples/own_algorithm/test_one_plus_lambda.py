@@ -6,7 +6,9 @@ import flowevolve as fe
 
 
 def test_it_improves_on_the_seed() -> None:
-    result = fe.optimize(algorithm="one_plus_lambda", max_in_flight=2, budget=fe.Budget(proposals=12), clock="virtual")
+    result = fe.optimize(
+        algorithm="reflective_search", max_in_flight=2, budget=fe.Budget(proposals=12), clock="virtual"
+    )
     assert result.best is not None
     assert result.seed_score is not None
     assert result.best.score > result.seed_score

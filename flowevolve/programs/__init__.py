@@ -7,6 +7,7 @@ from flowevolve.programs.features import FEATURES as FEATURES
 from flowevolve.programs.features import features as features
 from flowevolve.programs.features import syntax_error as syntax_error
 from flowevolve.programs.problem import Case as Case
+from flowevolve.programs.problem import CommandProblem as CommandProblem
 from flowevolve.programs.problem import FunctionProblem as FunctionProblem
 from flowevolve.programs.problem import Problem as Problem
 from flowevolve.programs.problem import Verdict as Verdict

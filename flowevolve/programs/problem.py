@@ -8,10 +8,11 @@ from typing import Protocol
 
 from flowevolve.artifact import Artifact
 from flowevolve.llm.types import JSON
+from flowevolve.programs.files import one_source
 from flowevolve.sandbox import Outcome, Sandbox
 
 PROGRAM = "program.py"
-"""The component of a program that is one file."""
+"""The component of a program that is run; of most programs the only one."""
 _LAST_WORDS = 1500
 """Characters of a failed program's errors that feedback quotes."""
 
@@ -60,14 +61,15 @@ class Problem(Protocol):
         ...
 
 
-class FunctionProblem:
-    """Programs of one Python file, whose function ``entry`` is called once a case. Subclasses say what `score` is."""
+class ScoredProblem:
+    """What `FunctionProblem` and `CommandProblem` share: a seed, limits, and a score of what a program makes."""
 
     name: str
     statement: str
-    entry: str
     source: str
     """The seed."""
+    file: str = PROGRAM
+    """Its name."""
     cases: Sequence[Case] = (Case("one"),)
     worst: float = 0.0
     timeout: float | None = None
@@ -75,7 +77,7 @@ class FunctionProblem:
     memory_mb: int | None = None
 
     def seed(self) -> Artifact:
-        return Artifact({PROGRAM: self.source}, kind="program")
+        return Artifact({self.file: self.source}, kind="program")
 
     def score(self, case: Case, result: JSON) -> Verdict:
         """What a result is worth. It is data that a stranger chose: of any shape, with any numbers.
@@ -85,14 +87,12 @@ class FunctionProblem:
         """
         raise NotImplementedError
 
+    async def run(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Outcome:
+        """Run a program on one case."""
+        raise NotImplementedError
+
     async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
-        outcome = await sandbox.run(
-            artifact[PROGRAM],
-            call=self.entry,
-            arguments=case.arguments,
-            timeout=self.timeout,
-            memory_mb=self.memory_mb,
-        )
+        outcome = await self.run(artifact, case, sandbox)
         if outcome.status != "ok":
             return failed(self.worst, outcome)
         seconds = {"seconds": outcome.seconds}
@@ -101,6 +101,43 @@ class FunctionProblem:
         except WrongResultError as error:
             return Verdict(self.worst, f"The result is no solution: {error}", str(error), seconds)
         return Verdict(verdict.value, verdict.feedback, verdict.failure, {**verdict.metrics, **seconds})
+
+
+class FunctionProblem(ScoredProblem):
+    """Programs in Python, whose function ``entry`` is called once a case. Subclasses say what `score` is.
+
+    One of several files has a seed of its own, with a component for each; ``program.py`` has the function.
+    """
+
+    entry: str
+
+    async def run(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Outcome:
+        return await sandbox.run(
+            one_source(artifact, self.file),
+            call=self.entry,
+            arguments=case.arguments,
+            timeout=self.timeout,
+            memory_mb=self.memory_mb,
+        )
+
+
+class CommandProblem(ScoredProblem):
+    """Programs of one file in any language, which a command runs once a case, followed by the path of ``file``.
+
+    They read a case's arguments as JSON from standard input, and print their result as JSON.
+    """
+
+    command: Sequence[str]
+
+    async def run(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Outcome:
+        return await sandbox.run(
+            artifact[self.file],
+            command=self.command,
+            name=self.file,
+            arguments=case.arguments,
+            timeout=self.timeout,
+            memory_mb=self.memory_mb,
+        )
 
 
 def failed(worst: float, outcome: Outcome) -> Verdict:

@@ -1,0 +1,137 @@
+"""Best of N and (1+λ) over programs, as a graph.
+
+    write ─▶ assess ─▶ update
+
+The best program so far is all that is kept. They differ in whose children are written: the seed's, or the best one's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from flowevolve.algorithm import Algorithm, Tuning, Workers
+from flowevolve.algorithms.search.best import Best
+from flowevolve.budget import Cost
+from flowevolve.context import StageContext, UpdateContext
+from flowevolve.errors import InputError
+from flowevolve.item import Item
+from flowevolve.pool import Add, Candidate
+from flowevolve.programs.prompts import Form, Shown, program_prompt
+from flowevolve.programs.task import ProgramTask
+from flowevolve.section import Section
+from flowevolve.stage import Discard, Emit, Exhausted, Graph, Stage
+from flowevolve.stages.assess import Assess
+from flowevolve.stages.coding import write_program
+from flowevolve.stages.committing import committing
+from flowevolve.stages.payloads import Assessed, Written
+from flowevolve.stages.rollouts import Rollouts
+from flowevolve.tasks.base import Task
+
+ROLE = "code"
+DEFAULT_WORKERS: Mapping[str, Workers] = {"write": Workers(16), "assess": Workers(16)}
+
+
+class SearchConfig(Section):
+    """How many children are under way at a time is ``max_in_flight``, or in lockstep ``width``: the λ of (1+λ)."""
+
+    form: Form = "edits"
+    """How programs are written: SEARCH/REPLACE ``edits`` of their parent, or ``whole``."""
+
+
+class OnePlusLambda(Algorithm):
+    """(1+λ): every child is one of the best program so far; of equals the newest is the best.
+
+    Raises:
+        InputError: if the task is not one of programs.
+    """
+
+    name = "one_plus_lambda"
+    config_type = SearchConfig
+    roles: ClassVar = (ROLE,)
+    staleness = "full"
+
+    def __init__(self, task: Task, config: SearchConfig | None = None, tuning: Tuning | None = None) -> None:
+        if not isinstance(task, ProgramTask):
+            raise InputError(f'task {task.name!r}: algorithm {self.name} evolves programs; set task.name = "program"')
+        self.config = config or SearchConfig()
+        self._task = task
+        self._workers = (tuning or Tuning()).workers_of(DEFAULT_WORKERS)
+        self._best = Best()
+        self.archives = (self._best,)
+
+    @classmethod
+    def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> OnePlusLambda:
+        return cls(task, SearchConfig.model_validate(config), tuning)
+
+    def best(self) -> Candidate | None:
+        return self._best.candidate
+
+    def parent(self) -> Candidate | None:
+        """Whose child is written next; None before there is a seed."""
+        return self._best.candidate
+
+    def welcome(self, candidate: Candidate) -> Emit:
+        seed = self._task.seed()
+        if set(candidate.artifact) != set(seed):
+            raise InputError(f"inject: the artifact has components {sorted(candidate.artifact)}, not {sorted(seed)}")
+        return Emit(Written(candidate), to="assess")
+
+    def estimate(self, trigger: str | None = None) -> Cost:
+        return Cost(proposals=1, evaluations=1, rollouts=len(self._task.problem.cases))
+
+    def graph(self) -> Graph:
+        write, assess = (self._workers[name] for name in ("write", "assess"))
+        return Graph(
+            (
+                Stage("write", self._write, ("assess",), write.start, bounds=(write.least, write.most)),
+                Stage(
+                    "assess",
+                    Assess(Rollouts(self._task), self._task),
+                    ("update",),
+                    assess.start,
+                    bounds=(assess.least, assess.most),
+                ),
+                Stage("update", committing(self._update), commits=True),
+            ),
+            entry="write",
+        )
+
+    async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
+        yield self.welcome(context.propose(self._task.seed(), parents=[], operator="seed"))
+
+    async def _write(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        best = self.parent()
+        if best is None:
+            raise Exhausted
+        chosen = context.decide("parent.selected", lambda: {"parent": best.id, "version": context.pool.version})
+        parent, version = context.pool[str(chosen["parent"])], int(str(chosen["version"]))
+        shown = Shown(parent.artifact, parent.mean_score, str(parent.attributes["feedback"]))
+        prompt = program_prompt(self._task.problem.statement, shown, form=self.config.form)
+        child = await write_program(
+            parent, prompt, self.config.form, context, role=ROLE, operator="write", parents=[parent], born=version
+        )
+        yield Emit(Written(child), version=version, derives=(parent.id,))
+
+    async def _update(self, item: Item[object], context: UpdateContext) -> None:
+        assessed = item.expect(Assessed)
+        candidate = assessed.candidate
+        if assessed.failure is not None:
+            if candidate.operator == "seed":
+                raise InputError(f"problem {self._task.name!r}: the seed fails: {assessed.failure}")
+            raise Discard("failed")
+        judged = context.decide("candidate.judged", lambda: {"accepted": not self._best.beats(candidate)})
+        if not judged["accepted"]:
+            raise Discard("not as good as the best")
+        context.commit([Add(candidate)])
+
+
+class BestOfN(OnePlusLambda):
+    """Every child is one of the seed; the best of them wins."""
+
+    name = "best_of_n"
+
+    def parent(self) -> Candidate | None:
+        return self._best.seed

@@ -1,0 +1,111 @@
+"""How the world `code` changes expressions: operators, called functions, and terms that are added."""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+
+from flowevolve.sim.code_source import Source
+
+_ARITHMETIC = {"+": "-*", "-": "+*", "*": "/+", "/": "*-", "//": "/", "%": "-", "**": "*"}
+_COMPARISONS = {"<": ("<=", ">"), "<=": ("<", ">="), ">": (">=", "<"), ">=": (">", "<="), "==": ("!=",), "!=": ("==",)}
+_OPERATOR = re.compile(r"\*\*|//|<=|>=|==|!=|[-+*/%<>]")
+_ALIKE = (
+    ("min", "max"),
+    ("argmin", "argmax"),
+    ("minimum", "maximum"),
+    ("sin", "cos"),
+    ("floor", "ceil"),
+    ("sqrt", "log1p", "tanh"),
+    ("any", "all"),
+    ("mean", "median"),
+)
+"""Functions that stand where the others of a group may stand, too."""
+_TERMS = (
+    "({e} + {c} * {v})",
+    "({e} - {c} * {v})",
+    "({e} * (1 + {c} * {v}))",
+    "({e} / (1 + {c} * abs({v})))",
+    "max({e}, {c} * {v})",
+    "min({e}, {v})",
+)
+
+
+def change_operators(source: Source, step: float, rng: random.Random) -> str | None:
+    """One operator, or the operands of one in the other order."""
+    found = [(node, node.left, node.right) for node in source.nodes(ast.BinOp)] + [
+        (node, node.left, node.comparators[0])
+        for node in source.nodes(ast.Compare)
+        if len(node.ops) == 1 and not isinstance(node.ops[0], ast.In | ast.NotIn | ast.Is | ast.IsNot)
+    ]
+    if not found:
+        return None
+    node, left, right = rng.choice(found)
+    if isinstance(node, ast.BinOp) and rng.random() < 0.2:
+        return source.with_texts([(source.place(left), source.said(right)), (source.place(right), source.said(left))])
+    start, end = source.place(left)[1], source.place(right)[0]
+    operator = _OPERATOR.search(source.text, start, end)
+    if operator is None:
+        return None
+    others = _ARITHMETIC.get(operator[0]) or _COMPARISONS.get(operator[0]) or ()
+    return source.with_texts([(operator.span(), rng.choice(others))]) if others else None
+
+
+def change_calls(source: Source, step: float, rng: random.Random) -> str | None:
+    """A function for one like it, or the order of what is sorted."""
+    swaps: list[tuple[tuple[int, int], str]] = []
+    for call in source.nodes(ast.Call):
+        name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+        _, end = source.place(call.func)
+        for group in _ALIKE:
+            if name in group:
+                swaps += [((end - len(name), end), other) for other in group if other != name]
+        if name in ("sorted", "sort"):
+            swaps.append(_reversed(source, call))
+    return source.with_texts([rng.choice(swaps)]) if swaps else None
+
+
+def _reversed(source: Source, call: ast.Call) -> tuple[tuple[int, int], str]:
+    given = next((keyword.value for keyword in call.keywords if keyword.arg == "reverse"), None)
+    if given is not None:
+        return source.place(given), f"not ({source.said(given)})"
+    end = source.place(call)[1] - 1
+    return (end, end), ", reverse=True" if call.args or call.keywords else "reverse=True"
+
+
+def grow(source: Source, step: float, rng: random.Random) -> str | None:
+    """An expression with a term of a local variable."""
+    places: list[tuple[ast.expr, list[str]]] = []
+    for function in ast.walk(source.tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        for node in _growing(source, function):
+            names = _names_before(function, node)
+            if names:
+                places.append((node, names))
+    if not places:
+        return None
+    node, names = rng.choice(places)
+    coefficient = f"{10 ** rng.uniform(-3, 0):.3g}"
+    term = rng.choice(_TERMS).format(e=source.said(node), c=coefficient, v=rng.choice(names))
+    return source.with_texts([(source.place(node), term)])
+
+
+def _growing(source: Source, function: ast.FunctionDef) -> list[ast.expr]:
+    """What is computed with, and what is assigned or returned unless it is a list or a text."""
+    given = [*source.nodes(ast.Assign, function), *source.nodes(ast.Return, function)]
+    values = [statement.value for statement in given]
+    taken = [value for value in values if isinstance(value, ast.Name | ast.Call | ast.Subscript)]
+    return [*source.nodes(ast.BinOp, function), *taken]
+
+
+def _names_before(function: ast.FunctionDef, node: ast.expr) -> list[str]:
+    """Parameters of the function, and variables that were given a value on an earlier line."""
+    parameters = [argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)]
+    stored = [
+        each.id
+        for each in ast.walk(function)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each.lineno < node.lineno
+    ]
+    return sorted({*parameters, *stored} - {"self", "_"})

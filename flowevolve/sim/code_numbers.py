@@ -1,0 +1,114 @@
+"""How the world `code` changes numbers: constants, vectors of constants, and how often loops run."""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+
+from flowevolve.sim.code_source import Place, Source, is_number, numbers
+
+_VECTOR = 3
+"""From so many numbers on a list is one thing, which changes as a whole or in parts."""
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])")
+
+
+def shifted(value: float, step: float, rng: random.Random) -> str:
+    """Another number near this one: by a normal deviate of ``step`` times its size; an integer by 1 at least."""
+    if isinstance(value, int):
+        distance = max(1, round(abs(value) * step * abs(rng.gauss(0, 1))))
+        changed: float = value + rng.choice((-1, 1)) * distance
+    else:
+        changed = float(f"{value + (abs(value) or 1.0) * step * rng.gauss(0, 1):.12g}")
+    return repr(changed) if changed >= 0 else f"({changed!r})"
+
+
+def change_constants(source: Source, step: float, rng: random.Random) -> str | None:
+    """One number, or of a list of numbers one, some or all."""
+    vectors = [numbers(node) for node in source.nodes(ast.List) + source.nodes(ast.Tuple)]
+    vectors = [vector for vector in vectors if len(vector) >= _VECTOR]
+    inside = {id(number) for vector in vectors for number in vector}
+    single = [node for node in source.nodes(ast.Constant) if is_number(node) and id(node) not in inside]
+    if vectors and (not single or rng.random() < 0.5):
+        vector = rng.choice(vectors)
+        wanted = rng.choice((1, 1, 2, max(2, len(vector) // 4), len(vector)))
+        chosen = rng.sample(vector, min(wanted, len(vector)))
+    elif single:
+        chosen = [rng.choice(single)]
+    else:
+        return None
+    return source.with_texts([(source.place(node), shifted(_value(node), step, rng)) for node in chosen])
+
+
+def change_text_constant(text: str, lines: range, step: float, rng: random.Random) -> str | None:
+    """One number of a program in a language that is not known here, on one of these lines (from 0)."""
+    every = text.split("\n")
+    starts = [sum(len(line) + 1 for line in every[:number]) for number in lines]
+    places: list[Place] = [
+        (start + found.start(), start + found.end())
+        for start, number in zip(starts, lines, strict=True)
+        for found in _NUMBER.finditer(every[number])
+    ]
+    if not places:
+        return None
+    start, end = rng.choice(places)
+    said = text[start:end]
+    value = int(said) if said.isdigit() else float(said)
+    return text[:start] + shifted(value, step, rng).strip("()") + text[end:]
+
+
+def change_loops(source: Source, step: float, rng: random.Random) -> str | None:
+    """How often a loop over a range runs, or a statement in a loop of its own."""
+    ranges = [
+        call
+        for call in source.nodes(ast.Call)
+        if isinstance(call.func, ast.Name) and call.func.id == "range" and len(call.args) in (1, 2)
+    ]
+    if not ranges or rng.random() < 0.4:
+        return _another_pass(source, rng)
+    last = rng.choice(ranges).args[-1]
+    said = source.said(last)
+    if isinstance(last, ast.Constant) and isinstance(last.value, int):
+        count = last.value
+        new = str(rng.choice((count + 1, max(1, count - 1), 2 * count, max(1, count // 2), 4 * count)))
+    else:
+        new = rng.choice(("{} + 1", "max(1, {} - 1)", "2 * ({})", "max(1, ({}) // 2)")).format(said)
+    return source.with_texts([(source.place(last), new)])
+
+
+def _another_pass(source: Source, rng: random.Random) -> str | None:
+    """A statement, inside of a new loop."""
+    found = [statement for block in source.blocks() for statement in block if _repeatable(statement)]
+    if not found:
+        return None
+    statement = rng.choice(found)
+    first, last = statement.lineno, statement.end_lineno or statement.lineno
+    lines = source.lines[first - 1 : last]
+    indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+    looped = [
+        f"{indent}for _ in range({rng.choice((2, 2, 3, 5))}):",
+        *(f"    {line}" if line else "" for line in lines),
+    ]
+    return source.with_lines(first, last, looped)
+
+
+def _repeatable(statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.Assign | ast.AugAssign | ast.Expr | ast.If | ast.For | ast.While):
+        return False
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+        return False
+    loop = isinstance(statement, ast.For | ast.While)
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Return | ast.Yield | ast.YieldFrom):
+            return False
+        if isinstance(node, ast.Break | ast.Continue) and not loop:
+            return False
+        is_text = isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+        if is_text and isinstance(node, ast.expr) and node.lineno != node.end_lineno:
+            return False
+    return True
+
+
+def _value(node: ast.Constant) -> float:
+    assert isinstance(node.value, int | float)
+    return node.value

@@ -1,0 +1,127 @@
+"""A Python program as the world `code` edits it: text and syntax tree, and where it may change."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
+
+from flowevolve.programs.blocks import inside
+
+N = TypeVar("N", bound=ast.AST)
+Place = tuple[int, int]
+"""Where in the text a node begins and ends, in characters."""
+
+
+def parse(text: str) -> Source | None:
+    """None if it is not Python."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return Source(text, ast.parse(text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+@dataclass(frozen=True)
+class Source:
+    text: str
+    tree: ast.Module
+    lines: Sequence[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lines", self.text.split("\n"))
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        starts = [0]
+        for line in self.lines:
+            starts.append(starts[-1] + len(line) + 1)
+        return starts
+
+    @cached_property
+    def _open(self) -> list[range]:
+        """Numbers of the lines that may change, from 1."""
+        return [range(block.start + 1, block.stop + 1) for block in inside(self.text)]
+
+    @cached_property
+    def _frozen(self) -> set[int]:
+        """Nodes whose text is not to be touched: what is inside of f-strings, and annotations."""
+        roots: list[ast.AST] = []
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.JoinedStr):
+                roots.append(node)
+            roots += [part for part in (getattr(node, "annotation", None), getattr(node, "returns", None)) if part]
+        return {id(node) for root in roots for node in ast.walk(root)}
+
+    def may_change(self, node: ast.expr | ast.stmt) -> bool:
+        last = node.end_lineno or node.lineno
+        return any(node.lineno in block and last in block for block in self._open)
+
+    def nodes(self, kind: type[N], within: ast.AST | None = None) -> list[N]:
+        """Expressions or statements of a type that may change, in the order of the text."""
+        found = [
+            node
+            for node in ast.walk(within or self.tree)
+            if isinstance(node, kind)
+            and isinstance(node, ast.expr | ast.stmt)
+            and id(node) not in self._frozen
+            and self.may_change(node)
+        ]
+        return sorted(found, key=self.place)
+
+    def place(self, node: ast.AST) -> Place:
+        assert isinstance(node, ast.expr | ast.stmt)
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        return self._offset(node.lineno, node.col_offset), self._offset(node.end_lineno, node.end_col_offset)
+
+    def _offset(self, line: int, column: int) -> int:
+        """Columns of syntax trees are in bytes."""
+        text = self.lines[line - 1]
+        return self._starts[line - 1] + (column if text.isascii() else len(text.encode()[:column].decode()))
+
+    def said(self, node: ast.AST) -> str:
+        start, end = self.place(node)
+        return self.text[start:end]
+
+    def with_texts(self, texts: Iterable[tuple[Place, str]]) -> str:
+        """The text with others in some places, which don't overlap."""
+        changed = self.text
+        for (start, end), new in sorted(texts, reverse=True):
+            changed = changed[:start] + new + changed[end:]
+        return changed
+
+    def with_lines(self, first: int, last: int, lines: Sequence[str]) -> str:
+        """The text with others in place of some lines, numbered from 1."""
+        return "\n".join([*self.lines[: first - 1], *lines, *self.lines[last:]])
+
+    def blocks(self) -> Iterator[Sequence[ast.stmt]]:
+        """Statements that follow each other, each on lines of its own, all of which may change."""
+        for node in ast.walk(self.tree):
+            for name in ("body", "orelse", "finalbody"):
+                block = getattr(node, name, None)
+                if isinstance(block, list) and block and all(self._has_own_lines(each) for each in block):
+                    yield block
+
+    def _has_own_lines(self, node: ast.AST) -> bool:
+        if not isinstance(node, ast.stmt) or not self.may_change(node):
+            return False
+        start, end = self.place(node)
+        first, last = node.lineno, node.end_lineno or node.lineno
+        before = self.text[self._starts[first - 1] : start]
+        after = self.text[end : self._starts[last] - 1].strip()
+        return not before.strip() and (not after or after.startswith("#"))
+
+
+def is_number(node: ast.AST) -> bool:
+    """Truth values are none."""
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
+
+
+def numbers(node: ast.AST) -> list[ast.Constant]:
+    """Numeric constants below a node."""
+    return [each for each in ast.walk(node) if isinstance(each, ast.Constant) and is_number(each)]

@@ -1,0 +1,115 @@
+"""SEARCH/REPLACE edits: what they make of a text, and what they refuse."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowevolve.programs.blocks import outside_unchanged
+from flowevolve.programs.edits import EditError, apply_edits, apply_to_files, parse_edits
+from flowevolve.sim.code_reply import edits_between
+
+TEXT = "import math\n# EVOLVE-BLOCK-START\na = 1\nb = 2\nb = 2\n# EVOLVE-BLOCK-END\nprint(a)\n"
+
+
+def block(search: str, replace: str) -> str:
+    return f"<<<<<<< SEARCH\n{search}\n=======\n{replace}\n>>>>>>> REPLACE\n"
+
+
+def test_blocks_are_applied_in_order_each_to_what_the_ones_before_it_left() -> None:
+    reply = "First this:\n" + block("a = 1", "a = 3\nc = 4") + "and then\n" + block("c = 4\nb = 2", "c = 5")
+    assert apply_edits(TEXT, reply) == TEXT.replace("a = 1\nb = 2", "a = 3\nc = 5")
+
+
+def test_of_several_places_the_first_is_taken_that_may_change() -> None:
+    text = "x = 1\n# EVOLVE-BLOCK-START\nx = 1\nx = 1\n# EVOLVE-BLOCK-END"
+    assert apply_edits(text, block("x = 1", "x = 2")).split("\n") == [
+        "x = 1",
+        "# EVOLVE-BLOCK-START",
+        "x = 2",
+        "x = 1",
+        "# EVOLVE-BLOCK-END",
+    ]
+
+
+def test_lines_are_compared_whole_but_for_space_at_their_ends() -> None:
+    assert apply_edits("max = 1\nx = 1  \n", block("x = 1", "x = 2")) == "max = 1\nx = 2\n"
+    with pytest.raises(EditError):
+        apply_edits("max = 1\n", block("x = 1", "x = 2"))
+
+
+def test_nothing_in_place_of_lines_takes_them_out() -> None:
+    assert apply_edits("a\nb\nc\n", "<<<<<<< SEARCH\nb\n=======\n>>>>>>> REPLACE") == "a\nc\n"
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        (block("a = 1", "a = 2") + block("z = 1", "z = 2"), "block 2: its SEARCH text is not in the program: 'z = 1'"),
+        (block("a = 1", "a = 2") + block("import math", ""), "block 2: changes what is outside"),
+        (block("print(a)", "print(b)"), "block 1: changes what is outside"),
+        (block("a = 1", "# EVOLVE-BLOCK-END\nimport os\n# EVOLVE-BLOCK-START"), "block 1: changes what is outside"),
+        (block("# EVOLVE-BLOCK-START\na = 1", "a = 1"), "block 1: changes what is outside"),
+        (block("", "a = 2"), "block 1: nothing to search for"),
+        ("<<<<<<< SEARCH\na = 1\n=======\na = 2\n", "block 1: no line '>>>>>>> REPLACE'"),
+        ("<<<<<<< SEARCH\na = 1\n>>>>>>> REPLACE\n", "block 1: no line '======='"),
+        ("<<<<<<< SEARCH\na = 1\n" + block("a = 1", "a = 2"), "block 1: no line '======='"),
+        ("I would not change anything.", "no SEARCH/REPLACE block"),
+    ],
+)
+def test_what_can_not_be_applied_names_its_block(reply: str, says: str) -> None:
+    with pytest.raises(EditError, match=says):
+        apply_edits(TEXT, reply)
+
+
+def test_marks_may_stand_among_the_lines_of_an_edit_that_keeps_them() -> None:
+    edit = block("# EVOLVE-BLOCK-START\na = 1", "# EVOLVE-BLOCK-START\na = 2")
+    assert apply_edits(TEXT, edit) == TEXT.replace("a = 1", "a = 2")
+
+
+def test_edits_of_several_files_name_them() -> None:
+    files = {"program.py": "a = 1\n", "helper.py": "a = 1\n"}
+    edit = block("a = 1", "a = 2")
+    assert apply_to_files(files, f"FILE: helper.py\n{edit}") == {"program.py": "a = 1\n", "helper.py": "a = 2\n"}
+    with pytest.raises(EditError, match="block 1: no line 'FILE: name' before it; the files are program.py, helper.py"):
+        apply_to_files(files, edit)
+    with pytest.raises(EditError, match=r"block 1: there is no file 'other\.py'"):
+        apply_to_files(files, f"FILE: `other.py`\n{edit}")
+
+
+LINES = st.lists(
+    st.sampled_from(["a", "b", "  b", "c = 1", "", "}", "# d"]) | st.text("ab \t", max_size=4), max_size=12
+)
+
+
+@given(LINES, LINES)
+def test_edits_between_two_texts_make_the_second_of_the_first(old: list[str], new: list[str]) -> None:
+    if not any(line.strip() for line in old):
+        old = [*old, "here"]
+    before, after = "\n".join(old), "\n".join(new)
+    edits = edits_between(before, after)
+    if edits:
+        reply = "Some words.\n" + "\n\n".join(map(str, edits)) + "\nMore words."
+        assert parse_edits(reply) == edits
+        assert apply_edits(before, reply) == after
+    else:
+        assert before == after
+
+
+@given(LINES, LINES, LINES, LINES)
+def test_what_is_outside_of_marks_never_changes(
+    above: list[str], within: list[str], below: list[str], new: list[str]
+) -> None:
+    marks = "// EVOLVE-BLOCK-START", "// EVOLVE-BLOCK-END"
+    text = "\n".join([*above, marks[0], *within, marks[1], *below])
+    wanted = "\n".join([*above, marks[0], *new, marks[1], *below])
+    assert apply_edits(text, "\n".join(map(str, edits_between(text, wanted))) or block(marks[0], marks[0])) == wanted
+    outside = "\n".join([*above, "more", marks[0], *within, marks[1], *below])
+    assert not outside_unchanged(text, outside)
+    for edit in edits_between(text, outside.replace(marks[0], "gone")):
+        try:
+            changed = apply_edits(text, str(edit))
+        except EditError:
+            continue
+        assert outside_unchanged(text, changed)
