@@ -153,7 +153,7 @@ async def test_evaluators_that_fail(tmp_path: Path, judge: Judge, says: str, fai
     verdict = await judge(folder_problem(folder), "x = 1")
     assert verdict.failure is not None
     assert failure in verdict.failure
-    with pytest.raises(InputError, match="initial_program.py, which evolution starts from, fails: ") as error:
+    with pytest.raises(InputError, match=r"initial_program\.py, which evolution starts from, fails: ") as error:
         await judge(folder_problem(folder), None)
     assert "\n" not in str(error.value)
 

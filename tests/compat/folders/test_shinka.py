@@ -60,7 +60,7 @@ async def test_programs_that_fail(folder: Path, judge: Judge, program: str, fail
 )
 async def test_evaluators_that_fail(tmp_path: Path, judge: Judge, evaluator: str, failure: str) -> None:
     problem = folder_problem(write(tmp_path / "bad", SHINKA, evaluate=evaluator))
-    with pytest.raises(InputError, match="initial.py, which evolution starts from, fails: ") as error:
+    with pytest.raises(InputError, match=r"initial\.py, which evolution starts from, fails: ") as error:
         await judge(problem, None)
     assert failure in str(error.value)
 
@@ -79,5 +79,5 @@ folder = Path(sys.argv[sys.argv.index("--results_dir") + 1])
 
 def test_what_there_is_no_stand_in_for_is_named(tmp_path: Path) -> None:
     folder = write(tmp_path / "bad", SHINKA, evaluate="from shinka.llm import LLMClient")
-    with pytest.raises(InputError, match="evaluate.py needs shinka.llm, which flowevolve has no stand-in for"):
+    with pytest.raises(InputError, match=r"evaluate\.py needs shinka\.llm, which flowevolve has no stand-in for"):
         folder_problem(folder)
