@@ -14,7 +14,17 @@ import pytest
 from flowevolve import clock
 from flowevolve.archives.catalog import ARCHIVES
 from flowevolve.backends import BACKENDS
-from flowevolve.build import ADMISSIONS, ALGORITHMS, ALLOCATION, BANDITS, ORDERINGS, RACING, STALENESS, TASKS
+from flowevolve.build import (
+    ADMISSIONS,
+    ALGORITHMS,
+    ALLOCATION,
+    BANDITS,
+    ORDERINGS,
+    PROBLEMS,
+    RACING,
+    STALENESS,
+    TASKS,
+)
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
 from flowevolve.registry import Listed, Registry
@@ -108,11 +118,14 @@ class Mine:
     apply = best = weights = standing = __getitem__ = chat = models = aclose = _anything
     candidates = confirmed = ()
     name = "mine"
-    data = None
-    seed = rollout = _anything
+    data = statement = None
+    cases = ()
+    worst = 0.0
+    seed = rollout = judge = _anything
 """
 REGISTRIES: list[Registry[object]] = [
     TASKS,
+    PROBLEMS,
     STALENESS,
     ALLOCATION,
     RACING,

@@ -1,9 +1,68 @@
-"""The shipped problems by name."""
+"""The shipped problems by name, as ``[task] problem`` and its settings make them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from flowevolve.programs.problem import Problem
+from flowevolve.problems.autocorrelation import FirstAutocorrelation, SecondAutocorrelation
+from flowevolve.problems.bin_packing import OnlineBinPacking
+from flowevolve.problems.cloudcast import Cloudcast
+from flowevolve.problems.distances import MinMaxDistance
+from flowevolve.problems.expert_balance import ExpertBalance
+from flowevolve.problems.flow_shop import FlowShop
+from flowevolve.problems.hexagons import HexagonPacking
+from flowevolve.problems.packing import CirclePacking, RectanglePacking
+from flowevolve.problems.placement import ModelPlacement
+from flowevolve.problems.spot import SpotScheduling
+from flowevolve.problems.transactions import TransactionScheduling
+from flowevolve.problems.tsp import TspConstruction
+from flowevolve.programs import Problem
 
-SHIPPED_PROBLEMS: Mapping[str, Callable[..., Problem]] = {}
+
+def circle_packing_26() -> Problem:
+    return CirclePacking(26, reference=2.63598)
+
+
+def circle_packing_32() -> Problem:
+    return CirclePacking(32, reference=2.93957)
+
+
+def circle_packing_rectangle_21() -> Problem:
+    return RectanglePacking(21, reference=2.36583)
+
+
+def min_max_distance_2d() -> Problem:
+    return MinMaxDistance(16, 2, reference=1 / 12.88923)
+
+
+def min_max_distance_3d() -> Problem:
+    return MinMaxDistance(14, 3, reference=1 / 4.16579)
+
+
+def hexagon_packing_11() -> Problem:
+    return HexagonPacking(11, reference=1 / 3.93009)
+
+
+def hexagon_packing_12() -> Problem:
+    return HexagonPacking(12, reference=1 / 3.94191)
+
+
+SHIPPED_PROBLEMS: Mapping[str, Callable[..., Problem]] = {
+    "circle_packing_26": circle_packing_26,
+    "circle_packing_32": circle_packing_32,
+    "circle_packing_rectangle_21": circle_packing_rectangle_21,
+    "min_max_distance_2d": min_max_distance_2d,
+    "min_max_distance_3d": min_max_distance_3d,
+    "hexagon_packing_11": hexagon_packing_11,
+    "hexagon_packing_12": hexagon_packing_12,
+    "autocorrelation_1": FirstAutocorrelation,
+    "autocorrelation_2": SecondAutocorrelation,
+    "online_bin_packing": OnlineBinPacking,
+    "tsp_construction": TspConstruction,
+    "flow_shop": FlowShop,
+    "transaction_scheduling": TransactionScheduling,
+    "model_placement": ModelPlacement,
+    "cloudcast": Cloudcast,
+    "expert_balance": ExpertBalance,
+    "spot_scheduling": SpotScheduling,
+}

@@ -1,0 +1,62 @@
+"""Points whose distances are as equal as possible."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+from flowevolve.llm.types import JSON
+from flowevolve.problems.base import ShippedProblem, seed_text
+from flowevolve.problems.checks import vectors
+from flowevolve.programs import Case, Verdict, WrongResultError
+
+FARTHEST = 1e6
+"""Coordinates beyond tell nothing: only ratios of distances count."""
+CLOSEST = 1e-6
+"""Of the largest distance: nearer than that, points are the same."""
+
+
+class MinMaxDistance(ShippedProblem):
+    """``n`` points in ``dimensions``, whose largest distance is small against their smallest.
+
+    Value: the smallest distance over the largest, squared. AlphaEvolve's B.8, which gives the square of the inverse.
+    Best known: 12.88923 for 16 points in the plane and 4.16579 for 14 in space (CodeEvolve, table 1), so that the
+    references are one over these.
+    """
+
+    entry = "place"
+
+    def __init__(self, n: int, dimensions: int, reference: float | None = None) -> None:
+        self.name = f"min_max_distance_{dimensions}d"
+        self.source = seed_text(self.name)
+        self.reference = reference
+        self.cases = [Case("one", {"n": n, "dimensions": dimensions})]
+        self.n, self.dimensions = n, dimensions
+        self.statement = (
+            f"Place {n} points in {dimensions} dimensions so that the largest distance between two of them is as small "
+            "as possible against the smallest.\n\n"
+            f"Write `place(n, dimensions)`, called once with n = {n} and dimensions = {dimensions}. It returns a list "
+            f"of {n} points, each a list of {dimensions} coordinates between -{FARTHEST:g} and {FARTHEST:g}; no two "
+            "may be the same.\n\n"
+            f"The score is (smallest distance / largest distance) squared. {self.rules}"
+        )
+
+    def score(self, case: Case, result: JSON) -> Verdict:
+        points = vectors(result, "points", self.n, self.dimensions)
+        for place, point in enumerate(points):
+            if max(map(abs, point)) > FARTHEST:
+                raise WrongResultError(f"point {place} has a coordinate beyond {FARTHEST:g}")
+        apart = sorted((math.dist(one, other), i, j) for (i, one), (j, other) in combinations(enumerate(points), 2))
+        least, i, j = apart[0]
+        most, far_i, far_j = apart[-1]
+        if least <= CLOSEST * most:
+            raise WrongResultError(f"points {i} and {j} are the same; all must differ")
+        near = sum(length < least * (1 + 1e-6) for length, _, _ in apart)
+        far = sum(length > most * (1 - 1e-6) for length, _, _ in apart)
+        ratio = most / least
+        return Verdict(
+            (least / most) ** 2,
+            f"Largest over smallest distance, squared: {ratio**2:.8f}. Points {i} and {j} are nearest ({near} pairs "
+            f"as near), {far_i} and {far_j} the farthest ({far} pairs as far).",
+            metrics={"squared_ratio": ratio**2},
+        )

@@ -1,0 +1,138 @@
+"""Circles in a square and in a rectangle: as large as possible in sum, without overlap."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+from flowevolve.llm.types import JSON
+from flowevolve.problems.base import ShippedProblem, seed_text
+from flowevolve.problems.checks import vectors
+from flowevolve.programs import Case, Verdict, WrongResultError
+
+TOLERANCE = 1e-9
+"""How far circles may overlap, or reach outside: what rounding does, and nothing that a sum would show."""
+
+Circle = tuple[float, float, float]
+"""Centre and radius."""
+
+
+class CirclePacking(ShippedProblem):
+    """``n`` circles in the unit square, the sum of whose radii is to be large. Value: that sum.
+
+    AlphaEvolve's B.12. Best known, in the same scale: 2.63598 for 26 and 2.93957 for 32 circles (CodeEvolve, tables 1
+    and 3). 26 is as good as settled: prefer 32.
+    """
+
+    entry = "pack"
+    source = seed_text("circle_packing")
+
+    def __init__(self, n: int, reference: float | None = None) -> None:
+        self.name = f"circle_packing_{n}"
+        self.reference = reference
+        self.cases = [Case("one", {"n": n})]
+        self.n = n
+        self.statement = (
+            f"Place {n} circles in the unit square so that the sum of their radii is as large as possible.\n\n"
+            f"Write `pack(n)`, called once with n = {n}. It returns a list of {n} circles, each [x, y, radius]. Every "
+            "circle must lie in the square from (0, 0) to (1, 1), touching its border at most, have a radius above 0, "
+            f"and overlap no other; {TOLERANCE:g} is allowed for rounding.\n\n"
+            f"The score is the sum of the radii. {self.rules}"
+        )
+
+    def score(self, case: Case, result: JSON) -> Verdict:
+        circles = read_circles(result, self.n)
+        for place, (x, y, radius) in enumerate(circles):
+            reach = radius - min(x, 1 - x, y, 1 - y)
+            if reach > TOLERANCE:
+                raise WrongResultError(f"circle {place} reaches {reach:.3g} out of the square; {shown((x, y, radius))}")
+        check_apart(circles)
+        total = math.fsum(radius for _, _, radius in circles)
+        return Verdict(total, describe(circles, total))
+
+
+class RectanglePacking(ShippedProblem):
+    """``n`` circles in a rectangle of perimeter 4, whose shape is free. Value: the sum of their radii.
+
+    AlphaEvolve's B.13. Best known for 21 circles, in the same scale: 2.36583 (AlphaEvolve and CodeEvolve, table 1).
+    """
+
+    entry = "pack"
+    source = seed_text("rectangle_packing")
+
+    def __init__(self, n: int, reference: float | None = None) -> None:
+        self.name = f"circle_packing_rectangle_{n}"
+        self.reference = reference
+        self.cases = [Case("one", {"n": n})]
+        self.n = n
+        self.statement = (
+            f"Place {n} circles in a rectangle of perimeter 4 so that the sum of their radii is as large as possible. "
+            "The shape of the rectangle is yours to choose.\n\n"
+            f"Write `pack(n)`, called once with n = {n}. It returns a list of {n} circles, each [x, y, radius]. The "
+            "rectangle is the smallest one, upright, that holds them all, wherever it lies: its width and height must "
+            "add up to 2 at most. Every circle must have a radius above 0 and overlap no other; "
+            f"{TOLERANCE:g} is allowed for rounding.\n\n"
+            f"The score is the sum of the radii. {self.rules}"
+        )
+
+    def score(self, case: Case, result: JSON) -> Verdict:
+        circles = read_circles(result, self.n)
+        width = max(x + r for x, _, r in circles) - min(x - r for x, _, r in circles)
+        height = max(y + r for _, y, r in circles) - min(y - r for _, y, r in circles)
+        if width + height > 2 + TOLERANCE:
+            raise WrongResultError(
+                f"the circles need a rectangle of {width:.6g} by {height:.6g}, which add up to {width + height:.9g}; "
+                "2 is allowed"
+            )
+        check_apart(circles)
+        total = math.fsum(radius for _, _, radius in circles)
+        return Verdict(total, f"The rectangle is {width:.6g} by {height:.6g}. {describe(circles, total)}")
+
+
+def read_circles(result: JSON, n: int) -> list[Circle]:
+    """``n`` circles with radii above 0, none of them far away.
+
+    Raises:
+        WrongResultError: naming the first that is wrong.
+    """
+    circles = [(x, y, radius) for x, y, radius in vectors(result, "circles", n, 3)]
+    for place, (x, y, radius) in enumerate(circles):
+        if radius <= 0:
+            raise WrongResultError(f"circle {place} must have a radius above 0; {shown((x, y, radius))}")
+        if max(abs(x), abs(y), radius) > 10:
+            raise WrongResultError(f"circle {place} is far off; {shown((x, y, radius))}")
+    return circles
+
+
+def check_apart(circles: list[Circle]) -> None:
+    """No two circles overlap.
+
+    Raises:
+        WrongResultError: naming the pair that overlaps most.
+    """
+    depth, i, j = max((a[2] + b[2] - math.dist(a[:2], b[:2]), i, j) for (i, a), (j, b) in pairs(circles))
+    if depth > TOLERANCE:
+        raise WrongResultError(
+            f"circles {i} and {j} overlap by {depth:.3g}: {shown(circles[i])} and {shown(circles[j])}; "
+            "shrink or move them, radii can also be computed from the centres"
+        )
+
+
+def pairs(circles: list[Circle]) -> combinations[tuple[tuple[int, Circle], tuple[int, Circle]]]:
+    return combinations(enumerate(circles), 2)
+
+
+def describe(circles: list[Circle], total: float) -> str:
+    """What whoever improves the packing would look at."""
+    radii = sorted(radius for _, _, radius in circles)
+    gaps = [math.dist(a[:2], b[:2]) - a[2] - b[2] for (_, a), (_, b) in pairs(circles)]
+    touching = sum(gap < 1e-6 for gap in gaps)
+    return (
+        f"Sum of radii {total:.8f}. Radii from {radii[0]:.4f} to {radii[-1]:.4f}, median {radii[len(radii) // 2]:.4f}; "
+        f"{touching} pairs touch."
+    )
+
+
+def shown(circle: Circle) -> str:
+    x, y, radius = circle
+    return f"centre ({x:.6g}, {y:.6g}), radius {radius:.6g}"

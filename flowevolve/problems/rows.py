@@ -1,0 +1,36 @@
+"""Rows of real data, where a problem is given a file (setting ``data``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from flowevolve.errors import InputError
+from flowevolve.registry import describe_validation
+from flowevolve.tasks.loaders import load_rows
+
+
+class Row(BaseModel):
+    """One instance. Fields that are not asked for are left out."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+R = TypeVar("R", bound=Row)
+
+
+def read_rows(path: Path, model: type[R]) -> list[R]:
+    """All rows of a file.
+
+    Raises:
+        InputError: naming the file, the row and what is wrong with it.
+    """
+    rows: list[R] = []
+    for place, row in enumerate(load_rows(path), 1):
+        try:
+            rows.append(model.model_validate(row))
+        except ValidationError as error:
+            raise InputError(describe_validation(error, f"{path}: row {place}")) from None
+    return rows

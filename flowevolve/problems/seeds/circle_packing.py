@@ -1,0 +1,40 @@
+"""Circles on rows; their radii follow from where the centres are."""
+
+import math
+
+# EVOLVE-BLOCK-START
+COLUMNS = 6
+ROW_SHIFT = 0.0
+"""Of a column's width, by which every other row is moved to the right."""
+EDGE = 0.5
+"""How far the outermost centres are from the border, in widths of a column."""
+
+
+def centres(n: int) -> list[tuple[float, float]]:
+    """Places on rows of equal length, from below."""
+    rows = math.ceil(n / COLUMNS)
+    across = 1 / (COLUMNS - 1 + 2 * EDGE + ROW_SHIFT)
+    upward = 1 / (rows - 1 + 2 * EDGE)
+    places = []
+    for i in range(n):
+        row, column = divmod(i, COLUMNS)
+        places.append(((column + EDGE + ROW_SHIFT * (row % 2)) * across, (row + EDGE) * upward))
+    return places
+
+
+def radii(places: list[tuple[float, float]]) -> list[float]:
+    """Each circle grows to the border, or half way to its nearest neighbour."""
+    found = []
+    for i, (x, y) in enumerate(places):
+        border = min(x, 1 - x, y, 1 - y)
+        nearest = min(math.dist((x, y), other) for j, other in enumerate(places) if j != i)
+        found.append(min(border, nearest / 2))
+    return found
+
+
+# EVOLVE-BLOCK-END
+
+
+def pack(n: int) -> list[list[float]]:
+    places = centres(n)
+    return [[x, y, radius] for (x, y), radius in zip(places, radii(places), strict=True)]

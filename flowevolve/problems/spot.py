@@ -1,0 +1,176 @@
+"""Spot scheduling: a job with a deadline, on machines that are cheap and come and go, or dear and always there."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from pydantic import Field
+
+from flowevolve.errors import InputError
+from flowevolve.llm.types import JSON
+from flowevolve.problems.base import MOMENTS, Moment, OnlineProblem, seed_text
+from flowevolve.problems.checks import list_of
+from flowevolve.problems.harness import spot as harness
+from flowevolve.problems.rows import Row, read_rows
+from flowevolve.programs import Case, Verdict, WrongResultError
+
+STEP = 600.0
+WORK_HOURS = 48
+DEADLINE_HOURS = (52, 70)
+RESTART_SECONDS = (72.0, 180.0, 360.0)
+SPOT_PRICE, ON_DEMAND_PRICE = 0.9731, 3.06
+"""Dollars an hour."""
+CHOICES = ("wait", "spot", "on_demand")
+UP_HOURS, DOWN_HOURS = (1.0, 3.0, 8.0, 20.0), (0.5, 2.0, 6.0)
+"""Mean lengths of the times in which drawn spot machines can be had and can't; each trace has one of each."""
+
+Trace = list[bool]
+
+
+class TraceRow(Row):
+    """Whether a spot machine can be had, every ten minutes."""
+
+    available: tuple[bool, ...] = Field(min_length=round(max(DEADLINE_HOURS) * 3600 / STEP))
+
+
+class SpotScheduling(OnlineProblem):
+    """48 hours of work by a deadline. Value of a case: its cost on spot machines that never go, over the mean cost.
+
+    ADRS's form, "can't be late" in one region: its prices, work, deadlines (52 and 70 hours) and times to start again
+    (0.02, 0.05 and 0.1 hours), each pair of which is a case with the same traces. As there, a job that could no longer
+    be done in time if all went wrong is moved to the dear machine, so that none is late. Published scores are 100 on
+    spot machines that never go and 0 on the dear one (LEVI 51.7, metric ``saved`` here), on recorded traces of which
+    none has a licence; on ours, which are drawn, there is no reference. That choices know nothing of what is to come is
+    checked (`OnlineProblem`).
+    """
+
+    name = "spot_scheduling"
+    entry = "harness_play"
+    ask_again = "harness_ask_again"
+    harness = harness
+    source = seed_text("spot_scheduling")
+
+    def __init__(self, data: Path | None = None, traces: int = 12, seed: int = 0) -> None:
+        if data is not None:
+            self._traces = [list(row.available) for row in read_rows(data, TraceRow)]
+        else:
+            self._traces = drawn_traces(traces, seed)
+        self._jobs = {
+            f"{hours}_hours_{seconds:g}_seconds": _job(hours, seconds)
+            for hours in DEADLINE_HOURS
+            for seconds in RESTART_SECONDS
+        }
+        self.cases = [
+            Case(name, {"traces": cast("JSON", self._cut(job)), "job": dict(job)}) for name, job in self._jobs.items()
+        ]
+        self.statement = (
+            "A job must be done by a deadline, at low cost. It can run on a spot machine, which is cheap but can be "
+            "had only at times and is taken away without warning, or on a machine on demand, which can always be had. "
+            "What is done is never lost, but starting a machine, also after waiting or after a change from one kind to "
+            "the other, takes some time that is paid for in which nothing is done.\n\n"
+            "Write `decide(state)`, called at the beginning of each step of the job. It returns 'spot', 'on_demand' or "
+            "'wait'. `state` is a dict: `elapsed`, `deadline` and `left` (seconds since the start; when the job must "
+            "be done; of work), `step` and `restart` (seconds that a step takes; that starting a machine takes), "
+            "`running` (one of the three words: what the job has just now; 'wait' if its spot machine has just been "
+            "taken away), `starting` (seconds until the running machine is ready), `available` (whether a spot machine "
+            "can be had in this step), `seen` (a list of what `available` has been in each step so far, this one "
+            "last). Asking for spot when there is none is waiting. A job that could no longer be done in time if all "
+            "went wrong gets a machine on demand whatever you return. A choice must depend on `state` alone, for some "
+            "are asked for a second time on their own.\n\n"
+            f"A spot machine costs ${SPOT_PRICE} an hour, one on demand ${ON_DEMAND_PRICE}. The score is the cost of "
+            "the work on spot machines that never go, divided by the mean cost over "
+            f"{len(self._traces)} traces of what was available; the mean counts over {len(self.cases)} pairs of "
+            f"deadline and restart time. {self.rules}"
+        )
+
+    def score(self, case: Case, result: JSON) -> Verdict:
+        job = self._jobs[case.id]
+        costs = self._replayed(case, result, lambda place, state, choice: None)
+        mean = sum(costs) / len(costs)
+        cheapest, dearest = (WORK_HOURS * price for price in (SPOT_PRICE, ON_DEMAND_PRICE))
+        worst = costs.index(max(costs))
+        share = sum(self._traces[worst]) / len(self._traces[worst])
+        return Verdict(
+            cheapest / mean,
+            f"With {job['deadline'] / 3600:g} hours to go and {job['restart']:g} seconds to start: ${mean:.2f} on "
+            f"average, between ${min(costs):.2f} and ${costs[worst]:.2f} (a trace on which spot machines can be had "
+            f"{share:.0%} of the time); ${dearest:.2f} is what the work costs on demand.",
+            metrics={"cost": mean, "saved": 100 * (dearest - mean) / (dearest - cheapest)},
+        )
+
+    def moments(self, case: Case, result: JSON, rng: random.Random) -> Sequence[Moment]:
+        total = sum(len(choices) for choices in result if isinstance(choices, list)) if isinstance(result, list) else 0
+        places = set(rng.sample(range(total), min(MOMENTS, total)))
+        kept: list[Moment] = []
+
+        def keep(place: int, state: Mapping[str, object], choice: JSON) -> None:
+            if place in places:
+                kept.append(Moment([cast("JSON", state)], choice))
+
+        self._replayed(case, result, keep)
+        return kept
+
+    def _replayed(
+        self, case: Case, result: JSON, see: Callable[[int, Mapping[str, object], JSON], None]
+    ) -> list[float]:
+        """What each trace cost, with each choice shown to ``see`` by its number, with what was known then.
+
+        Raises:
+            WrongResultError: at the first choice that is none.
+        """
+        job, places, costs = self._jobs[case.id], itertools.count(), []
+        for number, (answers, trace) in enumerate(
+            zip(list_of(result, "the choices", len(self._traces)), self._cut(job), strict=True)
+        ):
+            choices = list_of(answers, f"the choices of trace {number}")
+            left = iter(choices)
+
+            def choose(state: Mapping[str, object], left: Iterator[JSON] = left, number: int = number) -> JSON:
+                choice = next(left, None)
+                if choice not in CHOICES:
+                    raise WrongResultError(f"a choice of trace {number} is missing, or none of {', '.join(CHOICES)}")
+                see(next(places), state, choice)
+                return choice
+
+            cost, made = harness.harness_run(trace, job, choose)
+            if len(made) < len(choices):
+                raise WrongResultError(f"trace {number} has {len(choices)} choices for {len(made)} steps")
+            costs.append(cost)
+        return costs
+
+    def _cut(self, job: Mapping[str, float]) -> list[Trace]:
+        """The traces up to a deadline."""
+        return [trace[: round(job["deadline"] / job["step"])] for trace in self._traces]
+
+
+def _job(hours: float, restart: float) -> Mapping[str, float]:
+    return {
+        "work": WORK_HOURS * 3600.0,
+        "deadline": hours * 3600.0,
+        "restart": restart,
+        "step": STEP,
+        "spot_price": SPOT_PRICE,
+        "on_demand_price": ON_DEMAND_PRICE,
+    }
+
+
+def drawn_traces(traces: int, seed: int) -> list[Trace]:
+    """Times up and down of exponential lengths, whose means differ from trace to trace."""
+    if traces < 1:
+        raise InputError("spot_scheduling: traces must be above 0")
+    rng = random.Random(f"spot {seed}")
+    steps = round(max(DEADLINE_HOURS) * 3600 / STEP)
+    found = []
+    for _ in range(traces):
+        means = {True: rng.choice(UP_HOURS), False: rng.choice(DOWN_HOURS)}
+        up = rng.random() < means[True] / sum(means.values())
+        trace: Trace = []
+        while len(trace) < steps:
+            trace += [up] * max(1, round(rng.expovariate(1 / means[up]) * 3600 / STEP))
+            up = not up
+        found.append(trace[:steps])
+    return found

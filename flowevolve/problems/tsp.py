@@ -1,0 +1,101 @@
+"""The travelling salesman in EoH's form: a tour grows town by town, and a program says which comes next."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import Field
+
+from flowevolve.errors import InputError
+from flowevolve.llm.types import JSON
+from flowevolve.problems.base import PlayedProblem, seed_text
+from flowevolve.problems.checks import permutation
+from flowevolve.problems.harness import tsp as harness
+from flowevolve.problems.rows import Row, read_rows
+from flowevolve.programs import Case, Verdict
+
+Town = tuple[float, float]
+
+
+class TspRow(Row):
+    """As in EoH's sets, with the length of LKH's tour."""
+
+    coords: tuple[Town, ...] = Field(min_length=3)
+    lkh_tour_len: float | None = Field(default=None, gt=0)
+
+
+class TspConstruction(PlayedProblem):
+    """Towns drawn evenly from the unit square. Value of a case: a length that no tour is below, over the tour's.
+
+    EoH's set-up. Given rows with ``lkh_tour_len``, that length is the one of LKH's tour: value = 1 / (1 + gap) with
+    the gap that the papers give, and the reference is 1 (gap 0.000 at 20 and 50 towns: EoH and CodeEvolve, table 6,
+    with a search behind). On towns drawn here the length is that of the shortest spanning tree, which is 0.8 or so of
+    the best tour; there is no reference.
+
+    Nothing keeps a program from planning the whole tour when it is first asked: all towns are known from the start, so
+    that is no cheating, just another heuristic.
+    """
+
+    name = "tsp_construction"
+    entry = "harness_tour"
+    harness = harness
+    source = seed_text("tsp_construction")
+
+    def __init__(self, data: Path | None = None, towns: int = 50, instances: int = 8, seed: int = 0) -> None:
+        if data is not None:
+            rows = read_rows(data, TspRow)
+            self._towns = [row.coords for row in rows]
+            self._least = [row.lkh_tour_len or spanning_tree(row.coords) for row in rows]
+            self.reference = 1.0 if all(row.lkh_tour_len is not None for row in rows) else None
+        else:
+            self._towns = drawn_towns(towns, instances, seed)
+            self._least = [spanning_tree(each) for each in self._towns]
+        self.cases = [Case(str(place), {"distances": distances(each)}) for place, each in enumerate(self._towns)]
+        self.statement = (
+            "Build a short round tour through towns in the plane, one town after another.\n\n"
+            "Write `next_town(here, start, left, distances)`, called for each step. `here` is the town the tour has "
+            "come to, `start` where it began and will end, `left` a list of the towns not yet visited, ascending, and "
+            "`distances[a][b]` how far it is from town a to town b. It returns one of the towns in `left`.\n\n"
+            "The score of an instance is a length that no tour is below, over the length of the tour, and the mean "
+            f"counts over {len(self.cases)} instances of {len(self._towns[0])} towns or so. {self.rules}"
+        )
+
+    def score(self, case: Case, result: JSON) -> Verdict:
+        place = int(case.id)
+        towns, least = self._towns[place], self._least[place]
+        tour = permutation(result, "the tour", len(towns))
+        legs = [math.dist(towns[a], towns[b]) for a, b in zip(tour, [*tour[1:], tour[0]], strict=True)]
+        length = math.fsum(legs)
+        step = legs.index(max(legs))
+        return Verdict(
+            least / length,
+            f"The tour is {length:.4f} long, {length / least:.4f} times what is known to be needed. Its longest leg, "
+            f"{legs[step]:.3f}, is step {step + 1} of {len(legs)}; the last, back home, is {legs[-1]:.3f}.",
+            metrics={"length": length},
+        )
+
+
+def drawn_towns(towns: int, instances: int, seed: int) -> list[tuple[Town, ...]]:
+    if towns < 3 or instances < 1:
+        raise InputError("tsp_construction: towns must be 3 or more, and instances above 0")
+    rng = random.Random(f"tsp {seed}")
+    return [tuple((rng.random(), rng.random()) for _ in range(towns)) for _ in range(instances)]
+
+
+def distances(towns: Sequence[Town]) -> list[JSON]:
+    return [[math.dist(one, other) for other in towns] for one in towns]
+
+
+def spanning_tree(towns: Sequence[Town]) -> float:
+    """The length of the shortest one, by Prim's algorithm: a tour without one of its legs is a spanning tree."""
+    nearest = {town: math.dist(towns[0], towns[town]) for town in range(1, len(towns))}
+    length = 0.0
+    while nearest:
+        town = min(nearest, key=nearest.__getitem__)
+        length += nearest.pop(town)
+        for other, far in nearest.items():
+            nearest[other] = min(far, math.dist(towns[town], towns[other]))
+    return length
