@@ -77,11 +77,11 @@ ALGORITHMS: Registry[Algorithm] = Registry(
 )
 TASKS: Registry[Task] = Registry("task", "flowevolve.tasks", SHIPPED_TASKS, Task, ("program",))
 EVALUATED: Mapping[str, Callable[..., Problem]] = {
-    "folder": folder_problem,
-    "evaluator": callable_problem,
     "command": command_problem,
+    "evaluator": callable_problem,
+    "folder": folder_problem,
 }
-"""Problems that users bring, by the setting that each of them has and no other."""
+"""Problems that users bring, by the setting that tells them; a command may have a folder, too."""
 PROBLEMS: Registry[Problem] = Registry("problem", "flowevolve.problems", {**SHIPPED_PROBLEMS, **EVALUATED}, Problem)
 STALENESS: Registry[StalenessPolicy] = Registry(
     "staleness policy",

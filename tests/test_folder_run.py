@@ -97,7 +97,7 @@ def test_check_takes_a_folder_too(folder: Path, tmp_path: Path) -> None:
         ({"evaluator": "def evaluate(path): return 3", "config": ""}, "TypeError: evaluate returned int"),
         ({"evaluator": "def evaluate(path): raise OSError('no data')", "config": ""}, "OSError: no data"),
         ({"evaluator": "def evaluate(path):\n    while True: pass", "config": "evaluator: {timeout: 1}"}, "timeout"),
-        ({"initial_program": "1 +"}, "SyntaxError"),
+        ({"initial_program": "1 +"}, "no valid Python"),
     ],
 )
 def test_bad_folders_are_one_line_and_exit_code_2(changed: dict[str, str | None], says: str, tmp_path: Path) -> None:

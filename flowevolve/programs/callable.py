@@ -6,6 +6,9 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import cast
+
+from pydantic import JsonValue
 
 from flowevolve import clock
 from flowevolve.artifact import Artifact
@@ -83,7 +86,7 @@ def callable_problem(
     program: Path,
     entry: str,
     statement: str = "",
-    cases: tuple[dict[str, JSON], ...] = (),
+    cases: tuple[dict[str, JsonValue], ...] = (),
     worst: float = 0.0,
 ) -> CallableProblem:
     """A problem as a configuration names it: ``evaluator`` is ``package.module:function``, ``program`` the seed's file.
@@ -99,7 +102,7 @@ def callable_problem(
         raise InputError(f"task.evaluator: can't use {evaluator!r}: {error}") from error
     if not callable(score):
         raise InputError(f"task.evaluator: {evaluator!r} is of type {type(score).__name__}, not a function")
-    rows = tuple(Case(str(number), arguments) for number, arguments in enumerate(cases))
+    rows = tuple(Case(str(number), cast("dict[str, JSON]", each)) for number, each in enumerate(cases))
     return CallableProblem(
         score, read_text(program), entry, statement=statement, cases=rows or (Case("one"),), worst=worst
     )

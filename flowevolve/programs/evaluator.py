@@ -53,7 +53,7 @@ Reading = Callable[[Mapping[str, float]], float | None]
 """The score that metrics amount to; None: there is none."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class EvaluatorProblem:
     """Programs of one file that an evaluator in ``folder`` scores, step by step; metrics of all steps count together.
 

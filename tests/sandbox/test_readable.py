@@ -25,8 +25,12 @@ WRITE = "def write(path):\n    open(path + '/new.txt', 'w')"
 FIND = """
 import os
 def find(names):
-    return [os.path.join(folder, name) for top in ("/tmp", "/home", "/root", "/run", "/mnt", "/srv", "/var", "/opt")
-            for folder, folders, files in os.walk(top) for name in [*folders, *files] if name in names]
+    found = []
+    for top in ("/tmp", "/home", "/root", "/run", "/mnt", "/srv", "/var", "/opt"):
+        for folder, folders, files in os.walk(top):
+            found += [os.path.join(folder, name) for name in [*folders, *files] if name in names]
+            folders[:] = [name for name in folders if name != "packages"]
+    return found
 """
 
 

@@ -16,10 +16,19 @@ Judge = Callable[[EvaluatorProblem, str | None], Awaitable[Verdict]]
 
 @pytest.fixture
 def judge() -> Judge:
-    """The verdict on a program, by default the seed."""
+    """The verdict on a program, or on the seed."""
+    return judge_in(30)
 
-    async def judged(problem: EvaluatorProblem, program: str | None = None) -> Verdict:
-        settings = SandboxSettings(concurrency=1, timeout=5, memory_mb=1024, preload=())
+
+@pytest.fixture
+def hurried() -> Judge:
+    """The same for those that take their time."""
+    return judge_in(0.5)
+
+
+def judge_in(seconds: float) -> Judge:
+    async def judged(problem: EvaluatorProblem, program: str | None) -> Verdict:
+        settings = SandboxSettings(concurrency=1, timeout=seconds, memory_mb=1024, preload=())
         artifact = problem.seed() if program is None else Artifact({problem.file: program}, kind="program")
         async with Sandbox(in_view(settings, problem)) as sandbox:
             return await problem.judge(artifact, problem.cases[0], sandbox)

@@ -119,7 +119,6 @@ def evaluate(path):
     [
         ("def run():\n    return 1 / 0", "error: ZeroDivisionError: division by zero"),
         ("def run(:", "error: SyntaxError"),
-        ("def run():\n    while True: pass", "timeout"),
         ("def run():\n    return bytearray(2**32)", "memory"),
         ("import os\nos._exit(0)", "ended without a result"),
         ("def run():\n    return 'many'", "error: TypeError"),
@@ -145,7 +144,6 @@ async def test_programs_that_fail(folder: Path, judge: Judge, program: str, fail
         ("return {'combined_score': 0.0, 'error': 'it is\\ntoo long'}", "it is too long"),
         ("raise KeyError('x')", "KeyError: 'x'"),
         ("import sys; sys.exit(0)", "ended without a result"),
-        ("while True: pass", "timeout"),
     ],
 )
 async def test_evaluators_that_fail(tmp_path: Path, judge: Judge, says: str, failure: str) -> None:
@@ -156,6 +154,14 @@ async def test_evaluators_that_fail(tmp_path: Path, judge: Judge, says: str, fai
     with pytest.raises(InputError, match=r"initial_program\.py, which evolution starts from, fails: ") as error:
         await judge(folder_problem(folder), None)
     assert "\n" not in str(error.value)
+
+
+async def test_what_takes_too_long_fails(folder: Path, hurried: Judge) -> None:
+    verdict = await hurried(folder_problem(folder), "while True: pass")
+    assert (verdict.value, str(verdict.failure).split(":")[0]) == (0.0, "timeout")
+    (folder / "evaluator.py").write_text("def evaluate(path):\n    while True: pass")
+    with pytest.raises(InputError, match=r"fails: timeout: .* \(sandbox.timeout allows more\)"):
+        await hurried(folder_problem(folder), None)
 
 
 async def test_a_seed_below_what_failures_score_is_an_error(tmp_path: Path, judge: Judge) -> None:
@@ -222,5 +228,6 @@ report = {"metrics": {"combined_score": 99.0, "seen": float(len([n for n in seen
 os.write(3, json.dumps(report).encode())
 os._exit(0)
 """
+    (folder / "config.yaml").write_text("evaluator: {cascade_evaluation: false}")
     verdict = await judge(folder_problem(folder), forged)
     assert (verdict.value, verdict.metrics["seen"]) == (99.0, 0.0)
