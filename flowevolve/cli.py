@@ -283,7 +283,7 @@ def _serve_metrics(metrics: Metrics, port: int) -> None:
 
 def _fresh_directory(config: Path) -> Path:
     stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
-    return Path("runs") / f"{config.stem}-{stamp}"
+    return Path("runs") / f"{config.resolve().stem}-{stamp}"
 
 
 def _title(config: Config) -> str:

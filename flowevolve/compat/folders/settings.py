@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from flowevolve.errors import InputError
@@ -24,8 +23,9 @@ _IDLE = {
     "database.log_prompts",
     "database.db_path",
     "database.in_memory",
+    "llm.api_key",
 }
-"""Settings that change nothing of what is found: every step is journaled here."""
+"""Settings that change nothing of what is found: every step is journaled here. Of keys `folder_run` tells."""
 
 
 class _Part(BaseModel):
@@ -108,16 +108,25 @@ def read_settings(folder: Path) -> tuple[FolderSettings, Path | None]:
     file = next((path for path in found if path.is_file()), None)
     if file is None:
         return FolderSettings(), None
-    try:
-        table = yaml.safe_load(read_text(file))
-    except yaml.YAMLError as error:
-        raise InputError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from None
+    table = _yaml(file)
     if not isinstance(table, dict | None):
         raise InputError(f"{file}: it holds {type(table).__name__}, not keys and values")
     try:
         return FolderSettings.model_validate(_without_nothing(table or {})), file
     except ValidationError as error:
         raise InputError(f"{file}: {describe_validation(error)}") from None
+
+
+def _yaml(file: Path) -> object:
+    try:
+        import yaml  # noqa: PLC0415  an extra
+    except ImportError:
+        raise InputError(f"{file}: reading it needs PyYAML: pip install 'flowevolve[openevolve]'") from None
+    try:
+        table: object = yaml.safe_load(read_text(file))
+    except yaml.YAMLError as error:
+        raise InputError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from None
+    return table
 
 
 def _without_nothing(value: object) -> object:
@@ -130,7 +139,7 @@ def _without_nothing(value: object) -> object:
 def _extra(part: BaseModel, prefix: str = "") -> Iterator[str]:
     for name in part.model_extra or {}:
         yield f"{prefix}{name}"
-    for name in part.model_fields_set:
-        inner = getattr(part, name, None)
+    for name in type(part).model_fields:
+        inner = getattr(part, name)
         if isinstance(inner, _Part):
             yield from _extra(inner, f"{prefix}{name}.")

@@ -39,8 +39,7 @@ def test_what_a_folder_is_read_as(folder: Path) -> None:
 def test_what_has_no_counterpart_is_named_once(folder: Path) -> None:
     (note,) = [note for note in folder_problem(folder).notes if "counterpart" in note]
     assert note == (
-        "config.yaml: without a counterpart here, and not looked at: llm.api_key, prompt.num_top_programs, "
-        "database.num_islands"
+        "config.yaml: without a counterpart here, and not looked at: prompt.num_top_programs, database.num_islands"
     )
 
 
