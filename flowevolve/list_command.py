@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -25,7 +25,7 @@ from flowevolve.build import (
     make_algorithm,
     make_task,
 )
-from flowevolve.config import parse_config
+from flowevolve.config import parse_config, with_overrides
 from flowevolve.registry import Listed
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.rules_params import PRESETS
@@ -57,9 +57,12 @@ class Listing(StrEnum):
 def list_command(
     what: Annotated[Listing, typer.Argument(help="what can be named in a config")],
     graph: Annotated[str | None, typer.Option(metavar="NAME", help="print an algorithm's stage graph")] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="with --graph: a setting, such as a task")
+    ] = None,
 ) -> None:
     """List what can be named in a config. Of what other packages bring it says which, and what is wrong with it."""
-    lines = _lines(what) if graph is None else _graph_lines(graph)
+    lines = _lines(what) if graph is None else _graph_lines(graph, overrides or ())
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
@@ -90,8 +93,9 @@ def _line(listed: Listed) -> str:
     return f"{listed.name}{origin}{problem}"
 
 
-def _graph_lines(name: str) -> list[str]:
-    settings = parse_config({"algorithm": {"name": name}, "budget": {"seconds": 1}}, "list")
+def _graph_lines(name: str, overrides: Sequence[str]) -> list[str]:
+    plain = parse_config({"algorithm": {"name": name}, "budget": {"seconds": 1}}, "list")
+    settings = with_overrides(plain, overrides)
     graph = make_algorithm(settings, make_task(settings)).graph()
     lines = []
     for stage in graph.stages:

@@ -208,8 +208,13 @@ def test_check_and_list(config: Path) -> None:
     assert "fine" in flowevolve("check", "run.toml", cwd=folder).stdout
     graph = flowevolve("list", "algorithms", "--graph", "gepa", cwd=folder).stdout
     assert all(stage in graph for stage in ("select", "generate", "propose", "repair", "screen", "evaluate", "update"))
+    program = ["--set", "task.name=program", "--set", "task.problem=circle_packing_26"]
+    graph = flowevolve("list", "algorithms", "--graph", "one_plus_lambda", *program, cwd=folder).stdout
+    assert all(stage in graph for stage in ("write", "assess", "update"))
     for what, name in (
         ("tasks", "house_style"),
+        ("tasks", "program"),
+        ("problems", "circle_packing_32"),
         ("policies", "staleness: reflective"),
         ("policies", "scheduler.order: later_first"),
         ("policies", "scheduler.admission: server_queue"),

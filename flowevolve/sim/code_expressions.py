@@ -94,7 +94,7 @@ def grow(source: Source, step: float, rng: random.Random) -> str | None:
 
 def _growing(source: Source, function: ast.FunctionDef) -> list[ast.expr]:
     """What is computed with, and what is assigned or returned unless it is a list or a text."""
-    given = [*source.nodes(ast.Assign, function), *source.nodes(ast.Return, function)]
+    given: list[ast.Assign | ast.Return] = [*source.nodes(ast.Assign, function), *source.nodes(ast.Return, function)]
     values = [statement.value for statement in given]
     taken = [value for value in values if isinstance(value, ast.Name | ast.Call | ast.Subscript)]
     return [*source.nodes(ast.BinOp, function), *taken]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import anyio.lowlevel
 import pytest
 
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.anyio
 SETTINGS = SandboxSettings(preload=(), concurrency=1, timeout=5)
 
 
-async def nobody(messages: list[Message], *, max_tokens: int | None = None) -> str:
+async def nobody(messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
     raise AssertionError("a program needs no model")
 
 
