@@ -47,10 +47,9 @@ class Asked:
 
 def read_prompt(prompt: str) -> Asked:
     parts = sections(prompt)
-    parent = _seen(parts.get(PROGRAM_HEADING, "") + "\n" + parts.get(OUTCOME_HEADING, ""))
     hints = parts.get(HOW_HEADING, "") + "\n" + parts.get(ADVICE_HEADING, "")
     return Asked(
-        parent,
+        _parent(parts),
         programs(parts.get(OTHERS_HEADING, "")),
         "edits" if SEARCH_LINE in parts.get(REPLY_HEADING, "") else "whole",
         hinted(hints, "prefer"),
@@ -80,13 +79,18 @@ def programs(text: str) -> list[Seen]:
 
 
 def all_programs(prompt: str) -> list[Seen]:
-    """All programs of a prompt, wherever they are shown."""
-    found: list[Seen] = []
-    for text in sections(prompt).values():
-        listed = programs(text)
-        single = None if listed else _seen(text)
-        found += listed or ([single] if single is not None else [])
+    """The program to improve, if there is one, and all programs below headings of the third level."""
+    parts = sections(prompt)
+    parent = _parent(parts)
+    found = [] if parent is None else [parent]
+    for heading, text in parts.items():
+        if heading not in (PROGRAM_HEADING, OUTCOME_HEADING):
+            found += programs(text)
     return found
+
+
+def _parent(parts: Mapping[str, str]) -> Seen | None:
+    return _seen(parts.get(PROGRAM_HEADING, "") + "\n" + parts.get(OUTCOME_HEADING, ""))
 
 
 def _seen(text: str) -> Seen | None:

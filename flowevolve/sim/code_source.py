@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from typing import TypeVar
 
 from flowevolve.programs.blocks import inside
@@ -104,8 +105,8 @@ class Source:
         for node in ast.walk(self.tree):
             for name in ("body", "orelse", "finalbody"):
                 block = getattr(node, name, None)
-                if isinstance(block, list) and block and all(self._has_own_lines(each) for each in block):
-                    yield block
+                if isinstance(block, list):
+                    yield from (list(run) for usable, run in groupby(block, self._has_own_lines) if usable)
 
     def _has_own_lines(self, node: ast.AST) -> bool:
         if not isinstance(node, ast.stmt) or not self.may_change(node):
