@@ -15,12 +15,12 @@ from flowevolve.folder_run import load_folder
 from tests.compat.folders.samples import LEVI, OPENEVOLVE, SHINKA, write
 
 ROOT = Path(__file__).parents[1]
-QUICK = ("--set", "sim.profile=fast-demo", "--set", "budget.evaluations=4", "--set", "sandbox.memory_mb=512")
+QUICK = ("--set", "clock=virtual", "--set", "budget.evaluations=4", "--set", "sandbox.memory_mb=512")
 
 
 def flowevolve(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from flowevolve.cli import main; main()", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False, env=environment)
 
 

@@ -145,7 +145,13 @@ Fill bins of size {LIMIT}.
 FUNCTION_SIGNATURE = "def pack(items):\\n    pass\\n"
 SEED = """
 def pack(items):
-    return [[item] for item in items]
+    bins = []
+    for item in items:
+        if len(bins) > 9:
+            bins[-1].append(item)
+        else:
+            bins.append([item])
+    return bins
 """.strip()
 
 

@@ -26,7 +26,7 @@ def test_what_a_folder_is_read_as(folder: Path) -> None:
     assert (problem.name, problem.file) == ("bins", "program.py")
     assert problem.statement.startswith("# Packing\nFill bins of size 10.\n\nThe program has to define")
     assert "def pack(items):" in problem.statement
-    assert problem.seed()["program.py"] == "def pack(items):\n    return [[item] for item in items]"
+    assert problem.seed()["program.py"].startswith("def pack(items):\n    bins = []\n")
 
 
 async def test_its_function_is_scored(folder: Path, judge: Judge) -> None:
