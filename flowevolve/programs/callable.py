@@ -6,7 +6,6 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
 from pydantic import JsonValue
 
@@ -48,7 +47,7 @@ class CallableProblem(FunctionProblem):
         self.entry = entry
         self.statement = statement or f"Improve the function {entry}, so that what it returns scores higher."
         self.cases = cases
-        self.name = name or getattr(score, "__name__", entry)
+        self.name = name or str(getattr(score, "__name__", entry))
         self.worst = worst
         self.timeout = timeout
         self.memory_mb = memory_mb
@@ -102,7 +101,7 @@ def callable_problem(
         raise InputError(f"task.evaluator: can't use {evaluator!r}: {error}") from error
     if not callable(score):
         raise InputError(f"task.evaluator: {evaluator!r} is of type {type(score).__name__}, not a function")
-    rows = tuple(Case(str(number), cast("dict[str, JSON]", each)) for number, each in enumerate(cases))
+    rows = tuple(Case(str(number), each) for number, each in enumerate(cases))
     return CallableProblem(
         score, read_text(program), entry, statement=statement, cases=rows or (Case("one"),), worst=worst
     )

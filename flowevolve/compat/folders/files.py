@@ -74,8 +74,8 @@ def constant(node: ast.expr, values: dict[str, object]) -> object:
         case ast.Name(name):
             return values.get(name)
         case ast.UnaryOp(ast.USub(), operand):
-            value = constant(operand, values)
-            return -value if isinstance(value, int | float) else None
+            number = constant(operand, values)
+            return -number if isinstance(number, int | float) else None
         case ast.BinOp(left, ast.Add(), right):
             first, second = constant(left, values), constant(right, values)
             return first + second if isinstance(first, str) and isinstance(second, str) else None

@@ -77,12 +77,12 @@ def _names(folder: Path) -> dict[str, str]:
         return names
     for node in ast.walk(parsed(runner)):
         if isinstance(node, ast.Call) and _called(node.func) == _CALL:
-            given = {each.arg: each.value for each in node.keywords if each.arg in names}
+            given = {each.arg: each.value for each in node.keywords if each.arg is not None and each.arg in names}
             if node.args:
                 given.setdefault("problem_description", node.args[0])
             for argument, value in given.items():
                 name = _called(value.func) if isinstance(value, ast.Call) else _called(value)
-                if argument is not None and name is not None:
+                if name is not None:
                     names[argument] = name
             return names
     return names

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import cast
 
 from flowevolve.compat.folders import needs
 from flowevolve.compat.folders.files import defined, parsed, readme, the_program
@@ -55,8 +54,8 @@ def _steps(settings: FolderSettings, functions: AbstractSet[str]) -> list[Step]:
     """The stages there are, in order; without a first one, or a cascade, all at once."""
     said = settings.evaluator
     if not said.cascade_evaluation or STAGES[0] not in functions:
-        keywords = cast("dict[str, JSON]", said.evaluator_args)
-        return [Step("openevolve", {"evaluator": EVALUATOR, "function": FUNCTION, "keywords": keywords}, FUNCTION)]
+        given: dict[str, JSON] = {"evaluator": EVALUATOR, "function": FUNCTION, "keywords": said.evaluator_args}
+        return [Step("openevolve", given, FUNCTION)]
     steps: list[Step] = []
     for number, stage in enumerate(STAGES):
         if stage not in functions:

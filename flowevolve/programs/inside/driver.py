@@ -28,6 +28,8 @@ LONGEST = 20_000
 """Characters of one text that are handed on."""
 MOST = 40
 """Texts, and metrics, that are."""
+_CANDIDATE = "candidate_program"
+"""What a program's file is called: unlike the seed's in the folder, which evaluators could import in its stead."""
 
 Said = dict[str, object]
 Validate = Callable[[object], tuple[bool, str | None]]
@@ -155,6 +157,7 @@ def run_shinka_eval(
     results: list[object] = []
     seconds: list[float] = []
     errors: list[str] = []
+    metrics: dict[str, object] = {}
     try:
         place = Path(program_path)
         experiment = getattr(_load(str(place.parent), place.name, "program"), experiment_fn_name)
@@ -166,7 +169,7 @@ def run_shinka_eval(
             valid, why = validate_fn(results[-1]) if validate_fn else (True, None)
             if not valid:
                 errors.append(f"Validation failed: {why}" if why else "Validation failed")
-        metrics = aggregate_metrics_fn(results) if aggregate_metrics_fn else {"num_successful_runs": len(results)}
+        metrics = dict(aggregate_metrics_fn(results)) if aggregate_metrics_fn else {"num_successful_runs": len(results)}
         metrics["execution_time_mean"] = sum(seconds) / len(seconds) if seconds else 0.0
     except Exception as error:  # noqa: BLE001 - whatever the program raises is its failure
         traceback.print_exc()
@@ -197,7 +200,7 @@ def _place(folder: str, program: str, name: str) -> str:
     standard = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), sys.base_prefix)
     packages = [entry for entry in sys.path[1:] if not entry.startswith(standard) or "-packages" in entry]
     os.environ["PYTHONPATH"] = os.pathsep.join(packages)  # for interpreters that the evaluator starts
-    path = Path(tempfile.mkdtemp(prefix="program-"), name)
+    path = Path(tempfile.mkdtemp(prefix="program-"), f"{_CANDIDATE}{Path(name).suffix}")
     path.write_text(program, encoding="utf-8")
     return str(path)
 
