@@ -17,7 +17,7 @@ _NETWORK = {
     *("aiohttp", "anthropic", "boto3", "datasets", "google", "huggingface_hub", "httpx", "litellm", "openai"),
     *("requests", "vllm", "wandb"),
 }
-_GPU = {"cupy", "jax", "mlx", "numba.cuda", "pycuda", "tensorflow", "torch", "triton"}
+_GPU = {"cupy", "mlx", "numba.cuda", "pycuda", "triton"}
 _PACKAGES = {"cv2": "opencv-python", "PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 """Packages whose module has another name."""
 

@@ -43,11 +43,14 @@ def openevolve(
     _supply("openevolve", {})
     _supply("openevolve.evaluation_result", {"EvaluationResult": EvaluationResult})
     said = getattr(_load(folder, evaluator, "evaluation_module"), function)(path, **keywords)
+    if isinstance(said, dict) and isinstance(said.get("metrics"), dict):
+        said = EvaluationResult(said["metrics"], said.get("artifacts") or {})
     metrics, artifacts = getattr(said, "metrics", said), getattr(said, "artifacts", {})
     if not isinstance(metrics, dict) or not isinstance(artifacts, dict):
         raise TypeError(f"{function} returned {type(said).__name__}, not a dict of metrics or an EvaluationResult")
     error = metrics.get("error")
-    return _said(metrics, artifacts, error if isinstance(error, str) and error else None)
+    unscored = isinstance(error, str) and error and _number(metrics.get("combined_score")) is None
+    return _said(metrics, artifacts, error if unscored else None)
 
 
 def shinka(folder: str, program: str, name: str, evaluator: str) -> Said:
@@ -252,7 +255,7 @@ def _said(metrics: Mapping[object, object], artifacts: Mapping[object, object], 
 
 
 def _number(value: object) -> float | None:
-    plain = _plain(value)
+    plain = None if value is None else _plain(value)
     try:
         return float(plain) if isinstance(plain, int | float) else None
     except OverflowError:

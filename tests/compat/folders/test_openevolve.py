@@ -85,6 +85,20 @@ async def test_without_a_combined_score_it_is_the_mean_but_for_features(tmp_path
     assert "odd: nan" in verdict.feedback
 
 
+async def test_what_an_evaluator_scores_in_spite_of_an_error_has_that_score(tmp_path: Path, judge: Judge) -> None:
+    evaluator = "def evaluate(path):\n    return {'combined_score': 0.25, 'error': 'two circles overlap'}"
+    verdict = await judge(folder_problem(write(tmp_path / "partly", OPENEVOLVE, evaluator=evaluator, config="")), None)
+    assert (verdict.value, verdict.failure) == (0.25, None)
+    assert "error: two circles overlap" in verdict.feedback
+
+
+async def test_metrics_may_stand_beside_artifacts_in_a_dict(tmp_path: Path, judge: Judge) -> None:
+    evaluator = "def evaluate(path):\n    return {'metrics': {'combined_score': 0.5}, 'artifacts': {'log': 'slow'}}"
+    verdict = await judge(folder_problem(write(tmp_path / "nested", OPENEVOLVE, evaluator=evaluator, config="")), None)
+    assert verdict.value == 0.5
+    assert "log: slow" in verdict.feedback
+
+
 async def test_evaluators_may_start_interpreters_and_use_packages(tmp_path: Path, judge: Judge) -> None:
     evaluator = """
 import subprocess, sys
@@ -140,7 +154,7 @@ async def test_programs_that_fail(folder: Path, judge: Judge, program: str, fail
         ("return 1.0", "TypeError: evaluate returned float"),
         ("return {}", "no score among the metrics (there are none)"),
         ("return {'combined_score': float('nan')}", "no score among the metrics"),
-        ("return {'combined_score': 0.0, 'error': 'it is\\ntoo long'}", "it is too long"),
+        ("return {'validity': 0.0, 'error': 'it is\\ntoo long'}", "it is too long"),
         ("raise KeyError('x')", "KeyError: 'x'"),
         ("import sys; sys.exit(0)", "ended without a result"),
     ],
