@@ -48,9 +48,14 @@ class Problem(Protocol):
     name: str
     statement: str
     """What a program has to do, what it may use and how it is scored: the words a model gets."""
-    cases: Sequence[Case]
-    worst: float
-    """The value of a failure; nothing that works is worth less."""
+
+    @property
+    def cases(self) -> Sequence[Case]: ...
+
+    @property
+    def worst(self) -> float:
+        """The value of a failure; nothing that works is worth less."""
+        ...
 
     def seed(self) -> Artifact:
         """The program evolution starts from, of kind ``program``: components are files."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
 from typing import ClassVar, Self
 
@@ -66,4 +67,4 @@ class ProgramTask:
 
 
 def _plain(case: Case) -> JSON:
-    return dict(case.arguments) if hasattr(case.arguments, "keys") else list(case.arguments)
+    return dict(case.arguments) if isinstance(case.arguments, Mapping) else list(case.arguments)

@@ -22,6 +22,8 @@ _ALIKE = (
     ("mean", "median"),
 )
 """Functions that stand where the others of a group may stand, too."""
+_TABLES, _SIZES = 0.4, (2, 3, 4, 6, 8, 12, 16, 32)
+"""How often what is added to an expression is a number from a table, and how long tables are."""
 _TERMS = (
     "({e} + {c} * {v})",
     "({e} - {c} * {v})",
@@ -75,7 +77,9 @@ def _reversed(source: Source, call: ast.Call) -> tuple[tuple[int, int], str]:
 
 
 def grow(source: Source, step: float, rng: random.Random) -> str | None:
-    """An expression with a term of a local variable."""
+    """An expression with a term of a local variable, or inside of a loop with a number for each of its rounds."""
+    if rng.random() < _TABLES and (changed := _with_table(source, step, rng)) is not None:
+        return changed
     places: list[tuple[ast.expr, list[str]]] = []
     for function in ast.walk(source.tree):
         if not isinstance(function, ast.FunctionDef):
@@ -90,6 +94,35 @@ def grow(source: Source, step: float, rng: random.Random) -> str | None:
     coefficient = f"{10 ** rng.uniform(-3, 0):.3g}"
     term = rng.choice(_TERMS).format(e=source.said(node), c=coefficient, v=rng.choice(names))
     return source.with_texts([(source.place(node), term)])
+
+
+def _with_table(source: Source, step: float, rng: random.Random) -> str | None:
+    """Half of the tables hold zeros: they change nothing before their numbers change."""
+    places = [
+        (node, index)
+        for loop in ast.walk(source.tree)
+        if isinstance(loop, ast.For) and (index := _index(loop)) is not None
+        for node in source.nodes(ast.BinOp, loop)
+        if node.lineno > loop.lineno
+    ]
+    if not places:
+        return None
+    node, index = rng.choice(places)
+    scale, size = rng.choice((0.0, step)), rng.choice(_SIZES)
+    table = [float(f"{scale * rng.gauss(0, 1):.3g}") for _ in range(size)]
+    return source.with_texts([(source.place(node), f"({source.said(node)} + {table}[{index} % {size}])")])
+
+
+def _index(loop: ast.For) -> str | None:
+    """The variable that counts a loop's rounds."""
+    target, call = loop.target, loop.iter
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return None
+    if call.func.id == "enumerate" and isinstance(target, ast.Tuple):
+        target = target.elts[0]
+    elif call.func.id != "range":
+        return None
+    return target.id if isinstance(target, ast.Name) else None
 
 
 def _growing(source: Source, function: ast.FunctionDef) -> list[ast.expr]:

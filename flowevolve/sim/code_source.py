@@ -64,15 +64,11 @@ class Source:
 
     def nodes(self, kind: type[N], within: ast.AST | None = None) -> list[N]:
         """Expressions or statements of a type that may change, in the order of the text."""
-        found = [
-            node
-            for node in ast.walk(within or self.tree)
-            if isinstance(node, kind)
-            and isinstance(node, ast.expr | ast.stmt)
-            and id(node) not in self._frozen
-            and self.may_change(node)
-        ]
-        return sorted(found, key=self.place)
+        found = [node for node in ast.walk(within or self.tree) if isinstance(node, kind)]
+        return sorted((node for node in found if self._is_open(node)), key=self.place)
+
+    def _is_open(self, node: ast.AST) -> bool:
+        return isinstance(node, ast.expr | ast.stmt) and id(node) not in self._frozen and self.may_change(node)
 
     def place(self, node: ast.AST) -> Place:
         assert isinstance(node, ast.expr | ast.stmt)

@@ -125,7 +125,7 @@ def _blend(mine: ast.Constant, its: ast.Constant, weight: float) -> str:
 
 
 def _first(node: ast.stmt) -> int:
-    decorators = getattr(node, "decorator_list", [])
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
     return min([node.lineno, *(each.lineno for each in decorators)])
 
 

@@ -84,7 +84,9 @@ def edit_files(
 ) -> tuple[dict[str, str], list[str]]:
     """The files after the work, and the kinds of the changes made, in order."""
     changed, kinds = dict(files), list[str]()
-    for _ in range(work.changes):
+    for number in range(work.changes + 1):
+        if number == work.changes and changed != files:
+            break  # else a change was taken back by another
         name = rng.choices(list(changed), [len(text) for text in changed.values()])[0]
         text, kind = _edited(changed[name], [other[name] for other in others if name in other], work, rng)
         if kind is not None:

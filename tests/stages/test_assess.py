@@ -9,6 +9,7 @@ import pytest
 import flowevolve as fe
 from flowevolve.artifact import Artifact
 from flowevolve.pool import Candidate
+from flowevolve.stage import NO_EMISSIONS
 from flowevolve.stages import Assess, Level, Rollouts, committing
 from flowevolve.stages.payloads import Assessed, Written
 from flowevolve.tasks.base import ChatModel, Dataset, Example, Rollout, Score
@@ -64,7 +65,7 @@ class Once(fe.Algorithm):
         yield fe.Emit(Written(context.propose(self._task.seed(), parents=[], operator="seed")), to="assess")
 
     async def _none(self, item: fe.Item[object], context: fe.StageContext) -> AsyncGenerator[fe.Emit]:
-        for emission in ():
+        for emission in NO_EMISSIONS:
             yield emission
         raise fe.Exhausted
 
