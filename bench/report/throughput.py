@@ -81,7 +81,18 @@ server that is sped up multiplies what clients add to a call, for all alike.
 `stream_plain` validate whatever was better on its minibatch and keep all of it; `stream_careful` keeps what does
 best on some validation example, `stream` only what raises the mean score, and stops validating the rest early.
 So it makes more proposals of the same tokens and keeps fewer. Runs are short: a few gepa iterations, and in PxN 8x8
-hardly one round, so that its proposals come in lumps (0: none ended in the time counted); best scores say little."""
+hardly one round, so that its proposals come in lumps (0: none ended in the time counted).{_combee(content)}"""
+
+
+def _combee(content: Content) -> str:
+    if not any(row["method"].startswith("combee") for row in content["rows"]):
+        return " Best scores say little."
+    return """
+
+Combee's proposals can't be counted beside the others': each is made of 10 or 40 reflections. **Its best scores are the
+highest by far**, ours in the stream included: in the simulated world what many reflections found can nearly always be
+put into one prompt (`flowevolve/sim/rules_merger.py`), and Combee is the only one here that does so. How far a real
+model can is not measured here. Combee runs in the stream, too (docs/how-to/combee.md)."""
 
 
 def _workloads(content: Content) -> str:
