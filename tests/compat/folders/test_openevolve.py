@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -213,6 +214,16 @@ def test_folders_that_can_not_be_run(tmp_path: Path, changed: dict[str, str | No
         folder_problem(write(tmp_path / "bad", OPENEVOLVE, **changed))
     assert says in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_without_what_reads_yaml_it_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(
+        InputError, match=r"config.yaml: reading it needs PyYAML: pip install 'flowevolve\[openevolve\]'"
+    ):
+        folder_problem(folder)
+    (folder / "config.yaml").unlink()
+    assert folder_problem(folder).file == "initial_program.py"
 
 
 def test_what_may_be_missing_is_a_note(tmp_path: Path) -> None:
