@@ -17,9 +17,6 @@ from flowevolve.programs import Case, FunctionProblem, Verdict, WrongResultError
 from flowevolve.programs.problem import PROGRAM, failed
 from flowevolve.sandbox import Sandbox
 
-MOMENTS = 200
-"""How many choices of a program are asked for a second time."""
-
 
 class ShippedProblem(FunctionProblem):
     """One of ours."""
@@ -66,18 +63,21 @@ class OnlineProblem(PlayedProblem):
     """Programs choose without knowing what comes next.
 
     What comes next lies in the memory of the process that a program runs in, so it could look. Therefore choices are
-    functions of what the program is told, and a random sample of the moments is put to the program again, in a new
+    functions of what the program is told, and a random sample of n moments is put to the program again, in a new
     process that holds no more than the sample: where an answer differs, the program failed. One that looks ahead in a
-    share s of its choices escapes with probability (1 - s) ** MOMENTS in each case. The sample is drawn anew each time,
-    for no program to know it; of a program that keeps to the rules, the verdict does not depend on it. What this can't
-    tell is a program that knows the instances by heart; other instances can (setting ``seed``).
+    share s of its choices gets by with probability (1 - s) ** n in each case. The sample is drawn anew each time, for
+    no program to know it; of a program that keeps to the rules, the verdict does not depend on it. What this can't tell
+    is a program that knows the instances by heart; other instances can (setting ``seed``).
     """
 
     ask_again: str
     """The harness's function that takes a list of what was asked, and returns the answers."""
 
     def moments(self, case: Case, result: JSON, rng: random.Random) -> Sequence[Moment]:
-        """A sample of the choices that led to a result which `score` has accepted."""
+        """A sample of the choices that led to a result which `score` has accepted.
+
+        Taken together, they must not tell what came after one of them.
+        """
         raise NotImplementedError
 
     async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:

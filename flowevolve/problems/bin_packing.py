@@ -13,15 +13,17 @@ from pydantic import Field
 
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
-from flowevolve.problems.base import MOMENTS, Moment, OnlineProblem, seed_text
+from flowevolve.problems.base import Moment, OnlineProblem, seed_text
 from flowevolve.problems.checks import list_of, whole
-from flowevolve.problems.harness import bin_packing as harness
+from flowevolve.problems.harness import bin_packing as inside
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
 
 CAPACITY = 100
 SHAPE, SCALE = 3.0, 45.0
 """Of EoH's Weibull distribution."""
+MOMENTS = 200
+"""How many choices of a sequence are asked for a second time."""
 EOH_GAPS = {"weibull_1k_test": 0.0224, "weibull_5k_test": 0.0080, "weibull_10k_test": 0.0061}
 """Of the mean excess over the bound with capacity 100: EoH's own heuristics (CodeEvolve, table 5)."""
 
@@ -50,7 +52,7 @@ class OnlineBinPacking(OnlineProblem):
     name = "online_bin_packing"
     entry = "harness_play"
     ask_again = "harness_ask_again"
-    harness = harness
+    harness = inside
     source = seed_text("online_bin_packing")
 
     def __init__(
@@ -119,11 +121,11 @@ class OnlineBinPacking(OnlineProblem):
             if room < item or (room != self.capacity and room not in in_use):
                 raise WrongResultError(f"item {place}, of size {item}, can't go where {room} is left")
             if place in kept:
-                asked = harness.harness_rooms(item, in_use, self.capacity)
+                asked = inside.harness_rooms(item, in_use, self.capacity)
                 kept[place] = Moment([item, cast("JSON", asked)], room)
             return room
 
-        return harness.harness_pack(self._items[case.id], self.capacity, choose)
+        return inside.harness_pack(self._items[case.id], self.capacity, choose)
 
 
 def drawn_instances(items: int, capacity: int, instances: int, seed: int) -> list[tuple[int, ...]]:

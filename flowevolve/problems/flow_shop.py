@@ -13,7 +13,7 @@ from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
 from flowevolve.problems.base import PlayedProblem, seed_text
 from flowevolve.problems.checks import permutation
-from flowevolve.problems.harness import flow_shop as harness
+from flowevolve.problems.harness import flow_shop as inside
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict
 
@@ -38,7 +38,7 @@ class FlowShop(PlayedProblem):
 
     name = "flow_shop"
     entry = "harness_play"
-    harness = harness
+    harness = inside
     source = seed_text("flow_shop")
     timeout = 10.0
 
@@ -73,7 +73,7 @@ class FlowShop(PlayedProblem):
     def score(self, case: Case, result: JSON) -> Verdict:
         times = self._times[int(case.id)]
         order = permutation(result, "the order of jobs", len(times))
-        makespan, bound = harness.harness_makespan(order, times), least_time(times)
+        makespan, bound = inside.harness_makespan(order, times), least_time(times)
         return Verdict(
             bound / makespan,
             f"The order takes {makespan:g}; no order takes less than {bound}.",

@@ -110,7 +110,8 @@ def check_apart(circles: list[Circle]) -> None:
     Raises:
         WrongResultError: naming the pair that overlaps most.
     """
-    depth, i, j = max((a[2] + b[2] - math.dist(a[:2], b[:2]), i, j) for (i, a), (j, b) in pairs(circles))
+    overlaps = [(a[2] + b[2] - math.dist(a[:2], b[:2]), i, j) for (i, a), (j, b) in pairs(circles)]
+    depth, i, j = max(overlaps, default=(0.0, 0, 0))
     if depth > TOLERANCE:
         raise WrongResultError(
             f"circles {i} and {j} overlap by {depth:.3g}: {shown(circles[i])} and {shown(circles[j])}; "

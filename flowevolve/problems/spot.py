@@ -12,9 +12,9 @@ from pydantic import Field
 
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
-from flowevolve.problems.base import MOMENTS, Moment, OnlineProblem, seed_text
+from flowevolve.problems.base import Moment, OnlineProblem, seed_text
 from flowevolve.problems.checks import list_of
-from flowevolve.problems.harness import spot as harness
+from flowevolve.problems.harness import spot as inside
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
 
@@ -51,10 +51,10 @@ class SpotScheduling(OnlineProblem):
     name = "spot_scheduling"
     entry = "harness_play"
     ask_again = "harness_ask_again"
-    harness = harness
+    harness = inside
     source = seed_text("spot_scheduling")
 
-    def __init__(self, data: Path | None = None, traces: int = 12, seed: int = 0) -> None:
+    def __init__(self, data: Path | None = None, traces: int = 16, seed: int = 0) -> None:
         if data is not None:
             self._traces = [list(row.available) for row in read_rows(data, TraceRow)]
         else:
@@ -89,7 +89,7 @@ class SpotScheduling(OnlineProblem):
 
     def score(self, case: Case, result: JSON) -> Verdict:
         job = self._jobs[case.id]
-        costs = self._replayed(case, result, lambda place, state, choice: None)
+        costs = self._replayed(case, result, lambda *_: None)
         mean = sum(costs) / len(costs)
         cheapest, dearest = (WORK_HOURS * price for price in (SPOT_PRICE, ON_DEMAND_PRICE))
         worst = costs.index(max(costs))
@@ -103,40 +103,46 @@ class SpotScheduling(OnlineProblem):
         )
 
     def moments(self, case: Case, result: JSON, rng: random.Random) -> Sequence[Moment]:
-        total = sum(len(choices) for choices in result if isinstance(choices, list)) if isinstance(result, list) else 0
-        places = set(rng.sample(range(total), min(MOMENTS, total)))
+        """One of each trace: two would tell one what came after the other."""
+        places = [rng.randrange(len(choices)) for choices in cast("list[list[JSON]]", result)]
         kept: list[Moment] = []
 
-        def keep(place: int, state: Mapping[str, object], choice: JSON) -> None:
-            if place in places:
+        def keep(trace: int, step: int, state: Mapping[str, object], choice: JSON) -> None:
+            if step == places[trace]:
                 kept.append(Moment([cast("JSON", state)], choice))
 
         self._replayed(case, result, keep)
         return kept
 
     def _replayed(
-        self, case: Case, result: JSON, see: Callable[[int, Mapping[str, object], JSON], None]
+        self, case: Case, result: JSON, see: Callable[[int, int, Mapping[str, object], JSON], None]
     ) -> list[float]:
-        """What each trace cost, with each choice shown to ``see`` by its number, with what was known then.
+        """What each trace cost. ``see`` gets each choice, with the trace, the step and what was known then.
 
         Raises:
             WrongResultError: at the first choice that is none.
         """
-        job, places, costs = self._jobs[case.id], itertools.count(), []
-        for number, (answers, trace) in enumerate(
-            zip(list_of(result, "the choices", len(self._traces)), self._cut(job), strict=True)
-        ):
-            choices = list_of(answers, f"the choices of trace {number}")
-            left = iter(choices)
+        job = self._jobs[case.id]
+        answers = list_of(result, "the choices", len(self._traces))
+        costs = []
+        for number, trace in enumerate(self._cut(job)):
+            choices = list_of(answers[number], f"the choices of trace {number}")
+            steps = itertools.count()
 
-            def choose(state: Mapping[str, object], left: Iterator[JSON] = left, number: int = number) -> JSON:
-                choice = next(left, None)
+            def choose(
+                state: Mapping[str, object],
+                number: int = number,
+                choices: list[JSON] = choices,
+                steps: Iterator[int] = steps,
+            ) -> JSON:
+                step = next(steps)
+                choice = choices[step] if step < len(choices) else None
                 if choice not in CHOICES:
-                    raise WrongResultError(f"a choice of trace {number} is missing, or none of {', '.join(CHOICES)}")
-                see(next(places), state, choice)
+                    raise WrongResultError(f"trace {number}, step {step}: there must be one of {', '.join(CHOICES)}")
+                see(number, step, state, choice)
                 return choice
 
-            cost, made = harness.harness_run(trace, job, choose)
+            cost, made = inside.harness_run(trace, job, choose)
             if len(made) < len(choices):
                 raise WrongResultError(f"trace {number} has {len(choices)} choices for {len(made)} steps")
             costs.append(cost)

@@ -13,7 +13,7 @@ from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
 from flowevolve.problems.base import PlayedProblem, seed_text
 from flowevolve.problems.checks import permutation
-from flowevolve.problems.harness import tsp as harness
+from flowevolve.problems.harness import tsp as inside
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict
 
@@ -41,7 +41,7 @@ class TspConstruction(PlayedProblem):
 
     name = "tsp_construction"
     entry = "harness_tour"
-    harness = harness
+    harness = inside
     source = seed_text("tsp_construction")
 
     def __init__(self, data: Path | None = None, towns: int = 50, instances: int = 8, seed: int = 0) -> None:

@@ -109,7 +109,7 @@ def _with_table(source: Source, step: float, rng: random.Random) -> str | None:
         return None
     node, index = rng.choice(places)
     scale, size = rng.choice((0.0, step)), rng.choice(_SIZES)
-    table = [float(f"{scale * rng.gauss(0, 1):.3g}") for _ in range(size)]
+    table = [float(f"{scale * rng.gauss(0, 1):.3g}") + 0.0 for _ in range(size)]  # no -0.0
     return source.with_texts([(source.place(node), f"({source.said(node)} + {table}[{index} % {size}])")])
 
 
@@ -122,7 +122,7 @@ def _index(loop: ast.For) -> str | None:
         target = target.elts[0]
     elif call.func.id != "range":
         return None
-    return target.id if isinstance(target, ast.Name) else None
+    return target.id if isinstance(target, ast.Name) and target.id != "_" else None
 
 
 def _growing(source: Source, function: ast.FunctionDef) -> list[ast.expr]:

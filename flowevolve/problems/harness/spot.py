@@ -16,7 +16,7 @@ def harness_run(
     left, starting, cost, running = job["work"], 0.0, 0.0, "wait"
     chosen: list[object] = []
     for number, available in enumerate(trace):
-        if left <= 0:
+        if left < 1e-6:
             break
         if running == "spot" and not available:
             running, starting = "wait", 0.0
@@ -37,7 +37,7 @@ def harness_run(
         chosen.append(choice)
         takes = "on_demand" if choice == "on_demand" else "spot" if choice == "spot" and available else "wait"
         after, still_starting = harness_step(left, step, takes, starting if takes == running else restart)
-        if after > 0 and elapsed + step + restart + after > deadline:
+        if after >= 1e-6 and elapsed + step + restart + after > deadline:
             takes = "on_demand"
             after, still_starting = harness_step(left, step, takes, starting if takes == running else restart)
         left, starting, running = after, still_starting, takes

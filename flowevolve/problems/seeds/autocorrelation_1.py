@@ -1,21 +1,20 @@
-"""A function that is higher at its ends than in the middle, or the other way round."""
+"""A function that may fall or rise from one end to the other."""
 
 # EVOLVE-BLOCK-START
 STEPS = 60
-MIDDLE = 1.0
-"""The height in the middle; it is 1 at the ends."""
-POWER = 2.0
-"""How late the height changes on the way from the middle to the ends."""
+START = 0.05
+"""Where the left end is, so that the right end is 1 beyond."""
+POWER = 0.0
+"""Of the place, that the height is."""
 
 
 def height(x: float) -> float:
-    """At x from -1 to 1."""
-    return MIDDLE + (1 - MIDDLE) * abs(x) ** POWER
+    """At x from 0 to 1."""
+    return float((START + x) ** POWER)
 
 
 # EVOLVE-BLOCK-END
 
 
 def heights() -> list[float]:
-    places = [(2 * k + 1) / STEPS - 1 for k in range(STEPS)]
-    return [max(0.0, height(x)) for x in places]
+    return [max(0.0, height((k + 0.5) / STEPS)) for k in range(STEPS)]

@@ -10,7 +10,7 @@ POWER = 2.0
 
 def height(x: float) -> float:
     """At x from -1 to 1."""
-    return MIDDLE + (1 - MIDDLE) * abs(x) ** POWER
+    return MIDDLE + (1 - MIDDLE) * float(abs(x) ** POWER)
 
 
 # EVOLVE-BLOCK-END

@@ -3,7 +3,7 @@
 import math
 
 # EVOLVE-BLOCK-START
-RINGS = [(0.0, 1, 0.0), (1.0, 5, 0.0), (2.0, 10, 0.0)]
+RINGS = [(0.0, 1, 0.0), (1.2, 5, 0.0), (2.0, 10, 0.0)]
 """Of each ring the radius, how many points it has, and where the first one is, in degrees."""
 
 

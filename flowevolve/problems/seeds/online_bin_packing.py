@@ -7,6 +7,10 @@ FULL = 0.0
 """What it counts that a bin becomes full."""
 NEW = 0.0
 """What it counts that no new bin is begun."""
+USELESS = 20
+"""Room below which hardly any item fits."""
+WASTE = 0.0
+"""What it costs, in hundreds, that so little room is left, and not none."""
 
 
 def value(left: int, room: int, largest: int) -> float:
@@ -14,6 +18,8 @@ def value(left: int, room: int, largest: int) -> float:
     worth = LEFT * left
     if left == 0:
         worth += FULL
+    elif left < USELESS:
+        worth -= 100 * WASTE
     if room < largest:
         worth += NEW
     return worth

@@ -1,0 +1,41 @@
+"""What tests of several problems share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import pytest
+
+from flowevolve.artifact import Artifact
+from flowevolve.llm.types import JSON
+from flowevolve.programs import Case, FunctionProblem, Problem, Verdict, WrongResultError
+
+
+def checker(problem: Problem) -> FunctionProblem:
+    """The problem with its method ``score``."""
+    assert isinstance(problem, FunctionProblem)
+    return problem
+
+
+def score(problem: Problem, result: object, case: Case | None = None) -> Verdict:
+    return checker(problem).score(case or problem.cases[0], cast("JSON", result))
+
+
+def refusal(problem: Problem, result: object, case: Case | None = None) -> str:
+    """Why a result is refused."""
+    with pytest.raises(WrongResultError) as caught:
+        score(problem, result, case)
+    return str(caught.value)
+
+
+def called(problem: Problem, case: Case | None = None, artifact: Artifact | None = None) -> JSON:
+    """What the seed, or another program, returns for a case, run here: it is trusted."""
+    entry = checker(problem).entry
+    names: dict[str, object] = {}
+    exec((artifact or problem.seed())["program.py"], names)
+    function = names[entry]
+    assert callable(function)
+    arguments = (case or problem.cases[0]).arguments
+    result: JSON = function(**arguments) if isinstance(arguments, Mapping) else function(*arguments)
+    return result
