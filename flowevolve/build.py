@@ -17,6 +17,7 @@ from flowevolve.algorithms.levi import LEVI
 from flowevolve.algorithms.meta_harness import MetaHarness
 from flowevolve.algorithms.search import BestOfN, OnePlusLambda
 from flowevolve.backends import BACKENDS, SHIPPED_BACKENDS
+from flowevolve.compat.folders import folder_problem
 from flowevolve.concurrency import Pulse
 from flowevolve.config import Config
 from flowevolve.errors import InputError
@@ -45,6 +46,8 @@ from flowevolve.policies.speculation import Speculation
 from flowevolve.policies.staleness import Full, Guarded, Reflective, StalenessPolicy
 from flowevolve.policies.stopping import FileExists, NoImprovement, StoppingPolicy
 from flowevolve.problems.catalog import SHIPPED_PROBLEMS
+from flowevolve.programs.callable import callable_problem
+from flowevolve.programs.evaluator import command_problem, in_view
 from flowevolve.programs.problem import Problem
 from flowevolve.programs.task import ProgramTask
 from flowevolve.registry import Registry, describe_validation
@@ -77,7 +80,13 @@ ALGORITHMS: Registry[Algorithm] = Registry(
     Algorithm,
 )
 TASKS: Registry[Task] = Registry("task", "flowevolve.tasks", SHIPPED_TASKS, Task, ("program",))
-PROBLEMS: Registry[Problem] = Registry("problem", "flowevolve.problems", SHIPPED_PROBLEMS, Problem)
+EVALUATED: Mapping[str, Callable[..., Problem]] = {
+    "command": command_problem,
+    "evaluator": callable_problem,
+    "folder": folder_problem,
+}
+"""Problems that users bring, by the setting that tells them; a command may have a folder, too."""
+PROBLEMS: Registry[Problem] = Registry("problem", "flowevolve.problems", {**SHIPPED_PROBLEMS, **EVALUATED}, Problem)
 STALENESS: Registry[StalenessPolicy] = Registry(
     "staleness policy",
     "flowevolve.policies.staleness",
@@ -122,14 +131,15 @@ OPENAI_URL = "https://api.openai.com/v1"
 
 def make_task(config: Config) -> Task:
     if config.task.name == "program":
-        return ProgramTask(make_problem(config), config.sandbox)
+        problem = make_problem(config)
+        return ProgramTask(problem, in_view(config.sandbox, problem))
     return TASKS.make(config.task.name, config.task.settings, "task")
 
 
 def make_problem(config: Config) -> Problem:
     """The problem that ``[task]`` names; what else stands there are the problem's settings."""
     settings = dict(config.task.settings)
-    name = settings.pop("problem", None)
+    name = settings.pop("problem", next((name for name in EVALUATED if name in settings), None))
     if not isinstance(name, str):
         raise InputError("task.problem: name the problem to solve; `flowevolve list problems` shows those there are")
     return PROBLEMS.make(name, settings, "task")

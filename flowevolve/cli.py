@@ -9,7 +9,7 @@ import json
 import logging
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -26,6 +26,7 @@ from flowevolve.build import endpoints, make_roles, make_sim
 from flowevolve.config import Config, load_config, parse_config
 from flowevolve.engine import Engine
 from flowevolve.errors import FlowevolveError, InputError
+from flowevolve.folder_run import load_folder
 from flowevolve.list_command import list_command
 from flowevolve.new_command import new_app
 from flowevolve.own_server import starts_vllm
@@ -54,7 +55,13 @@ INTERRUPTED = 130
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 console = Console()
 
-ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="a TOML file; see docs/reference/config.md")]
+ConfigPath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="CONFIG",
+        help="a TOML file, see docs/reference/config.md; or a problem folder, see docs/how-to/openevolve.md",
+    ),
+]
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a setting; may be repeated")
 ]
@@ -78,7 +85,7 @@ def run_command(
 ) -> None:
     """Run a configuration; Ctrl-C once finishes what is open and stops, twice stops at once."""
     configure_logs(logging.INFO if verbose else logging.WARNING)
-    settings = load_config(config, [*(overrides or ()), *_start(start)])
+    settings = _load(config, [*(overrides or ()), *_start(start)])
     directory = out or _fresh_directory(config)
     console.print(_title(settings), highlight=False)
 
@@ -86,6 +93,16 @@ def run_command(
         return await run(settings, out=directory, events=events, watchers=watchers, follow=_listen)
 
     _show(go, settings.clock, directory, metrics_port)
+
+
+def _load(config: Path, overrides: Sequence[str]) -> Config:
+    """A config file, or a problem folder: what is to be known of that is printed."""
+    if not config.is_dir():
+        return load_config(config, overrides)
+    found = load_folder(config, overrides)
+    for note in found.notes:
+        _plain(f"note: {note}")
+    return found.config
 
 
 def _start(named: str | None) -> list[str]:
@@ -166,7 +183,7 @@ def replay_command(
 def check_command(config: ConfigPath, overrides: Overrides = None) -> None:
     """Validate a configuration and reach its backends, spending nothing."""
     configure_logs()
-    settings = load_config(config, overrides or ())
+    settings = _load(config, overrides or ())
 
     async def go() -> None:
         task = await check(settings)
@@ -266,7 +283,7 @@ def _serve_metrics(metrics: Metrics, port: int) -> None:
 
 def _fresh_directory(config: Path) -> Path:
     stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
-    return Path("runs") / f"{config.stem}-{stamp}"
+    return Path("runs") / f"{config.resolve().stem}-{stamp}"
 
 
 def _title(config: Config) -> str:

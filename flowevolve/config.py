@@ -175,8 +175,8 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
         raise InputError(f"{path}: can't be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not valid TOML: {error}") from None
-    for override in overrides:
-        _override(table, override)
+    for each in overrides:
+        override(table, each)
     return parse_config(table, str(path))
 
 
@@ -200,8 +200,8 @@ def with_overrides(config: Config, overrides: Sequence[str]) -> Config:
         InputError: naming the override or the key, and what is wrong.
     """
     table = config.model_dump(mode="json", exclude_none=True)
-    for override in overrides:
-        _override(table, override)
+    for each in overrides:
+        override(table, each)
     return parse_config(table, "--set") if overrides else config
 
 
@@ -219,11 +219,16 @@ def _suit_vllm(config: Config) -> Config:
     return config.model_copy(update={"llm": llm.model_copy(update=left_open)})
 
 
-def _override(table: dict[str, object], override: str) -> None:
-    key, equals, text = override.partition("=")
+def override(table: dict[str, object], said: str) -> None:
+    """Set one ``key=value`` in a table, whose value is read as TOML or else as plain text.
+
+    Raises:
+        InputError: if it has not this form, or a value stands where a section is meant.
+    """
+    key, equals, text = said.partition("=")
     path = key.strip().split(".")
     if not equals or not all(path):
-        raise InputError(f"--set {override}: write it as --set key.of.setting=value")
+        raise InputError(f"--set {said}: write it as --set key.of.setting=value")
     try:
         value: object = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -232,7 +237,7 @@ def _override(table: dict[str, object], override: str) -> None:
     for name in path[:-1]:
         following = inner.setdefault(name, {})
         if not isinstance(following, dict):
-            raise InputError(f"--set {override}: {name!r} is a value, not a section")
+            raise InputError(f"--set {said}: {name!r} is a value, not a section")
         inner = following
     inner[path[-1]] = value
 

@@ -13,7 +13,7 @@ LAYERS: list[set[str]] = [
     {"clock", "prompts", "playbook_prompts", "events", "budget", "llm", "pool"},
     {"item"},
     {"queue", "tasks"},
-    {"sim", "vllm", "backends", "sandbox", "programs", "problems"},
+    {"sim", "vllm", "backends", "sandbox", "programs", "problems", "compat.folders"},
     {"context", "stage", "policies"},
     {"algorithm", "archives"},
     {"playback", "work", "flows", "turns", "tally", "stages", "crew", "pause"},
@@ -28,7 +28,7 @@ LAYERS: list[set[str]] = [
     {"build", "own_server"},
     {"clients"},
     {"run"},
-    {"resume", "replay", "serve_command", "list_command", "new_command", "sandbox_command", "scaffold"},
+    {"resume", "replay", "serve_command", "list_command", "new_command", "sandbox_command", "scaffold", "folder_run"},
     {"compat"},
     {"api", "cli", "__init__", "__main__"},
 ]
@@ -38,9 +38,9 @@ NOTHING_OF_ALGORITHMS = {"llm", "store", "sim", "tasks", "sandbox", "vllm", "pro
 
 
 def part_of(module: str) -> str:
-    """``llm.types``, contracts that everybody shares, and ``llm.keys`` are parts of their own; else the first name decides."""
+    """The first name decides, but for what everybody shares of ``llm``, and problems of other systems in ``compat``."""
     names = module.split(".")[1:]
-    if names[:2] in (["llm", "types"], ["llm", "keys"]):
+    if names[:2] in (["llm", "types"], ["llm", "keys"], ["compat", "folders"]):
         return ".".join(names[:2])
     return names[0] if names else "__init__"
 

@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -22,6 +23,7 @@ RISK = 'or set sandbox.isolation = "limits": programs can then read your files a
 _HERE = "/run/flowevolve"
 """Where the code of the zygote is inside."""
 _PACKAGES = "/run/packages"
+_READABLE = "/run/readable"
 _START = """\
 import sys, types
 for name in ("flowevolve", "flowevolve.sandbox", "flowevolve.sandbox.inside"):
@@ -85,7 +87,30 @@ def command(settings: SandboxSettings, control: int, info: int) -> list[str]:
     )
     code = _HERE if isolated else str(Path(inside.__file__).parent)
     interpreter = [str(_interpreter()), "-P", "-s", "-S", "-c", _START, code, json.dumps(asdict(setup))]
-    return [find_bubblewrap(), *_view(), *_separation(info), "--", *interpreter] if isolated else interpreter
+    if not isolated:
+        return interpreter
+    return [find_bubblewrap(), *_view(readable(settings)), *_separation(info), "--", *interpreter]
+
+
+def readable(settings: SandboxSettings) -> dict[Path, str]:
+    """Folders that programs may read, and where they are inside.
+
+    Raises:
+        InputError: if one is no folder, or not for the user that programs run as.
+    """
+    found: dict[Path, str] = {}
+    for number, folder in enumerate(dict.fromkeys(path.resolve() for path in settings.readable)):
+        if not folder.is_dir():
+            raise InputError(f"sandbox.readable: {folder}: there is no such folder")
+        if settings.isolation == "limits":
+            found[folder] = str(folder)
+            continue
+        if os.geteuid() == 0 and folder.stat().st_mode & 0o005 != 0o005:
+            raise InputError(
+                f"sandbox.readable: {folder}: programs run as a user who may not read it; chmod -R o+rX it"
+            )
+        found[folder] = f"{_READABLE}/{number}"
+    return found
 
 
 def _separation(info: int) -> list[str]:
@@ -98,8 +123,8 @@ def _separation(info: int) -> list[str]:
     return [*arguments, "--unshare-user", "--cap-drop", "ALL"]
 
 
-def _view() -> list[str]:
-    """A read-only system, the interpreter, its packages, and this package's code for the inside; nothing else."""
+def _view(more: Mapping[Path, str]) -> list[str]:
+    """A read-only system, the interpreter, its packages, this package's code for the inside, ``more``; nothing else."""
     arguments = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64"):
         path = Path("/", name)
@@ -122,6 +147,10 @@ def _view() -> list[str]:
             if folder.is_relative_to("/usr") or folder.is_relative_to(base):
                 arguments += ["--tmpfs", str(folder / "flowevolve")]
     arguments += ["--ro-bind", str(Path(inside.__file__).parent), _HERE]
+    if more:
+        arguments += ["--perms", "0755", "--dir", _READABLE]
+    for folder, there in more.items():
+        arguments += ["--ro-bind", str(folder), there]
     arguments += ["--dev", "/dev", "--size", str(_SMALL), "--tmpfs", "/tmp"]  # noqa: S108 - inside
     # Root mounts /proc itself: bubblewrap's would be partly covered, and then nobody inside may mount another.
     arguments += ["--dir", "/proc"] if os.geteuid() == 0 else ["--proc", "/proc"]
@@ -139,3 +168,8 @@ def _packages() -> dict[Path, str]:
     """Folders of installed packages, and where they are inside: not where they were, which may be below ``/tmp``."""
     found = [Path(entry).resolve() for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
     return {folder: f"{_PACKAGES}/{number}" for number, folder in enumerate(dict.fromkeys(found))}
+
+
+def package_folders() -> list[Path]:
+    """Folders of installed packages, those that programs import from."""
+    return list(_packages())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar, TypeVarTuple
 
@@ -28,10 +29,15 @@ SAMPLE_SECONDS = 0.02
 
 
 class Sandbox:
-    """Runs programs that nobody trusts. A context manager; what is still running when the block ends is killed."""
+    """Runs programs that nobody trusts. A context manager; what is still running when the block ends is killed.
+
+    Raises:
+        InputError: if a folder that programs are to read can't be read.
+    """
 
     def __init__(self, settings: SandboxSettings | None = None) -> None:
         self.settings = settings or SandboxSettings()
+        self._readable = launch.readable(self.settings)
         self._idle: list[Worker] = []
         self._slots = anyio.Semaphore(self.settings.concurrency)
         self._threads = anyio.CapacityLimiter(2 * self.settings.concurrency + 1)
@@ -51,6 +57,10 @@ class Sandbox:
     ) -> None:
         while self._idle:
             await self._close(self._idle.pop())
+
+    def readable_at(self, folder: Path) -> str:
+        """Where a folder of ``readable`` is for programs."""
+        return self._readable[folder.resolve()]
 
     async def run(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -31,3 +32,5 @@ class SandboxSettings(Section):
     """Programs at a time; by default as many as there are cores."""
     preload: tuple[str, ...] = ("numpy",)
     """Modules that are imported before a program starts, where they are installed."""
+    readable: tuple[Path, ...] = ()
+    """Folders of yours that programs may read, with all that is in them; `Sandbox.readable_at` says where they are."""

@@ -1,0 +1,131 @@
+"""Problems scored by a function of a user's: it runs in the engine's process and sees only the data that came out."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from flowevolve import clock
+from flowevolve.artifact import Artifact
+from flowevolve.errors import InputError
+from flowevolve.llm.types import JSON
+from flowevolve.plugins import LoadError, imported
+from flowevolve.programs.evaluator import read_text
+from flowevolve.programs.problem import Case, FunctionProblem, Verdict, WrongResultError, failed
+from flowevolve.sandbox import Sandbox
+
+Scorer = Callable[..., object]
+"""``score(result)`` or ``score(result, arguments)``: a number, or a mapping: ``score``, ``feedback`` and metrics."""
+
+
+class CallableProblem(FunctionProblem):
+    """Programs whose function ``entry`` is called in the sandbox, and scored by ``score`` outside of it, in a thread.
+
+    ``score`` gets data that a stranger chose. What it raises makes the program a failure; its words are feedback.
+    """
+
+    def __init__(
+        self,
+        score: Scorer,
+        source: str,
+        entry: str,
+        *,
+        statement: str = "",
+        cases: Sequence[Case] = (Case("one"),),
+        name: str | None = None,
+        worst: float = 0.0,
+        timeout: float | None = None,
+        memory_mb: int | None = None,
+    ) -> None:
+        self._score = score
+        self._takes_arguments = _takes_two(score)
+        self.source = source
+        self.entry = entry
+        self.statement = statement or f"Improve the function {entry}, so that what it returns scores higher."
+        self.cases = cases
+        self.name = name or str(getattr(score, "__name__", entry))
+        self.worst = worst
+        self.timeout = timeout
+        self.memory_mb = memory_mb
+
+    def score(self, case: Case, result: JSON) -> Verdict:
+        try:
+            said = self._score(result, case.arguments) if self._takes_arguments else self._score(result)
+        except WrongResultError:
+            raise
+        except Exception as error:  # a user's function met a stranger's data
+            raise WrongResultError(f"{type(error).__name__}: {error}") from error
+        return _verdict(said)
+
+    async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
+        """Raises:
+        InputError: if it is the seed that fails: then nobody could tell a better program.
+        """
+        outcome = await self.run(artifact, case, sandbox)
+        if outcome.status != "ok":
+            verdict = failed(self.worst, outcome)
+        else:
+            seconds = {"seconds": outcome.seconds}
+            try:
+                said = await clock.in_thread(self.score, case, outcome.result)
+                verdict = Verdict(said.value, said.feedback, said.failure, {**said.metrics, **seconds})
+            except WrongResultError as error:
+                verdict = Verdict(self.worst, f"The result is no solution: {error}", str(error), seconds)
+        if verdict.failure is not None and artifact == self.seed():
+            raise InputError(f"task {self.name!r}: the seed fails on case {case.id!r}: {verdict.failure}")
+        return verdict
+
+
+def callable_problem(
+    evaluator: str,
+    program: Path,
+    entry: str,
+    statement: str = "",
+    cases: tuple[dict[str, JsonValue], ...] = (),
+    worst: float = 0.0,
+) -> CallableProblem:
+    """A problem as a configuration names it: ``evaluator`` is ``package.module:function``, ``program`` the seed's file.
+
+    Each of ``cases`` holds the arguments of ``entry`` by name; without any, it is called once and with none.
+
+    Raises:
+        InputError: if the function can't be imported, or the seed not be read.
+    """
+    try:
+        score = imported(evaluator)
+    except LoadError as error:
+        raise InputError(f"task.evaluator: can't use {evaluator!r}: {error}") from error
+    if not callable(score):
+        raise InputError(f"task.evaluator: {evaluator!r} is of type {type(score).__name__}, not a function")
+    rows = tuple(Case(str(number), each) for number, each in enumerate(cases))
+    return CallableProblem(
+        score, read_text(program), entry, statement=statement, cases=rows or (Case("one"),), worst=worst
+    )
+
+
+def _verdict(said: object) -> Verdict:
+    """Raises: WrongResultError if that is no score."""
+    fields = said if isinstance(said, Mapping) else {"score": said}
+    value = _number(fields.get("score"))
+    if value is None:
+        raise WrongResultError(f"the scorer returned no finite score: {said!r:.200}")
+    metrics = {str(name): number for name, each in fields.items() if (number := _number(each)) is not None}
+    feedback = str(fields.get("feedback") or f"It scores {value:.6g}.")
+    return Verdict(value, feedback, None, metrics)
+
+
+def _number(value: object) -> float | None:
+    plain = value.item() if hasattr(value, "item") else value
+    return float(plain) if isinstance(plain, int | float) and math.isfinite(plain) else None
+
+
+def _takes_two(function: Scorer) -> bool:
+    try:
+        inspect.signature(function).bind(None, None)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,251 @@
+"""Problems whose evaluator is code that runs the program itself: it shares the sandbox with the program.
+
+So nothing gets out of the sandbox, but a program can forge its own score. Problems that score outside, such as
+`FunctionProblem` and `CallableProblem`, have no such weakness.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flowevolve.artifact import Artifact
+from flowevolve.errors import InputError
+from flowevolve.llm.types import JSON
+from flowevolve.programs.inside import driver
+from flowevolve.programs.problem import Case, Verdict, WrongResultError, failed
+from flowevolve.sandbox import Sandbox, SandboxSettings
+
+SHARED = "the evaluator shares its sandbox with the program: a program could forge its own score, but not get out"
+"""What to tell whoever runs such a problem."""
+_DRIVER = Path(driver.__file__).read_text(encoding="utf-8")
+_ENTRY = "_evaluation.py"
+_LONGEST = 3000
+"""Characters of one text that feedback quotes."""
+_MOST = 12
+"""Texts that it quotes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an evaluator said of a program."""
+
+    metrics: Mapping[str, float]
+    texts: Mapping[str, str] = field(default_factory=dict)
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A run of an evaluator: a function of the driver, and what it is called with beside the program."""
+
+    call: str
+    arguments: Mapping[str, JSON]
+    label: str
+    """What messages call it."""
+    at_least: float | None = None
+    """The score below which the program goes no further; None: it always does."""
+
+
+Reading = Callable[[Mapping[str, float]], float | None]
+"""The score that metrics amount to; None: there is none."""
+
+
+@dataclass(eq=False)
+class EvaluatorProblem:
+    """Programs of one file that an evaluator in ``folder`` scores, step by step; metrics of all steps count together.
+
+    A program that does not go further keeps the score it has. One that fails in any step has failed.
+    """
+
+    name: str
+    statement: str
+    file: str
+    source: str
+    """The seed: what ``file`` holds at first."""
+    folder: Path
+    steps: Sequence[Step]
+    score: Reading
+    worst: float = 0.0
+    quoted: int = _LONGEST
+    """Characters of each text that feedback quotes."""
+    notes: Sequence[str] = ()
+    """What whoever runs this should know, a line each."""
+    seed_may_fail: bool = False
+    """Whether what evolution starts from is a mere frame."""
+    cases: Sequence[Case] = (Case("evaluator"),)
+
+    def seed(self) -> Artifact:
+        return Artifact({self.file: self.source}, kind="program")
+
+    async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
+        """Raises:
+        InputError: if it is the seed that fails: then nobody could tell a better program.
+        """
+        verdict = await self._judge(artifact, sandbox)
+        if artifact == self.seed() and not self.seed_may_fail:
+            self._check(verdict)
+        return verdict
+
+    def _check(self, seed: Verdict) -> None:
+        if seed.failure is not None:
+            raise InputError(f"{self.folder}: {self.file}, which evolution starts from, fails: {seed.failure}")
+        if seed.value < self.worst:
+            raise InputError(
+                f"{self.folder}: {self.file} scores {seed.value:.6g}, less than a failure's {self.worst:.6g}; "
+                "set task.worst below all scores"
+            )
+
+    async def _judge(self, artifact: Artifact, sandbox: Sandbox) -> Verdict:
+        said = Report({})
+        seconds = 0.0
+        for step in self.steps:
+            outcome = await sandbox.run(
+                _DRIVER,
+                call=step.call,
+                arguments={
+                    "folder": sandbox.readable_at(self.folder),
+                    "program": artifact[self.file],
+                    "name": self.file,
+                    **step.arguments,
+                },
+                name=_ENTRY,
+            )
+            seconds += outcome.seconds
+            if outcome.status != "ok":
+                verdict = failed(self.worst, outcome)
+                words = f"{step.label}: {verdict.feedback}"
+                return Verdict(self.worst, words, _mended(verdict.failure), {"seconds": seconds})
+            try:
+                said = _together(said, read_report(outcome.result))
+            except WrongResultError as error:
+                return Verdict(self.worst, f"{step.label}: {error}", str(error), {"seconds": seconds})
+            value = self.score(said.metrics)
+            if said.failure is not None or value is None:
+                break
+            if step.at_least is not None and value < step.at_least:
+                break
+        return self._verdict(said, seconds)
+
+    def _verdict(self, said: Report, seconds: float) -> Verdict:
+        value = self.score(said.metrics)
+        metrics = {**said.metrics, "seconds": seconds}
+        feedback = describe(said, self.quoted)
+        if said.failure is not None:
+            return Verdict(self.worst, feedback, _one_line(said.failure), metrics)
+        if value is None:
+            why = f"no score among the metrics ({', '.join(said.metrics) or 'there are none'})"
+            return Verdict(self.worst, f"{why}\n{feedback}", why, metrics)
+        return Verdict(value, feedback, None, metrics)
+
+
+def in_view(settings: SandboxSettings, problem: object) -> SandboxSettings:
+    """Settings of a sandbox in which a problem's evaluator can be read, if it has one."""
+    if not isinstance(problem, EvaluatorProblem):
+        return settings
+    return settings.model_copy(update={"readable": (*settings.readable, problem.folder)})
+
+
+def read_report(result: JSON) -> Report:
+    """Raises: WrongResultError if it is not what the driver returns; a program may have put anything in its place."""
+    if not isinstance(result, dict):
+        raise WrongResultError("the evaluator's report is no object")
+    metrics, texts, failure = result.get("metrics"), result.get("texts"), result.get("failure")
+    if not isinstance(metrics, dict) or not isinstance(texts, dict) or not isinstance(failure, str | None):
+        raise WrongResultError("the evaluator's report lacks metrics, texts or failure")
+    numbers = {name: float(value) for name, value in metrics.items() if isinstance(value, int | float)}
+    return Report(numbers, {name: str(value) for name, value in texts.items()}, failure)
+
+
+def named(key: str) -> Reading:
+    """The metric of this name."""
+    return lambda metrics: metrics.get(key)
+
+
+def named_or_mean(key: str, but: Sequence[str] = ()) -> Reading:
+    """The metric of this name, else the mean of those that are not in ``but``, else of all, as OpenEvolve has it."""
+
+    def read(metrics: Mapping[str, float]) -> float | None:
+        if key in metrics:
+            return metrics[key]
+        counted = [value for name, value in metrics.items() if name not in but] or list(metrics.values())
+        return math.fsum(counted) / len(counted) if counted else None
+
+    return read
+
+
+def describe(said: Report, quoted: int = _LONGEST) -> str:
+    """Metrics in a line and texts below it, for a model."""
+    lines = [", ".join(f"{name} {value:.6g}" for name, value in said.metrics.items())]
+    if said.failure is not None:
+        lines.insert(0, f"The evaluator says that it failed: {said.failure[:quoted]}")
+    shown = [(name, text) for name, text in said.texts.items() if text.strip()][:_MOST]
+    lines += [f"{name}: {_shortened(text.strip(), quoted)}" for name, text in shown]
+    return "\n".join(line for line in lines if line)
+
+
+def command_problem(
+    command: tuple[str, ...],
+    program: Path,
+    statement: str = "",
+    folder: Path | None = None,
+    worst: float = 0.0,
+) -> EvaluatorProblem:
+    """Programs that a command scores: ``command`` runs in the sandbox, with ``{program}`` for the program's path.
+
+    It prints a number, or JSON with ``score`` and other metrics; ``error`` in it is a failure. ``folder``, by default
+    the one of ``program`` (the seed), is readable there, and what is in it lies in the working directory.
+
+    Raises:
+        InputError: if the seed can't be read, or no word of the command is the program.
+    """
+    if not any("{program}" in word for word in command):
+        raise InputError(f"task.command: no word of it is {{program}}, which stands for the program's path: {command}")
+    place = (program.parent if folder is None else folder).resolve()
+    return EvaluatorProblem(
+        name=program.stem,
+        statement=statement or f"Improve {program.name}, so that it scores higher.",
+        file=program.name,
+        source=read_text(program),
+        folder=place,
+        steps=(Step("command", {"words": list(command)}, command[0]),),
+        score=named("score"),
+        worst=worst,
+        notes=(SHARED,),
+    )
+
+
+def read_text(file: Path) -> str:
+    """Raises: InputError if it can't be read."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: can't be read: {error}") from None
+
+
+def _together(before: Report, after: Report) -> Report:
+    """What a later step says counts before what an earlier one said."""
+    return Report({**before.metrics, **after.metrics}, {**before.texts, **after.texts}, after.failure)
+
+
+def _mended(failure: str | None) -> str:
+    """A failure with a word on how to mend it, where that is known."""
+    said = _one_line(failure or "it failed")
+    if "No module named" in said:
+        return f"{said} (install it where flowevolve is installed)"
+    if said.startswith("timeout"):
+        return f"{said} (sandbox.timeout allows more)"
+    return f"{said} (sandbox.memory_mb allows more)" if said.startswith("memory") else said
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:500]
+
+
+def _shortened(text: str, limit: int) -> str:
+    """Its beginning and its end, which of a traceback says most."""
+    if len(text) <= limit:
+        return text
+    return f"{text[: limit // 2]}\n...\n{text[-(limit - limit // 2) :]}"

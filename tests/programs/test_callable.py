@@ -1,0 +1,99 @@
+"""Problems scored by a function of a user's, outside of the sandbox."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from flowevolve.artifact import Artifact
+from flowevolve.errors import InputError
+from flowevolve.llm.types import JSON
+from flowevolve.programs import CallableProblem, Case, Verdict, WrongResultError
+from flowevolve.programs.callable import callable_problem
+from flowevolve.sandbox import Sandbox, SandboxSettings
+
+SEED = "def double(x=1):\n    return x + x\n"
+
+
+def closeness(result: JSON) -> float:
+    if not isinstance(result, int | float):
+        raise WrongResultError("a number is wanted")
+    return 1 / (1 + abs(10 - result))
+
+
+def against(result: JSON, arguments: Mapping[str, JSON]) -> dict[str, object]:
+    right = result == 2 * float(str(arguments["x"]))
+    return {"score": float(right), "feedback": "right" if right else "wrong", "size": float(str(result))}
+
+
+async def judge(problem: CallableProblem, program: str, case: int = 0) -> Verdict:
+    async with Sandbox(SandboxSettings(concurrency=1, timeout=5, preload=())) as sandbox:
+        return await problem.judge(Artifact({"program.py": program}, kind="program"), problem.cases[case], sandbox)
+
+
+@pytest.mark.anyio
+async def test_a_function_scores_what_came_out() -> None:
+    problem = CallableProblem(closeness, SEED, "double")
+    verdict = await judge(problem, "def double():\n    return 9")
+    assert (verdict.value, verdict.failure) == (0.5, None)
+    assert verdict.metrics["seconds"] > 0
+    assert (problem.name, problem.seed()["program.py"]) == ("closeness", SEED)
+
+
+@pytest.mark.anyio
+async def test_it_may_see_the_arguments_and_return_metrics() -> None:
+    problem = CallableProblem(against, SEED, "double", cases=[Case("one", {"x": 1}), Case("two", {"x": 2})])
+    right = await judge(problem, SEED, case=1)
+    wrong = await judge(problem, "def double(x): return 7")
+    assert (right.value, right.feedback, right.metrics["size"]) == (1.0, "right", 4.0)
+    assert (wrong.value, wrong.feedback, wrong.failure) == (0.0, "wrong", None)
+
+
+@pytest.mark.anyio
+async def test_it_runs_in_a_thread() -> None:
+    seen: list[threading.Thread] = []
+
+    def score(result: JSON) -> float:
+        seen.append(threading.current_thread())
+        return 1.0
+
+    await judge(CallableProblem(score, SEED, "double"), SEED)
+    assert seen != [threading.main_thread()]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("program", "failure"),
+    [
+        ("def double(): return 'ten'", "a number is wanted"),
+        ("def double(): return 1 / 0", "error: ZeroDivisionError"),
+        ("def other(): pass", "KeyError: 'double'"),
+    ],
+)
+async def test_programs_that_fail(program: str, failure: str) -> None:
+    verdict = await judge(CallableProblem(closeness, SEED, "double", worst=-1.0), program)
+    assert verdict.value == -1.0
+    assert verdict.failure is not None
+    assert failure in verdict.failure
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("said", ["'high'", "None", "float('nan')", "{}", "{'score': [1]}", "1 / 0"])
+async def test_scorers_that_fail(said: str) -> None:
+    problem = CallableProblem(lambda result: eval(said), SEED, "double")
+    verdict = await judge(problem, "def double(): return 1")
+    assert verdict.failure is not None
+    with pytest.raises(InputError, match="the seed fails on case 'one'"):
+        await judge(problem, SEED)
+
+
+def test_a_problem_as_a_configuration_names_it(tmp_path: Path) -> None:
+    (tmp_path / "seed.py").write_text(SEED)
+    problem = callable_problem("math:sqrt", tmp_path / "seed.py", "double", cases=({"x": 1}, {"x": 2}))
+    assert [(case.id, case.arguments) for case in problem.cases] == [("0", {"x": 1}), ("1", {"x": 2})]
+    for evaluator, says in (("no_such_module:f", "no_such_module"), ("math:pi", "not a function")):
+        with pytest.raises(InputError, match=says):
+            callable_problem(evaluator, tmp_path / "seed.py", "double")
