@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 import signal
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -95,6 +98,37 @@ def test_chunks_bound_what_a_call_gets() -> None:
     assert parts == whole
 
 
+def test_a_part_that_ends_after_another_has_failed_is_paid_for(tmp_path: Path) -> None:
+    """It was in its thread, which nothing ends; its result is thrown away, but the metric was called."""
+
+    class Failing(HashAdapter):
+        begun = itertools.count()
+        failed = threading.Event()
+
+        def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+            match next(self.begun) if batch[0] in TRAIN else None:
+                case 0:
+                    self.failed.wait()
+                case 1:
+                    raise LookupError("once")
+            return super().evaluate(batch, candidate, capture_traces)
+
+        def on_error(self, event: Any) -> None:
+            self.failed.set()
+
+    adapter = Failing()
+    result = optimize(
+        adapter,
+        adapter_concurrency=2,
+        max_in_flight=1,
+        chunk_size=1,
+        raise_on_exception=False,
+        callbacks=[adapter],
+        run_dir=str(tmp_path),  # with a journal, whose disk is waited for
+    )
+    assert result.total_metric_calls == sum(len(batch) for batch, _, _ in adapter.calls)
+
+
 def test_batch_and_candidate_are_the_adapters_to_keep() -> None:
     """What it does to them changes nothing for anybody else."""
 
@@ -112,6 +146,62 @@ def test_what_is_given_stays_as_it_is() -> None:
     seed, train, val = dict(SEED), list(TRAIN), list(VAL)
     optimize(HashAdapter(), seed_candidate=seed, trainset=train, valset=val)
     assert (seed, train, val) == (SEED, TRAIN, VAL)
+
+
+# Merges
+
+
+class Halves(HashAdapter):
+    """The seed scores nothing; each example asks for one text."""
+
+    propose_new_texts = None
+
+    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        scores = [float(example in candidate.values()) for example in batch]
+        return replace(super().evaluate(batch, candidate, capture_traces), scores=scores)
+
+
+def halves(**arguments: Any) -> dict[str, Any]:
+    """Arguments with which two children of the seed are to be merged, whose scores add up to nothing."""
+    return {
+        "seed_candidate": {"left": "", "right": ""},
+        "trainset": ["left", "right"],
+        "valset": ["left", "right"],
+        "candidate_selection_strategy": First(),
+        "custom_candidate_proposer": lambda candidate, _, names: {name: name for name in names},
+        "merge_val_overlap_floor": 1,
+        "max_metric_calls": 40,
+        **arguments,
+    }
+
+
+def test_a_merge_that_gepa_can_not_draw_is_skipped() -> None:
+    """gepa draws the common ancestor by its score, which fails where the only one scores 0."""
+    with pytest.raises(ValueError, match="Total of weights"):
+        gepas_optimize(adapter=Halves(), logger=Silent(), use_merge=True, **halves())
+    logger = Silent()
+    result = optimize(Halves(), max_in_flight=1, logger=logger, use_merge=True, **halves())
+    assert result == optimize(Halves(), max_in_flight=1, **halves())
+    assert any("a merge was skipped" in line for line in logger.lines)
+
+
+def test_a_run_that_skipped_a_merge_goes_on(tmp_path: Path) -> None:
+    class Breaking(Halves):
+        def evaluate(self, *args: Any, **more: Any) -> Any:
+            if len(self.calls) == 9:
+                raise LookupError("the machine is gone")
+            return super().evaluate(*args, **more)
+
+    whole, broken, second, logger = Halves(), Breaking(), Halves(), Silent()
+    given = halves(use_merge=True, max_in_flight=1, logger=logger)
+    expected = optimize(whole, **given)
+    logger.lines.clear()
+    with pytest.raises(LookupError):
+        optimize(broken, run_dir=str(tmp_path), **given)
+    assert any("a merge was skipped" in line for line in logger.lines)
+    result = optimize(second, run_dir=str(tmp_path), **given)
+    assert broken.calls + second.calls == whole.calls
+    assert replace(result, run_dir=None) == expected
 
 
 # Proposers and models
