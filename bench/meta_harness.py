@@ -4,7 +4,7 @@ Both run the same simulated coder and model (profile qwen3-8b-h100, world harnes
 harnesses themselves really run, in the sandbox. Their own time does not count: it holds the virtual clock. Both may
 have 256 requests in flight, so that the synchronous form, too, asks for all texts of a step side by side.
 
-    python -m bench.meta_harness [--quick] [--width 16] [--workers 8] [--json FILE]
+    python -m bench.meta_harness [--quick] [--minutes 30] [--width 16] [--workers 8] [--json FILE]
 """
 
 from __future__ import annotations
@@ -152,14 +152,15 @@ def figures_of(pairs: Sequence[dict[str, Side]]) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="one seed and ten virtual minutes")
+    parser.add_argument("--minutes", type=float, default=30.0, help="virtual, of each run")
+    parser.add_argument("--quick", action="store_true", help="one seed")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--width", type=int, default=16, help="flows in flight of the stream")
     parser.add_argument("--workers", type=int, default=8, help="of its stages propose and benchmark")
     parser.add_argument("--data", type=Path, default=DATA, help="the folder with symptom2disease and ag_news")
     arguments = parser.parse_args()
-    seeds, minutes = (range(1), 10.0) if arguments.quick else (range(3), 30.0)
-    pairs = compare(seeds, Setting(minutes, arguments.width, arguments.workers, arguments.data))
+    seeds = range(1 if arguments.quick else 3)
+    pairs = compare(seeds, Setting(arguments.minutes, arguments.width, arguments.workers, arguments.data))
     figures = figures_of(pairs)
     median = figures["proposals_ratio"]["median"]
     print(f"median {median:.2f}x, published {GOAL}x")
@@ -175,7 +176,7 @@ def main() -> None:
                 "world": WORLD,
                 "in_flight": IN_FLIGHT,
                 "candidates": CANDIDATES,
-                "minutes": minutes,
+                "minutes": arguments.minutes,
                 "width": arguments.width,
                 "workers": arguments.workers,
                 "seeds": list(seeds),

@@ -21,8 +21,8 @@ def section(content: Content) -> str:
     return f"""\
 ## Harnesses: Meta-Harness
 
-    python -m bench.meta_harness --width {settings["width"]} --workers {settings["workers"]} \
---json bench/results/meta_harness.json
+    python -m bench.meta_harness --minutes {settings["minutes"]:.0f} --width {settings["width"]} \
+--workers {settings["workers"]} --json bench/results/meta_harness.json
 
 *Simulated*: profile `{settings["profile"]}`, world `{settings["world"]}`, Symptom2Disease and AG News (120 training \
 and 60 validation rows),
