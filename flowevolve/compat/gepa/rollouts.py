@@ -97,8 +97,8 @@ class AdapterRollouts(Rollouts):
         try:
             batch = await context.keep("gepa.evaluated", evaluate, key=f"{split}/{candidate.id}/{start}")
         except Exception as error:
-            if candidate.operator == "seed":
-                raise
+            if candidate.operator == "seed" and split == "val":
+                raise  # as gepa does: without the seed's scores there is nothing to go on from
             self._mirror.failed(error, will_continue=not self._raising)
             if self._raising:
                 raise

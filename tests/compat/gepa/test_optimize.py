@@ -269,10 +269,11 @@ def test_what_the_adapter_raises_comes_out_as_it_is() -> None:
         optimize(Missing())
 
 
-def test_it_need_not_end_the_run() -> None:
+@pytest.mark.parametrize("call", [1, 4], ids=["the seed's first minibatch", "another"])
+def test_it_need_not_end_the_run(call: int) -> None:
     class Flaky(HashAdapter):
         def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
-            if len(self.calls) == 4:
+            if len(self.calls) == call:
                 self.calls.append(((), (), False))
                 raise LookupError("once")
             return super().evaluate(batch, candidate, capture_traces)
