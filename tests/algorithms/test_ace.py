@@ -33,6 +33,7 @@ from tests.interruption import Fact, Memory, as_kept
 TASK = house_style_task(make_rows(rules=8, per_example=3, overlap=0.3, rows=40, seed=1))
 SMALL = house_style_task(make_rows(rules=5, per_example=2, overlap=0.3, rows=10, seed=1))
 MANY = {name: {"workers": 64, "max_workers": 64} for name in ("generate", "reflect")}
+SELDOM = {"validate_every": 64}
 
 
 def evolve(
@@ -156,7 +157,8 @@ def test_edits_that_missed_something_are_reconciled() -> None:
 @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 1000), frequency=st.integers(1, 9), preset=st.sampled_from(["normal", "adversarial"]))
 def test_bullets_are_neither_lost_nor_doubled_with_64_samples_in_flight(seed: int, frequency: int, preset: str) -> None:
-    options = {"max_in_flight": 64, "curator_frequency": frequency, "refine_every": 5, "epochs": 4}
+    """Three times as many samples as are in flight, so that most meet a playbook that changes under them."""
+    options = {"max_in_flight": 64, "curator_frequency": frequency, "refine_every": 5, "epochs": 12, **SELDOM}
     result, facts = evolve(options, seed=seed, sim={"preset": preset}, stages=MANY)
     check(result, facts)
     assert most_open(facts) == 64
@@ -213,7 +215,8 @@ def test_the_check_finds_what_is_lost_or_doubled(
 ) -> None:
     """So that the property above means something."""
     sabotage(monkeypatch)
-    result, facts = evolve({"max_in_flight": 64, "curator_frequency": 2, "refine_every": 5, "epochs": 4}, stages=MANY)
+    options = {"max_in_flight": 64, "curator_frequency": 2, "refine_every": 5, "epochs": 12, **SELDOM}
+    result, facts = evolve(options, stages=MANY)
     with pytest.raises(AssertionError):
         check(result, facts)
 
