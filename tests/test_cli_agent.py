@@ -37,7 +37,13 @@ def evolve(tmp_path: Path, *command: str, **settings: object) -> tuple[Result, l
     """A run with this command as the agent; its events."""
     rows = tmp_path / "rows.csv"
     rows.write_text("\n".join(["question,answer", *(f'"{text}",{label}' for text, label in ROWS * 4)]))
-    algorithm = {"name": "agent_harness:AgentHarness", "max_in_flight": 1, "sandbox": {"preload": []}, "test": False}
+    algorithm = {
+        "name": "agent_harness:AgentHarness",
+        "max_in_flight": 1,
+        "candidates": 1,
+        "sandbox": {"preload": []},
+        "test": False,
+    }
     config = parse_config(
         {
             "clock": "virtual",

@@ -10,11 +10,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
+from typing import ClassVar, cast
 
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
-from pydantic import Field, PositiveFloat
+from pydantic import BaseModel, Field, PositiveFloat
 
 import flowevolve as fe
 from flowevolve.algorithms.meta_harness import MetaHarness, MetaHarnessConfig
@@ -71,7 +71,7 @@ class Agent:
 
 class AgentHarness(MetaHarness):
     name = "agent_harness"
-    config_type = Settings
+    config_type: ClassVar[type[BaseModel]] = Settings
     roles = ("task",)
 
     def __init__(self, task: fe.Task, config: Settings, tuning: fe.Tuning) -> None:

@@ -8,10 +8,10 @@ import itertools
 import signal
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from gepa.adapters.default_adapter.default_adapter import DefaultAdapter
@@ -24,7 +24,17 @@ from gepa.proposer.reflective_mutation.reflection_lm import ReflectionProposal
 
 import flowevolve.compat.gepa as compat
 from flowevolve.errors import BackendRefusedError, InputError, TaskFailedError
-from tests.compat.gepa.dummies import SEED, TRAIN, VAL, HashAdapter, Recorder, Silent, reflect, score_of
+from tests.compat.gepa.dummies import (
+    SEED,
+    TRAIN,
+    VAL,
+    GEPAHashAdapter,
+    HashAdapter,
+    Recorder,
+    Silent,
+    reflect,
+    score_of,
+)
 
 
 def optimize(adapter: Any, **arguments: Any) -> Any:
@@ -151,12 +161,15 @@ def test_what_is_given_stays_as_it_is() -> None:
 # Merges
 
 
-class Halves(HashAdapter):
+@dataclass
+class Halves(GEPAHashAdapter):
     """The seed scores nothing; each example asks for one text."""
 
-    propose_new_texts = None
+    breaks_at: int | None = None
 
     def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        if len(self.calls) == self.breaks_at:
+            raise LookupError("the machine is gone")
         scores = [float(example in candidate.values()) for example in batch]
         return replace(super().evaluate(batch, candidate, capture_traces), scores=scores)
 
@@ -178,7 +191,7 @@ def halves(**arguments: Any) -> dict[str, Any]:
 def test_a_merge_that_gepa_can_not_draw_is_skipped() -> None:
     """gepa draws the common ancestor by its score, which fails where the only one scores 0."""
     with pytest.raises(ValueError, match="Total of weights"):
-        gepas_optimize(adapter=Halves(), logger=Silent(), use_merge=True, **halves())
+        gepas_optimize(adapter=cast(Any, Halves()), logger=Silent(), use_merge=True, **halves())
     logger = Silent()
     result = optimize(Halves(), max_in_flight=1, logger=logger, use_merge=True, **halves())
     assert result == optimize(Halves(), max_in_flight=1, **halves())
@@ -186,14 +199,8 @@ def test_a_merge_that_gepa_can_not_draw_is_skipped() -> None:
 
 
 def test_a_run_that_skipped_a_merge_goes_on(tmp_path: Path) -> None:
-    class Breaking(Halves):
-        def evaluate(self, *args: Any, **more: Any) -> Any:
-            if len(self.calls) == 9:
-                raise LookupError("the machine is gone")
-            return super().evaluate(*args, **more)
-
-    whole, broken, second, logger = Halves(), Breaking(), Halves(), Silent()
-    given = halves(use_merge=True, max_in_flight=1, logger=logger)
+    whole, broken, second, logger = Halves(), Halves(breaks_at=9), Halves(), Silent()
+    given = halves(use_merge=True, max_in_flight=1, logger=logger, track_best_outputs=False)
     expected = optimize(whole, **given)
     logger.lines.clear()
     with pytest.raises(LookupError):
