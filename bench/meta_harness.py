@@ -63,7 +63,8 @@ def config(mode: str, seed: int, setting: Setting) -> Config:
         "name": "meta_harness",
         "mode": mode,
         "candidates": CANDIDATES,
-        "run_seconds": 10,
+        "run_seconds": 5,
+        "sandbox": {"preload": ()},
         "test": False,
         **({"width": 1} if mode == "sync" else {"max_in_flight": setting.width}),
     }
