@@ -10,11 +10,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import cast
 
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
-from pydantic import BaseModel, Field, PositiveFloat
+from pydantic import Field, PositiveFloat
 
 import flowevolve as fe
 from flowevolve.algorithms.meta_harness import MetaHarness, MetaHarnessConfig
@@ -71,7 +71,7 @@ class Agent:
 
 class AgentHarness(MetaHarness):
     name = "agent_harness"
-    config_type: ClassVar[type[BaseModel]] = Settings
+    config_type = Settings
     roles = ("task",)
 
     def __init__(self, task: fe.Task, config: Settings, tuning: fe.Tuning) -> None:
