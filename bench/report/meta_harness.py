@@ -27,8 +27,8 @@ def section(content: Content) -> str:
 *Simulated*: profile `{settings["profile"]}`, world `{settings["world"]}`, Symptom2Disease and AG News (120 training \
 and 60 validation rows),
 {len(settings["seeds"])} seeds, {settings["minutes"]:.0f} virtual minutes each. The harnesses really run, in the \
-sandbox; their own time, some
-milliseconds, does not count. Both modes may have {settings["in_flight"]} requests in flight and write up to \
+sandbox; their own time
+does not count. Both modes may have {settings["in_flight"]} requests in flight and write up to \
 {settings["candidates"]} harnesses a proposer. Lockstep scores
 those of one proposer side by side, then asks the next; the stream has {settings["width"]} proposers under way. \
 Median (range):
@@ -39,6 +39,8 @@ Proposals per minute, stream over lockstep: {ranged(ratio)}; FlashEvolve reports
 (1.4 over 0.3 a minute, figure 7 c).
 As a goal that is {verdict(ratio["median"] >= content["goal"])}. Tuned: {settings["width"]} flows in flight, \
 {settings["workers"]} workers each for `propose` and `benchmark`; all else as it is by default.
-More harnesses in the same time are more draws from the same distribution: that is how the best score of a run comes to
-differ, as in the paper's figure 7 (d), and all that can come of it while the coder does not learn from what it reads.
+With the default 16 flows and 8 workers one seed gave 4.6 in five virtual minutes, of which the start is a larger part.
+The coder of this world does not learn from what it reads: a harness of either mode is a draw from one distribution, so
+medians differ by chance and by the baselines' share, and all that more of them can bring is a better best one, as in
+the paper's figure 7 (d).
 """
