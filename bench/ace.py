@@ -11,10 +11,9 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from bench.gepa_modes import PROFILE, WORLD, Curve, evolve
+from bench.gepa_modes import PROFILE, WORLD, Curve, Pair, evolve
 from bench.stats import Spread, as_json, environment, spread
 from flowevolve.config import Config, parse_config
 from flowevolve.tasks.house_style import house_style_task
@@ -39,14 +38,6 @@ def config(mode: str, seed: int, width: int) -> Config:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Both modes with one seed."""
-
-    sync: Curve
-    stream: Curve
-
-
 def score_at(curve: Curve, minute: float) -> float:
     """The best score at this minute; 0 before the first."""
     return max((score for seconds, score in curve.best if seconds <= 60 * minute), default=0.0)
@@ -62,11 +53,12 @@ def compare(seeds: Sequence[int], width: int) -> list[Pair]:
     pairs = []
     for seed in seeds:
         task = house_style_task()
-        pairs.append(Pair(*(evolve(config(mode, seed, width), task) for mode in ("sync", "stream"))))
+        pairs.append(Pair(seed, *(evolve(config(mode, seed, width), task) for mode in ("sync", "stream"))))
         sync, stream = pairs[-1].sync, pairs[-1].stream
         print(
             f"seed {seed}: samples/min {samples_per_minute(sync):.2f} -> {samples_per_minute(stream):.2f}, "
-            f"best score {score_at(sync, MINUTES):.3f} -> {score_at(stream, MINUTES):.3f}",
+            f"best score {score_at(sync, MINUTES):.3f} -> {score_at(stream, MINUTES):.3f}, "
+            f"time to sync's final score {pairs[-1].time_ratio:.2f}",
             flush=True,
         )
     return pairs
@@ -83,6 +75,7 @@ def main() -> None:
     figures = {
         "sync_samples_per_minute": spread([samples_per_minute(pair.sync) for pair in pairs]),
         "stream_samples_per_minute": spread([samples_per_minute(pair.stream) for pair in pairs]),
+        "time_to_sync_score_ratio": spread([pair.time_ratio for pair in pairs]),
         "sync_final_score": spread([score_at(pair.sync, MINUTES) for pair in pairs]),
         "stream_final_score": spread([score_at(pair.stream, MINUTES) for pair in pairs]),
         "stream_above_sync": spread(

@@ -4,7 +4,7 @@ Both run the same simulated coder and model (profile qwen3-8b-h100, world harnes
 harnesses themselves really run, in the sandbox. Their own time does not count: it holds the virtual clock. Both may
 have 256 requests in flight, so that the synchronous form, too, asks for all texts of a step side by side.
 
-    python -m bench.meta_harness [--quick] [--json FILE]
+    python -m bench.meta_harness [--quick] [--minutes 30] [--width 16] [--workers 8] [--json FILE]
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 
+from bench.stats import as_json, environment, spread
 from flowevolve import clock
 from flowevolve.config import Config, parse_config
 from flowevolve.events import Event
@@ -26,6 +27,9 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 MODES = ("sync", "stream")
 GOAL = 4.7
 """The ratio that FlashEvolve reports: 1.4 over 0.3 proposals a minute."""
+PROFILE, WORLD, IN_FLIGHT, CANDIDATES = "qwen3-8b-h100", "harness", 256, 3
+TUNED = ("propose", "benchmark")
+"""The stages that ``--workers`` is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +45,29 @@ class Side:
         return max(self.scores)
 
 
-def config(mode: str, seed: int, minutes: float, width: int, data: Path) -> Config:
-    algorithm: dict[str, object] = {"name": "meta_harness", "mode": mode, "run_seconds": 10, "test": False}
-    algorithm |= {"width": 1} if mode == "sync" else {"max_in_flight": width}
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What both modes run under. ``width``: flows in flight of the stream; ``workers``: of its stages propose and
+    benchmark.
+    """
+
+    minutes: float
+    width: int
+    workers: int
+    data: Path
+
+
+def config(mode: str, seed: int, setting: Setting) -> Config:
+    data = setting.data
+    algorithm: dict[str, object] = {
+        "name": "meta_harness",
+        "mode": mode,
+        "candidates": CANDIDATES,
+        "run_seconds": 5,
+        "sandbox": {"preload": ()},
+        "test": False,
+        **({"width": 1} if mode == "sync" else {"max_in_flight": setting.width}),
+    }
     symptoms = data / "symptom2disease"
     sets = {
         "symptom2disease": {
@@ -63,9 +87,10 @@ def config(mode: str, seed: int, minutes: float, width: int, data: Path) -> Conf
             "clock": "virtual",
             "algorithm": algorithm,
             "task": {"name": "harness", "sets": sets},
-            "llm": {"backend": "sim", "concurrency": 256},
-            "sim": {"profile": "qwen3-8b-h100", "world": "harness"},
-            "budget": {"minutes": minutes},
+            "stages": {name: {"workers": setting.workers, "max_workers": max(32, setting.workers)} for name in TUNED},
+            "llm": {"backend": "sim", "concurrency": IN_FLIGHT},
+            "sim": {"profile": PROFILE, "world": WORLD},
+            "budget": {"minutes": setting.minutes},
         },
         "bench",
     )
@@ -94,10 +119,10 @@ def evolve(settings: Config) -> Side:
     return Side(report.spent.proposals / (report.wall_seconds / 60), tuple(scores), invalid)
 
 
-def compare(seeds: Sequence[int], minutes: float, width: int, data: Path) -> list[dict[str, Side]]:
+def compare(seeds: Sequence[int], setting: Setting) -> list[dict[str, Side]]:
     pairs = []
     for seed in seeds:
-        pair = {mode: evolve(config(mode, seed, minutes, width, data)) for mode in MODES}
+        pair = {mode: evolve(config(mode, seed, setting)) for mode in MODES}
         pairs.append(pair)
         sync, stream = (pair[mode] for mode in MODES)
         print(
@@ -113,25 +138,53 @@ def ratio(pair: dict[str, Side]) -> float:
     return pair["stream"].proposals_per_minute / pair["sync"].proposals_per_minute
 
 
+def figures_of(pairs: Sequence[dict[str, Side]]) -> dict[str, dict[str, float]]:
+    """Spreads over seeds; of scores, those of all harnesses of all seeds."""
+    found = {"proposals_ratio": spread([ratio(pair) for pair in pairs])}
+    for mode in MODES:
+        sides = [pair[mode] for pair in pairs]
+        found[f"{mode}_proposals_per_minute"] = spread([side.proposals_per_minute for side in sides])
+        found[f"{mode}_valid"] = spread([len(side.scores) for side in sides])
+        found[f"{mode}_invalid"] = spread([side.invalid for side in sides])
+        found[f"{mode}_best_score"] = spread([side.best for side in sides])
+        found[f"{mode}_scores"] = spread([score for side in sides for score in side.scores])
+    return {name: as_json(value) for name, value in found.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="one seed and ten virtual minutes")
+    parser.add_argument("--minutes", type=float, default=30.0, help="virtual, of each run")
+    parser.add_argument("--quick", action="store_true", help="one seed")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--width", type=int, default=16, help="flows in flight of the stream")
+    parser.add_argument("--workers", type=int, default=8, help="of its stages propose and benchmark")
     parser.add_argument("--data", type=Path, default=DATA, help="the folder with symptom2disease and ag_news")
     arguments = parser.parse_args()
-    seeds, minutes = (range(1), 10.0) if arguments.quick else (range(3), 30.0)
-    pairs = compare(seeds, minutes, arguments.width, arguments.data)
-    figures = {
-        "goal": GOAL,
-        "minutes": minutes,
-        "width": arguments.width,
-        "proposals_ratio": median(map(ratio, pairs)),
-        "runs": [{mode: asdict(side) for mode, side in pair.items()} for pair in pairs],
-    }
-    print(f"median {figures['proposals_ratio']:.2f}x, published {GOAL}x")
+    seeds = range(1 if arguments.quick else 3)
+    pairs = compare(seeds, Setting(arguments.minutes, arguments.width, arguments.workers, arguments.data))
+    figures = figures_of(pairs)
+    median = figures["proposals_ratio"]["median"]
+    print(f"median {median:.2f}x, published {GOAL}x")
     if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        content = {
+            "goal": GOAL,
+            "proposals_ratio": median,
+            "spread": figures,
+            "runs": [{mode: asdict(side) for mode, side in pair.items()} for pair in pairs],
+            "simulated": True,
+            "settings": {
+                "profile": PROFILE,
+                "world": WORLD,
+                "in_flight": IN_FLIGHT,
+                "candidates": CANDIDATES,
+                "minutes": arguments.minutes,
+                "width": arguments.width,
+                "workers": arguments.workers,
+                "seeds": list(seeds),
+            },
+            **environment(),
+        }
+        arguments.json.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

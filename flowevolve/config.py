@@ -161,14 +161,14 @@ class Config(Section):
         return self
 
 
-def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
+def load_config(path: Path | str, overrides: Sequence[str] = ()) -> Config:
     """Read a config file and apply ``key=value`` overrides, whose values are read as TOML or else as plain text.
 
     Raises:
         InputError: naming file, key and what is wrong.
     """
     try:
-        table: dict[str, object] = tomllib.loads(path.read_text(encoding="utf-8"))
+        table: dict[str, object] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path}: no such config file") from None
     except (OSError, UnicodeDecodeError) as error:

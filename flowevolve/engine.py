@@ -169,8 +169,10 @@ class Engine:
 
     def pause(self, *, items: bool = False) -> None:
         """Open no new flows; with ``items`` also begin no work on items that wait. What is under way goes on, and so
-        does time. Not kept in the journal: a run that is resumed from there is not paused.
+        does time. Not kept in the journal: a run that is resumed from there is not paused. Nothing when it has ended.
         """
+        if self._report is not None:
+            return
         self._runtime.pause.begin(items=items)
         self._runtime.log("run.paused", {"items": items})
 

@@ -388,6 +388,26 @@ def test_a_caller_may_leave_the_events_early() -> None:
     assert report.pool.version == 20
 
 
+def test_a_caller_that_comes_after_the_end_has_nothing_to_pause() -> None:
+    """One who reads events slowly may only learn of a commit when the run is over."""
+
+    async def go() -> list[str]:
+        engine = Engine(Toy([Plan()], most=20), llm=no_llm(), budget=Budget(seconds=1e6), max_in_flight=2)
+        kinds: list[str] = []
+        async with engine:
+            async for event in engine.events():
+                if event.kind == "pool.commit":
+                    await anyio.sleep(10_000)
+                    engine.pause()
+                    engine.resume()
+                kinds.append(event.kind)
+        return kinds
+
+    kinds = clock.run(go, clock="virtual")
+    assert kinds[-1] == "run.stop"
+    assert "run.paused" not in kinds
+
+
 def test_a_caller_that_falls_behind_is_told() -> None:
     async def go() -> None:
         engine = Engine(Toy([Plan()], most=20), llm=no_llm(), budget=Budget(seconds=1e6), max_in_flight=2)

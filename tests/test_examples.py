@@ -81,3 +81,27 @@ def test_the_loop_of_ones_own_runs() -> None:
     added, best = done.stdout.splitlines()
     assert added.startswith("added c")
     assert best.startswith("best 0.")
+
+
+def test_the_loop_that_the_how_to_shows_runs(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "how-to" / "embedding.md").read_text("utf-8")
+    block = [line for line in page.split("\n\n")[2].splitlines() if line.startswith("    ")]
+    assert len(block) > 5
+    program = [
+        "from pathlib import Path",
+        "import anyio, flowevolve as fe",
+        "async def ask_somebody(best): return 'Be brief.'",
+        "async def main():",
+        *block,
+        "anyio.run(main)",
+    ]
+    (tmp_path / "loop.py").write_text("\n".join(program))
+    (tmp_path / "run.toml").write_text('sim.profile = "fast-demo"\nbudget.proposals = 40\n')
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "loop.py"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "proposals=" in done.stdout
+    assert (tmp_path / "runs" / "a" / "result.json").exists()

@@ -7,7 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.report import ablations, durability, gepa_adapter, gepa_modes, gpu, overhead, quality, throughput
+from bench.report import (
+    ablations,
+    ace,
+    durability,
+    gepa_adapter,
+    gepa_modes,
+    gpu,
+    meta_harness,
+    overhead,
+    quality,
+    throughput,
+)
 from bench.report.text import Content, provenance
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +58,8 @@ BENCHES: Sequence[Bench] = (
     ),
     Bench("gepa_modes", "the stream beside lockstep", gepa_modes.section),
     Bench("gepa_adapter", "gepa's own loops beside ours over one adapter", gepa_adapter.section),
+    Bench("ace", "a playbook that many samples work on beside one that waits for each", ace.section),
+    Bench("meta_harness", "harnesses written side by side, and one after the other", meta_harness.section),
     Bench("ablations", "what each mechanism does", ablations.section),
     Bench("gpu", "the stream, lockstep and gepa itself on a real GPU (rehearsed with vLLM on the CPU)", gpu.section),
     Bench("quality", "score, time and tokens of the stream beside lockstep", quality.section),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import cast
 
@@ -12,7 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flowevolve import clock
-from flowevolve.algorithms.ace import ACE
+from flowevolve.algorithms.ace import ACE, update
+from flowevolve.algorithms.ace.payloads import Learned
+from flowevolve.algorithms.ace.progress import CURATING, Progress
+from flowevolve.algorithms.ace.update import Update
 from flowevolve.archives.playbook import Playbook
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
@@ -28,6 +32,8 @@ from tests.interruption import Fact, Memory, as_kept
 
 TASK = house_style_task(make_rows(rules=8, per_example=3, overlap=0.3, rows=40, seed=1))
 SMALL = house_style_task(make_rows(rules=5, per_example=2, overlap=0.3, rows=10, seed=1))
+MANY = {name: {"workers": 64, "max_workers": 64} for name in ("generate", "reflect")}
+SELDOM = {"validate_every": 64}
 
 
 def evolve(
@@ -149,12 +155,77 @@ def test_edits_that_missed_something_are_reconciled() -> None:
 
 
 @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
-@given(seed=st.integers(0, 1000), frequency=st.integers(1, 9), preset=st.sampled_from(["normal", "adversarial"]))
-def test_bullets_are_neither_lost_nor_doubled_with_64_samples_in_flight(seed: int, frequency: int, preset: str) -> None:
-    options = {"max_in_flight": 64, "curator_frequency": frequency, "refine_every": 5, "epochs": 4}
-    stages = {"generate": {"workers": 64, "max_workers": 64}, "reflect": {"workers": 64, "max_workers": 64}}
-    result, facts = evolve(options, seed=seed, sim={"preset": preset}, stages=stages)
+@given(
+    seed=st.integers(0, 1000),
+    frequency=st.integers(1, 9),
+    preset=st.sampled_from(["normal", "adversarial"]),
+    policy=st.sampled_from(["reflective", "full"]),
+)
+def test_bullets_are_neither_lost_nor_doubled_with_64_samples_in_flight(
+    seed: int, frequency: int, preset: str, policy: str
+) -> None:
+    """Twice as many samples as are in flight, so that half of them meet a playbook that changes under them."""
+    options = {"max_in_flight": 64, "curator_frequency": frequency, "refine_every": 5, "epochs": 8, **SELDOM}
+    result, facts = evolve(options, seed=seed, sim={"preset": preset}, stages=MANY, staleness={"policy": policy})
     check(result, facts)
+    assert most_open(facts) == 64
+
+
+def most_open(facts: Sequence[Fact]) -> int:
+    """Flows that were open at once."""
+    steps = [{"flow.open": 1, "flow.close": -1}.get(fact.kind, 0) for fact in facts if isinstance(fact, Event)]
+    return max(accumulate(steps))
+
+
+def _lose_a_lesson(patch: pytest.MonkeyPatch) -> None:
+    """The sample that makes a curation due hands on all lessons but its own."""
+    plan = Update._plan
+
+    def without(update: Update, learned: Learned) -> Mapping[str, JSON]:
+        return {**plan(update, learned), "curate": [lesson.to_json() for lesson in update.progress.pending]}
+
+    patch.setattr(Update, "_plan", without)
+
+
+def _hand_on_twice(patch: pytest.MonkeyPatch) -> None:
+    """Lessons that were given to a curator stay where they wait."""
+    note = Progress._note
+
+    def keep(progress: Progress, kind: str, data: Mapping[str, JSON]) -> None:
+        pending = progress.pending
+        note(progress, kind, data)
+        progress.pending = pending if kind == CURATING else progress.pending
+
+    patch.setattr(Progress, "_note", keep)
+
+
+def _commit_everything(patch: pytest.MonkeyPatch) -> None:
+    """Edits are committed as they were made, whatever has been said or changed meanwhile."""
+    patch.setattr(update, "_without_repetition", lambda edit, reader: (edit.operations, edit.counts))
+
+
+def _forget_merged(patch: pytest.MonkeyPatch) -> None:
+    """A bullet that became part of another is nowhere."""
+    merge = Playbook._merge
+
+    def forget(book: Playbook, names: Sequence[str], text: str) -> None:
+        merge(book, names, text)
+        for name in names[1:]:
+            del book._gone[name]
+
+    patch.setattr(Playbook, "_merge", forget)
+
+
+@pytest.mark.parametrize("sabotage", [_lose_a_lesson, _hand_on_twice, _commit_everything, _forget_merged])
+def test_the_check_finds_what_is_lost_or_doubled(
+    sabotage: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that the property above means something."""
+    sabotage(monkeypatch)
+    options = {"max_in_flight": 64, "curator_frequency": 2, "refine_every": 5, "epochs": 8, **SELDOM}
+    result, facts = evolve(options, stages=MANY, staleness={"policy": "full"})
+    with pytest.raises(AssertionError):
+        check(result, facts)
 
 
 INTERRUPTED: Mapping[str, Mapping[str, object]] = {

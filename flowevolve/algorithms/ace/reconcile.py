@@ -28,16 +28,18 @@ from flowevolve.stages.rollouts import Rollouts
 
 @dataclass
 class _Sorted:
-    """What becomes of a stale edit's operations."""
+    """What becomes of a stale edit's operations, and its counts with what they add."""
 
+    counts: dict[str, tuple[int, int]]
     kept: list[Operation] = field(default_factory=list)
     contested: list[Operation] = field(default_factory=list)
-    counts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    subsumed: int = 0
     dropped: int = 0
 
     def credit(self, bullet: Bullet) -> None:
         helpful, harmful = self.counts.get(bullet.id, (0, 0))
         self.counts[bullet.id] = helpful + 1, harmful
+        self.subsumed += 1
 
 
 @dataclass(frozen=True)
@@ -52,21 +54,20 @@ class Reconcile:
         stale = item.expect(Stale)
         edit = stale.item.expect(Edit)
         version, bullets = self.reader.now(context)
-        found = _rebased(edit.operations, {bullet.id: bullet for bullet in bullets})
+        found = _rebased(edit, {bullet.id: bullet for bullet in bullets})
         adds = [operation for operation in edit.operations if operation.verb == "ADD"]
         await self._sort(adds, [each for each in bullets if each.changed > stale.item.version], found, context)
         accepted = await self._stands(edit, found.contested, bullets, context)
         context.log(
             "edit.reconciled",
             kept=len(found.kept),
-            subsumed=len(found.counts),
+            subsumed=found.subsumed,
             contested=len(found.contested),
             accepted=accepted,
             dropped=found.dropped,
         )
         operations = (*found.kept, *(found.contested if accepted else ()))
-        counts = {**edit.counts, **found.counts}
-        yield Emit(replace(edit, operations=operations, counts=counts), to=stale.back_to, version=version)
+        yield Emit(replace(edit, operations=operations, counts=found.counts), to=stale.back_to, version=version)
 
     async def _sort(
         self, adds: Sequence[Operation], changed: Sequence[Bullet], found: _Sorted, context: StageContext
@@ -123,12 +124,12 @@ def _all_relations(
     return [likeness.relation(vector, noted) for vector in new]
 
 
-def _rebased(operations: Sequence[Operation], bullets: Mapping[str, Bullet]) -> _Sorted:
+def _rebased(edit: Edit, bullets: Mapping[str, Bullet]) -> _Sorted:
     """Operations on bullets: kept where these are as they were; else an update or deletion is contested, for the text
     that there is now, and dropped where the bullet is gone. Merges of what has changed are dropped.
     """
-    found = _Sorted()
-    for operation in operations:
+    found = _Sorted(dict(edit.counts))
+    for operation in edit.operations:
         now = {name: bullets[name].digest for name in operation.seen if name in bullets}
         if operation.verb == "ADD":
             continue

@@ -37,7 +37,7 @@ class MetaHarness(Algorithm):
     """
 
     name = "meta_harness"
-    config_type = MetaHarnessConfig
+    config_type: ClassVar[type[BaseModel]] = MetaHarnessConfig
     roles: ClassVar[Sequence[str]] = ("task", ROLE)
     staleness = "full"
 

@@ -206,6 +206,8 @@ class Launch:
                 self.logger.log(f"flowevolve: candidate {number} has entered; best validation score {best}")
             case "rollout.failed" | "gepa.reflection_failed":
                 self.logger.log(f"flowevolve: {data['reason']}")
+            case "gepa.merge_skipped":
+                self.logger.log(f"flowevolve: a merge was skipped, as gepa could not draw it: {data['reason']}")
             case "run.stopping":
                 self.logger.log(
                     f"flowevolve: stopping ({data['reason']}); {self.parts.mirror.calls} metric calls so far"

@@ -14,6 +14,10 @@ from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.pool import Add, Update
 
 
+class UndrawableError(Exception):
+    """Why gepa could not draw one of the merges there are."""
+
+
 class Merger:
     """When a merge is due is a function of the log; which it is, of how often it was looked for as well."""
 
@@ -44,14 +48,21 @@ class Merger:
                 self._proposer.schedule_if_needed()
 
     def find(self) -> CandidateProposal[AnyId] | None:
-        """The merge to try in this iteration, if one is due and there is one. Its scores mean nothing yet."""
+        """The merge to try in this iteration, if one is due and there is one. Its scores mean nothing yet.
+
+        Raises:
+            UndrawableError: if gepa can't choose among common ancestors. The merge stays due.
+        """
         proposer, state = self._proposer, self._mirror.state
         due = proposer.merges_due > 0 and proposer.last_iter_found_new_program
         calls = state.total_num_evals
-        merge = proposer.propose(state) if due else None
-        state.total_num_evals = calls  # it counts its evaluation, which is still to come
-        proposer.last_iter_found_new_program = False
-        return merge
+        try:
+            return proposer.propose(state) if due else None
+        except ValueError as error:  # it draws an ancestor by score, and can't where the scores add up to nothing
+            raise UndrawableError(str(error)) from error
+        finally:
+            state.total_num_evals = calls  # it counts its evaluation, which is still to come
+            proposer.last_iter_found_new_program = False
 
 
 def _not_yet(

@@ -80,24 +80,32 @@ class AdapterRollouts(Rollouts):
         # As gepa does: traces in its iterations, none for the seed and for the test of a merge.
         traced = candidate.operator != "seed" and not (split == "val" and context.stage == "screen")
         fetch = partial(loader.fetch, tuple(example_ids))
+        paid = False
+
+        def pay(batch: Batch) -> None:
+            nonlocal paid
+            calls = len(example_ids) if split == "val" or batch.num_metric_calls is None else batch.num_metric_calls
+            context.spend(Cost(rollouts=calls))
+            self._mirror.count(calls)
+            paid = True
 
         async def evaluate() -> Batch:
             batch = await self._adapter.evaluate(candidate.artifact, fetch, traced=traced or split == "train")
+            pay(batch)  # at once: when another part of it fails, waiting for the disk is cancelled
             return batch if split == "train" else replace(batch, trajectories=None)
 
         try:
             batch = await context.keep("gepa.evaluated", evaluate, key=f"{split}/{candidate.id}/{start}")
         except Exception as error:
-            if candidate.operator == "seed":
-                raise
+            if candidate.operator == "seed" and split == "val":
+                raise  # as gepa does: without the seed's scores there is nothing to go on from
             self._mirror.failed(error, will_continue=not self._raising)
             if self._raising:
                 raise
             context.log("rollout.failed", example=example_ids[0], reason=f"{type(error).__name__}: {error}")
             raise Discard(f"the adapter failed with {type(error).__name__}") from error
-        calls = len(example_ids) if split == "val" or batch.num_metric_calls is None else batch.num_metric_calls
-        context.spend(Cost(rollouts=calls))
-        self._mirror.count(calls)
+        if not paid:  # it had come back before the run was interrupted
+            pay(batch)
         return tuple(
             AdapterRollout(
                 example_id, "", Score(float(score), "", self._mirror.perfect(score)), batch=batch, place=place

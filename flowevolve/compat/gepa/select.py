@@ -13,7 +13,7 @@ from gepa.utils import StopperProtocol
 
 from flowevolve.budget import Cost
 from flowevolve.compat.gepa.data import AnyId, Examples, IdsOnly
-from flowevolve.compat.gepa.merging import Merger
+from flowevolve.compat.gepa.merging import Merger, UndrawableError
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.context import StageContext
 from flowevolve.events import Event
@@ -55,6 +55,8 @@ class AdapterSelect:
         chosen = context.decide("gepa.selected", lambda: self._choose(context))
         iteration, version = cast(int, chosen["iteration"]), cast(int, chosen["version"])
         self._mirror.begin(item.flow, iteration)
+        if "undrawable" in chosen:
+            context.log("gepa.merge_skipped", reason=chosen["undrawable"])
         if chosen["merge"] is not None:
             yield self._merge(cast("dict[str, JSON]", chosen["merge"]), iteration, version, context)
         for task in cast("list[dict[str, JSON]]", chosen["tasks"]):
@@ -87,7 +89,10 @@ class AdapterSelect:
             self._mirror.tell(
                 "on_iteration_start", iteration=self._mirror.iteration, state=state, trainset_loader=self._train.loader
             )
-        merge = None if self._merger is None else self._merger.find()
+        try:
+            merge = None if self._merger is None else self._merger.find()
+        except UndrawableError as error:
+            return {"merge": None, "undrawable": str(error), "tasks": self._sample()}
         if merge is None:
             return {"merge": None, "tasks": self._sample()}
         ids = merge.subsample_indices or []

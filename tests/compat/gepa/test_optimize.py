@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 import signal
 import threading
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from gepa.adapters.default_adapter.default_adapter import DefaultAdapter
@@ -21,7 +24,17 @@ from gepa.proposer.reflective_mutation.reflection_lm import ReflectionProposal
 
 import flowevolve.compat.gepa as compat
 from flowevolve.errors import BackendRefusedError, InputError, TaskFailedError
-from tests.compat.gepa.dummies import SEED, TRAIN, VAL, HashAdapter, Recorder, Silent, reflect, score_of
+from tests.compat.gepa.dummies import (
+    SEED,
+    TRAIN,
+    VAL,
+    GEPAHashAdapter,
+    HashAdapter,
+    Recorder,
+    Silent,
+    reflect,
+    score_of,
+)
 
 
 def optimize(adapter: Any, **arguments: Any) -> Any:
@@ -95,6 +108,37 @@ def test_chunks_bound_what_a_call_gets() -> None:
     assert parts == whole
 
 
+def test_a_part_that_ends_after_another_has_failed_is_paid_for(tmp_path: Path) -> None:
+    """It was in its thread, which nothing ends; its result is thrown away, but the metric was called."""
+
+    class Failing(HashAdapter):
+        begun = itertools.count()
+        failed = threading.Event()
+
+        def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+            match next(self.begun) if batch[0] in TRAIN else None:
+                case 0:
+                    self.failed.wait()
+                case 1:
+                    raise LookupError("once")
+            return super().evaluate(batch, candidate, capture_traces)
+
+        def on_error(self, event: Any) -> None:
+            self.failed.set()
+
+    adapter = Failing()
+    result = optimize(
+        adapter,
+        adapter_concurrency=2,
+        max_in_flight=1,
+        chunk_size=1,
+        raise_on_exception=False,
+        callbacks=[adapter],
+        run_dir=str(tmp_path),  # with a journal, whose disk is waited for
+    )
+    assert result.total_metric_calls == sum(len(batch) for batch, _, _ in adapter.calls)
+
+
 def test_batch_and_candidate_are_the_adapters_to_keep() -> None:
     """What it does to them changes nothing for anybody else."""
 
@@ -112,6 +156,59 @@ def test_what_is_given_stays_as_it_is() -> None:
     seed, train, val = dict(SEED), list(TRAIN), list(VAL)
     optimize(HashAdapter(), seed_candidate=seed, trainset=train, valset=val)
     assert (seed, train, val) == (SEED, TRAIN, VAL)
+
+
+# Merges
+
+
+@dataclass
+class Halves(GEPAHashAdapter):
+    """The seed scores nothing; each example asks for one text."""
+
+    breaks_at: int | None = None
+
+    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        if len(self.calls) == self.breaks_at:
+            raise LookupError("the machine is gone")
+        scores = [float(example in candidate.values()) for example in batch]
+        return replace(super().evaluate(batch, candidate, capture_traces), scores=scores)
+
+
+def halves(**arguments: Any) -> dict[str, Any]:
+    """Arguments with which two children of the seed are to be merged, whose scores add up to nothing."""
+    return {
+        "seed_candidate": {"left": "", "right": ""},
+        "trainset": ["left", "right"],
+        "valset": ["left", "right"],
+        "candidate_selection_strategy": First(),
+        "custom_candidate_proposer": lambda candidate, _, names: {name: name for name in names},
+        "merge_val_overlap_floor": 1,
+        "max_metric_calls": 40,
+        **arguments,
+    }
+
+
+def test_a_merge_that_gepa_can_not_draw_is_skipped() -> None:
+    """gepa draws the common ancestor by its score, which fails where the only one scores 0."""
+    with pytest.raises(ValueError, match="Total of weights"):
+        gepas_optimize(adapter=cast(Any, Halves()), logger=Silent(), use_merge=True, **halves())
+    logger = Silent()
+    result = optimize(Halves(), max_in_flight=1, logger=logger, use_merge=True, **halves())
+    assert result == optimize(Halves(), max_in_flight=1, **halves())
+    assert any("a merge was skipped" in line for line in logger.lines)
+
+
+def test_a_run_that_skipped_a_merge_goes_on(tmp_path: Path) -> None:
+    whole, broken, second, logger = Halves(), Halves(breaks_at=9), Halves(), Silent()
+    given = halves(use_merge=True, max_in_flight=1, logger=logger, track_best_outputs=False)
+    expected = optimize(whole, **given)
+    logger.lines.clear()
+    with pytest.raises(LookupError):
+        optimize(broken, run_dir=str(tmp_path), **given)
+    assert any("a merge was skipped" in line for line in logger.lines)
+    result = optimize(second, run_dir=str(tmp_path), **given)
+    assert broken.calls + second.calls == whole.calls
+    assert replace(result, run_dir=None) == expected
 
 
 # Proposers and models
@@ -179,10 +276,11 @@ def test_what_the_adapter_raises_comes_out_as_it_is() -> None:
         optimize(Missing())
 
 
-def test_it_need_not_end_the_run() -> None:
+@pytest.mark.parametrize("call", [1, 4], ids=["the seed's first minibatch", "another"])
+def test_it_need_not_end_the_run(call: int) -> None:
     class Flaky(HashAdapter):
         def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
-            if len(self.calls) == 4:
+            if len(self.calls) == call:
                 self.calls.append(((), (), False))
                 raise LookupError("once")
             return super().evaluate(batch, candidate, capture_traces)
