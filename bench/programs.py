@@ -20,7 +20,8 @@ from bench.program_runs import ABLATIONS, BASELINES, METHODS, PROBLEMS, PROFILE,
 from bench.report.programs import section
 from bench.stats import environment
 
-EVALUATIONS, QUICK_EVALUATIONS = 300, 60
+EVALUATIONS, QUICK_EVALUATIONS = 750, 60
+"""As many as LEVI's comparison of architectures has (its figure 3)."""
 SEEDS, QUICK_SEEDS = 10, 2
 SYNC_SEEDS = 3
 """Rates differ little from seed to seed."""
@@ -57,7 +58,7 @@ def line(run: Run) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="two seeds, a fifth of the evaluations")
+    parser.add_argument("--quick", action="store_true", help="two seeds, few evaluations")
     parser.add_argument("--ablations", action="store_true", help="and without some of what the two algorithms have")
     parser.add_argument("--problems", nargs="+", choices=list(PROBLEMS), default=list(PROBLEMS), metavar="NAME")
     parser.add_argument("--seeds", type=int, help=f"instead of {SEEDS}")
