@@ -11,11 +11,13 @@ from bench.report import (
     ablations,
     ace,
     durability,
+    evaluations,
     gepa_adapter,
     gepa_modes,
     gpu,
     meta_harness,
     overhead,
+    programs,
     quality,
     throughput,
 )
@@ -31,8 +33,8 @@ INTRO = """\
 in `bench/report/`.*
 
 Every figure here is made by a named command. Figures marked *simulated* come from the simulated server (a model of the
-timing of a batching GPU, or of a remote API) and the world `rules` (a model of what prompts do), on the virtual clock;
-[the simulator](reference/simulator.md) says what it can't show.
+timing of a batching GPU, or of a remote API) and the worlds `rules` (a model of what prompts do) and `code` (random
+changes of real programs), on the virtual clock; [the simulator](reference/simulator.md) says what it can't show.
 """
 
 
@@ -63,6 +65,8 @@ BENCHES: Sequence[Bench] = (
     Bench("ablations", "what each mechanism does", ablations.section),
     Bench("gpu", "the stream, lockstep and gepa itself on a real GPU (rehearsed with vLLM on the CPU)", gpu.section),
     Bench("quality", "score, time and tokens of the stream beside lockstep", quality.section),
+    Bench("programs", "LEVI and CodeEvolve beside best-of-N and (1+λ), at equal evaluations", programs.section),
+    Bench("evaluations", "programs run a second, over what the cores can do", evaluations.section),
     Bench("overhead", "what the machinery costs", overhead.section),
     Bench("durability", "what a killed run loses, and what a run that lasts needs", durability.section),
 )

@@ -1,0 +1,156 @@
+"""One run of an algorithm over programs on the virtual clock, as `bench.programs` needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from flowevolve import clock
+from flowevolve.config import Config, parse_config
+from flowevolve.events import Event
+from flowevolve.result import Result
+from flowevolve.run import Watchers, run
+from flowevolve.sandbox.cores import usable_cores
+
+PROFILE, WORLD = "qwen3-8b-h100", "code"
+WIDTH = 10
+"""Flows in flight of the stream, and of a step in lockstep: both forms have as many requests under way at best."""
+QUARTERS = (0.25, 0.5, 0.75, 1.0)
+"""Of the budget, at which the best score is noted."""
+TIMEOUT = 5.0
+"""Seconds of real time that a program may take: far more than any needs that ends."""
+
+Mode = Literal["stream", "sync"]
+Settings = Mapping[str, object]
+
+PROBLEMS: Mapping[str, Settings] = {
+    "circle_packing_32": {},
+    "min_max_distance_2d": {},
+    "online_bin_packing": {"items": 500, "instances": 3},
+}
+"""Bin packing has fewer items than EoH's sets, so that a program takes a fraction of a second."""
+BASELINES: Mapping[str, Settings] = {
+    "best_of_n": {"name": "best_of_n"},
+    "one_plus_lambda": {"name": "one_plus_lambda"},
+}
+_CODE_EVOLVE: Settings = {
+    "name": "code_evolve",
+    "epoch": 2,
+    "archive": {"features": ["fitness", "length"]},
+    "migration": {"every": 12},
+}
+METHODS: Mapping[str, Settings] = {"levi": {"name": "levi"}, "code_evolve": _CODE_EVOLVE}
+"""LEVI as it ships. Of CodeEvolve an epoch is two evaluations, so that a step of lockstep is `WIDTH` wide, and islands
+send programs six times a run, as in the published ones. Running times are a feature by default, and none here: they would
+make runs differ that are to be equal.
+"""
+ABLATIONS: Mapping[str, tuple[str, Settings]] = {
+    "levi, no diverse seeds": ("levi", {"seeds": 0}),
+    "levi, uniform centroids": ("levi", {"centroids": "uniform"}),
+    "code_evolve, no migration": ("code_evolve", {"migration": {"topology": "empty"}}),
+    "code_evolve, no inspirations": ("code_evolve", {"inspirations": 0}),
+}
+"""Of what, and what is set otherwise there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A run to be made."""
+
+    problem: str
+    method: str
+    mode: Mode
+    seed: int
+    evaluations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What came of one."""
+
+    job: Job
+    seed_score: float
+    """Of the program that evolution began from."""
+    best: tuple[float, ...]
+    """Scores at the `QUARTERS` of the budget, the seed's among them."""
+    minutes: float
+    evaluations: int
+    failed: int
+    """Evaluations of programs that failed."""
+    tokens: int
+    mean_in_flight: float
+
+    @property
+    def score(self) -> float:
+        return self.best[-1]
+
+    @property
+    def evaluations_per_minute(self) -> float:
+        return self.evaluations / self.minutes
+
+
+def settings_of(method: str) -> Settings:
+    """The ``[algorithm]`` table of a method, a baseline or an ablation."""
+    known = {**BASELINES, **METHODS}
+    if method in known:
+        return known[method]
+    base, changed = ABLATIONS[method]
+    return {**METHODS[base], **changed}
+
+
+def configure(job: Job, processes: int) -> Config:
+    """``processes`` runs share the machine's cores."""
+    limit = "max_in_flight" if job.mode == "stream" else "width"
+    width = {} if job.mode == "sync" and settings_of(job.method)["name"] == "code_evolve" else {limit: WIDTH}
+    roles = {"large": {"model": "large-coder"}, "small": {"model": "small-coder"}}
+    levi = settings_of(job.method)["name"] == "levi"
+    return parse_config(
+        {
+            "seed": job.seed,
+            "clock": "virtual",
+            "algorithm": {**settings_of(job.method), "mode": job.mode, **width},
+            "task": {"name": "program", "problem": job.problem, **PROBLEMS[job.problem]},
+            "sandbox": {"timeout": TIMEOUT, "concurrency": max(1, len(usable_cores()) // processes)},
+            "llm": {"backend": "sim", **({"roles": roles} if levi else {})},
+            "sim": {"profile": PROFILE, "world": WORLD},
+            "budget": {"evaluations": job.evaluations},
+        },
+        "programs",
+    )
+
+
+def perform(job: Job, processes: int = 1) -> Run:
+    """Run a job in this process."""
+    config, scores = configure(job, processes), list[float | None]()
+
+    def watch(event: Event) -> None:
+        if event.kind == "candidate.assessed":
+            score = event.data["score"]
+            assert isinstance(score, int | float)
+            scores.append(None if event.data["failure"] is not None else float(score))
+
+    async def go() -> Result:
+        return await run(config, watchers=Watchers(events=(watch,)))
+
+    return _run(job, scores, clock.run(go, clock="virtual"))
+
+
+def _run(job: Job, scores: Sequence[float | None], result: Result) -> Run:
+    """The seed is the first that is assessed; what was under way when the budget ended is left out."""
+    seed_score = scores[0]
+    assert seed_score is not None, "a run whose seed fails ends with an error"
+    counted = scores[: job.evaluations]
+    return Run(
+        job=job,
+        seed_score=seed_score,
+        best=tuple(
+            max(score for score in counted[: max(1, round(part * job.evaluations))] if score is not None)
+            for part in QUARTERS
+        ),
+        minutes=result.report.wall_seconds / 60,
+        evaluations=len(scores),
+        failed=sum(score is None for score in counted),
+        tokens=result.llm.usage.total_tokens,
+        mean_in_flight=result.mean_in_flight,
+    )

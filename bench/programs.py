@@ -1,0 +1,101 @@
+"""LEVI and CodeEvolve beside best-of-N and (1+λ) at equal numbers of evaluations, on the virtual clock.
+
+    python -m bench.programs [--quick] [--ablations] [--json FILE] [--processes N]
+
+The coder is simulated (world ``code``: random changes of real programs); the programs are real, and run in the sandbox.
+Every method gets the same problems, seeds and budget, as a stream and in lockstep.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
+from pathlib import Path
+
+from bench.program_figures import Content, summarise
+from bench.program_runs import ABLATIONS, BASELINES, METHODS, PROBLEMS, PROFILE, WIDTH, WORLD, Job, Run, perform
+from bench.report.programs import section
+from bench.stats import environment
+
+EVALUATIONS, QUICK_EVALUATIONS = 750, 60
+"""As many as LEVI's comparison of architectures has (its figure 3)."""
+SEEDS, QUICK_SEEDS = 10, 2
+SYNC_SEEDS = 3
+"""Rates differ little from seed to seed."""
+
+
+def jobs(problems: Sequence[str], seeds: int, evaluations: int, *, ablations: bool) -> list[Job]:
+    """Seed by seed, so that what there is when a bench is stopped can be compared."""
+    methods = (*BASELINES, *METHODS)
+    found: list[Job] = []
+    for seed, problem in product(range(seeds), problems):
+        streamed = (*methods, *ABLATIONS) if ablations else methods
+        found += [Job(problem, method, "stream", seed, evaluations) for method in streamed]
+        if seed < SYNC_SEEDS:
+            found += [Job(problem, method, "sync", seed, evaluations) for method in methods]
+    return found
+
+
+def perform_all(wanted: Sequence[Job], processes: int) -> Iterator[Run]:
+    """In processes of their own; results do not depend on how many."""
+    with ProcessPoolExecutor(processes) as pool:
+        for future in [pool.submit(perform, job, processes) for job in wanted]:
+            run = future.result()
+            print(line(run), flush=True)
+            yield run
+
+
+def line(run: Run) -> str:
+    job = run.job
+    return (
+        f"{job.problem}, {job.method}, {job.mode}, seed {job.seed}: {run.seed_score:.6g} -> {run.score:.6g}, "
+        f"{run.failed} of {job.evaluations} failed, {run.minutes:.2f} virtual minutes"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="two seeds, few evaluations")
+    parser.add_argument("--ablations", action="store_true", help="and without some of what the two algorithms have")
+    parser.add_argument("--problems", nargs="+", choices=list(PROBLEMS), default=list(PROBLEMS), metavar="NAME")
+    parser.add_argument("--seeds", type=int, help=f"instead of {SEEDS}")
+    parser.add_argument("--evaluations", type=int, help=f"of each run, instead of {EVALUATIONS}")
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--processes", type=int, default=2, help="runs side by side")
+    arguments = parser.parse_args()
+    quick = bool(arguments.quick)
+    seeds = int(arguments.seeds or (QUICK_SEEDS if quick else SEEDS))
+    evaluations = int(arguments.evaluations or (QUICK_EVALUATIONS if quick else EVALUATIONS))
+    wanted = jobs(arguments.problems, seeds, evaluations, ablations=bool(arguments.ablations))
+    runs = list(perform_all(wanted, int(arguments.processes)))
+    content = report(runs, seeds, evaluations)
+    print("\n" + section(content))
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def report(runs: Sequence[Run], seeds: int, evaluations: int) -> Content:
+    """What is written into the file."""
+    return {
+        **summarise(runs),
+        "simulated": True,
+        "settings": {
+            "profile": PROFILE,
+            "world": WORLD,
+            "width": WIDTH,
+            "evaluations": evaluations,
+            "seeds": seeds,
+            "sync_seeds": min(seeds, SYNC_SEEDS),
+            "problems": dict(PROBLEMS),
+            "methods": {**BASELINES, **METHODS},
+            "ablations": {name: changed for name, (_, changed) in ABLATIONS.items()},
+        },
+        **environment(),
+    }
+
+
+if __name__ == "__main__":
+    main()

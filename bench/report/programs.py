@@ -1,0 +1,115 @@
+"""LEVI and CodeEvolve beside the plain searches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bench.report.text import Content, percent, table
+
+WHAT = """\
+*Simulated* (profile `{profile}`, world `{world}`), {seeds} seeds, {evaluations} evaluations each, {width} flows at a
+time. The programs are real, run in the sandbox and scored as they are; **who writes them is not**: a simulated coder
+makes small random changes of the programs it is shown (numbers, operators, calls, loops, statements, terms that are
+added, parts of the other programs shown), with no idea behind any. So this shows what selection, archives and
+islands make of undirected changes. It can't show what they make of a language model's ideas, nor what a statement,
+feedback, advice or an evolved prompt is worth to one that understands it; nor do so few evaluations show what
+thousands would. LEVI is as it ships; CodeEvolve with {code_evolve}. Its large model is the world's better coder,
+its small one the worse; all others have the one between. Intervals are 95 % (bootstrap over seeds)."""
+
+
+def section(content: Content) -> str:
+    """Markdown, with its heading."""
+    settings = content["settings"]
+    parts = [
+        "## Programs",
+        "    python -m bench.programs --ablations --json bench/results/programs.json",
+        _what(settings),
+        "### Scores at the end of the budget",
+        _scores(content),
+        "### LEVI and CodeEvolve less the plain searches",
+        "Differences between runs of equal seeds; better, equal and worse are counts of seeds.",
+        _differences(content["pairs"], "less"),
+    ]
+    if content["ablations"]:
+        parts += [
+            "### What their parts are worth",
+            "The whole method less the one without; above 0 points the way of the papers.",
+            _differences(content["ablations"], "less"),
+        ]
+    parts += ["### Stream beside lockstep", _lockstep(settings), _streams(content)]
+    return "\n\n".join(parts)
+
+
+def _what(settings: Content) -> str:
+    code_evolve = settings["methods"]["code_evolve"]
+    said = (
+        f"epochs of {code_evolve['epoch']} evaluations, a migration every {code_evolve['migration']['every']} epochs "
+        f"and cells by {' and '.join(code_evolve['archive']['features'])}"
+    )
+    return WHAT.format(**{**settings, "code_evolve": said})
+
+
+def _scores(content: Content) -> str:
+    rows = [
+        (
+            row["problem"],
+            row["method"],
+            *(number(value) for value in row["quarters"][:-1]),
+            with_interval(row["score"]),
+            percent(row["failed_share"]),
+            f"{row['tokens'] / 1000:.0f}",
+        )
+        for row in content["rows"]
+        if row["mode"] == "stream"
+    ]
+    begun = ", ".join(f"{problem} {number(score)}" for problem, score in content["seed_scores"].items())
+    header = ("problem", "method", "at 1/4", "at 1/2", "at 3/4", "at the end", "failed", "thousand tokens")
+    return f"{table(header, rows)}\n\nThe seed programs score: {begun}."
+
+
+def _differences(found: Sequence[Mapping[str, object]], word: str) -> str:
+    rows = [
+        (
+            str(each["problem"]),
+            f"{each['method']} {word} {each['other']}",
+            with_interval(each["difference"], signed=True),
+            f"{each['better']} / {each['equal']} / {each['worse']}",
+        )
+        for each in found
+    ]
+    return table(("problem", "", "difference", "better / equal / worse"), rows)
+
+
+def _lockstep(settings: Content) -> str:
+    return (
+        f"Virtual time alone, in which programs take none; {settings['sync_seeds']} seeds. A step of lockstep is "
+        f"{settings['width']} flows, CodeEvolve's an epoch of all islands, which is as many."
+    )
+
+
+def _streams(content: Content) -> str:
+    rows = [
+        (
+            each["problem"],
+            each["method"],
+            f"{each['sync_per_minute']:.0f}",
+            f"{each['stream_per_minute']:.0f}",
+            f"{each['ratio']['value']:.2f}",
+            with_interval(each["score_difference"], signed=True),
+        )
+        for each in content["streams"]
+    ]
+    header = ("problem", "method", "evaluations/min, lockstep", "stream", "ratio (median)", "score, stream − lockstep")
+    return table(header, rows)
+
+
+def number(value: float, *, signed: bool = False) -> str:
+    """Five decimals: best known packings differ from good ones in the third."""
+    return f"{value:{'+' if signed else ''}.5f}"
+
+
+def with_interval(value: object, *, signed: bool = False) -> str:
+    """``value (low to high)``."""
+    assert isinstance(value, Mapping)
+    low, high = (number(bound, signed=signed) for bound in value["ci95"])
+    return f"{number(value['value'], signed=signed)} ({low} to {high})"

@@ -1,0 +1,124 @@
+"""The bench of programs: what is run, what is made of many runs, and what the page says of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bench.evaluations import Burning
+from bench.evaluations import configure as configure_burning
+from bench.program_figures import summarise
+from bench.program_runs import ABLATIONS, BASELINES, METHODS, PROBLEMS, QUARTERS, Job, Mode, Run, configure, perform
+from bench.programs import SYNC_SEEDS, jobs, report
+from bench.report.evaluations import section as evaluations_section
+from bench.report.programs import section
+from flowevolve.build import make_algorithm, make_task
+from flowevolve.programs import WrongResultError
+
+EVERY = (*BASELINES, *METHODS, *ABLATIONS)
+
+
+def run_of(method: str, score: float, *, seed: int = 0, mode: Mode = "stream", minutes: float = 2.0) -> Run:
+    job = Job("circle_packing_32", method, mode, seed, 100)
+    return Run(job, 1.0, (1.0, 1.0, 1.0, score), minutes, 100, 25, 50_000, 9.5)
+
+
+def summary(*runs: Run) -> dict[str, list[dict[str, object]]]:
+    found: dict[str, list[dict[str, object]]] = json.loads(json.dumps(summarise(runs)))
+    return found
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_all_configurations_can_be_run(problem: str, mode: Mode) -> None:
+    for method in EVERY:
+        config = configure(Job(problem, method, mode, 0, 20), 2)
+        assert make_algorithm(config, make_task(config)).name in ("best_of_n", "one_plus_lambda", "levi", "code_evolve")
+
+
+def test_every_job_of_a_seed_comes_before_those_of_the_next() -> None:
+    wanted = jobs(["circle_packing_32"], SYNC_SEEDS + 1, 100, ablations=True)
+    assert [job.seed for job in wanted] == sorted(job.seed for job in wanted)
+    assert len(wanted) == len(EVERY) * (SYNC_SEEDS + 1) + len((*BASELINES, *METHODS)) * SYNC_SEEDS
+    assert not any(job.method in ABLATIONS for job in jobs(["circle_packing_32"], 1, 100, ablations=False))
+
+
+def test_a_run_keeps_to_its_budget_and_repeats() -> None:
+    job = Job("min_max_distance_2d", "one_plus_lambda", "stream", 3, 6)
+    run = perform(job)
+    assert perform(job) == run
+    assert run.evaluations == 6
+    assert run.seed_score > 0
+    assert len(run.best) == len(QUARTERS)
+    assert list(run.best) == sorted(run.best)
+    assert run.best[0] >= run.seed_score
+    assert 0 <= run.failed < 6
+
+
+def test_methods_are_compared_seed_by_seed() -> None:
+    plain = [run_of(name, score, seed=seed) for name in BASELINES for seed, score in enumerate((1.0, 2.0, 3.0))]
+    levi = [run_of("levi", score, seed=seed) for seed, score in enumerate((1.5, 2.0 + 1e-12, 2.5))]
+    islands = [run_of("code_evolve", 4.0, seed=seed) for seed in range(3)]
+    pairs = summary(*plain, *levi, *islands)["pairs"]
+    assert [(each["method"], each["other"]) for each in pairs] == [
+        (method, baseline) for method in METHODS for baseline in BASELINES
+    ]
+    assert [pairs[0][name] for name in ("better", "equal", "worse")] == [1, 1, 1]
+    assert [pairs[2][name] for name in ("better", "equal", "worse")] == [3, 0, 0]
+    difference = pairs[2]["difference"]
+    assert isinstance(difference, dict)
+    assert difference["value"] == pytest.approx(2.0)
+    assert difference["ci95"] == [pytest.approx(1.0), pytest.approx(3.0)]
+
+
+def test_the_stream_is_compared_with_lockstep_for_the_seeds_that_both_have() -> None:
+    streams = [run_of(name, 2.0, seed=seed) for name in (*BASELINES, *METHODS) for seed in range(2)]
+    (each,) = summary(*streams, run_of("levi", 1.5, mode="sync", minutes=5.0))["streams"]
+    assert each["ratio"] == {"value": 2.5, "ci95": [2.5, 2.5], "n": 1}
+    assert each["score_difference"] == {"value": 0.5, "ci95": [0.5, 0.5], "n": 1}
+    assert each["sync_per_minute"] == 20
+
+
+def test_the_section_has_every_method_and_says_what_is_simulated() -> None:
+    runs = [run_of(name, 2.0, seed=seed) for name in EVERY for seed in range(2)]
+    runs += [run_of(name, 2.0, mode="sync", minutes=4.0) for name in (*BASELINES, *METHODS)]
+    made = section(json.loads(json.dumps(report(runs, 2, 100))))
+    assert made.startswith("## Programs\n")
+    assert "small random changes" in made
+    for name in EVERY:
+        assert f"| circle_packing_32 | {name} |" in made
+    assert "| circle_packing_32 | levi less best_of_n | +0.00000 (+0.00000 to +0.00000) | 0 / 2 / 0 |" in made
+    assert "| circle_packing_32 | levi | 25 | 50 | 2.00 |" in made
+
+
+def test_without_ablations_the_section_has_none() -> None:
+    runs = [run_of(name, 2.0) for name in (*BASELINES, *METHODS)]
+    assert "worth" not in section(json.loads(json.dumps(report(runs, 1, 100)))).partition("### ")[2]
+
+
+def test_burning_programs_are_scored_by_their_number() -> None:
+    problem = Burning(50.0)
+    assert problem.score(problem.cases[0], 1.5).value == -0.5
+    with pytest.raises(WrongResultError, match="give a number"):
+        problem.score(problem.cases[0], "2")
+    with pytest.raises(WrongResultError, match="give a number"):
+        problem.score(problem.cases[0], float("nan"))
+    assert configure_burning(20.0).clock == "real"
+
+
+def test_the_section_of_evaluations_says_whether_the_goal_is_met() -> None:
+    rates = dict.fromkeys(("cores_limit_per_second", "start_each_per_second"), 40.0)
+    content = {
+        **rates,
+        "evaluations_per_second": 36.4,
+        "failed_per_second": 0.5,
+        "of_the_cores_limit": 0.91,
+        "requests_in_flight": 80.2,
+        "own_cpu_share": 0.05,
+        "goal": 0.9,
+        "settings": {"seconds": 24.0, "milliseconds": 50.0, "profile": "gpt-4o-mini-api"},
+    }
+    made = evaluations_section(content)
+    assert "| a run with (1+λ): evaluations that ran to their end | 36.4 |" in made
+    assert made.endswith("**0.91** of the cores' limit; goal ≥ 0.9: met.\n")
