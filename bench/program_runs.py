@@ -42,8 +42,8 @@ _CODE_EVOLVE: Settings = {
 }
 METHODS: Mapping[str, Settings] = {"levi": {"name": "levi"}, "code_evolve": _CODE_EVOLVE}
 """LEVI as it ships. Of CodeEvolve an epoch is two evaluations, so that a step of lockstep is `WIDTH` wide, and islands
-send programs six times a run, as in the published ones. Running times, by default a feature, are none here: they would
-make runs differ that are to be equal.
+send programs six times a run, as in the published ones. Running times are a feature by default, and none here: they
+would make runs differ that are to be equal.
 """
 ABLATIONS: Mapping[str, tuple[str, Settings]] = {
     "levi, no diverse seeds": ("levi", {"seeds": 0}),

@@ -18,6 +18,7 @@ from flowevolve.prompts import UnparsableReplyError, fence, labelled_blocks
 LESSON_TITLE = "# Learn from an answer"
 CURATE_TITLE = "# Keep a playbook"
 MERGE_TITLE = "# Say it once"
+GATHER_TITLE = "# Gather lessons"
 COMPARE_TITLE = "# Compare advice with what was noted meanwhile"
 PLAYBOOK_HEADING = "## Playbook"
 USED_HEADING = "## Advice that was at hand"
@@ -113,6 +114,34 @@ def _tag(word: str) -> Tag:
             return "harmful"
         case _:
             return "neutral"
+
+
+def gather_prompt(samples: Sequence[Sequence[str]]) -> str:
+    """Ask for one list of lessons in place of those of several samples (the reduce of Combee, arXiv 2604.04247)."""
+    shown = "\n".join(f"- {lesson}" for lessons in samples for lesson in lessons)
+    return f"""{GATHER_TITLE}
+
+Several answers of a language model were looked at one by one. These are the lessons drawn from them; each stands as
+often as it was drawn. Make one list of them that loses nothing.
+
+{LESSONS_HEADING}
+{fence(shown)}
+
+## What to write
+One line "Lesson:" for each thing to do or to avoid: lessons that say the same become one, those of only one answer
+are kept, and where two contradict each other the one drawn more often stays."""
+
+
+def parse_lessons(reply: str) -> tuple[str, ...]:
+    """The lessons in a reply, each once.
+
+    Raises:
+        UnparsableReplyError: if there is none.
+    """
+    lessons = tuple(dict.fromkeys(" ".join(lesson.split()) for lesson in _LESSON.findall(reply)))
+    if not lessons:
+        raise UnparsableReplyError("no lesson in the reply")
+    return lessons
 
 
 def curate_prompt(playbook: str, lessons: Sequence[str], sections: Sequence[str], tokens: tuple[int, int]) -> str:

@@ -6,8 +6,10 @@ import pytest
 
 from flowevolve.artifact import Artifact
 from flowevolve.playbook_prompts import (
+    gather_prompt,
     parse_comparison,
     parse_lesson,
+    parse_lessons,
     parse_wishes,
     split_citation,
     with_playbook,
@@ -62,3 +64,11 @@ def test_operations_that_can_not_be_read_are_counted() -> None:
 
 def test_what_a_comparison_does_not_say_is_put_to_the_test() -> None:
     assert parse_comparison("1: same\n3. NEW", 3) == ["same", "conflict", "new"]
+
+
+def test_gathered_lessons_are_read_each_once() -> None:
+    prompt = gather_prompt([("a",), ("a", "b")])
+    assert "- a\n- a\n- b" in prompt
+    assert parse_lessons("Well.\nLesson: a\n- Lesson:  a\nLesson: b c") == ("a", "b c")
+    with pytest.raises(UnparsableReplyError, match="no lesson"):
+        parse_lessons("nothing")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from flowevolve.llm.types import JSON
@@ -18,6 +19,7 @@ from flowevolve.playbook_prompts import (
     COMPARE_TITLE,
     CURATE_TITLE,
     FEEDBACK_HEADING,
+    GATHER_TITLE,
     LESSON_TITLE,
     LESSONS_HEADING,
     MERGE_TITLE,
@@ -107,6 +109,20 @@ def _curate(prompt: str, params: RulesParams, rng: random.Random) -> str:
     return fence(json.dumps(operations), "json")
 
 
+def _gather(prompt: str, params: RulesParams, rng: random.Random) -> str:
+    """Each thing once; of what contradicts, that which stands there more often. Of many lessons some are overlooked."""
+    lessons = [line.removeprefix("- ") for line in _block(prompt, LESSONS_HEADING).splitlines()]
+    if rng.random() < params.unparsable:
+        return "These lessons have much in common."
+    drawn = Counter(lessons)
+    by_slot: dict[str, str] = {}
+    for lesson in sorted(drawn, key=lambda lesson: -drawn[lesson]):
+        stated = read_statement(lesson)
+        by_slot.setdefault(lesson if stated is None else stated.slot, lesson)
+    attention = min(1.0, 2 * params.comfortable_versions / max(1, len(lessons)))
+    return "\n".join(f"Lesson: {lesson}" for lesson in by_slot.values() if rng.random() < attention)
+
+
 def _merge(prompt: str, params: RulesParams, rng: random.Random) -> str:
     return fence(_block(prompt, ADVICE_HEADING).splitlines()[0].removeprefix("- "))
 
@@ -132,6 +148,7 @@ def _compare(prompt: str, params: RulesParams, rng: random.Random) -> str:
 _ANSWERS: Mapping[str, Answer] = {
     LESSON_TITLE: _learn,
     CURATE_TITLE: _curate,
+    GATHER_TITLE: _gather,
     MERGE_TITLE: _merge,
     COMPARE_TITLE: _compare,
 }

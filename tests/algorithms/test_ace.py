@@ -21,10 +21,13 @@ from flowevolve.archives.playbook import Playbook
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
 from flowevolve.events import Event
+from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import JSON
+from flowevolve.playbook_prompts import GATHER_TITLE
 from flowevolve.pool import Note
 from flowevolve.result import Result
 from flowevolve.run import Given, Watchers, carry_out, make_plan
+from flowevolve.sim import rules_playbook
 from flowevolve.tasks.base import Dataset
 from flowevolve.tasks.house_style import house_style_task, make_rows
 from flowevolve.tasks.instructions import InstructionFollowing
@@ -127,6 +130,45 @@ def test_no_lesson_is_lost_when_the_curator_comes_seldom() -> None:
     result, facts = evolve({"curator_frequency": 7})
     check(result, facts)
     assert events(facts, "ace.finishing")
+
+
+def gathering(fan_in: int) -> tuple[Result, list[Fact]]:
+    """Combee over ACE, as published: steps of 12 samples, whose lessons are gathered and curated once."""
+    options = {"mode": "sync", "width": 12, "curator_frequency": 12, "fan_in": fan_in, "epochs": 6, "refine_every": 0}
+    return evolve(options)
+
+
+def test_lessons_of_many_samples_are_gathered_in_small_calls() -> None:
+    result, facts = gathering(3)
+    check(result, facts)
+    gathered = events(facts, "lessons.gathered")
+    assert gathered
+    for event in gathered:
+        name = f"{event.data['item']}/gather/0."
+        calls = [each for each in facts if isinstance(each, CallRecord) and each.scope.item.startswith(name)]
+        assert len(calls) == -(-2 * cast(int, event.data["samples"]) // 3)
+    assert result.best is not None
+    assert result.seed_score is not None
+    assert result.best.score > result.seed_score
+
+
+def test_lessons_that_fit_into_one_call_are_not_gathered() -> None:
+    _, facts = gathering(12)
+    assert events(facts, "curated")
+    assert not events(facts, "lessons.gathered")
+
+
+def test_where_nothing_comes_of_gathering_the_curator_gets_the_lessons_as_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    silent = {**rules_playbook._ANSWERS, GATHER_TITLE: lambda prompt, params, rng: "Much in common."}
+    monkeypatch.setattr(rules_playbook, "_ANSWERS", silent)
+    result, facts = gathering(3)
+    check(result, facts)
+    assert {event.data["lessons"] for event in events(facts, "lessons.gathered")} == {0}
+    assert events(facts, "gathering.failed")
+    assert events(facts, "curated")
+    assert Playbook.as_of(result.report.pool.updates_between(0)).bullets
 
 
 def test_online_a_window_is_tested_before_anything_is_learnt_from_it() -> None:

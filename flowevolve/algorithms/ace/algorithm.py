@@ -116,7 +116,7 @@ class ACE(Algorithm):
                 Stage("select", self._select, ("generate", "validate")),
                 self._stage("generate", Generate(citing, reader), "reflect", capacity=1),
                 self._stage("reflect", Reflect(citing, reader, config.max_rounds), "update"),
-                self._stage("curate", Curate(reader, config.sections), "update"),
+                self._stage("curate", Curate(reader, config.sections, config.fan_in, config.copies), "update"),
                 self._stage("reconcile", Reconcile(plain, reader, likeness), "update"),
                 self._stage("refine", Refine(reader, config.duplicate), "update"),
                 self._stage("validate", Validate(plain), "update"),

@@ -27,6 +27,12 @@ class ACEConfig(BaseModel):
     """How often a wrong answer is reflected on and tried again."""
     curator_frequency: int = Field(default=1, gt=0)
     """Samples from one curation to the next; their lessons are curated together."""
+    fan_in: int | None = Field(default=None, ge=2)
+    """The lessons of how many samples one call gets at most: those of more are gathered first, in a tree of such calls,
+    as Combee does (arXiv 2604.04247). None: the curator gets all as they are.
+    """
+    copies: int = Field(default=2, gt=0)
+    """In how many groups the lessons of every sample are first, where they are gathered."""
     refine_every: int = Field(default=20, ge=0)
     """Curations from one search for bullets that say the same to the next; 0: never."""
     duplicate: float = Field(default=0.90, ge=0, le=1)

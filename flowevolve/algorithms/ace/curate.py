@@ -15,18 +15,31 @@ from flowevolve.concurrency import run_all
 from flowevolve.context import StageContext
 from flowevolve.item import Item
 from flowevolve.llm.types import LLMError, Message
-from flowevolve.playbook_prompts import Wish, curate_prompt, merge_prompt, parse_wishes
+from flowevolve.playbook_prompts import (
+    Wish,
+    curate_prompt,
+    gather_prompt,
+    merge_prompt,
+    parse_lessons,
+    parse_wishes,
+)
 from flowevolve.policies.similarity import near_groups
 from flowevolve.prompts import UnparsableReplyError, parse_instruction
 from flowevolve.stage import Discard, Emit
+from flowevolve.stages.scan import scan
 
 
 @dataclass(frozen=True)
 class Curate:
-    """One call; where no operations come of it, the lessons enter as they are, so that none is lost."""
+    """One call; where no operations come of it, the lessons enter as they are, so that none is lost.
+
+    Lessons of more than ``fan_in`` samples are gathered first, each in ``copies`` groups.
+    """
 
     reader: Reader
     sections: Sequence[str]
+    fan_in: int | None = None
+    copies: int = 2
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         curation = item.expect(Curation)
@@ -42,7 +55,7 @@ class Curate:
     async def _operations(
         self, bullets: Sequence[Bullet], lessons: Sequence[Lesson], context: StageContext
     ) -> list[Operation]:
-        texts = list(dict.fromkeys(text for lesson in lessons for text in lesson.texts))
+        texts = await self._texts(lessons, context)
         shown = render(self.reader.shown(bullets), counters=True)
         tokens = sum(len(bullet.text) for bullet in bullets) // CHARS_PER_TOKEN, self.reader.token_budget
         try:
@@ -55,6 +68,27 @@ class Curate:
         operations = _operations(wishes, bullets, self.sections)
         context.log("curated", operations=len(operations), refused=unread + len(wishes) - len(operations))
         return operations
+
+    async def _texts(self, lessons: Sequence[Lesson], context: StageContext) -> list[str]:
+        """What the lessons say, each thing once; as they are where nothing comes of gathering them."""
+        said = [lesson.texts for lesson in lessons if lesson.texts]
+        if self.fan_in is not None and len(said) > self.fan_in:
+            rng = context.derive_random("ace.gather", context.item_id)
+            gather = partial(_gather, context=context)
+            gathered = await scan(said, gather, copies=self.copies, most=self.fan_in, rng=rng)
+            context.log("lessons.gathered", samples=len(said), lessons=len(gathered or ()))
+            said = said if gathered is None else [gathered]
+        return list(dict.fromkeys(text for texts in said for text in texts))
+
+
+async def _gather(samples: Sequence[tuple[str, ...]], name: str, *, context: StageContext) -> tuple[str, ...] | None:
+    """The lessons of several samples as one list; None where no reply can be read."""
+    model = context.chat_model(f"gather/{name}", None, role="reflection")
+    try:
+        return parse_lessons(await model([Message("user", gather_prompt(samples))]))
+    except (UnparsableReplyError, LLMError) as error:
+        context.log("gathering.failed", merge=name, samples=len(samples), error=str(error))
+        return None
 
 
 def _operations(wishes: Sequence[Wish], bullets: Sequence[Bullet], sections: Sequence[str]) -> list[Operation]:
