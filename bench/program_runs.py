@@ -100,11 +100,9 @@ def settings_of(method: str) -> Settings:
 
 
 def configure(job: Job, processes: int) -> Config:
-    """``processes`` runs share the machine's cores."""
+    """``processes`` runs share the machine's cores. One coder writes for all, in LEVI's two roles, too."""
     limit = "max_in_flight" if job.mode == "stream" else "width"
     width = {} if job.mode == "sync" and settings_of(job.method)["name"] == "code_evolve" else {limit: WIDTH}
-    roles = {"large": {"model": "large-coder"}, "small": {"model": "small-coder"}}
-    levi = settings_of(job.method)["name"] == "levi"
     return parse_config(
         {
             "seed": job.seed,
@@ -112,7 +110,7 @@ def configure(job: Job, processes: int) -> Config:
             "algorithm": {**settings_of(job.method), "mode": job.mode, **width},
             "task": {"name": "program", "problem": job.problem, **PROBLEMS[job.problem]},
             "sandbox": {"timeout": TIMEOUT, "concurrency": max(1, len(usable_cores()) // processes)},
-            "llm": {"backend": "sim", **({"roles": roles} if levi else {})},
+            "llm": {"backend": "sim"},
             "sim": {"profile": PROFILE, "world": WORLD},
             "budget": {"evaluations": job.evaluations},
         },

@@ -13,8 +13,9 @@ makes small random changes of the programs it is shown (numbers, operators, call
 added, parts of the other programs shown), with no idea behind any. So this shows what selection, archives and
 islands make of undirected changes. It can't show what they make of a language model's ideas, nor what a statement,
 feedback, advice or an evolved prompt is worth to one that understands it; nor do so few evaluations show what
-thousands would. LEVI is as it ships; CodeEvolve with {code_evolve}. Its large model is the world's better coder,
-its small one the worse; all others have the one between. Intervals are 95 % (bootstrap over seeds)."""
+thousands would. One and the same coder writes for all, so LEVI's division of work between a large and a
+small model is not part of it. LEVI is as it ships, CodeEvolve with {code_evolve}. Intervals are
+95 % (bootstrap over seeds)."""
 
 
 def section(content: Content) -> str:
