@@ -1,9 +1,10 @@
-"""Evaluations a second with all cores busy while LLM calls stream: ``python -m bench.evaluations [--seconds S]``.
+"""Evaluations a second with all cores busy while LLM calls stream: ``python -m bench.evaluations [--milliseconds M ...]``.
 
 (1+λ) runs on the real clock with a simulated server, on a problem whose programs burn a known time of a core. The
 cores' limit is measured before and after: one plain process per core that calls the same function back to back. Of
 what is missing, ``start_each`` says how much any way of keeping programs apart costs: the rate of plain Python
-processes, one per program. Needs an idle machine; prints one line of JSON.
+processes, one per program. Needs an idle machine; prints a line of JSON for each length of
+programs.
 """
 
 from __future__ import annotations
@@ -154,31 +155,38 @@ def start_each(milliseconds: float) -> float:
     return calls / (time.monotonic() - began)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=24.0, help="that the run takes")
-    parser.add_argument("--milliseconds", type=float, default=50.0, help="of a core, that a program burns")
-    parser.add_argument("--json", type=Path, help="write the figures here")
-    arguments = parser.parse_args()
-    seconds, milliseconds = float(arguments.seconds), float(arguments.milliseconds)
-    if seconds <= WARM_UP:
-        parser.error(f"--seconds: the first {WARM_UP:g} do not count; give more")
-    load = os.getloadavg()[0]
-    limits = [cores_limit(milliseconds)]
+def compare(seconds: float, milliseconds: float) -> dict[str, float]:
+    """One length of programs: a run, between two looks at the cores' limit, and new processes."""
+    before = cores_limit(milliseconds)
     figures = streamed(seconds, milliseconds)
-    limits.append(cores_limit(milliseconds))
-    limit = fmean(limits)
-    content = {
+    limit = fmean((before, cores_limit(milliseconds)))
+    return {
+        "milliseconds": milliseconds,
         "of_the_cores_limit": figures["evaluations_per_second"] / limit,
         "cores_limit_per_second": limit,
         **figures,
         "start_each_per_second": start_each(milliseconds),
-        "load_before": load,
     }
-    print(json.dumps({name: round(figure, 3) for name, figure in content.items()}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=24.0, help="that each run takes")
+    parser.add_argument(
+        "--milliseconds", type=float, nargs="+", default=[50.0, 200.0, 1000.0], help="of a core, that programs burn"
+    )
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    arguments = parser.parse_args()
+    seconds = float(arguments.seconds)
+    if seconds <= WARM_UP:
+        parser.error(f"--seconds: the first {WARM_UP:g} do not count; give more")
+    load = os.getloadavg()[0]
+    rows = [compare(seconds, milliseconds) for milliseconds in arguments.milliseconds]
+    for row in rows:
+        print(json.dumps({name: round(figure, 3) for name, figure in row.items()}))
     if arguments.json is not None:
-        settings = {"seconds": seconds, "milliseconds": milliseconds, "profile": PROFILE, "in_flight": IN_FLIGHT}
-        written = {**content, "goal": GOAL, "limits": limits, "settings": settings, **environment()}
+        settings = {"seconds": seconds, "profile": PROFILE, "in_flight": IN_FLIGHT}
+        written = {"rows": rows, "load_before": load, "goal": GOAL, "settings": settings, **environment()}
         arguments.json.write_text(json.dumps(written, indent=2) + "\n")
 
 
