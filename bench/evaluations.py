@@ -1,4 +1,4 @@
-"""Evaluations a second with all cores busy while LLM calls stream: ``python -m bench.evaluations [--milliseconds M ...]``.
+"""Evaluations a second with all cores busy while LLM calls stream: ``python -m bench.evaluations``.
 
 (1+λ) runs on the real clock with a simulated server, on a problem whose programs burn a known time of a core. The
 cores' limit is measured before and after: one plain process per core that calls the same function back to back. Of
