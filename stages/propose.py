@@ -23,10 +23,7 @@ class Propose:
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         rolled = item.expect(Rolled)
         selected = rolled.selected
-        jobs = [
-            partial(reflect, selected.parent, component, rolled.rollouts, context) for component in selected.components
-        ]
-        texts = await run_all(jobs)
+        texts = await reflect_all(rolled, context)
         context.spend(Cost(proposals=1))
         artifact = selected.parent.artifact.replace(**dict(zip(selected.components, texts, strict=True)))
         if artifact == selected.parent.artifact:
@@ -34,6 +31,17 @@ class Propose:
         candidate = context.propose(artifact, parents=[selected.parent], operator="reflect", born=item.version)
         baseline = tuple(rollout.score.value for rollout in rolled.rollouts)
         yield Emit(Proposed(candidate, selected.batch, baseline), derives=(selected.parent.id,))
+
+
+async def reflect_all(rolled: Rolled, context: StageContext) -> tuple[str, ...]:
+    """A better text of each selected component, in their order, by calls side by side.
+
+    Raises:
+        Discard: as `reflect`.
+    """
+    selected = rolled.selected
+    jobs = [partial(reflect, selected.parent, component, rolled.rollouts, context) for component in selected.components]
+    return tuple(await run_all(jobs))
 
 
 async def reflect(parent: Candidate, component: str, rollouts: Sequence[Rollout], context: StageContext) -> str:

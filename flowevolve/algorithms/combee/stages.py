@@ -15,7 +15,7 @@ from flowevolve.pool import Candidate
 from flowevolve.prompts import UnparsableReplyError, merge_prompt, parse_instruction
 from flowevolve.stage import Discard, Emit
 from flowevolve.stages.payloads import Proposed, Rolled, Selected
-from flowevolve.stages.propose import reflect
+from flowevolve.stages.propose import reflect_all
 from flowevolve.stages.scan import scan
 
 TRIES = 2
@@ -37,10 +37,7 @@ class Reflect:
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         rolled = item.expect(Rolled)
         selected = rolled.selected
-        jobs = [
-            partial(reflect, selected.parent, component, rolled.rollouts, context) for component in selected.components
-        ]
-        texts = tuple(await run_all(jobs))
+        texts = await reflect_all(rolled, context)
         if texts == _current(selected):
             raise Discard("unchanged")
         yield Emit(Reflected(selected, texts, tuple(rollout.score.value for rollout in rolled.rollouts)))

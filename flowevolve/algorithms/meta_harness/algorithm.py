@@ -17,12 +17,13 @@ from flowevolve.algorithms.meta_harness.evaluator import Evaluator, SandboxEvalu
 from flowevolve.algorithms.meta_harness.frontier import Frontier
 from flowevolve.algorithms.meta_harness.payloads import Checked, Written
 from flowevolve.algorithms.meta_harness.proposer import ROLE, FileReader, Proposer
-from flowevolve.algorithms.meta_harness.stages import Check, Propose, Score, Update
+from flowevolve.algorithms.meta_harness.stages import Check, Propose, Score, update
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.errors import InputError
 from flowevolve.pool import Candidate
 from flowevolve.stage import Emit, Graph, Stage, StageFunction
+from flowevolve.stages.committing import committing
 from flowevolve.tasks.base import Task
 from flowevolve.tasks.harness import BASELINES, COMPONENT, HarnessTask, harness
 
@@ -87,7 +88,7 @@ class MetaHarness(Algorithm):
                 self._stage("propose", Propose(self._proposer, self._frontier, config), ("check",)),
                 self._stage("check", Check(evaluator, task, config), ("benchmark", "update")),
                 self._stage("benchmark", Score(evaluator, task, config), ("update",)),
-                Stage("update", Update(), commits=True),
+                Stage("update", committing(update), commits=True),
             ),
             entry="propose",
         )

@@ -17,11 +17,10 @@ from flowevolve.algorithms.meta_harness.view import View, files
 from flowevolve.budget import Cost
 from flowevolve.concurrency import run_all
 from flowevolve.context import StageContext, UpdateContext
-from flowevolve.errors import EngineError
 from flowevolve.item import Item
 from flowevolve.llm.types import JSON
 from flowevolve.pool import Add, Annotate, Candidate
-from flowevolve.stage import NO_EMISSIONS, Discard, Emit
+from flowevolve.stage import Discard, Emit
 from flowevolve.tasks.harness import COMPONENT, HarnessTask, LabelledSet, harness
 
 _MISTAKES = 8
@@ -121,24 +120,18 @@ def _attributes(names: Sequence[str], scored: Sequence[SetScores]) -> dict[str, 
     }
 
 
-class Update:
+async def update(item: Item[object], context: UpdateContext) -> None:
     """Every scored harness enters the pool; invalid ones do as ``rejected``, with their report."""
-
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        if not isinstance(context, UpdateContext):
-            raise EngineError("the update stage must be the committing stage of its graph")
-        payload = item.payload
-        if isinstance(payload, Invalid):
-            context.commit([Add(_with(payload.candidate, {"report": payload.report}), "rejected")])
-        else:
-            done = item.expect(Benchmarked)
-            if done.split == "test":
-                found = {"accuracy": done.attributes[ACCURACY], CONTEXT: done.attributes[CONTEXT]}
-                context.commit([Annotate(done.candidate.id, {"test": found})])
-            else:
-                context.commit([Add(_with(done.candidate, done.attributes).scored(done.scores))])
-        for emission in NO_EMISSIONS:
-            yield emission
+    payload = item.payload
+    if isinstance(payload, Invalid):
+        context.commit([Add(_with(payload.candidate, {"report": payload.report}), "rejected")])
+        return
+    done = item.expect(Benchmarked)
+    if done.split == "test":
+        found = {"accuracy": done.attributes[ACCURACY], CONTEXT: done.attributes[CONTEXT]}
+        context.commit([Annotate(done.candidate.id, {"test": found})])
+    else:
+        context.commit([Add(_with(done.candidate, done.attributes).scored(done.scores))])
 
 
 def _with(candidate: Candidate, attributes: Mapping[str, JSON]) -> Candidate:
