@@ -130,9 +130,11 @@ async def check_prefix_cache(talk: Talk) -> None:
 
 
 async def check_priorities(talk: Talk, url: str) -> None:
-    """Of many that wait, the one with the lowest number goes first, though it came last.
+    """Of many that wait, the one with the lowest number goes before most, though it came last.
 
-    The server is held while they come, or a quick one would have answered the first before the last are sent.
+    The server is held while they come, or a quick one would have answered the first before the last are sent. Nothing
+    says when it has read the last one (a held server counts nothing), so some waves of four may go before that one; in
+    the order of arrival it would be the last of 33.
     """
     order: list[str] = []
 
@@ -141,19 +143,19 @@ async def check_priorities(talk: Talk, url: str) -> None:
         order.append(name)
 
     async def let_arrive() -> None:
-        for _ in range(10):
+        for _ in range(50):
             await talk.models()
 
     base = url.removesuffix("/v1")
     async with aiohttp.ClientSession(base, raise_for_status=True) as server, anyio.create_task_group() as tasks:
         await server.post("/pause", params={"mode": "keep"})
-        for index in range(16):
+        for index in range(32):
             tasks.start_soon(say, f"late{index}", 1000)
         await let_arrive()
         tasks.start_soon(say, "urgent", 0)
         await let_arrive()
         await server.post("/resume")
-    assert order.index("urgent") < 4, "four run at a time"
+    assert order.index("urgent") < 16
 
 
 async def test_a_real_server_does_what_a_run_asks_of_it(tmp_path: Path) -> None:
