@@ -69,7 +69,7 @@ async def test_entries_are_found_by_what_they_say_the_nearest_first(kind: str, t
         await add(memory, LOOPS, CALLS, NUMBERS)
         assert await memory.size() == 3
         assert await search(memory, "loops that run", top=1) == [LOOPS]
-        assert await search(memory, "calls of functions", "loops that run too often", top=1) == [LOOPS, CALLS]
+        assert await search(memory, "calls of functions", "loops that run too often", top=1) == [CALLS, LOOPS]
         assert set(await search(memory, "loops", "calls", top=3)) == {LOOPS, CALLS, NUMBERS}
         assert await memory.search([], 3) == []
         [found] = await memory.search(await memory.embed(["large numbers"], Nobody()), 1)
