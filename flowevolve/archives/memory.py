@@ -181,7 +181,7 @@ class Memory:
     def _compress(self, data: Mapping[str, JSON]) -> None:
         self._compressing = None
         read = cast("dict[str, int]", data["read"])
-        if not all(name in self._entries and self._entries[name].count >= count for name, count in read.items()):
+        if not all(name in self._entries for name in read):
             self.conflicts += 1
             return
         before, self._entries = self._entries, {}
