@@ -1,5 +1,8 @@
 """Stages that algorithms are put together from, and what helps to write others."""
 
+from flowevolve.stages.asking import ask as ask
+from flowevolve.stages.asking import tokens_by_agent as tokens_by_agent
+from flowevolve.stages.asking import try_asking as try_asking
 from flowevolve.stages.assess import Assess as Assess
 from flowevolve.stages.assess import Level as Level
 from flowevolve.stages.coding import write_program as write_program
@@ -15,6 +18,10 @@ from flowevolve.stages.payloads import Selected as Selected
 from flowevolve.stages.payloads import Written as Written
 from flowevolve.stages.propose import Propose as Propose
 from flowevolve.stages.propose import reflect as reflect
+from flowevolve.stages.recall import Distill as Distill
+from flowevolve.stages.recall import Recall as Recall
+from flowevolve.stages.remember import Compress as Compress
+from flowevolve.stages.remember import Reflect as Reflect
 from flowevolve.stages.repair import Repair as Repair
 from flowevolve.stages.rollouts import Rollouts as Rollouts
 from flowevolve.stages.scan import scan as scan

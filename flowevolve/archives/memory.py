@@ -137,6 +137,7 @@ class Memory:
 
     @property
     def digest(self) -> Digest:
+        """What a compression that is begun now is shown."""
         return Digest(tuple(self.directions), tuple(self.lessons))
 
     def changed_since(self, version: int) -> list[Noted]:

@@ -154,7 +154,7 @@ class Collection:
 
 def _found(point: ScoredPoint) -> Found:
     payload = point.payload or {}
-    entry = Entry(str(payload["task"]), str(payload["title"]), str(payload["text"]))
+    entry = Entry(*(str(payload.get(name, "")) for name in ("task", "title", "text")))
     return Found(entry, tuple(cast("list[float]", point.vector)))
 
 
