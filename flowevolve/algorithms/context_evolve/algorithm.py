@@ -102,7 +102,9 @@ class ContextEvolve(Algorithm):
         agents = not config.raw_history
         navigates = agents and config.navigator
         first = "navigate" if navigates else "sample"
-        sample = Sample(self.buffer, statement, config) if agents and config.sampler else Pick(self.buffer, config)
+        sample: StageFunction = Pick(self.buffer, config)
+        if agents and config.sampler:
+            sample = Sample(self.buffer, statement, config)
         # What is settled goes stale while it waits: queues before a program is written are short.
         stages = [Stage("select", Select(self.buffer), (first,))]
         if navigates:
