@@ -6,7 +6,7 @@ What failed stays in it, as ``rejected``: it may be an example, and is a parent 
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from random import Random
 
 from flowevolve.agents.abstracts import Trajectory
@@ -32,8 +32,10 @@ class EvolveBuffer:
         self._versions: list[int] = []
         """At which each of them came."""
         self._programs: dict[str, Candidate] = {}
-        self._distinct: dict[str, Candidate] = {}
+        self._texts: list[Candidate] = []
         """The oldest of each text."""
+        self._known: set[str] = set()
+        """Their texts (artifact ids)."""
         self._ranked: list[Candidate] = []
         self.seed: Candidate | None = None
 
@@ -62,9 +64,10 @@ class EvolveBuffer:
         self._programs[program.id] = program
         self._order.append(program)
         self._versions.append(version)
-        if program.artifact.id in self._distinct:
+        if program.artifact.id in self._known:
             return
-        self._distinct[program.artifact.id] = program
+        self._known.add(program.artifact.id)
+        self._texts.append(program)
         if works(program) or self._failed_parents:
             insort(self._ranked, program, key=lambda each: (not works(each), -each.mean_score))
 
@@ -77,15 +80,18 @@ class EvolveBuffer:
         """Up to ``count`` programs to choose examples from, no text twice and not the parent's: half of them the best,
         a quarter the newest, the rest drawn from all others. Those that failed are among the latter two.
         """
-        others = [each for text, each in self._distinct.items() if text != parent.artifact.id]
-        if len(others) <= count:
-            return others
-        best = self.top(parent, (count + 1) // 2)
-        chosen = {each.id for each in best}
-        left = [each for each in others if each.id not in chosen]
-        newest = left[len(left) - count // 4 :]
-        drawn = random.sample(left[: len(left) - len(newest)], count - len(best) - len(newest))
-        return [*best, *newest, *drawn]
+        chosen = {each.id: each for each in self.top(parent, (count + 1) // 2)}
+
+        def take(programs: Iterable[Candidate], most: int) -> None:
+            for each in programs:
+                if len(chosen) >= most:
+                    break
+                if each.artifact.id != parent.artifact.id:
+                    chosen.setdefault(each.id, each)
+
+        take(reversed(self._texts), min(count, len(chosen) + count // 4))
+        take(random.sample(self._texts, min(len(self._texts), 2 * count + 1)), count)
+        return list(chosen.values())
 
     def top(self, parent: Candidate, count: int) -> list[Candidate]:
         """The best programs with another text than the parent's."""
@@ -102,7 +108,7 @@ class EvolveBuffer:
         best = self.top(parent, (count + 1) // 2)
         known = {parent.artifact.id, *(each.artifact.id for each in best)}
         newest: list[Candidate] = []
-        for each in reversed(self._distinct.values()):
+        for each in reversed(self._texts):
             if len(best) + len(newest) == count:
                 break
             if works(each) and each.artifact.id not in known:

@@ -91,12 +91,12 @@ def test_examples_are_the_best_the_newest_and_some_of_the_rest() -> None:
         log.add(f"c{number}", float(number), "p", failed=number % 4 == 3)
     offered = [each.id for each in log.buffer.examples(parent, 12, Random(1))]
     assert offered[:6] == ["c38", "c37", "c36", "c34", "c33", "c32"]
-    assert offered[6:9] == ["c31", "c35", "c39"]
+    assert offered[6:9] == ["c39", "c35", "c31"]
     assert len(set(offered)) == 12
     drawn = {each.id for seed in range(50) for each in log.buffer.examples(parent, 12, Random(seed))[9:]}
     assert "c3" in drawn  # failed, and long ago
     few = log.buffer.examples(parent, 99, Random(1))
-    assert [each.id for each in few] == [f"c{number}" for number in range(40)]
+    assert sorted(each.id for each in few) == sorted(f"c{number}" for number in range(40))
 
 
 def test_history_is_the_best_and_then_the_newest_that_work() -> None:
