@@ -59,9 +59,9 @@ async def summarize(candidate: Candidate, parent: str, role: str, context: Stage
 
 def stand_in(parent: str) -> Summary:
     """For a program that could not be described: what it was made from, and that this is all that is known."""
-    return Summary(
-        f"{UNDESCRIBED} It was made from this:\n{parent.removeprefix(UNDESCRIBED)}" if parent else UNDESCRIBED
-    )
+    if parent.startswith(UNDESCRIBED):
+        return Summary(parent)
+    return Summary(f"{UNDESCRIBED} It was made from this:\n{parent}" if parent else UNDESCRIBED)
 
 
 def abstract_of_parent(candidate: Candidate, context: StageContext) -> str:

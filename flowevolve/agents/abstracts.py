@@ -44,7 +44,7 @@ WORDS, GUIDANCE_WORDS = 100, 150
 """What an abstract, and what guidance is asked to be at most."""
 _MOST_CHARACTERS = 1500
 """What is left of one that is longer, so that it can't fill the prompts it goes into."""
-_MOST_TRAITS, _MOST_TRAIT_CHARACTERS = 6, 120
+_MOST_TRAITS, _MOST_TRAIT_CHARACTERS = 12, 200
 
 
 @dataclass(frozen=True, slots=True)
