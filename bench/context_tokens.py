@@ -3,7 +3,7 @@
     python -m bench.context_tokens [--quick] [--json FILE] [--processes N]
 
 On the virtual clock with the simulated coder (world ``code``); programs are real, and run in the sandbox. Everything is
-the same but the length of programs: they carry code that is not used along (`bench.long_programs`).
+the same but the length of programs: they carry text along that does nothing (`bench.long_programs`).
 """
 
 from __future__ import annotations
@@ -31,26 +31,27 @@ from flowevolve.sim.service import count_tokens
 
 Content: TypeAlias = dict[str, object]
 
-LENGTHS, QUICK_LENGTHS = (0, 500, 1000, 2000, 4000, 8000), (0, 4000)
+LENGTHS, QUICK_LENGTHS = (0, 1000, 2000, 4000, 8000), (0, 4000)
 """Tokens that programs have at least; 0: the seed as it ships."""
+LIVE_LENGTHS = (1000, 2000)
+"""Of programs that carry code along which is described as theirs, too."""
+LONG = 4000
+"""The length at which variants are run."""
 SEEDS, QUICK_SEEDS = 5, 2
-EVALUATIONS, QUICK_EVALUATIONS = 100, 30
-"""As many as the paper's runs have iterations."""
+EVALUATIONS, QUICK_EVALUATIONS = 60, 30
 IN_FLIGHT = 16
-WORLD = "code"
-PROFILES = ("gpt-4o-mini-api", "qwen3-8b-h100")
-"""Without and with thinking: what is thought costs tokens at every call, and ContextEvolve makes four a step."""
+PROFILE, WORLD = "gpt-4o-mini-api", "code"
+"""A model that does not think."""
 TIMEOUT = 5.0
 
-RAW = "raw history"
-METHODS: Mapping[str, Mapping[str, object]] = {
-    RAW: {"raw_history": 8},
-    "raw history of 5": {"raw_history": 5},
-    "context, one step at a time": {"max_in_flight": 1},
-    "context": {},
-    "context, guidance of every version": {"guidance_age": 0},
-}
+RAW, OURS, ONE = "raw history", "context", "context, one step at a time"
+METHODS: Mapping[str, Mapping[str, object]] = {RAW: {"raw_history": 8}, OURS: {}, ONE: {"max_in_flight": 1}}
 """Eight are what OpenEvolve shows with its defaults: three top programs, two diverse ones, three inspirations."""
+VARIANTS: Mapping[str, Mapping[str, object]] = {
+    "raw history of 5": {"raw_history": 5},
+    "context, guidance of every version": {"guidance_age": 0},
+    "context, guidance up to 50 commits old": {"guidance_age": 50},
+}
 STAGES = ("navigate", "sample", "generate", "summarize")
 
 
@@ -58,8 +59,8 @@ STAGES = ("navigate", "sample", "generate", "summarize")
 class Job:
     """A run to be made."""
 
-    profile: str
     tokens: int
+    live: bool
     method: str
     seed: int
     evaluations: int
@@ -76,6 +77,8 @@ class Run:
     stages: Mapping[str, float]
     """Prompt and completion tokens of a step by stage."""
     calls: float
+    per_minute: float
+    """Steps in a virtual minute."""
     gain: float
     """Of the best score over the seed's."""
 
@@ -84,17 +87,32 @@ class Run:
         return self.prompt + self.completion
 
 
+def jobs(lengths: Sequence[int], live: Sequence[int], seeds: int, evaluations: int) -> list[Job]:
+    """All methods at all lengths, variants at one, and two methods on programs that carry live code."""
+    wanted = [
+        *((tokens, False, method) for tokens, method in product(lengths, METHODS)),
+        *((LONG, False, method) for method in VARIANTS),
+        *((tokens, True, method) for tokens, method in product(live, (RAW, OURS))),
+    ]
+    return [Job(*each, seed, evaluations) for each, seed in product(wanted, range(seeds))]
+
+
 def configure(job: Job, processes: int) -> Config:
     """``processes`` runs share the machine's cores."""
     return parse_config(
         {
             "seed": job.seed,
             "clock": "virtual",
-            "algorithm": {"name": "context_evolve", "max_in_flight": IN_FLIGHT, **METHODS[job.method]},
-            "task": {"name": "program", "problem": "bench.long_programs:LongProgram", "tokens": job.tokens},
+            "algorithm": {"name": "context_evolve", "max_in_flight": IN_FLIGHT, **{**METHODS, **VARIANTS}[job.method]},
+            "task": {
+                "name": "program",
+                "problem": "bench.long_programs:LongProgram",
+                "tokens": job.tokens,
+                "live": job.live,
+            },
             "sandbox": {"timeout": TIMEOUT, "concurrency": max(1, len(usable_cores()) // processes)},
             "llm": {"backend": "sim"},
-            "sim": {"profile": job.profile, "world": WORLD},
+            "sim": {"profile": PROFILE, "world": WORLD},
             "budget": {"evaluations": job.evaluations},
         },
         "context_tokens",
@@ -119,6 +137,7 @@ def perform(job: Job, processes: int = 1) -> Run:
         usage.completion_tokens / steps,
         {name: stages[name].counts.tokens / steps for name in STAGES if name in stages},
         result.llm.requests / steps,
+        60 * steps / result.report.wall_seconds,
         result.best.score - result.seed_score,
     )
 
@@ -129,29 +148,32 @@ def perform_all(wanted: Sequence[Job], processes: int) -> Iterator[Run]:
         for future in [pool.submit(perform, job, processes) for job in wanted]:
             found = future.result()
             job = found.job
-            print(f"{job.profile}, {job.tokens}, {job.method}, seed {job.seed}: {found.tokens:.0f} a step", flush=True)
+            print(f"{job.tokens}, {job.method}, seed {job.seed}: {found.tokens:.0f} tokens a step", flush=True)
             yield found
 
 
 def summarise(runs: Sequence[Run]) -> Content:
-    """A row for each profile, length and method; ``saved`` is what share of the raw history's tokens is not spent."""
-    groups: dict[tuple[str, int, str], list[Run]] = {}
+    """A row for each kind of program, length and method; ``saved``: what share of the raw history's tokens is not
+    spent.
+    """
+    groups: dict[tuple[bool, int, str], list[Run]] = {}
     for each in sorted(runs, key=lambda run: run.job.seed):
-        groups.setdefault((each.job.profile, each.job.tokens, each.job.method), []).append(each)
-    return {"rows": [_row(group, groups[profile, tokens, RAW]) for (profile, tokens, _), group in groups.items()]}
+        groups.setdefault((each.job.live, each.job.tokens, each.job.method), []).append(each)
+    return {"rows": [_row(group, groups[live, tokens, RAW]) for (live, tokens, _), group in groups.items()]}
 
 
 def _row(runs: Sequence[Run], raw: Sequence[Run]) -> Content:
     job = runs[0].job
     saved = [1 - ours.tokens / theirs.tokens for ours, theirs in zip(runs, raw, strict=True)]
     return {
-        "profile": job.profile,
-        "program_tokens": count_tokens(LongProgram(job.tokens).seed()[PROGRAM]),
+        "live": job.live,
+        "program_tokens": count_tokens(LongProgram(job.tokens, live=job.live).seed()[PROGRAM]),
         "method": job.method,
         "tokens": _as_json(interval([[each.tokens for each in runs]])),
         "prompt": fmean(each.prompt for each in runs),
         "completion": fmean(each.completion for each in runs),
         "calls": fmean(each.calls for each in runs),
+        "per_minute": fmean(each.per_minute for each in runs),
         "stages": {name: fmean(each.stages[name] for each in runs) for name in runs[0].stages},
         "saved": _as_json(interval([saved])),
         "gain": _as_json(interval([[each.gain for each in runs]])),
@@ -168,11 +190,12 @@ def report(runs: Sequence[Run], seeds: int, evaluations: int) -> Content:
         **summarise(runs),
         "simulated": True,
         "settings": {
+            "profile": PROFILE,
             "world": WORLD,
             "in_flight": IN_FLIGHT,
             "seeds": seeds,
             "evaluations": evaluations,
-            "methods": dict(METHODS),
+            "methods": {**METHODS, **VARIANTS},
         },
         **environment(),
     }
@@ -186,12 +209,7 @@ def main() -> None:
     arguments = parser.parse_args()
     quick = bool(arguments.quick)
     seeds, evaluations = (QUICK_SEEDS, QUICK_EVALUATIONS) if quick else (SEEDS, EVALUATIONS)
-    wanted = [
-        Job(profile, tokens, method, seed, evaluations)
-        for profile, tokens, method, seed in product(
-            PROFILES, QUICK_LENGTHS if quick else LENGTHS, METHODS, range(seeds)
-        )
-    ]
+    wanted = jobs(QUICK_LENGTHS if quick else LENGTHS, () if quick else LIVE_LENGTHS, seeds, evaluations)
     content = report(list(perform_all(wanted, int(arguments.processes))), seeds, evaluations)
     print("\n" + section(content))
     if arguments.json is not None:

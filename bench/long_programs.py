@@ -15,16 +15,17 @@ _NOT_CARRIED = ("from __future__", "# EVOLVE-BLOCK")
 class LongProgram(MinMaxDistance):
     """Sixteen points in the plane, by a program of at least ``tokens`` tokens.
 
-    Ahead of the seed, and outside of its EVOLVE-BLOCK marks, stand the seeds of other problems, one after another,
-    whole and unused. So what may change is the same at every length, and so is how a change is scored.
+    Ahead of the seed, and outside of its EVOLVE-BLOCK marks, stand the seeds of other problems, one after another: as
+    comments, or with ``live`` as functions that nobody calls. So what may change is the same at every length.
     """
 
-    def __init__(self, tokens: int = 0) -> None:
+    def __init__(self, tokens: int = 0, *, live: bool = False) -> None:
         super().__init__(16, 2, reference=1 / 12.88923)
         carried: list[str] = []
         others = _others(self.source)
         while count_tokens("\n\n".join([*carried, self.source])) < tokens:
-            carried.append(others[len(carried) % len(others)])
+            text = others[len(carried) % len(others)]
+            carried.append(text if live else "\n".join(f"# {line}".rstrip() for line in text.split("\n")))
         self.source = "\n\n".join([*carried, self.source])
 
 
