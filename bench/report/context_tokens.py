@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from bench.report.text import Content, percent, table
 
 RAW, OURS, ONE = "raw history", "context", "context, one step at a time"
 WHAT = """\
 *Simulated* (profile `{profile}`, a model that does not think; world `{world}`), {seeds} seeds, {evaluations}
-evaluations each, {in_flight} steps in flight unless it says otherwise. A step is one call of who writes programs, with all calls
-that go with it; tokens are those of prompts and answers (four characters each). *Raw history* is the parent's code and
-that of eight others, as OpenEvolve shows by default; *context* is ContextEvolve as it ships, with the code of at most
-three. Programs carry the text of other problems' seeds along, as comments, until they are as long as the table says:
-what may change in them is the same at every length. The coder is simulated, and so are the agents: what they say has
-the form and about the length of a model's, and that is all that counts here. Their abstracts don't grow with comments,
-as a model's would not that is asked for 100 words. Intervals are 95 % (bootstrap over seeds)."""
+evaluations each, {in_flight} steps in flight unless it says otherwise. A step is one call of who writes programs,
+with all calls that go with it; tokens are those of prompts and answers (four characters each). *Raw history* is the
+parent's code and that of eight others, as OpenEvolve shows by default; *context* is ContextEvolve as it ships, with
+the code of at most three. Programs carry the text of other problems' seeds along, as comments, until they are as long
+as the table says: what may change in them is the same at every length. The coder is simulated, and so are the agents:
+what they say has the form and about the length of a model's, and that is all that counts here. Their abstracts don't
+grow with comments, as a model's would not that is asked for 100 words. Intervals are 95 % (bootstrap over seeds)."""
 LIVE = """\
 With the same text as functions that nobody calls, which the simulated Summarizer describes one by one, up to what an
 abstract may be:"""
@@ -55,9 +55,9 @@ def _lengths(rows: Sequence[Content], methods: Sequence[str]) -> str:
     return table(("tokens of a program", *methods, *(f"saved: {method}" for method in methods[1:])), lines)
 
 
-def _share(value: Mapping[str, Content]) -> str:
+def _share(value: Content) -> str:
     low, high = value["ci95"]
-    return f"{percent(float(str(value['value'])))} ({percent(low)} to {percent(high)})"
+    return f"{percent(value['value'])} ({percent(low)} to {percent(high)})"
 
 
 def _verdict(rows: Sequence[Content]) -> str:
