@@ -38,7 +38,8 @@ LIVE_LENGTHS = (1000, 2000)
 LONG = 4000
 """The length at which variants are run."""
 SEEDS, QUICK_SEEDS = 5, 2
-EVALUATIONS, QUICK_EVALUATIONS = 60, 30
+EVALUATIONS, QUICK_EVALUATIONS = 100, 30
+"""As many as the paper's runs have iterations."""
 IN_FLIGHT = 16
 PROFILE, WORLD = "gpt-4o-mini-api", "code"
 """A model that does not think."""
