@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import cast
 
 import anyio
@@ -21,6 +22,7 @@ from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.llm.calls import CallRecord
 from flowevolve.policies.speculation import Speculation
+from flowevolve.programs.problem import Verdict
 from flowevolve.programs.prompts import ADVICE_HEADING, CODE_TITLE, OTHERS_HEADING
 from flowevolve.stages.asking import tokens_by_agent
 from flowevolve.stages.summarize import UNDESCRIBED
@@ -115,6 +117,23 @@ def test_failures_may_be_parents_if_that_is_wanted() -> None:
     _, report, facts = ran(algorithm(Numbers(limit=1.2), failed_parents=True), budget=fe.Budget(evaluations=150))
     failed = {each.id for each in programs(report.pool, "rejected")}
     assert failed & {str(data["parent"]) for data in said(facts, "context_evolve.selected")}
+
+
+class Endless(Numbers):
+    """Whose score knows no bounds."""
+
+    def verdict(self, source: str) -> Verdict:
+        verdict = super().verdict(source)
+        return replace(verdict, value=float("inf")) if verdict.value > 1.2 else verdict
+
+
+def test_a_score_that_is_no_number_is_a_failure() -> None:
+    evolved, report, _ = ran(algorithm(Endless()))
+    best = evolved.best()
+    assert best is not None
+    assert best.mean_score <= 1.2
+    failed = programs(report.pool, "rejected")
+    assert "its score is inf" in {each.attributes["failure"] for each in failed}
 
 
 # Replies that can't be read, calls that fail

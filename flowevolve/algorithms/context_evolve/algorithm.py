@@ -10,7 +10,7 @@ A program is committed with its abstract, so none is ever selected without.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from pydantic import BaseModel
 
@@ -18,7 +18,17 @@ from flowevolve.algorithm import Algorithm, Tuning, Workers
 from flowevolve.algorithms.context_evolve.config import ContextEvolveConfig
 from flowevolve.algorithms.context_evolve.navigate import Navigate
 from flowevolve.algorithms.context_evolve.payloads import Step
-from flowevolve.algorithms.context_evolve.stages import AGENT, CODE, Generate, Pick, Sample, Select, renew, update
+from flowevolve.algorithms.context_evolve.stages import (
+    AGENT,
+    CODE,
+    Evaluate,
+    Generate,
+    Pick,
+    Sample,
+    Select,
+    renew,
+    update,
+)
 from flowevolve.archives.evolve_buffer import EvolveBuffer
 from flowevolve.budget import Cost
 from flowevolve.context import PoolReader, UpdateContext
@@ -102,6 +112,7 @@ class ContextEvolve(Algorithm):
         agents = not config.raw_history
         navigates = agents and config.navigator
         first = "navigate" if navigates else "sample"
+        after = "summarize" if self._describes else "update"
         sample: StageFunction = Pick(self.buffer, config)
         if agents and config.sampler:
             sample = Sample(self.buffer, statement, config)
@@ -112,7 +123,7 @@ class ContextEvolve(Algorithm):
         stages += [
             self._stage("sample", sample, "generate", capacity=1, repair_to=first),
             self._stage("generate", Generate(statement, config), "evaluate", capacity=1, repair_to=first),
-            self._stage("evaluate", Assess(Rollouts(task), task), "summarize" if self._describes else "update"),
+            self._stage("evaluate", Evaluate(Assess(Rollouts(task), task)), after),
         ]
         if self._describes:
             stages.append(self._stage("summarize", Summarize(AGENT), "update"))
@@ -144,7 +155,7 @@ class ContextEvolve(Algorithm):
     def recall(self, event: Event) -> None:
         self._navigate.recall(event)
         if event.kind == "flow.close":
-            self.flow_ended(int(str(event.data["flow"])))
+            self.flow_ended(cast(int, event.data["flow"]))
 
     def flow_ended(self, flow: int) -> None:
         self._navigate.flow_ended(flow)

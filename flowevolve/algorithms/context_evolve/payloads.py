@@ -8,7 +8,7 @@ from flowevolve.pool import Candidate
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Chosen:
     """An example, and why it was chosen."""
 
     program: Candidate
@@ -23,4 +23,4 @@ class Step:
     guidance: str = ""
     guided: int | None = None
     """The version that the guidance was made at; None where there is none."""
-    examples: tuple[Shown, ...] = ()
+    examples: tuple[Chosen, ...] = ()

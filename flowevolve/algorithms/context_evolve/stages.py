@@ -8,7 +8,7 @@ from typing import cast
 
 from flowevolve.agents.abstracts import Example, exemplars_prompt, read_examples
 from flowevolve.algorithms.context_evolve.config import ContextEvolveConfig
-from flowevolve.algorithms.context_evolve.payloads import Shown, Step
+from flowevolve.algorithms.context_evolve.payloads import Chosen, Step
 from flowevolve.algorithms.context_evolve.showing import as_it_is, for_agents
 from flowevolve.archives.evolve_buffer import EvolveBuffer
 from flowevolve.context import StageContext, UpdateContext
@@ -20,6 +20,7 @@ from flowevolve.programs.prompts import program_prompt
 from flowevolve.prompts import UnparsableReplyError
 from flowevolve.stage import Emit, Exhausted
 from flowevolve.stages.asking import ask
+from flowevolve.stages.assess import Assess, finite
 from flowevolve.stages.coding import write_program
 from flowevolve.stages.payloads import Assessed, Written
 
@@ -61,7 +62,7 @@ class Sample:
         offered = _settled(context, self.buffer.examples(step.parent, self.config.shown, context.random))
         chosen = await self._choose(step, offered, context) if offered and self.config.examples else ()
         context.log(SAMPLED, programs=[each.program for each in chosen])
-        shown = tuple(Shown(context.pool[each.program], each.why) for each in chosen)
+        shown = tuple(Chosen(context.pool[each.program], each.why) for each in chosen)
         yield Emit(replace(step, examples=shown))
 
     async def _choose(self, step: Step, offered: Sequence[Candidate], context: StageContext) -> Sequence[Example]:
@@ -92,7 +93,7 @@ class Pick:
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         step, raw = item.expect(Step), self.config.raw_history
         found = self.buffer.history(step.parent, raw) if raw else self.buffer.top(step.parent, self.config.examples)
-        yield Emit(replace(step, examples=tuple(Shown(each) for each in _settled(context, found))))
+        yield Emit(replace(step, examples=tuple(Chosen(each) for each in _settled(context, found))))
 
 
 def _settled(context: StageContext, programs: Sequence[Candidate]) -> list[Candidate]:
@@ -134,6 +135,16 @@ class Generate:
             attributes={"examples": [each.program.id for each in step.examples], "guided": step.guided},
         )
         yield Emit(Written(program))
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Runs a program on all cases; one whose score is no number failed."""
+
+    assess: Assess
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        yield Emit(finite(await self.assess.assess(item.expect(Written).candidate, context)))
 
 
 def _advice(step: Step) -> str:
