@@ -12,10 +12,10 @@ from flowevolve import build, clock
 from flowevolve.algorithms.gepa import GEPA
 from flowevolve.config import parse_config
 from flowevolve.context import UpdateContext
+from flowevolve.memory.hashing import hashed_embedding
 from flowevolve.registry import Registry
 from flowevolve.result import Result
 from flowevolve.run import run
-from flowevolve.sim.embedding import hashed_embedding
 from flowevolve.stage import Emit
 from flowevolve.store.reading import Recorded
 

@@ -10,10 +10,10 @@ PACKAGE = Path(__file__).parents[1] / "flowevolve"
 LAYERS: list[set[str]] = [
     {"errors", "plugins"},
     {"artifact", "concurrency", "registry", "collector", "counts", "section", "llm.keys", "llm.types", "writer"},
-    {"clock", "prompts", "playbook_prompts", "events", "budget", "llm", "pool"},
+    {"clock", "prompts", "playbook_prompts", "agents.reading", "events", "budget", "llm", "pool"},
     {"item"},
-    {"queue", "tasks"},
-    {"sim", "vllm", "backends", "sandbox", "programs", "problems", "compat.folders"},
+    {"queue", "tasks", "memory"},
+    {"sim", "vllm", "backends", "sandbox", "programs", "problems", "agents", "compat.folders"},
     {"context", "stage", "policies"},
     {"algorithm", "archives"},
     {"playback", "work", "flows", "turns", "tally", "stages", "crew", "pause"},
@@ -34,13 +34,15 @@ LAYERS: list[set[str]] = [
 ]
 """From the bottom up; a module may import its own layer and those below."""
 
-NOTHING_OF_ALGORITHMS = {"llm", "store", "sim", "tasks", "sandbox", "vllm", "programs", "problems"}
+NOTHING_OF_ALGORITHMS = {"llm", "store", "sim", "tasks", "sandbox", "vllm", "programs", "problems", "agents", "memory"}
 
 
 def part_of(module: str) -> str:
-    """The first name decides, but for what everybody shares of ``llm``, and problems of other systems in ``compat``."""
+    """The first name decides, but for what everybody shares of ``llm`` and ``agents``, and problems of other systems in
+    ``compat``.
+    """
     names = module.split(".")[1:]
-    if names[:2] in (["llm", "types"], ["llm", "keys"], ["compat", "folders"]):
+    if names[:2] in (["llm", "types"], ["llm", "keys"], ["agents", "reading"], ["compat", "folders"]):
         return ".".join(names[:2])
     return names[0] if names else "__init__"
 

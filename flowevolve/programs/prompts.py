@@ -77,25 +77,27 @@ def program_prompt(
     ancestors: Sequence[Shown] = (),
     advice: str = "",
     instructions: str = "",
+    further: Sequence[str] = (),
 ) -> str:
     """Ask for a better program than ``parent``. ``ancestors`` are oldest first.
 
-    ``instructions`` stand in for `DEFAULT_INSTRUCTIONS`.
+    ``instructions`` stand in for `DEFAULT_INSTRUCTIONS`; ``further`` are sections, with their headings.
     """
     sections = [
         CODE_TITLE,
         f"{HOW_HEADING}\n{fence(instructions) if instructions else DEFAULT_INSTRUCTIONS}",
         f"{TASK_HEADING}\n{fence(statement.strip())}",
-        f"{PROGRAM_HEADING}\n{_files(parent.program)}",
-        f"{OUTCOME_HEADING}\n{_outcome(parent)}",
+        f"{PROGRAM_HEADING}\n{shown_files(parent.program)}",
+        f"{OUTCOME_HEADING}\n{shown_outcome(parent)}",
     ]
     if ancestors:
         sections.append(_listed(ANCESTORS_HEADING, "Version", ancestors))
     if others:
         sections.append(_listed(OTHERS_HEADING, "Program", others))
+    sections += further
     if advice:
         sections.append(f"{ADVICE_HEADING}\n{fence(advice)}")
-    sections.append(f"{REPLY_HEADING}\n{_wanted(parent.program, form)}")
+    sections.append(f"{REPLY_HEADING}\n{wanted(parent.program, form)}")
     return "\n\n".join(sections)
 
 
@@ -108,7 +110,7 @@ def seed_prompt(statement: str, seeds: Sequence[Shown]) -> str:
         SEED_TITLE,
         f"{TASK_HEADING}\n{fence(statement.strip())}",
         _listed(OTHERS_HEADING, "Program", seeds),
-        f"{REPLY_HEADING}\n{_DIFFERENT}\n\n{_wanted(seeds[0].program, 'whole')}",
+        f"{REPLY_HEADING}\n{_DIFFERENT}\n\n{wanted(seeds[0].program, 'whole')}",
     ]
     return "\n\n".join(sections)
 
@@ -150,21 +152,29 @@ def _ended_like(old: str, new: str) -> str:
     return new.rstrip("\n") + old[len(old.rstrip("\n")) :]
 
 
-def _files(program: Mapping[str, str]) -> str:
+def shown_files(program: Mapping[str, str]) -> str:
+    """Files as all prompts show them: fenced, by name."""
     return "\n".join(fence(text.rstrip("\n"), name) for name, text in program.items())
 
 
-def _outcome(shown: Shown) -> str:
+def shown_outcome(shown: Shown) -> str:
+    """A program's score and what was said of it, as all prompts show them."""
     score = "Score: none, it failed" if shown.score is None else f"Score: {json.dumps(shown.score)} (higher is better)"
     return f"{score}\n{fence(shown.feedback.strip())}" if shown.feedback.strip() else score
 
 
+def shown_programs(heading: str, programs: Mapping[str, Shown]) -> str:
+    """A section of programs, each under its name with what became of it."""
+    shown = [f"### {name}\n{shown_outcome(each)}\n{shown_files(each.program)}" for name, each in programs.items()]
+    return "\n\n".join([heading, *shown])
+
+
 def _listed(heading: str, word: str, programs: Sequence[Shown]) -> str:
-    shown = [f"{_outcome(each)}\n{_files(each.program)}" for each in programs]
-    return "\n\n".join([heading, *(f"### {word} {number}\n{text}" for number, text in enumerate(shown, 1))])
+    return shown_programs(heading, {f"{word} {number}": each for number, each in enumerate(programs, 1)})
 
 
-def _wanted(program: Mapping[str, str], form: Form) -> str:
+def wanted(program: Mapping[str, str], form: Form) -> str:
+    """What a reply that `read_program` reads has to be."""
     several = len(program) > 1
     if form == "edits":
         lines = [EDITS_WANTED, *([_FILES_EDITED.format(name=next(iter(program)))] if several else [])]

@@ -20,7 +20,7 @@ from flowevolve.llm.types import (
     UnreachableError,
     Usage,
 )
-from flowevolve.sim.embedding import hashed_embedding
+from flowevolve.memory.hashing import hashed_embedding
 from flowevolve.sim.faults import Fault, Faults, suffer
 from flowevolve.sim.profiles import BatchingProfile, Profile
 from flowevolve.sim.service import CHARS_PER_TOKEN, Served, Service, count_tokens, make_service, total_text

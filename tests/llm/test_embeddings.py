@@ -29,8 +29,8 @@ from flowevolve.llm.types import (
     Usage,
 )
 from flowevolve.llm.wire import embed_reply
+from flowevolve.memory.hashing import hashed_embedding
 from flowevolve.sim.backend import SimBackend
-from flowevolve.sim.embedding import hashed_embedding
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.rules import RulesWorld
 from flowevolve.sim.server import serve

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowevolve.sim.embedding import DIMENSIONS, hashed_embedding
+from flowevolve.memory.hashing import DIMENSIONS, hashed_embedding
 
 
 def closeness(first: str, second: str) -> float:

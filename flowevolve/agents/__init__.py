@@ -1,0 +1,1 @@
+"""What agents are asked, and how their replies are read: prompts with fixed titles, and strict readers."""

@@ -1,0 +1,1 @@
+"""Memory that outlasts a run: experience with other tasks, found again by its meaning."""

@@ -1,0 +1,99 @@
+"""Asking an agent: one LLM call, its tokens by agent in the log, and the strict reading of the reply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from flowevolve.context import StageContext
+from flowevolve.events import Event
+from flowevolve.llm.types import ChatReply, Message, Usage
+from flowevolve.prompts import UnparsableReplyError
+
+T = TypeVar("T")
+
+ANSWERED = "agent.answered"
+"""The kind of the event that says what an agent's answer took: ``agent``, ``role``, tokens."""
+
+
+async def ask(
+    context: StageContext,
+    role: str,
+    prompt: str,
+    read: Callable[[str], T],
+    *,
+    agent: str,
+    candidate: str | None = None,
+    max_tokens: int | None = None,
+    temperature: float | None = None,
+) -> T:
+    """What ``read`` makes of the reply to one call of this role. ``agent`` says in whose name, for the accounts.
+
+    Raises:
+        UnparsableReplyError: if it can't be read (the event ``reply.unparsable`` says why).
+        LLMError: if the call failed for good.
+    """
+    reply = await call(
+        context, role, prompt, agent=agent, candidate=candidate, max_tokens=max_tokens, temperature=temperature
+    )
+    return understand(context, reply, read, agent=agent, role=role, candidate=candidate)
+
+
+async def call(
+    context: StageContext,
+    role: str,
+    prompt: str,
+    *,
+    agent: str,
+    candidate: str | None = None,
+    max_tokens: int | None = None,
+    temperature: float | None = None,
+) -> ChatReply:
+    """The first half of `ask`: the call, and the event that says what it took.
+
+    Raises:
+        LLMError: if it failed for good.
+    """
+    messages = [Message("user", prompt)]
+    reply = await context.chat(role, messages, candidate=candidate, max_tokens=max_tokens, temperature=temperature)
+    context.log(
+        ANSWERED,
+        agent=agent,
+        role=role,
+        prompt_tokens=reply.paid.prompt_tokens,
+        completion_tokens=reply.paid.completion_tokens,
+        cached_tokens=reply.paid.cached_tokens,
+    )
+    return reply
+
+
+def understand(
+    context: StageContext,
+    reply: ChatReply,
+    read: Callable[[str], T],
+    *,
+    agent: str,
+    role: str,
+    candidate: str | None = None,
+) -> T:
+    """The second half of `ask`: what ``read`` makes of a reply.
+
+    Raises:
+        UnparsableReplyError: if it can't be read (the event ``reply.unparsable`` says why).
+    """
+    try:
+        return read(reply.text)
+    except UnparsableReplyError as error:
+        context.log("reply.unparsable", agent=agent, role=role, candidate=candidate, error=str(error))
+        raise
+
+
+def tokens_by_agent(events: Iterable[Event]) -> dict[str, Usage]:
+    """What each agent's answers took, from a run's events; calls that failed are in no count."""
+    sums: dict[str, Usage] = {}
+    for event in events:
+        if event.kind == ANSWERED:
+            counts = (int(str(event.data[f"{name}_tokens"])) for name in ("prompt", "completion", "cached"))
+            agent = str(event.data["agent"])
+            sums[agent] = sums.get(agent, Usage()) + Usage(*counts)
+    return sums
