@@ -6,7 +6,7 @@ import ast
 import random
 from collections.abc import Sequence
 
-from flowevolve.sim.code_source import Source, is_number, numbers, parse
+from flowevolve.sim.code_source import Source, first_line, is_number, last_line, numbers, parse
 
 _KEPT = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Return)
 """Statements that are not left out or doubled: hardly a program works after it."""
@@ -22,14 +22,14 @@ def change_statements(source: Source, step: float, rng: random.Random) -> str | 
     one, other = block[place], block[place + 1]
     kind = rng.choice(("swap", "double", "leave"))
     if kind == "swap" and not isinstance(other, ast.Return):
-        between = source.lines[_last(one) : _first(other) - 1]
+        between = source.lines[last_line(one) : first_line(other) - 1]
         lines = [*_lines(source, other), *between, *_lines(source, one)]
-        return source.with_lines(_first(one), _last(other), lines)
+        return source.with_lines(first_line(one), last_line(other), lines)
     if isinstance(one, _KEPT) or source.sense.changes_lists(one) or source.sense.ends_loops(one):
         return None
     if kind == "double":
-        return source.with_lines(_first(one), _last(one), [*_lines(source, one), *_lines(source, one)])
-    return source.with_lines(_first(one), _last(one), [])
+        return source.with_lines(first_line(one), last_line(one), [*_lines(source, one), *_lines(source, one)])
+    return source.with_lines(first_line(one), last_line(one), [])
 
 
 def _moveable(block: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -70,7 +70,7 @@ def _function_of(source: Source, other: Source, rng: random.Random) -> str | Non
         if helper not in ours:
             lines += [*_lines(other, theirs[helper]), "", ""]
     lines += _lines(other, theirs[name])
-    return source.with_lines(_first(ours[name]), _last(ours[name]), lines)
+    return source.with_lines(first_line(ours[name]), last_line(ours[name]), lines)
 
 
 def _parameters(function: ast.FunctionDef) -> list[str]:
@@ -136,17 +136,8 @@ def _blend(mine: ast.Constant, its: ast.Constant, weight: float) -> str:
     return repr(round(value)) if whole else repr(float(f"{value:.12g}"))
 
 
-def _first(node: ast.stmt) -> int:
-    decorators = node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
-    return min([node.lineno, *(each.lineno for each in decorators)])
-
-
-def _last(node: ast.stmt) -> int:
-    return node.end_lineno or node.lineno
-
-
 def _lines(source: Source, node: ast.stmt) -> Sequence[str]:
-    return source.lines[_first(node) - 1 : _last(node)]
+    return source.lines[first_line(node) - 1 : last_line(node)]
 
 
 def sources(texts: Sequence[str]) -> list[Source]:

@@ -172,7 +172,7 @@ def test_advice_names_what_sets_the_better_programs_apart() -> None:
     advice = ask(f"{ADVICE_TITLE}\n\n## Other programs\n{shown}\n\n## What to write\nBe short.")
     assert hinted(advice, "prefer") == {"constants"}
     assert "other constants" in advice
-    assert read_prompt(prompt(advice=advice)).prefer == {"constants"}
+    assert read_prompt(prompt(advice=advice)).leanings == {"constants": 1.0}
 
 
 def test_instructions_are_kept_with_another_preference() -> None:
