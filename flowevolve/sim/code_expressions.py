@@ -43,7 +43,8 @@ def change_operators(source: Source, step: float, rng: random.Random) -> str | N
         for node in source.nodes(ast.Compare)
         if len(node.ops) == 1 and not isinstance(node.ops[0], ast.In | ast.NotIn | ast.Is | ast.IsNot)
     ]
-    found = [each for each in found if id(each[0]) not in sense.fixed | sense.stops]
+    left_alone = sense.fixed | sense.stops
+    found = [each for each in found if id(each[0]) not in left_alone]
     if not found:
         return None
     node, left, right = rng.choice(found)
@@ -88,8 +89,9 @@ def grow(source: Source, step: float, rng: random.Random) -> str | None:
     for function in ast.walk(source.tree):
         if not isinstance(function, ast.FunctionDef):
             continue
+        given = _numbers_given(source, function)
         for node in _growing(source, function):
-            names = _names_before(source, function, node)
+            names = sorted({name for name, line in given if line < node.lineno})
             if names:
                 places.append((node, names))
     if not places:
@@ -143,12 +145,12 @@ def _growing(source: Source, function: ast.FunctionDef) -> list[ast.expr]:
     return [node for node in (*numbers, *looked_up) if source.sense.may_be_real(node)]
 
 
-def _names_before(source: Source, function: ast.FunctionDef, node: ast.expr) -> list[str]:
-    """Numbers: parameters of the function, and variables that were given a value on an earlier line."""
+def _numbers_given(source: Source, function: ast.FunctionDef) -> list[tuple[str, int]]:
+    """Parameters and variables of a function that are numbers, and the lines on which they get a value."""
     parameters = [argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)]
     stored = [
-        each.id
+        (each.id, each.lineno)
         for each in ast.walk(function)
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each.lineno < node.lineno
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
     ]
-    return sorted({*parameters, *stored} & source.sense.numbers)
+    return [pair for pair in [*((name, 0) for name in parameters), *stored] if pair[0] in source.sense.numbers]

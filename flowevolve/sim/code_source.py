@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from flowevolve.programs.blocks import inside
 from flowevolve.programs.slots import REST
+from flowevolve.sim.code_names import unbound
 from flowevolve.sim.code_sense import Sense, read_sense
 
 N = TypeVar("N", bound=ast.AST)
@@ -60,6 +61,11 @@ class Source:
     @cached_property
     def sense(self) -> Sense:
         return read_sense(self.tree)
+
+    @cached_property
+    def unbound(self) -> frozenset[str]:
+        """Names that are read and have no value."""
+        return unbound(self.tree)
 
     @cached_property
     def _frozen(self) -> set[int]:

@@ -120,7 +120,7 @@ def kind_of_news(name: str, said: str, before: str) -> str:
     if name.rpartition(":")[2] == SETTINGS:
         return "constants"
     old = re.search(rf"`{re.escape(name)}`: {_TRAIT.pattern}", before)
-    new = _TRAIT.match(said)
+    new = _TRAIT.search(said)
     if old is None or new is None:
         return "statements"
     return next((field.name for field in fields(Trait) if old[field.name] != new[field.name]), "constants")

@@ -10,11 +10,13 @@ from flowevolve.programs.slots import restore
 from flowevolve.sim.code_prompt import Asked, Seen
 from flowevolve.sim.coder import PREFERRED, Coder, Work, edit_files
 
-_RESTRUCTURED = {"constants": 2.0, "operators": 2.0, "calls": 2.0, "loops": 2.0, "statements": 3.0, "growth": 4.0}
-"""Weights of kinds of changes where another program altogether is asked for."""
-_MANY = (4, 9)
+_RESTRUCTURED = {"constants": 1.0, "loops": 3.0, "statements": 3.0, "growth": 4.0}
+"""Weights of kinds of changes where another program altogether is asked for: another structure, not other numbers. What
+only turns a program into its opposite (an operator, a function for another) is no other method.
+"""
+_MANY = (3, 6)
 """Changes then, at least and at most."""
-_FAR = (-1.0, 0.3)
+_FAR = (-2.0, 0.0)
 """How far numbers may go then, as `Coder.steps`."""
 
 

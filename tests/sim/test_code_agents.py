@@ -46,6 +46,7 @@ from flowevolve.programs.slots import REST, parts_of, unchanged
 from flowevolve.prompts import UnparsableReplyError
 from flowevolve.sim.code import CodeWorld
 from flowevolve.sim.code_prompt import KINDS, hinted, read_prompt
+from flowevolve.sim.code_replies import garbled
 from flowevolve.sim.coder import CODERS
 from flowevolve.sim.rules_params import PRESETS
 
@@ -145,21 +146,28 @@ def test_every_answer_can_be_read_and_is_the_same_again(name: str, seed: int) ->
     assert ask(prompt, seed) == ask(prompt, seed)
 
 
-@pytest.mark.parametrize("name", sorted(PROMPTS))
-def test_as_many_answers_can_not_be_read_as_programs(name: str) -> None:
-    prompt, read = PROMPTS[name]
-
-    def unreadable(model: str, preset: str) -> int:
+def test_as_many_answers_can_not_be_read_as_programs() -> None:
+    def unreadable(model: str, preset: str, seeds: int) -> float:
         count = 0
-        for seed in range(400):
-            try:
-                read(ask(prompt, seed, model, CodeWorld(PRESETS[preset])))
-            except UnparsableReplyError:
-                count += 1
-        return count
+        for prompt, read in PROMPTS.values():
+            for seed in range(seeds):
+                try:
+                    read(ask(prompt, seed, model, CodeWorld(PRESETS[preset])))
+                except UnparsableReplyError:
+                    count += 1
+        return count / seeds / len(PROMPTS)
 
-    assert 0.5 < unreadable("small", "normal") / (400 * CODERS["small"].broken) < 1.6
-    assert unreadable("large", "normal") < unreadable("small", "normal") < unreadable("small", "misjudged")
+    small = unreadable("small", "normal", 60)
+    assert 0.5 < small / CODERS["small"].broken < 1.5
+    assert unreadable("large", "normal", 60) < small < unreadable("small", "misjudged", 20)
+
+
+@pytest.mark.parametrize("name", sorted(PROMPTS))
+def test_an_answer_that_is_garbled_is_never_read(name: str) -> None:
+    prompt, read = PROMPTS[name]
+    for seed in range(30):
+        with pytest.raises(UnparsableReplyError):
+            read(garbled(ask(prompt, seed), random.Random(seed)))
 
 
 @pytest.mark.parametrize(
@@ -244,9 +252,9 @@ def test_what_is_alike_in_a_memory_becomes_one() -> None:
 
 def test_experience_is_what_several_steps_have_in_common() -> None:
     advice = read_advice(ask(distill_prompt(TASK, Shown(PROGRAM, 0.5), STEPS, HARM)))
-    assert [(hinted(each.text, "prefer"), hinted(each.text, "avoid")) for each in advice] == [
-        ({"constants"}, set()),
-        (set(), {"loops"}),
+    assert [(sorted(hinted(each.text, "prefer")), sorted(hinted(each.text, "avoid"))) for each in advice] == [
+        (["constants"], []),
+        ([], ["loops"]),
     ]  # growth helped as often as it harmed
 
 
@@ -286,7 +294,7 @@ def test_parts_to_keep_mostly_stay_as_they_are(form: Form) -> None:
     def kept(model: str, keep: Sequence[str]) -> float:
         improve = [part for part in PARTS if part not in keep]
         asked = mutation_prompt(TASK, Shown(PROGRAM, 0.5), keep, improve, [], form=form)
-        made = [read_program(ask(asked, seed, model), program, form) for seed in range(150)]
+        made = [read_program(ask(asked, seed, model), program, form) for seed in range(80)]
         return sum(unchanged(program, each, keep) for each in made) / len(made)
 
     for keep in (["weight", REST], ["values", "solve"], ["values", "weight", "solve"]):
