@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext
 from flowevolve.llm.types import JSON, Message
@@ -26,11 +27,15 @@ async def write_program(
     born: int,
     attributes: Mapping[str, JSON] | None = None,
     temperature: float | None = None,
+    mend: Callable[[Artifact], Artifact] | None = None,
 ) -> Candidate:
     """A proposal made of ``parent``'s program by one call of the role. ``parents`` are those it descends from.
 
+    ``mend`` makes of the program that was read the one that is proposed.
+
     Raises:
-        Discard: if the reply can't be read (the event ``reply.unparsable`` says why), or changes nothing.
+        Discard: if the reply can't be read (the event ``reply.unparsable`` says why), or changes nothing; or by
+            ``mend``.
         LLMError: if the call failed for good.
     """
     reply = await context.chat(role, [Message("user", prompt)], candidate=parent.id, temperature=temperature)
@@ -40,6 +45,8 @@ async def write_program(
     except (EditError, UnparsableReplyError) as error:
         context.log("reply.unparsable", candidate=parent.id, role=role, operator=operator, error=str(error))
         raise Discard("unparsable reply") from error
+    if mend is not None:
+        artifact = mend(artifact)
     if artifact == parent.artifact:
         raise Discard("unchanged")
     return context.propose(artifact, parents=parents, operator=operator, attributes=attributes, born=born)
