@@ -237,6 +237,7 @@ async def _opened(
         if history is not None:
             stack.callback(history.close)
         await stack.enter_async_context(_in_use(plan.task))
+        await stack.enter_async_context(_in_use(algorithm))
         cache = await stack.enter_async_context(open_response_cache(config))
         keeping = None if keep is None else keep()
         if keeping is not None:
@@ -289,21 +290,27 @@ async def check(config: Config, task: Task | None = None) -> Task:
     """
     check_backend(config)
     task = make_task(config) if task is None else task
-    make_algorithm(config, task).graph()
+    algorithm = make_algorithm(config, task)
+    algorithm.graph()
     make_staleness(config)
     make_allocation(config)
     if starts_vllm(config):
         await in_thread(check_vllm, config.vllm)
         return task
-    async with _in_use(task), open_response_cache(config) as cache, open_clients(open_roles, config, cache) as clients:
+    async with (
+        _in_use(task),
+        _in_use(algorithm),
+        open_response_cache(config) as cache,
+        open_clients(open_roles, config, cache) as clients,
+    ):
         await clients.llm.check()
         clients.traffic.check()
     return task
 
 
-def _in_use(task: Task) -> AbstractAsyncContextManager[object]:
-    """What a task holds for the time of a run, such as a sandbox: it is a context manager then."""
-    return task if isinstance(task, AbstractAsyncContextManager) else nullcontext()
+def _in_use(part: Task | Algorithm) -> AbstractAsyncContextManager[object]:
+    """What a task or an algorithm holds for the time of a run, such as a sandbox: it is a context manager then."""
+    return part if isinstance(part, AbstractAsyncContextManager) else nullcontext()
 
 
 def _clients(

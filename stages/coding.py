@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext
-from flowevolve.llm.types import JSON, Message
+from flowevolve.llm.types import JSON
 from flowevolve.pool import Candidate
-from flowevolve.programs.edits import EditError
 from flowevolve.programs.prompts import Form, read_program
 from flowevolve.prompts import UnparsableReplyError
 from flowevolve.stage import Discard
+from flowevolve.stages.asking import call, understand
 
 
 async def write_program(
@@ -38,12 +39,12 @@ async def write_program(
             ``mend``.
         LLMError: if the call failed for good.
     """
-    reply = await context.chat(role, [Message("user", prompt)], candidate=parent.id, temperature=temperature)
+    reply = await call(context, role, prompt, agent=operator, candidate=parent.id, temperature=temperature)
     context.spend(Cost(proposals=1))
+    read = partial(read_program, parent=parent.artifact, form=form)
     try:
-        artifact = read_program(reply.text, parent.artifact, form)
-    except (EditError, UnparsableReplyError) as error:
-        context.log("reply.unparsable", candidate=parent.id, role=role, operator=operator, error=str(error))
+        artifact = understand(context, reply, read, agent=operator, role=role, candidate=parent.id)
+    except UnparsableReplyError as error:
         raise Discard("unparsable reply") from error
     if mend is not None:
         artifact = mend(artifact)

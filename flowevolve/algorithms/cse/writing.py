@@ -22,7 +22,7 @@ from flowevolve.stages.remember import shown
 
 CODE = "code"
 """The role that plans and writes programs."""
-PLANNED = "plan"
+IMPLEMENT = "implement"
 """The operator of programs that were written to a plan."""
 
 
@@ -47,7 +47,7 @@ class Write:
             "whole",
             context,
             role=CODE,
-            operator=PLANNED,
+            operator=IMPLEMENT,
             parents=(),
             born=born,
             attributes={"plan": planned.plan},

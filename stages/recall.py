@@ -1,0 +1,134 @@
+"""Global memory as parts of stages: experience with other tasks is looked up, and what a run has learnt is added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import cast
+
+from flowevolve.agents.memory import (
+    Advice,
+    Step,
+    distill_prompt,
+    queries_prompt,
+    read_advice,
+    read_queries,
+)
+from flowevolve.context import StageContext
+from flowevolve.llm.types import JSON, LLMError
+from flowevolve.memory.embedders import Vector
+from flowevolve.memory.entries import Entry, MemoryUnavailableError
+from flowevolve.memory.store import GlobalMemory, text_to_embed
+from flowevolve.programs.prompts import Shown
+from flowevolve.prompts import UnparsableReplyError
+from flowevolve.stages.asking import ask
+from flowevolve.stages.remember import AGENT
+
+OpenMemory = Callable[[], GlobalMemory | None]
+"""The memory of a run; None where there is none. Asked when it is needed, as a run's memory is opened after its stages
+are made."""
+
+
+@dataclass(frozen=True)
+class Recall:
+    """Looks up experience with other tasks: ``queries`` by one call, then the ``top`` entries nearest to each.
+
+    A memory that is empty costs no call; one that does not answer, or a reply that can't be read, costs the experience
+    alone.
+    """
+
+    statement: str
+    memory: OpenMemory
+    role: str = AGENT
+    queries: int = 3
+    top: int = 3
+
+    async def recall(self, program: Shown, known: str, context: StageContext) -> tuple[Entry, ...]:
+        """What may help to improve a program; ``known`` is what is known of its own task.
+
+        Settled for this item as `memory.looked` and `memory.recalled`: others may add to the memory meanwhile.
+        """
+        memory = self.memory()
+        if memory is None:
+            return ()
+        looked = await context.once("memory.looked", partial(_look, memory))
+        if not looked["entries"]:
+            return ()
+        prompt = queries_prompt(self.statement, program, known, self.queries)
+        try:
+            queries = await ask(
+                context, self.role, prompt, lambda reply: read_queries(reply, self.queries), agent="queries"
+            )
+            vectors = await memory.embed(queries, context)
+        except UnparsableReplyError:
+            return ()
+        except LLMError as error:
+            context.log("reply.missing", agent="queries", error=str(error))
+            return ()
+        found = await context.once("memory.recalled", partial(_search, memory, queries, vectors, self.top))
+        return tuple(Entry(**each) for each in cast("list[dict[str, str]]", found["entries"]))
+
+
+@dataclass(frozen=True)
+class Distill:
+    """Adds to the global memory what the steps of a run that changed its score most can teach others."""
+
+    task: str
+    statement: str
+    memory: OpenMemory
+    role: str = AGENT
+
+    async def distill(
+        self, best: Shown, improving: Sequence[Step], degrading: Sequence[Step], context: StageContext
+    ) -> tuple[Entry, ...]:
+        """For the run's finish: one call, and what it gives is added. Done again, it adds nothing twice."""
+        memory = self.memory()
+        if memory is None or not (improving or degrading):
+            return ()
+        prompt = distill_prompt(self.statement, best, improving, degrading)
+        try:
+            advice = await ask(context, self.role, prompt, read_advice, agent="distill")
+            entries = self._entries(advice)
+            vectors = await memory.embed([text_to_embed(entry) for entry in entries], context) if entries else ()
+        except UnparsableReplyError:
+            return ()
+        except LLMError as error:
+            context.log("reply.missing", agent="distill", error=str(error))
+            return ()
+        await context.once("memory.distilled", partial(_add, memory, entries, vectors))
+        return entries
+
+    def _entries(self, advice: Sequence[Advice]) -> tuple[Entry, ...]:
+        return tuple(Entry(self.task, each.title, each.text) for each in advice)
+
+
+def shown_entries(entries: Sequence[Entry]) -> str:
+    """Entries as prompts for programs show them; empty where there are none."""
+    return "\n".join("\n  ".join([f"- {entry.title}", *entry.text.splitlines()]) for entry in entries)
+
+
+async def _look(memory: GlobalMemory) -> Mapping[str, JSON]:
+    try:
+        return {"entries": await memory.size()}
+    except MemoryUnavailableError as error:
+        return {"entries": 0, "error": str(error)}
+
+
+async def _search(
+    memory: GlobalMemory, queries: Sequence[str], vectors: Sequence[Vector], top: int
+) -> Mapping[str, JSON]:
+    try:
+        found = await memory.search(vectors, top)
+    except MemoryUnavailableError as error:
+        return {"queries": list(queries), "entries": [], "error": str(error)}
+    return {"queries": list(queries), "entries": [asdict(entry) for entry in found]}
+
+
+async def _add(memory: GlobalMemory, entries: Sequence[Entry], vectors: Sequence[Vector]) -> Mapping[str, JSON]:
+    written: list[JSON] = [asdict(entry) for entry in entries]
+    try:
+        await memory.add(entries, vectors)
+    except MemoryUnavailableError as error:
+        return {"entries": written, "error": str(error)}
+    return {"entries": written}
