@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 import anyio
 
@@ -37,6 +37,7 @@ from flowevolve.llm.traffic import Traffic
 from flowevolve.llm.types import JSON
 from flowevolve.own_server import starts_vllm
 from flowevolve.policies.staleness import StalenessPolicy
+from flowevolve.pool import Candidate
 from flowevolve.recovery import History
 from flowevolve.result import Best, Result
 from flowevolve.store.pools import read_start
@@ -212,7 +213,7 @@ class _Opened:
             backend=config.llm.backend,
             simulated=config.llm.backend in ("sim", "replay"),
             seed_score=None if seed is None else seed.mean_score,
-            best=None if best is None else Best(best.id, best.mean_score, best.artifact.components, best.artifact),
+            best=None if best is None else _best(best),
             report=report,
             llm=llm,
             by_model=by_model,
@@ -226,6 +227,11 @@ class _Opened:
             await self.keeping.settled()
             self.keeping.write_result(result.to_json())
         return result
+
+
+def _best(candidate: Candidate) -> Best:
+    metrics = cast("Mapping[str, float]", candidate.attributes.get("metrics") or {})
+    return Best(candidate.id, candidate.mean_score, candidate.artifact.components, candidate.artifact, metrics)
 
 
 @asynccontextmanager

@@ -42,7 +42,7 @@ class Population:
     def apply(self, update: Update) -> None:
         for change in update.changes:
             if isinstance(change, Add) and change.status == "rejected":
-                self.last_failure = str(change.candidate.attributes.get("failure"))
+                self.last_failure = str(change.candidate.attributes.get("failure") or "its score is no number")
             elif isinstance(change, Add):
                 self.candidates.append(change.candidate)
 

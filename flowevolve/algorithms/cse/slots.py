@@ -1,4 +1,4 @@
-"""CSE's control over what a child changes: parents taken apart, what is frozen by that, and children that keep to it."""
+"""CSE's control over what a child changes: parents taken apart, what is frozen by that, and what keeps to it."""
 
 from __future__ import annotations
 
