@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -121,7 +122,8 @@ def evolve(
             history=Memory(tuple(before)) if before else None,
             **{"budget": fe.Budget(hours=1), "max_in_flight": 4, "drain_seconds": 1, **options},
         )
-        async with concurrency.beside() as tasks:
+        used = algorithm if isinstance(algorithm, AbstractAsyncContextManager) else nullcontext()
+        async with used, concurrency.beside() as tasks:
             if beside is not None:
                 tasks.start_soon(beside, engine)
             return await engine.run()
