@@ -151,7 +151,7 @@ def test_a_program_and_what_it_taught_enter_in_one_commit(run: Ran) -> None:
     _, report, _ = run
     for update in report.pool.updates_between(0):
         added = [change.candidate for change in update.changes if isinstance(change, fe.Add)]
-        notes = [change.data["candidate"] for change in update.changes if isinstance(change, fe.Note)]
+        notes = [change.data.get("candidate") for change in update.changes if isinstance(change, fe.Note)]
         if added and added[0].parents:
             assert notes == [added[0].id]
 

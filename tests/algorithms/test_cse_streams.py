@@ -10,7 +10,7 @@ import pytest
 
 import flowevolve as fe
 from flowevolve.agents.memory import DISTILL_TITLE, QUERIES_TITLE
-from flowevolve.archives.memory import LEARNED, Memory, render
+from flowevolve.archives.memory import COMPRESSED, LEARNED, Memory, render
 from flowevolve.events import Event
 from flowevolve.llm.calls import CallRecord
 from flowevolve.policies.staleness import Guarded, Reflective
@@ -63,15 +63,17 @@ def test_in_lockstep_one_wide_each_step_makes_one_child_from_what_the_step_befor
     assert evolved.memory.conflicts == 0
 
 
-def test_there_a_memory_is_shorter_before_the_next_step_reads_it() -> None:
+def test_there_no_step_reads_a_memory_that_is_about_to_be_shortened() -> None:
     _, report, facts = ran(algorithm(compress_tokens=120), mode="sync", max_in_flight=1)
-    kinds = [kind for kind, _ in cast("list[tuple[str, object]]", notes(report.pool))]
-    compressed = [place for place, kind in enumerate(kinds) if kind == "memory.compressed"]
-    assert compressed
-    begun = [event.data["flow"] for event in events_of(facts, "flow.open")]
-    assert len(begun) == len(set(begun))
-    reads = events_of(facts, "memory.read")
-    assert any("in short" in str(event.data["text"]) for event in reads)
+    read = [cast(int, event.data["version"]) for event in events_of(facts, "memory.read")]
+    shortened = [
+        update.version
+        for update in report.pool.updates_between(0)
+        if any(isinstance(change, Note) and change.kind == COMPRESSED for change in update.changes)
+    ]
+    assert shortened
+    assert not {version - 1 for version in shortened} & set(read)
+    assert set(shortened[:-1]) <= set(read)
 
 
 def test_in_both_forms_one_flow_at_a_time_takes_the_same_decisions() -> None:
@@ -171,7 +173,7 @@ def test_interrupted_anywhere_a_run_one_flow_wide_ends_as_it_would_have() -> Non
     settings: dict[str, Any] = {"compress_tokens": 60, "plans": 2}
     whole = ran(algorithm(**settings), **options)
     facts = whole[2]
-    assert "memory.compressed" in {kind for kind, _ in cast("list[tuple[str, object]]", notes(whole[1].pool))}
+    assert COMPRESSED in {kind for kind, _ in cast("list[tuple[str, object]]", notes(whole[1].pool))}
     for cut in range(1, len(facts), 7):
         assert state(ran(algorithm(**settings), facts[:cut], **options)) == state(whole), cut
 

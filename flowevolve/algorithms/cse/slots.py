@@ -117,7 +117,7 @@ def keep_to(frozen: Sequence[Frozen], context: StageContext, program: Artifact) 
     if not all(unchanged(each.program, child, each.parts) for each in frozen):
         raise Discard("frozen part changed")
     if changed:
-        context.log(RESTORED, parts=list(changed))
+        context.log(RESTORED, parts=[*changed])
     return program.replace(**child)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -56,7 +56,7 @@ class Write:
     async def _child(self, brief: Brief, born: int, context: StageContext) -> Candidate:
         parents = [context.pool[name] for name in brief.parents]
         prompt, frozen = self._request(brief, parents)
-        kept: Mapping[str, JSON] = {name: list(each.parts) for name, each in zip(brief.parents, frozen, strict=False)}
+        kept: dict[str, JSON] = {name: [*each.parts] for name, each in zip(brief.parents, frozen, strict=False)}
         return await write_program(
             parents[0],
             prompt,
@@ -66,7 +66,7 @@ class Write:
             operator=brief.operator,
             parents=parents,
             born=born,
-            attributes={"frozen": dict(kept)} if frozen else {},
+            attributes={"frozen": kept} if kept else {},
             mend=partial(keep_to, frozen, context),
         )
 
