@@ -8,7 +8,6 @@ from functools import partial
 from typing import cast
 
 from flowevolve.agents.memory import (
-    Advice,
     Step,
     distill_prompt,
     queries_prompt,
@@ -20,9 +19,9 @@ from flowevolve.llm.types import JSON, LLMError
 from flowevolve.memory.embedders import Vector
 from flowevolve.memory.entries import Entry, MemoryUnavailableError
 from flowevolve.memory.store import GlobalMemory, text_to_embed
+from flowevolve.policies.similarity import Likeness, near_groups
 from flowevolve.programs.prompts import Shown
-from flowevolve.prompts import UnparsableReplyError
-from flowevolve.stages.asking import ask
+from flowevolve.stages.asking import try_asking
 from flowevolve.stages.remember import AGENT
 
 OpenMemory = Callable[[], GlobalMemory | None]
@@ -45,7 +44,8 @@ class Recall:
     top: int = 3
 
     async def recall(self, program: Shown, known: str, context: StageContext) -> tuple[Entry, ...]:
-        """What may help to improve a program; ``known`` is what is known of its own task.
+        """What may help to improve a program, of what says nearly the same only the nearest; ``known`` is what is known
+        of its own task.
 
         Settled for this item as `memory.looked` and `memory.recalled`: others may add to the memory meanwhile.
         """
@@ -56,15 +56,10 @@ class Recall:
         if not looked["entries"]:
             return ()
         prompt = queries_prompt(self.statement, program, known, self.queries)
-        try:
-            queries = await ask(
-                context, self.role, prompt, lambda reply: read_queries(reply, self.queries), agent="queries"
-            )
-            vectors = await memory.embed(queries, context)
-        except UnparsableReplyError:
-            return ()
-        except LLMError as error:
-            context.log("reply.missing", agent="queries", error=str(error))
+        read = partial(read_queries, count=self.queries)
+        queries = await try_asking(context, self.role, prompt, read, agent="queries")
+        vectors = None if queries is None else await _embedded(memory, queries, context)
+        if queries is None or vectors is None:
             return ()
         found = await context.once("memory.recalled", partial(_search, memory, queries, vectors, self.top))
         return tuple(Entry(**each) for each in cast("list[dict[str, str]]", found["entries"]))
@@ -87,25 +82,27 @@ class Distill:
         if memory is None or not (improving or degrading):
             return ()
         prompt = distill_prompt(self.statement, best, improving, degrading)
-        try:
-            advice = await ask(context, self.role, prompt, read_advice, agent="distill")
-            entries = self._entries(advice)
-            vectors = await memory.embed([text_to_embed(entry) for entry in entries], context) if entries else ()
-        except UnparsableReplyError:
-            return ()
-        except LLMError as error:
-            context.log("reply.missing", agent="distill", error=str(error))
+        advice = await try_asking(context, self.role, prompt, read_advice, agent="distill")
+        entries = tuple(Entry(self.task, each.title, each.text) for each in advice or ())
+        vectors = await _embedded(memory, [text_to_embed(entry) for entry in entries], context)
+        if not entries or vectors is None:
             return ()
         await context.once("memory.distilled", partial(_add, memory, entries, vectors))
         return entries
-
-    def _entries(self, advice: Sequence[Advice]) -> tuple[Entry, ...]:
-        return tuple(Entry(self.task, each.title, each.text) for each in advice)
 
 
 def shown_entries(entries: Sequence[Entry]) -> str:
     """Entries as prompts for programs show them; empty where there are none."""
     return "\n".join("\n  ".join([f"- {entry.title}", *entry.text.splitlines()]) for entry in entries)
+
+
+async def _embedded(memory: GlobalMemory, texts: Sequence[str], context: StageContext) -> Sequence[Vector] | None:
+    """None where no vectors came."""
+    try:
+        return await memory.embed(texts, context) if texts else ()
+    except LLMError as error:
+        context.log("reply.missing", agent="embedding", error=str(error))
+        return None
 
 
 async def _look(memory: GlobalMemory) -> Mapping[str, JSON]:
@@ -122,7 +119,10 @@ async def _search(
         found = await memory.search(vectors, top)
     except MemoryUnavailableError as error:
         return {"queries": list(queries), "entries": [], "error": str(error)}
-    return {"queries": list(queries), "entries": [asdict(entry) for entry in found]}
+    groups = near_groups([each.vector for each in found], Likeness().duplicate)
+    repeated = {place for group in groups for place in group[1:]}
+    entries: list[JSON] = [asdict(each.entry) for place, each in enumerate(found) if place not in repeated]
+    return {"queries": list(queries), "entries": entries}
 
 
 async def _add(memory: GlobalMemory, entries: Sequence[Entry], vectors: Sequence[Vector]) -> Mapping[str, JSON]:

@@ -24,3 +24,11 @@ class Entry:
     def id(self) -> str:
         """Derived from the content: an entry that is added twice is there once."""
         return str(uuid5(_IDS, "\x1f".join((self.task, self.title, self.text))))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An entry that was searched for, with its vector."""
+
+    entry: Entry
+    vector: tuple[float, ...]

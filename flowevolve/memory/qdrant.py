@@ -10,15 +10,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import cast
 
 from portalocker import LockException, LockFlags, lock
 from qdrant_client import QdrantClient
 from qdrant_client.http.exceptions import ApiException
-from qdrant_client.models import Distance, PointStruct, QueryRequest, VectorParams
+from qdrant_client.models import Distance, PointStruct, QueryRequest, ScoredPoint, VectorParams
 
 from flowevolve.errors import InputError
 from flowevolve.memory.embedders import Vector
-from flowevolve.memory.entries import Entry, MemoryUnavailableError
+from flowevolve.memory.entries import Entry, Found, MemoryUnavailableError
 
 TIMEOUT_SECONDS = 10
 """For one request to a server."""
@@ -85,24 +86,25 @@ class Collection:
                 "use that one, or another collection or location"
             )
 
-    def search(self, vectors: Sequence[Vector], top: int) -> list[Entry]:
+    def search(self, vectors: Sequence[Vector], top: int) -> list[Found]:
         """The ``top`` entries nearest to each vector by cosine, each once, the nearest first.
 
         Raises:
             InputError: if the vectors that are there have another length.
         """
-        nearness: dict[Entry, float] = {}
+        nearness: dict[Found, float] = {}
         with _failing():
             if not self._exists():
                 return []
             self._check_length(len(vectors[0]))
-            requests = [QueryRequest(query=list(vector), limit=top, with_payload=True) for vector in vectors]
+            requests = [
+                QueryRequest(query=list(vector), limit=top, with_payload=True, with_vector=True) for vector in vectors
+            ]
             for answer in self._client.query_batch_points(self._name, requests):
                 for point in answer.points:
-                    payload = point.payload or {}
-                    entry = Entry(str(payload["task"]), str(payload["title"]), str(payload["text"]))
-                    nearness[entry] = max(nearness.get(entry, -1.0), point.score)
-        return sorted(nearness, key=lambda entry: (-nearness[entry], entry.id))
+                    found = _found(point)
+                    nearness[found] = max(nearness.get(found, -1.0), point.score)
+        return sorted(nearness, key=lambda found: (-nearness[found], found.entry.id))
 
     def add(self, entries: Sequence[Entry], vectors: Sequence[Vector]) -> None:
         """Add entries with their vectors; those that are there already stay as they are.
@@ -148,6 +150,12 @@ class Collection:
                 f"{self._where} has vectors of length {size}, and the embedder {self._embedder!r} makes such of length "
                 f"{length}; use another collection or location"
             )
+
+
+def _found(point: ScoredPoint) -> Found:
+    payload = point.payload or {}
+    entry = Entry(str(payload["task"]), str(payload["title"]), str(payload["text"]))
+    return Found(entry, tuple(cast("list[float]", point.vector)))
 
 
 @contextmanager

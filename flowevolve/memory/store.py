@@ -13,7 +13,7 @@ import anyio
 from flowevolve.clock import in_thread
 from flowevolve.errors import InputError
 from flowevolve.memory.embedders import Embedder, Embeds, Vector
-from flowevolve.memory.entries import Entry, MemoryUnavailableError
+from flowevolve.memory.entries import Entry, Found, MemoryUnavailableError
 
 if TYPE_CHECKING:
     from flowevolve.memory.qdrant import Collection
@@ -66,7 +66,7 @@ class GlobalMemory:
         """
         return await self._embedder.vectors(texts, context)
 
-    async def search(self, vectors: Sequence[Vector], top: int) -> list[Entry]:
+    async def search(self, vectors: Sequence[Vector], top: int) -> list[Found]:
         """The ``top`` entries nearest to each vector by cosine, each once, the nearest first.
 
         Raises:
