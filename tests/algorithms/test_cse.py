@@ -233,7 +233,7 @@ def test_a_child_of_two_has_what_it_was_to_take_from_each() -> None:
         for parent, parts in cast("dict[str, list[str]]", each.attributes.get("frozen", {})).items():
             assert unchanged(report.pool[parent].artifact, each.artifact, parts)
             taken["first" if parent == each.parents[0] else "second"] += len(parts)
-    assert taken["first"] > 10
+    assert taken["first"] > 3
     assert taken["second"] > 0
 
 

@@ -79,7 +79,7 @@ def test_there_no_step_reads_a_memory_that_is_about_to_be_shortened() -> None:
 def test_in_both_forms_one_flow_at_a_time_takes_the_same_decisions() -> None:
     stream = ran(algorithm(compress_tokens=300), max_in_flight=1)
     steps = ran(algorithm(compress_tokens=300), max_in_flight=1, mode="sync")
-    assert contents(stream[1].pool)[6:] == contents(steps[1].pool)[6:]
+    assert sorted(map(str, contents(stream[1].pool))) == sorted(map(str, contents(steps[1].pool)))
     assert notes(stream[1].pool) == notes(steps[1].pool)
 
 
@@ -192,8 +192,8 @@ def test_interrupted_with_many_flows_nothing_is_done_twice(share: float) -> None
 def test_a_stop_between_evaluation_and_reflection_loses_neither() -> None:
     _, _, facts = ran(max_in_flight=1)
     assessed = [place for place, fact in enumerate(facts) if isinstance(fact, Event) and _reflects(fact)]
-    assert len(assessed) > 10
-    for place in assessed[3:9:2]:
+    assert len(assessed) > 20
+    for place in assessed[7:13:2]:
         _, report, combined = ran(before=facts[: place + 1], max_in_flight=1)
         item = facts[place]
         assert isinstance(item, Event)
