@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
+from hashlib import sha256
 from typing import cast
 
 from flowevolve.agents.memory import (
@@ -15,6 +16,7 @@ from flowevolve.agents.memory import (
     read_queries,
 )
 from flowevolve.context import StageContext
+from flowevolve.events import Event
 from flowevolve.llm.types import JSON, LLMError
 from flowevolve.memory.embedders import Vector
 from flowevolve.memory.entries import Entry, MemoryUnavailableError
@@ -65,7 +67,7 @@ class Recall:
         return tuple(Entry(**each) for each in cast("list[dict[str, str]]", found["entries"]))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Distill:
     """Adds to the global memory what the steps of a run that changed its score most can teach others."""
 
@@ -73,13 +75,15 @@ class Distill:
     statement: str
     memory: OpenMemory
     role: str = AGENT
+    _done: str | None = field(default=None, init=False)
+    """Of which steps it was done last."""
 
     async def distill(
         self, best: Shown, improving: Sequence[Step], degrading: Sequence[Step], context: StageContext
     ) -> tuple[Entry, ...]:
-        """For the run's finish: one call, and what it gives is added. Done again, it adds nothing twice."""
-        memory = self.memory()
-        if memory is None or not (improving or degrading):
+        """For the run's finish: one call, and what it gives is added; nothing where that was done for these steps."""
+        memory, steps = self.memory(), _digest(improving, degrading)
+        if memory is None or not (improving or degrading) or steps == self._done:
             return ()
         prompt = distill_prompt(self.statement, best, improving, degrading)
         advice = await try_asking(context, self.role, prompt, read_advice, agent="distill")
@@ -87,8 +91,14 @@ class Distill:
         vectors = await _embedded(memory, [text_to_embed(entry) for entry in entries], context)
         if not entries or vectors is None:
             return ()
-        await context.once("memory.distilled", partial(_add, memory, entries, vectors))
+        await context.once("memory.distilled", partial(_add, memory, entries, vectors, steps))
+        self._done = steps
         return entries
+
+    def recall(self, event: Event) -> None:
+        """For the algorithm's `recall`: a run that is finished again, as one that goes on is, distills what is new."""
+        if event.kind == "memory.distilled":
+            self._done = str(event.data["steps"])
 
 
 def shown_entries(entries: Sequence[Entry]) -> str:
@@ -125,10 +135,17 @@ async def _search(
     return {"queries": list(queries), "entries": entries}
 
 
-async def _add(memory: GlobalMemory, entries: Sequence[Entry], vectors: Sequence[Vector]) -> Mapping[str, JSON]:
-    written: list[JSON] = [asdict(entry) for entry in entries]
+async def _add(
+    memory: GlobalMemory, entries: Sequence[Entry], vectors: Sequence[Vector], steps: str
+) -> Mapping[str, JSON]:
+    written: dict[str, JSON] = {"steps": steps, "entries": [asdict(entry) for entry in entries]}
     try:
         await memory.add(entries, vectors)
     except MemoryUnavailableError as error:
-        return {"entries": written, "error": str(error)}
-    return {"entries": written}
+        return {**written, "error": str(error)}
+    return written
+
+
+def _digest(improving: Sequence[Step], degrading: Sequence[Step]) -> str:
+    """Names the steps."""
+    return sha256(repr((tuple(improving), tuple(degrading))).encode("utf-8", "surrogatepass")).hexdigest()[:12]

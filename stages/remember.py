@@ -176,10 +176,10 @@ def _true_to(insight: Insight, change: float, failure: str | None) -> Insight:
 
 
 def _within(digest: Digest, tokens: int) -> Digest:
-    """The directions that were tried most, and as many of the latest lessons as there is room for."""
-    most = sorted(range(len(digest.directions)), key=lambda place: (-digest.directions[place][1], -place))
-    directions = tuple(digest.directions[place] for place in sorted(most[:DIRECTIONS_KEPT]))
-    lessons = digest.lessons[-LESSONS_KEPT:]
+    """The directions that were tried most and the latest lessons: as many as there may be, and as there is room for."""
+    directions, lessons = list(digest.directions), list(digest.lessons[-LESSONS_KEPT:])
+    while len(directions) > DIRECTIONS_KEPT or (directions and tokens_of(directions, ()) > tokens):
+        directions.remove(min(directions, key=lambda each: each[1]))
     while lessons and tokens_of(directions, lessons) > tokens:
-        lessons = lessons[1:]
-    return Digest(directions, lessons)
+        del lessons[0]
+    return Digest(tuple(directions), tuple(lessons))

@@ -149,8 +149,8 @@ class Remembering(fe.Algorithm):
             case _:
                 reflected = item.expect(Reflected)
                 learning = learn(reflected.learned, self.memory, context)
-                status = "confirmed" if reflected.failure is None else "rejected"
-                context.commit([Add(reflected.candidate, status), *learning.changes])
+                entered = Add(reflected.candidate, "confirmed" if reflected.failure is None else "rejected")
+                context.commit([entered, *learning.changes])
                 for emission in learning.emissions:
                     assert emission.payload == Compression()
                     yield emission

@@ -137,5 +137,6 @@ What did not work:
 - calls matter
   avoid: calls"""
     )
-    assert (hinted(text, "prefer"), hinted(text, "avoid")) == ({"loops"}, {"calls"})
+    assert hinted(text, "prefer") == {"loops"}
+    assert hinted(text, "avoid") == {"calls"}
     assert shown_memory([], []) == ""

@@ -18,9 +18,9 @@ from tests.remembering import Agent, Remembering
 
 
 def ran(
-    algorithm: Remembering, agent: Agent | None = None, before: Sequence[Fact] = (), **options: object
+    algorithm: Remembering, agent: Agent | None = None, before: Sequence[Fact] = (), mode: str = "stream"
 ) -> tuple[Pool, list[Fact]]:
-    report, facts = evolve(algorithm, before, roles=(agent or Agent()).roles, **options)
+    report, facts = evolve(algorithm, before, roles=(agent or Agent()).roles, mode=mode)
     assert report.error is None
     return report.pool, facts
 
