@@ -59,7 +59,7 @@ def test_a_reference_that_fails_is_the_users_mistake(court: Court) -> None:
 @pytest.mark.parametrize(
     ("source", "failure", "says"),
     [
-        ("print(input())", "test 1 of 3: line 1 must be '2', not '1'", "It reads\n1\n2"),
+        ("print(open(0).read())", "test 1 of 3: line 1 must be '2', not '1'", "It reads\n1\n2"),
         ("print(2)\nprint(4)\nprint(8)", "test 1 of 3: line 3 must be missing, not '8'", "is wrong"),
         (
             f"{DOUBLE}import sys\nsys.stdin.seek(0)\nif sys.stdin.read() == '21': raise ValueError('no')",

@@ -35,10 +35,14 @@ def shortest(towns: int, start: int, roads: list[Road]) -> list[int]:
     return lengths
 
 
+def said(length: int) -> str:
+    return "-1" if length >= FAR else str(length)
+
+
 def main() -> None:
     towns, start, roads = read_input()
     lengths = shortest(towns, start, roads)
-    print(" ".join("-1" if length >= FAR else str(length) for length in lengths))
+    print(" ".join(said(length) for length in lengths))
 
 
 if __name__ == "__main__":
