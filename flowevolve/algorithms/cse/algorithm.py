@@ -32,13 +32,13 @@ from flowevolve.archives.memory import MEMORY, Memory
 from flowevolve.budget import Cost
 from flowevolve.context import PoolReader, StageContext, UpdateContext
 from flowevolve.errors import InputError
+from flowevolve.events import Event
 from flowevolve.item import Item
 from flowevolve.memory.store import GlobalMemory
 from flowevolve.pool import DEFAULT_POOL, Candidate
 from flowevolve.programs.task import ProgramTask
-from flowevolve.prompts import UnparsableReplyError
 from flowevolve.stage import NO_EMISSIONS, Emit, Graph, Stage, StageFunction
-from flowevolve.stages.asking import ask
+from flowevolve.stages.asking import try_asking
 from flowevolve.stages.assess import Assess
 from flowevolve.stages.payloads import Assessed, Written
 from flowevolve.stages.recall import Distill, Recall
@@ -85,6 +85,7 @@ class CSE(Algorithm):
         self.archives = (self.population, self.memory)
         self._global: GlobalMemory | None = None
         self._opened = AsyncExitStack()
+        self._distill = Distill(task.name, self._statement, lambda: self._global)
 
     @classmethod
     def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> CSE:
@@ -174,10 +175,8 @@ class CSE(Algorithm):
         if not self.config.planning:
             return [""] * count
         prompt = plan_prompt(self._statement, self._task.seed(), count)
-        try:
-            return await ask(context, CODE, prompt, partial(read_plans, count=count), agent="plan")
-        except UnparsableReplyError:
-            return [""] * count
+        read = partial(read_plans, count=count)
+        return await try_asking(context, CODE, prompt, read, agent="plan") or [""] * count
 
     async def fit(self, context: UpdateContext) -> None:
         """Only checks that there is something to begin with."""
@@ -186,12 +185,16 @@ class CSE(Algorithm):
             why = "see the event log for why" if failed is None else f"the last failed: {failed}"
             raise InputError(f"task {self._task.name!r}: neither the seed nor a program to a plan works; {why}")
 
+    def recall(self, event: Event) -> None:
+        self._distill.recall(event)
+
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
         """What the steps that changed the reward most can teach others goes into the global memory."""
         best = self.best()
         if best is not None:
             most = self.config.distilled_steps
-            distill = Distill(self._task.name, self._statement, lambda: self._global)
-            await distill.distill(shown(best), self.memory.improving[:most], self.memory.degrading[:most], context)
+            await self._distill.distill(
+                shown(best), self.memory.improving[:most], self.memory.degrading[:most], context
+            )
         for emission in NO_EMISSIONS:
             yield emission

@@ -11,12 +11,10 @@ from flowevolve.algorithms.cse.payloads import Brief
 from flowevolve.artifact import Artifact
 from flowevolve.context import StageContext
 from flowevolve.item import Item
-from flowevolve.llm.types import LLMError
 from flowevolve.pool import Candidate
 from flowevolve.programs.slots import Slot, frozen_parts, parts_of, restore, unchanged
-from flowevolve.prompts import UnparsableReplyError
 from flowevolve.stage import Discard, Emit
-from flowevolve.stages.asking import ask
+from flowevolve.stages.asking import try_asking
 from flowevolve.stages.remember import AGENT, shown
 
 RESTORED = "slots.restored"
@@ -43,13 +41,7 @@ class Diagnose:
         other = None if best.id == program.id else shown(best)
         prompt = diagnose_prompt(self.statement, shown(program), parts, other)
         read = partial(read_slots, parts=parts)
-        try:
-            return await ask(context, AGENT, prompt, read, agent="diagnose", candidate=program.id)
-        except UnparsableReplyError:
-            return ()
-        except LLMError as error:
-            context.log("reply.missing", agent="diagnose", candidate=program.id, error=str(error))
-            return ()
+        return await try_asking(context, AGENT, prompt, read, agent="diagnose", candidate=program.id) or ()
 
 
 @dataclass(frozen=True, slots=True)
