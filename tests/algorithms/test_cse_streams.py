@@ -10,7 +10,7 @@ import pytest
 
 import flowevolve as fe
 from flowevolve import clock
-from flowevolve.agents.memory import DISTILL_TITLE, QUERIES_TITLE
+from flowevolve.agents.memory import COMPRESS_TITLE, DISTILL_TITLE, QUERIES_TITLE
 from flowevolve.archives.memory import COMPRESSED, LEARNED, Memory, render
 from flowevolve.config import parse_config
 from flowevolve.events import Event
@@ -146,9 +146,10 @@ def test_what_one_run_has_learnt_the_next_one_recalls(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("local_memory", [True, False])
-def test_global_memory_alone_is_learnt_for_but_not_shown(tmp_path: Path, local_memory: bool) -> None:
-    _, report, facts = ran(algorithm(**with_memory(tmp_path / "memory", local_memory=local_memory)))
+def test_for_global_memory_alone_a_run_learns_without_showing_it(tmp_path: Path, local_memory: bool) -> None:
+    _, report, facts = ran(algorithm(**with_memory(tmp_path / "memory", local_memory=local_memory, compress_tokens=60)))
     assert report.error is None
+    assert (COMPRESS_TITLE in titles(facts)) is local_memory
     assert events_of(facts, "memory.distilled")
     assert any("Lesson" in prompt for prompt in asked(facts, "write")) is local_memory
 

@@ -10,6 +10,7 @@ but update. The published form is lockstep one flow wide: one child a step, writ
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -81,7 +82,8 @@ class CSE(Algorithm):
         self._workers = tuning.workers_of(DEFAULT_WORKERS)
         self._reward = Reward(task.worst, self.config.epsilon)
         self.population = Population()
-        self.memory = Memory(limit_tokens=self.config.compress_tokens)
+        # A memory that no prompt shows need not be short: what is distilled of it stands beside its entries.
+        self.memory = Memory(limit_tokens=self.config.compress_tokens if self.config.local_memory else sys.maxsize)
         self.archives = (self.population, self.memory)
         self._global: GlobalMemory | None = None
         self._opened = AsyncExitStack()
