@@ -12,6 +12,7 @@ from flowevolve.algorithm import Algorithm, Tuning, WorkersWanted
 from flowevolve.algorithms.ace import ACE
 from flowevolve.algorithms.code_evolve import CodeEvolve
 from flowevolve.algorithms.combee import Combee
+from flowevolve.algorithms.cse import CSE
 from flowevolve.algorithms.gepa import GEPA
 from flowevolve.algorithms.levi import LEVI
 from flowevolve.algorithms.meta_harness import MetaHarness
@@ -76,6 +77,7 @@ ALGORITHMS: Registry[Algorithm] = Registry(
         "best_of_n": BestOfN,
         "one_plus_lambda": OnePlusLambda,
         "code_evolve": CodeEvolve,
+        "cse": CSE,
     },
     Algorithm,
 )

@@ -25,15 +25,14 @@ from flowevolve.agents.memory import (
     read_insight,
     reflect_prompt,
 )
-from flowevolve.archives.memory import Learned, Memory, compressed_note, learned_note, render
+from flowevolve.archives.memory import Learned, Memory, compressed_note, learned_note, render, tokens_of
 from flowevolve.context import StageContext
 from flowevolve.item import Item
-from flowevolve.llm.types import JSON, LLMError
+from flowevolve.llm.types import JSON
 from flowevolve.pool import Candidate, Change, Note
 from flowevolve.programs.prompts import Shown
-from flowevolve.prompts import UnparsableReplyError
 from flowevolve.stage import Emit
-from flowevolve.stages.asking import ask
+from flowevolve.stages.asking import try_asking
 from flowevolve.stages.payloads import Assessed
 
 AGENT = "agent"
@@ -110,19 +109,18 @@ class Reflect:
         parent = context.pool[child.parents[0]]
         change = self.change(parent, assessed)
         prompt = reflect_prompt(self.statement, shown(parent), shown(child, assessed.failure), change)
-        try:
-            insight = await ask(context, self.role, prompt, read_insight, agent="reflect", candidate=child.id)
-        except UnparsableReplyError:
-            return None
-        except LLMError as error:
-            context.log("reply.missing", agent="reflect", candidate=child.id, error=str(error))
-            return None
-        return Learned(child.id, parent.id, change, _true_to(change, insight))
+        insight = await try_asking(context, self.role, prompt, read_insight, agent="reflect", candidate=child.id)
+        return (
+            None
+            if insight is None
+            else Learned(child.id, parent.id, change, _true_to(insight, change, assessed.failure))
+        )
 
 
 @dataclass(frozen=True)
 class Compress:
-    """Writes a memory anew in fewer words, by one call; where no reply can be read, by leaving out the rarest entries.
+    """Writes a memory anew in fewer words, by one call. What is too long even so, or where no reply can be read, is cut
+    down to the directions that were tried most and the latest lessons.
 
     The memory may go on growing meanwhile: the commit puts what was written in the place of what was read alone.
     """
@@ -138,15 +136,19 @@ class Compress:
             lambda: {"read": dict(memory.read), "memory": memory.digest.to_json(), "version": context.pool.version},
         )
         digest = Digest.of(cast("dict[str, JSON]", settled["memory"]))
-        try:
-            prompt = compress_prompt(digest, memory.limit_tokens // 2)
-            written = await ask(context, self.role, prompt, read_digest, agent="compress")
-        except UnparsableReplyError:
-            written = _shortened(digest)
-        except LLMError as error:
-            context.log("reply.missing", agent="compress", error=str(error))
-            written = _shortened(digest)
-        yield Emit(Compressed(cast("dict[str, int]", settled["read"]), written), version=int(str(settled["version"])))
+        prompt = compress_prompt(digest, memory.limit_tokens // 2)
+        written = await try_asking(context, self.role, prompt, read_digest, agent="compress")
+        read = cast("dict[str, int]", settled["read"])
+        fitting = _within(written or digest, memory.limit_tokens)
+        yield Emit(Compressed(read, fitting), version=int(str(settled["version"])))
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """What working in a lesson takes: changes to commit, and emissions after that."""
+
+    changes: Sequence[Change]
+    emissions: Sequence[Emit]
 
 
 def learn(learned: Learned | None, memory: Memory, context: StageContext, to: str = "compress") -> Learning:
@@ -160,28 +162,24 @@ def learn(learned: Learned | None, memory: Memory, context: StageContext, to: st
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Learning:
-    """What working in a lesson takes: changes to commit, and emissions after that."""
-
-    changes: Sequence[Change]
-    emissions: Sequence[Emit]
-
-
 def shorten(compressed: Compressed, memory: Memory) -> Note:
     """For the committing stage: the change that works a compression in."""
     return compressed_note(compressed.read, compressed.written, memory.pool)
 
 
-def _true_to(change: float, insight: Insight) -> Insight:
-    """An insight whose outcome is not at odds with what was measured; what changed little may count as neutral."""
+def _true_to(insight: Insight, change: float, failure: str | None) -> Insight:
+    """An insight whose outcome is not at odds with what was measured; a change of a little may count as neutral."""
     said = insight.direction.outcome
-    outcome: Outcome = said if said == "neutral" else "success" if change > 0 else "failed"
+    measured: Outcome = "success" if change > 0 else "failed"
+    outcome = said if said == "neutral" and failure is None else measured
     return replace(insight, direction=Direction(insight.direction.direction, outcome))
 
 
-def _shortened(digest: Digest) -> Digest:
-    """The directions that were tried most, and the latest lessons."""
-    most = sorted(range(len(digest.directions)), key=lambda place: (-digest.directions[place][1], -place))
-    kept = sorted(most[:DIRECTIONS_KEPT])
-    return Digest(tuple(digest.directions[place] for place in kept), digest.lessons[-LESSONS_KEPT:])
+def _within(digest: Digest, tokens: int) -> Digest:
+    """The directions that were tried most and the latest lessons: as many as there may be, and as there is room for."""
+    directions, lessons = list(digest.directions), list(digest.lessons[-LESSONS_KEPT:])
+    while len(directions) > DIRECTIONS_KEPT or (directions and tokens_of(directions, ()) > tokens):
+        directions.remove(min(directions, key=lambda each: each[1]))
+    while lessons and tokens_of(directions, lessons) > tokens:
+        del lessons[0]
+    return Digest(tuple(directions), tuple(lessons))

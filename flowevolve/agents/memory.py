@@ -44,7 +44,7 @@ DIRECTIONS_KEPT = 10
 LESSONS_KEPT = 8
 DISTILLED = 5
 """Entries that one task gives to others, at most."""
-TEXT_CHARS = 800
+TEXT_CHARS = 400
 """A lesson or an entry is cut off here, so that no single reply fills a memory."""
 _DIRECTION_CHARS = 120
 

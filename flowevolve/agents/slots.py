@@ -7,7 +7,7 @@ each part from the program that has the better one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, cast
+from typing import Literal
 
 from flowevolve.agents.reading import objects, read_object, word_of
 from flowevolve.llm.types import JSON
@@ -34,8 +34,7 @@ IMPROVE_HEADING = "## Improve these parts"
 TAKE_HEADING = "## Take from each"
 FROM_FIRST, FROM_SECOND = "from the program", "from the other"
 
-_KEEP, _IMPROVE = "keep", "improve"
-_STATUSES: tuple[Literal["keep", "improve"], ...] = (_KEEP, _IMPROVE)
+_STATUSES: tuple[Literal["keep", "improve"], ...] = ("keep", "improve")
 _PURPOSES: Mapping[str, str] = {
     "io_parsing": "takes the input in, or puts the result out",
     "core_logic": "the method itself",
@@ -86,10 +85,10 @@ def read_slots(reply: str, parts: Sequence[str]) -> tuple[Slot, ...]:
 def _slot(data: Mapping[str, JSON], known: Sequence[str]) -> Slot | None:
     name, status = word_of(data, "slot", SLOTS), word_of(data, "status", _STATUSES)
     said = data.get("parts")
-    named = cast("list[JSON]", said) if isinstance(said, list) else [said]
+    named = said if isinstance(said, list) else [said]
     parts = tuple(part for part in known if part in named)
     why = data.get("why")
-    return Slot(name, parts, status == _KEEP, why.strip() if isinstance(why, str) else "") if parts else None
+    return Slot(name, parts, status == "keep", why.strip() if isinstance(why, str) else "") if parts else None
 
 
 def mutation_prompt(

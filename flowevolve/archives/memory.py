@@ -128,7 +128,7 @@ class Memory:
     @property
     def tokens(self) -> int:
         """How long it is in a prompt, as an estimate."""
-        return _tokens(render(self))
+        return tokens_of(self.directions, self.lessons)
 
     @property
     def read(self) -> dict[str, int]:
@@ -147,8 +147,8 @@ class Memory:
         """Whether a compression is to begin with this lesson: it makes the memory too long, and none is under way."""
         if self._compressing is not None and self._compressing < _PATIENCE:
             return False
-        new = shown_memory([(learned.insight.direction, 1)], [learned.lesson])
-        return self.tokens + _tokens(new) > self.limit_tokens
+        new = tokens_of([(learned.insight.direction, 1)], [learned.lesson])
+        return self.tokens + new > self.limit_tokens
 
     def _learn(self, data: Mapping[str, JSON], version: int) -> None:
         direction, change = Direction.of(data), float(cast(float, data["change"]))
@@ -209,6 +209,11 @@ def render(memory: Memory) -> str:
     return shown_memory(memory.directions, memory.lessons)
 
 
+def tokens_of(directions: Sequence[tuple[Direction, int]], lessons: Sequence[Lesson]) -> int:
+    """How long a memory of these is in a prompt, as an estimate."""
+    return len(shown_memory(directions, lessons)) // CHARS_PER_TOKEN
+
+
 def _counted(written: Digest, read: Sequence[tuple[Said, int]]) -> list[tuple[Said, int]]:
     """What a compression wrote, no outcome counted more often than was read of it."""
     left: dict[str, int] = {}
@@ -229,7 +234,3 @@ def _key(said: Said) -> tuple[str, str]:
     if isinstance(said, Direction):
         return said.outcome, said.direction.casefold()
     return f"{said.kind} lesson", " ".join(said.text.casefold().split())
-
-
-def _tokens(text: str) -> int:
-    return len(text) // CHARS_PER_TOKEN

@@ -187,9 +187,15 @@ def tree_of(text: str, part: str) -> list[str]:
     return [said for name, said in named if name == part]
 
 
+def drawn(text: str, data: st.DataObject) -> list[str]:
+    """Some of its parts."""
+    known = parts_of(one(text))
+    return data.draw(st.lists(st.sampled_from(known), unique=True)) if known else []
+
+
 @given(old=PROGRAMS, new=PROGRAMS, data=st.data())
 def test_put_back_parts_are_as_they_were_and_others_as_they_became(old: str, new: str, data: st.DataObject) -> None:
-    parts = data.draw(st.lists(st.sampled_from(parts_of(one(old)) or (REST,)), unique=True))
+    parts = drawn(old, data)
     restored = back(old, new, *parts)
     if restored is None:
         return
@@ -211,7 +217,7 @@ def test_put_back_parts_are_as_they_were_and_others_as_they_became(old: str, new
 @given(old=PROGRAMS, new=PROGRAMS, data=st.data())
 def test_of_functions_alone_everything_can_be_put_back(old: str, new: str, data: st.DataObject) -> None:
     """Nothing in these programs binds a function's name to something else."""
-    parts = data.draw(st.lists(st.sampled_from(parts_of(one(old)) or (REST,)), unique=True))
+    parts = drawn(old, data)
     assert back(old, new, *parts) is not None
 
 
