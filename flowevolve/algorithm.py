@@ -90,7 +90,8 @@ class Algorithm:
     ``roles`` are the LLM roles it calls; ``staleness`` names the policy that a run without another goes by. ``init``
     yields emissions into the graph before the stream starts (usually the seed, to be evaluated); when they have
     drained, ``fit`` may commit what was learnt from them. ``finish`` may emit once more when everything has drained or
-    was cut off; the pool may be empty then.
+    was cut off; the pool may be empty then. An algorithm that is an async context manager is entered for the time of
+    its run, as a task is: what it holds open, such as a global memory, it has from there.
     """
 
     name: ClassVar[str]

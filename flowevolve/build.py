@@ -13,6 +13,7 @@ from flowevolve.algorithms.ace import ACE
 from flowevolve.algorithms.code_evolve import CodeEvolve
 from flowevolve.algorithms.combee import Combee
 from flowevolve.algorithms.context_evolve import ContextEvolve
+from flowevolve.algorithms.cse import CSE
 from flowevolve.algorithms.gepa import GEPA
 from flowevolve.algorithms.levi import LEVI
 from flowevolve.algorithms.meta_harness import MetaHarness
@@ -78,6 +79,7 @@ ALGORITHMS: Registry[Algorithm] = Registry(
         "one_plus_lambda": OnePlusLambda,
         "code_evolve": CodeEvolve,
         "context_evolve": ContextEvolve,
+        "cse": CSE,
     },
     Algorithm,
 )

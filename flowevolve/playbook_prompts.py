@@ -6,14 +6,15 @@ over what can't, down to the single operation; a reply with nothing to read rais
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from flowevolve.agents.reading import read_json
 from flowevolve.artifact import Artifact
-from flowevolve.prompts import UnparsableReplyError, fence, labelled_blocks
+from flowevolve.llm.types import JSON
+from flowevolve.prompts import UnparsableReplyError, fence
 
 LESSON_TITLE = "# Learn from an answer"
 CURATE_TITLE = "# Keep a playbook"
@@ -189,22 +190,15 @@ def parse_wishes(reply: str) -> tuple[list[Wish], int]:
     return wishes, len(entries) - len(wishes)
 
 
-def _json_list(reply: str) -> list[object]:
-    blocks = [text for _, text in labelled_blocks(reply)]
-    begin, end = reply.find("["), reply.rfind("]")
-    for text in (*reversed(blocks), reply[begin : end + 1] if 0 <= begin < end else ""):
-        try:
-            found = json.loads(text)
-        except ValueError:
-            continue
-        if isinstance(found, dict):
-            found = found.get("operations")
-        if isinstance(found, list):
-            return found
+def _json_list(reply: str) -> list[JSON]:
+    found = read_json(reply)
+    operations = found.get("operations") if isinstance(found, dict) else found
+    if isinstance(operations, list):
+        return operations
     raise UnparsableReplyError("no JSON list of operations in the reply")
 
 
-def _wish(entry: object) -> Wish | None:
+def _wish(entry: JSON) -> Wish | None:
     if not isinstance(entry, dict):
         return None
     text = " ".join(str(entry.get("text") or "").split())

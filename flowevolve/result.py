@@ -22,6 +22,8 @@ class Best:
     score: float
     components: Mapping[str, str]
     artifact: Artifact
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """What else was measured of it: means over the cases of a problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,12 @@ class Result:
             "seed_score": self.seed_score,
             "best": None
             if self.best is None
-            else {"id": self.best.id, "score": self.best.score, "components": dict(self.best.components)},
+            else {
+                "id": self.best.id,
+                "score": self.best.score,
+                "metrics": dict(self.best.metrics),
+                "components": dict(self.best.components),
+            },
             "held_out": None if self.held_out is None else asdict(self.held_out),
             "pool_version": report.pool.version,
             "proposals": report.spent.proposals,

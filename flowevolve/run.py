@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 import anyio
 
@@ -37,6 +37,7 @@ from flowevolve.llm.traffic import Traffic
 from flowevolve.llm.types import JSON
 from flowevolve.own_server import starts_vllm
 from flowevolve.policies.staleness import StalenessPolicy
+from flowevolve.pool import Candidate
 from flowevolve.recovery import History
 from flowevolve.result import Best, Result
 from flowevolve.store.pools import read_start
@@ -212,7 +213,7 @@ class _Opened:
             backend=config.llm.backend,
             simulated=config.llm.backend in ("sim", "replay"),
             seed_score=None if seed is None else seed.mean_score,
-            best=None if best is None else Best(best.id, best.mean_score, best.artifact.components, best.artifact),
+            best=None if best is None else _best(best),
             report=report,
             llm=llm,
             by_model=by_model,
@@ -228,6 +229,11 @@ class _Opened:
         return result
 
 
+def _best(candidate: Candidate) -> Best:
+    metrics = cast("Mapping[str, float]", candidate.attributes.get("metrics") or {})
+    return Best(candidate.id, candidate.mean_score, candidate.artifact.components, candidate.artifact, metrics)
+
+
 @asynccontextmanager
 async def _opened(
     plan: Plan, keep: Callable[[], Keeping] | None, watchers: Watchers, history: History | None
@@ -237,6 +243,7 @@ async def _opened(
         if history is not None:
             stack.callback(history.close)
         await stack.enter_async_context(_in_use(plan.task))
+        await stack.enter_async_context(_in_use(algorithm))
         cache = await stack.enter_async_context(open_response_cache(config))
         keeping = None if keep is None else keep()
         if keeping is not None:
@@ -289,21 +296,27 @@ async def check(config: Config, task: Task | None = None) -> Task:
     """
     check_backend(config)
     task = make_task(config) if task is None else task
-    make_algorithm(config, task).graph()
+    algorithm = make_algorithm(config, task)
+    algorithm.graph()
     make_staleness(config)
     make_allocation(config)
     if starts_vllm(config):
         await in_thread(check_vllm, config.vllm)
         return task
-    async with _in_use(task), open_response_cache(config) as cache, open_clients(open_roles, config, cache) as clients:
+    async with (
+        _in_use(task),
+        _in_use(algorithm),
+        open_response_cache(config) as cache,
+        open_clients(open_roles, config, cache) as clients,
+    ):
         await clients.llm.check()
         clients.traffic.check()
     return task
 
 
-def _in_use(task: Task) -> AbstractAsyncContextManager[object]:
-    """What a task holds for the time of a run, such as a sandbox: it is a context manager then."""
-    return task if isinstance(task, AbstractAsyncContextManager) else nullcontext()
+def _in_use(part: Task | Algorithm) -> AbstractAsyncContextManager[object]:
+    """What a task or an algorithm holds for the time of a run, such as a sandbox: it is a context manager then."""
+    return part if isinstance(part, AbstractAsyncContextManager) else nullcontext()
 
 
 def _clients(

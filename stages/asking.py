@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from flowevolve.context import StageContext
 from flowevolve.events import Event
-from flowevolve.llm.types import ChatReply, Message, Usage
+from flowevolve.llm.types import ChatReply, LLMError, Message, Usage
 from flowevolve.prompts import UnparsableReplyError
 
 T = TypeVar("T")
@@ -37,6 +37,26 @@ async def ask(
         context, role, prompt, agent=agent, candidate=candidate, max_tokens=max_tokens, temperature=temperature
     )
     return understand(context, reply, read, agent=agent, role=role, candidate=candidate)
+
+
+async def try_asking(
+    context: StageContext,
+    role: str,
+    prompt: str,
+    read: Callable[[str], T],
+    *,
+    agent: str,
+    candidate: str | None = None,
+    max_tokens: int | None = None,
+) -> T | None:
+    """As `ask`, for who can go on without: None where no reply came (the event ``reply.missing``) or can be read."""
+    try:
+        return await ask(context, role, prompt, read, agent=agent, candidate=candidate, max_tokens=max_tokens)
+    except UnparsableReplyError:
+        return None
+    except LLMError as error:
+        context.log("reply.missing", agent=agent, role=role, candidate=candidate, error=str(error))
+        return None
 
 
 async def call(

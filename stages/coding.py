@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
+from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext
-from flowevolve.llm.types import JSON, Message
+from flowevolve.llm.types import JSON
 from flowevolve.pool import Candidate
-from flowevolve.programs.edits import EditError
 from flowevolve.programs.prompts import Form, read_program
 from flowevolve.prompts import UnparsableReplyError
 from flowevolve.stage import Discard
+from flowevolve.stages.asking import call, understand
 
 
 async def write_program(
@@ -26,20 +28,26 @@ async def write_program(
     born: int,
     attributes: Mapping[str, JSON] | None = None,
     temperature: float | None = None,
+    mend: Callable[[Artifact], Artifact] | None = None,
 ) -> Candidate:
     """A proposal made of ``parent``'s program by one call of the role. ``parents`` are those it descends from.
 
+    ``mend`` makes of the program that was read the one that is proposed.
+
     Raises:
-        Discard: if the reply can't be read (the event ``reply.unparsable`` says why), or changes nothing.
+        Discard: if the reply can't be read (the event ``reply.unparsable`` says why), or changes nothing; or by
+            ``mend``.
         LLMError: if the call failed for good.
     """
-    reply = await context.chat(role, [Message("user", prompt)], candidate=parent.id, temperature=temperature)
+    reply = await call(context, role, prompt, agent=operator, candidate=parent.id, temperature=temperature)
     context.spend(Cost(proposals=1))
+    read = partial(read_program, parent=parent.artifact, form=form)
     try:
-        artifact = read_program(reply.text, parent.artifact, form)
-    except (EditError, UnparsableReplyError) as error:
-        context.log("reply.unparsable", candidate=parent.id, role=role, operator=operator, error=str(error))
+        artifact = understand(context, reply, read, agent=operator, role=role, candidate=parent.id)
+    except UnparsableReplyError as error:
         raise Discard("unparsable reply") from error
+    if mend is not None:
+        artifact = mend(artifact)
     if artifact == parent.artifact:
         raise Discard("unchanged")
     return context.propose(artifact, parents=parents, operator=operator, attributes=attributes, born=born)

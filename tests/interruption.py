@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -121,12 +122,17 @@ def evolve(
             history=Memory(tuple(before)) if before else None,
             **{"budget": fe.Budget(hours=1), "max_in_flight": 4, "drain_seconds": 1, **options},
         )
-        async with concurrency.beside() as tasks:
+        async with _in_use(algorithm), concurrency.beside() as tasks:
             if beside is not None:
                 tasks.start_soon(beside, engine)
             return await engine.run()
 
     return clock.run(go, clock="virtual"), facts
+
+
+def _in_use(algorithm: fe.Algorithm) -> AbstractAsyncContextManager[object]:
+    """As `flowevolve.run` enters algorithms."""
+    return algorithm if isinstance(algorithm, AbstractAsyncContextManager) else nullcontext()
 
 
 def events_of(facts: Sequence[Fact], kind: str) -> list[Event]:

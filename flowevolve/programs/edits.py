@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from flowevolve.programs.blocks import outside_unchanged
+from flowevolve.prompts import UnparsableReplyError
 
 SEARCH_LINE, MIDDLE_LINE, REPLACE_LINE = "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"
 _FILE = re.compile(r"^FILE: *(\S.*)$")
 
 
-class EditError(ValueError):
+class EditError(UnparsableReplyError):
     """An edit can't be applied; the message names its block, counted from 1."""
 
 

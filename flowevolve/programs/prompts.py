@@ -77,10 +77,11 @@ def program_prompt(
     ancestors: Sequence[Shown] = (),
     advice: str = "",
     instructions: str = "",
+    further: Sequence[str] = (),
 ) -> str:
     """Ask for a better program than ``parent``. ``ancestors`` are oldest first.
 
-    ``instructions`` stand in for `DEFAULT_INSTRUCTIONS`.
+    ``instructions`` stand in for `DEFAULT_INSTRUCTIONS`; ``further`` are sections, with their headings.
     """
     sections = [
         CODE_TITLE,
@@ -93,9 +94,10 @@ def program_prompt(
         sections.append(_listed(ANCESTORS_HEADING, "Version", ancestors))
     if others:
         sections.append(_listed(OTHERS_HEADING, "Program", others))
+    sections += further
     if advice:
         sections.append(f"{ADVICE_HEADING}\n{fence(advice)}")
-    sections.append(f"{REPLY_HEADING}\n{_wanted(parent.program, form)}")
+    sections.append(f"{REPLY_HEADING}\n{wanted(parent.program, form)}")
     return "\n\n".join(sections)
 
 
@@ -108,7 +110,7 @@ def seed_prompt(statement: str, seeds: Sequence[Shown]) -> str:
         SEED_TITLE,
         f"{TASK_HEADING}\n{fence(statement.strip())}",
         _listed(OTHERS_HEADING, "Program", seeds),
-        f"{REPLY_HEADING}\n{_DIFFERENT}\n\n{_wanted(seeds[0].program, 'whole')}",
+        f"{REPLY_HEADING}\n{_DIFFERENT}\n\n{wanted(seeds[0].program, 'whole')}",
     ]
     return "\n\n".join(sections)
 
@@ -171,7 +173,8 @@ def _listed(heading: str, word: str, programs: Sequence[Shown]) -> str:
     return shown_programs(heading, {f"{word} {number}": each for number, each in enumerate(programs, 1)})
 
 
-def _wanted(program: Mapping[str, str], form: Form) -> str:
+def wanted(program: Mapping[str, str], form: Form) -> str:
+    """What a reply that `read_program` reads has to be."""
     several = len(program) > 1
     if form == "edits":
         lines = [EDITS_WANTED, *([_FILES_EDITED.format(name=next(iter(program)))] if several else [])]

@@ -23,6 +23,8 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
         head.add_row("replay", _replies(replayed))
     head.add_row("stopped by", f"{result['stop_reason']} after {_number(result['wall_seconds']):.1f} s")
     head.add_row("score", f"seed {_score(result['seed_score'])}, best {_score(best.get('score'))} ({best.get('id')})")
+    if metrics := _table(best.get("metrics")):
+        head.add_row("best's metrics", ", ".join(f"{name} {_number(value):.4g}" for name, value in metrics.items()))
     if held_out:
         scores = f"seed {_score(held_out['seed_score'])}, best {_score(held_out['best_score'])}"
         head.add_row("held out", f"{scores} on {held_out['examples']} test examples")

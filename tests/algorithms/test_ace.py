@@ -189,6 +189,18 @@ def test_online_a_window_is_tested_before_anything_is_learnt_from_it() -> None:
     assert samples == len(TASK.data.train)
 
 
+def test_embeddings_can_be_made_without_a_model() -> None:
+    by_role, facts = evolve({"refine_every": 5})
+    assert {call.role for call in _calls(facts)} == {"task", "reflection", "embedding"}
+    hashed, facts = evolve({"refine_every": 5, "embedding": {"by": "hashing"}})
+    assert {call.role for call in _calls(facts)} == {"task", "reflection"}
+    assert notes(hashed, "playbook") == notes(by_role, "playbook")  # the simulated model hashes words, too
+
+
+def _calls(facts: Sequence[Fact]) -> list[CallRecord]:
+    return [fact for fact in facts if isinstance(fact, CallRecord)]
+
+
 def test_edits_that_missed_something_are_reconciled() -> None:
     result, facts = evolve({"max_in_flight": 16, "epochs": 2})
     check(result, facts)

@@ -16,6 +16,7 @@ from flowevolve.archives.playbook import Bullet, Operation, Playbook, edit_note,
 from flowevolve.item import Stale
 from flowevolve.llm.calls import CallRecord, Role
 from flowevolve.llm.types import ChatReply, ChatRequest, EmbedReply, EmbedRequest, Message, RejectedError, Usage
+from flowevolve.memory.embedders import RoleEmbedder
 from flowevolve.playbook_prompts import COMPARE_TITLE
 from flowevolve.policies.similarity import Likeness
 from flowevolve.stage import NO_EMISSIONS
@@ -99,7 +100,7 @@ class Late(fe.Algorithm):
     def graph(self) -> fe.Graph:
         task = Asking()
         reader = Reader(self.playbook, task.seed(), 1000)
-        reconcile = Reconcile(Rollouts(task), reader, Likeness())
+        reconcile = Reconcile(Rollouts(task), reader, Likeness(), RoleEmbedder())
         return fe.Graph(
             (
                 fe.Stage("select", self.select, ("reconcile",)),

@@ -55,6 +55,13 @@ def test_one_plus_lambda_comes_far_from_a_bad_seed(form: str) -> None:
     assert result.seed_score is not None
     assert result.best is not None
     assert result.best.score > 0.05 * result.seed_score  # both are negative
+    assert result.best.metrics["seconds"] > 0
+    assert result.to_json()["best"] == {
+        "id": result.best.id,
+        "score": result.best.score,
+        "metrics": dict(result.best.metrics),
+        "components": dict(result.best.components),
+    }
     assessed = [event.data["failure"] for event in events if event.kind == "candidate.assessed"]
     assert any(failure is not None for failure in assessed)
     assert any(event.kind == "reply.unparsable" for event in events)

@@ -54,7 +54,7 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {
 class ACE(Algorithm):
     """Raises:
     InputError: if the task has no training examples, or offline none to validate on, if the initial playbook can't be
-        read, or the tuning does not suit ACE.
+        read, what embeds is not installed, or the tuning does not suit ACE.
     """
 
     name = "ace"
@@ -72,6 +72,7 @@ class ACE(Algorithm):
             raise InputError("speculation.alpha: ACE has no stage that can speculate")
         self._task = task
         self._workers = tuning.workers_of(DEFAULT_WORKERS)
+        self._embedder = self.config.embedding.make()
         self._initial = _initial(self.config)
         self.playbook = Playbook()
         self._progress = Progress(self.config.adaptation)
@@ -117,8 +118,8 @@ class ACE(Algorithm):
                 self._stage("generate", Generate(citing, reader), "reflect", capacity=1),
                 self._stage("reflect", Reflect(citing, reader, config.max_rounds), "update"),
                 self._stage("curate", Curate(reader, config.sections, config.fan_in, config.copies), "update"),
-                self._stage("reconcile", Reconcile(plain, reader, likeness), "update"),
-                self._stage("refine", Refine(reader, config.duplicate), "update"),
+                self._stage("reconcile", Reconcile(plain, reader, likeness, self._embedder), "update"),
+                self._stage("refine", Refine(reader, config.duplicate, self._embedder), "update"),
                 self._stage("validate", Validate(plain), "update"),
                 Stage("update", self._update, ("curate", "refine", "validate"), commits=True, repair_to="update"),
             ),
@@ -132,6 +133,7 @@ class ACE(Algorithm):
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         """The playbook to start from, validated where that is what playbooks are chosen by."""
+        await self._embedder.load()
         if self._initial:
             context.commit([load_note(self._initial)])
         if self.config.adaptation == "offline":

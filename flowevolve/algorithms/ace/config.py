@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from flowevolve.memory.section import EmbeddingSection
+
 
 class ACEConfig(BaseModel):
     """Defaults are those of ACE (arXiv 2510.04618) and its published code, but for the smaller token budget."""
@@ -39,6 +41,8 @@ class ACEConfig(BaseModel):
     """From this cosine on two bullets say the same."""
     unlike: float = Field(default=0.60, ge=0, le=1)
     """Below this cosine a bullet is put beside those added meanwhile without asking."""
+    embedding: EmbeddingSection = EmbeddingSection()
+    """What turns bullets into the vectors that are compared."""
     token_budget: int = Field(default=8000, gt=0)
     """Tokens of the playbook that a prompt shows; the least helpful bullets are left out."""
     sections: tuple[str, ...] = Field(default=("strategies", "formulas", "mistakes", "context"), min_length=1)

@@ -15,6 +15,7 @@ from flowevolve.concurrency import run_all
 from flowevolve.context import StageContext
 from flowevolve.item import Item
 from flowevolve.llm.types import LLMError, Message
+from flowevolve.memory.embedders import Embedder
 from flowevolve.playbook_prompts import (
     Wish,
     curate_prompt,
@@ -111,6 +112,7 @@ class Refine:
 
     reader: Reader
     threshold: float
+    embedder: Embedder
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         validate = item.expect(Refinement).validate
@@ -126,7 +128,7 @@ class Refine:
         if len(bullets) < 2:
             return []
         try:
-            vectors = await context.embed([bullet.text for bullet in bullets])
+            vectors = await self.embedder.vectors([bullet.text for bullet in bullets], context)
         except LLMError as error:
             context.log("refinement.failed", error=str(error))
             return []

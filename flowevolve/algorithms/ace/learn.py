@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from flowevolve.algorithms.ace.payloads import Answered, Learned, Lesson, Sample
 from flowevolve.algorithms.ace.reading import Reader, cited_bullets, question_of
 from flowevolve.archives.playbook import Bullet, render
 from flowevolve.context import StageContext
 from flowevolve.item import Item
-from flowevolve.llm.types import LLMError, Message
 from flowevolve.playbook_prompts import Reflection, lesson_prompt, parse_lesson
 from flowevolve.pool import Candidate
-from flowevolve.prompts import UnparsableReplyError
 from flowevolve.stage import Emit
+from flowevolve.stages.asking import try_asking
 from flowevolve.stages.rollouts import Rollouts
 from flowevolve.tasks.base import Rollout
 
@@ -93,11 +93,5 @@ async def _reflect(rollout: Rollout, used: Sequence[Bullet], context: StageConte
     """One reflection call; None where nothing came back, or nothing that can be read."""
     passed = rollout.score.passed
     prompt = lesson_prompt(question_of(rollout), rollout.output, rollout.score.feedback, render(used), right=passed)
-    try:
-        reply = await context.chat("reflection", [Message("user", prompt)])
-        return parse_lesson(reply.text, {bullet.id for bullet in used})
-    except UnparsableReplyError as error:
-        context.log("reply.unparsable", example=rollout.example_id, error=str(error))
-    except LLMError as error:
-        context.log("reply.missing", example=rollout.example_id, error=str(error))
-    return None
+    read = partial(parse_lesson, known={bullet.id for bullet in used})
+    return await try_asking(context, "reflection", prompt, read, agent="reflect")

@@ -19,6 +19,7 @@ from flowevolve.concurrency import run_all
 from flowevolve.context import StageContext
 from flowevolve.item import Item, Stale
 from flowevolve.llm.types import LLMError, Message
+from flowevolve.memory.embedders import Embedder
 from flowevolve.playbook_prompts import compare_prompt, parse_comparison
 from flowevolve.policies.similarity import Likeness, Relation, Vector
 from flowevolve.pool import Candidate
@@ -49,6 +50,7 @@ class Reconcile:
     rollouts: Rollouts
     reader: Reader
     likeness: Likeness
+    embedder: Embedder
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         stale = item.expect(Stale)
@@ -93,7 +95,8 @@ class Reconcile:
     ) -> list[tuple[Relation, int | None]]:
         if not adds or not changed:
             return [("unlike", None) for _ in adds]
-        vectors = await context.embed([*(each.text for each in adds), *(each.text for each in changed)])
+        texts = [*(each.text for each in adds), *(each.text for each in changed)]
+        vectors = await self.embedder.vectors(texts, context)
         return await in_thread(partial(_all_relations, self.likeness, vectors[: len(adds)], vectors[len(adds) :]))
 
     async def _stands(

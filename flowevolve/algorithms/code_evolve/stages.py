@@ -12,10 +12,11 @@ from flowevolve.archives.islands import ISLAND, PROMPT
 from flowevolve.artifact import Artifact
 from flowevolve.context import StageContext
 from flowevolve.item import Item
-from flowevolve.llm.types import JSON, Message
+from flowevolve.llm.types import JSON
 from flowevolve.programs.prompts import program_prompt
 from flowevolve.prompts import UnparsableReplyError, parse_instruction
 from flowevolve.stage import Discard, Emit
+from flowevolve.stages.asking import ask
 from flowevolve.stages.assess import Assess
 from flowevolve.stages.coding import write_program
 
@@ -32,12 +33,11 @@ class Meta:
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         chosen = item.expect(Chosen)
         prompt = meta_prompt(self.statement, chosen.prompt, chosen.parent, chosen.failed)
-        reply = await context.chat(META, [Message("user", prompt)], candidate=chosen.prompt.id)
         try:
-            artifact = Artifact({INSTRUCTIONS: parse_instruction(reply.text)})
+            text = await ask(context, META, prompt, parse_instruction, agent="meta", candidate=chosen.prompt.id)
         except UnparsableReplyError as error:
-            context.log("reply.unparsable", candidate=chosen.prompt.id, role=META, operator="meta", error=str(error))
             raise Discard("unparsable reply") from error
+        artifact = Artifact({INSTRUCTIONS: text})
         if artifact == chosen.prompt.artifact:
             raise Discard("unchanged")
         attributes: dict[str, JSON] = {ISLAND: chosen.island, "program": chosen.parent.id}

@@ -1,0 +1,4 @@
+from flowevolve.algorithms.cse.algorithm import CSE
+from flowevolve.algorithms.cse.config import CSEConfig
+
+__all__ = ["CSE", "CSEConfig"]

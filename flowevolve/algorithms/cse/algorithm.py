@@ -1,0 +1,202 @@
+"""Controlled Self-Evolution (Hu et al., arXiv 2601.07348) as a graph.
+
+    select ─▶ recall ─▶ diagnose ─▶ write ─▶ evaluate ─▶ reflect ─▶ update
+                                    ▲   │                           ▲   │
+                                    renew (stale)                  compress (memory too long)
+
+Without a global memory there is no recall, without evolution no diagnose, without any memory nothing from reflect on
+but update. The published form is lockstep one flow wide: one child a step, written by what the step before has learnt.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from types import TracebackType
+from typing import ClassVar, Self
+
+from pydantic import BaseModel
+
+from flowevolve.agents.plan import plan_prompt, read_plans
+from flowevolve.algorithm import Algorithm, Tuning, Workers
+from flowevolve.algorithms.cse.config import CSEConfig
+from flowevolve.algorithms.cse.payloads import Brief, Planned
+from flowevolve.algorithms.cse.population import Population, Reward
+from flowevolve.algorithms.cse.recalling import RecallFor
+from flowevolve.algorithms.cse.select import Renew, Select
+from flowevolve.algorithms.cse.slots import Diagnose
+from flowevolve.algorithms.cse.update import Update
+from flowevolve.algorithms.cse.writing import CODE, Write
+from flowevolve.archives.memory import MEMORY, Memory
+from flowevolve.budget import Cost
+from flowevolve.context import PoolReader, StageContext, UpdateContext
+from flowevolve.errors import InputError
+from flowevolve.events import Event
+from flowevolve.item import Item
+from flowevolve.memory.store import GlobalMemory
+from flowevolve.pool import DEFAULT_POOL, Candidate
+from flowevolve.programs.task import ProgramTask
+from flowevolve.stage import NO_EMISSIONS, Emit, Graph, Stage, StageFunction
+from flowevolve.stages.asking import try_asking
+from flowevolve.stages.assess import Assess
+from flowevolve.stages.payloads import Assessed, Written
+from flowevolve.stages.recall import Distill, Recall
+from flowevolve.stages.remember import AGENT, Compress, Reflect, shown
+from flowevolve.stages.rollouts import Rollouts
+from flowevolve.tasks.base import Task
+
+DEFAULT_WORKERS: Mapping[str, Workers] = {
+    "recall": Workers(8),
+    "diagnose": Workers(16),
+    "write": Workers(16),
+    "evaluate": Workers(8),
+    "reflect": Workers(16),
+}
+"""Workers of the streaming mode; one each for all other stages."""
+
+
+class CSE(Algorithm):
+    """A context manager: a run takes place in its block, with the global memory open, if there is one.
+
+    Raises:
+        InputError: if the task is not one of programs, or the tuning does not suit CSE.
+    """
+
+    name = "cse"
+    config_type = CSEConfig
+    roles: ClassVar[Sequence[str]] = (CODE, AGENT, "embedding")
+    staleness = "reflective"
+    pools = (DEFAULT_POOL, MEMORY)
+
+    def __init__(self, task: Task, config: CSEConfig | None = None, tuning: Tuning | None = None) -> None:
+        if not isinstance(task, ProgramTask):
+            raise InputError(f'task {task.name!r}: algorithm cse evolves programs; set task.name = "program"')
+        self.config = config or CSEConfig()
+        tuning = tuning or Tuning()
+        if tuning.speculation.alpha:
+            raise InputError("speculation.alpha: CSE has no stage that can speculate")
+        self._task = task
+        self._statement = task.problem.statement
+        self._workers = tuning.workers_of(DEFAULT_WORKERS)
+        self._reward = Reward(task.worst, self.config.epsilon)
+        self.population = Population()
+        # A memory that no prompt shows need not be short: what is distilled of it stands beside its entries.
+        self.memory = Memory(limit_tokens=self.config.compress_tokens if self.config.local_memory else sys.maxsize)
+        self.archives = (self.population, self.memory)
+        self._global: GlobalMemory | None = None
+        self._opened = AsyncExitStack()
+        self._distill = Distill(task.name, self._statement, lambda: self._global)
+
+    @classmethod
+    def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> CSE:
+        return cls(task, CSEConfig.model_validate(config), tuning)
+
+    async def __aenter__(self) -> Self:
+        """Raises:
+        InputError: if the global memory can't be opened.
+        """
+        self._global = await self._opened.enter_async_context(self.config.memory.open())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._global = None
+        await self._opened.aclose()
+
+    def best(self) -> Candidate | None:
+        return self.population.best()
+
+    def welcome(self, candidate: Candidate) -> Emit:
+        seed = self._task.seed()
+        if set(candidate.artifact) != set(seed):
+            raise InputError(f"inject: the artifact has components {sorted(candidate.artifact)}, not {sorted(seed)}")
+        return Emit(Written(candidate), to="evaluate")
+
+    def estimate(self, trigger: str | None = None) -> Cost:
+        return Cost(proposals=0 if trigger == "inject" else 1, evaluations=1, rollouts=len(self._task.problem.cases))
+
+    def gap(self, item: Item[object], pool: PoolReader) -> int:
+        """Of a child that is to be written: how many entries of the memory it does not know. A program that is written
+        has missed nothing: what it is worth does not hang on what is known, and its parents stay what they are.
+        """
+        if not isinstance(item.payload, Brief) or not self.config.local_memory:
+            return 0
+        return len(self.memory.changed_since(item.version))
+
+    def graph(self) -> Graph:
+        return Graph(tuple(self._stages()), entry="select", repair="renew")
+
+    def _stages(self) -> Iterator[Stage]:
+        config, statement = self.config, self._statement
+        select = Select(self.population, self.memory, self._reward, config)
+        before = [
+            *(["recall"] if config.memory.location is not None else []),
+            *(["diagnose"] if config.evolution else []),
+            "write",
+        ]
+        yield Stage("select", select, (before[0],))
+        if "recall" in before:
+            recall = Recall(statement, lambda: self._global, queries=config.queries, top=config.recalled)
+            yield self._stage("recall", RecallFor(recall), before[1])
+        if "diagnose" in before:
+            yield self._stage("diagnose", Diagnose(statement), "write")
+        yield Stage("renew", Renew(self.memory), ("write",))
+        yield self._stage("write", Write(statement, config.form), "evaluate", repair_to="write")
+        evaluate = Assess(Rollouts(self._task), self._task)
+        yield self._stage("evaluate", evaluate, "reflect" if config.learns else "update")
+        if not config.learns:
+            yield Stage("update", Update(self.memory), commits=True)
+            return
+        yield self._stage("reflect", Reflect(statement, change=self._change), "update")
+        yield Stage("compress", Compress(self.memory), ("update",))
+        yield Stage("update", Update(self.memory), ("compress",), commits=True)
+
+    def _stage(self, name: str, run: StageFunction, to: str, *, repair_to: str | None = None) -> Stage:
+        workers = self._workers[name]
+        # What a child is to be is settled when its flow begins: short queues let tickets wait before that.
+        capacity = 1 if name in ("recall", "diagnose", "write") else 64
+        bounds = (workers.least, workers.most)
+        return Stage(name, run, (to,), workers.start, capacity, bounds=bounds, repair_to=repair_to)
+
+    def _change(self, parent: Candidate, child: Assessed) -> float:
+        return self._reward.of(child.candidate) - self._reward.of(parent)
+
+    async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
+        """The task's own seed, and programs to plans, which are all made by one call."""
+        seed = context.propose(self._task.seed(), parents=[], operator="seed")
+        yield self.welcome(seed)
+        for plan in await self._plans(context):
+            yield Emit(Planned(plan, seed), to="write")
+
+    async def _plans(self, context: StageContext) -> Sequence[str]:
+        """Empty ones where there is to be no planning, or nothing can be read of the reply."""
+        count = self.config.plans
+        if not self.config.planning:
+            return [""] * count
+        prompt = plan_prompt(self._statement, self._task.seed(), count)
+        read = partial(read_plans, count=count)
+        return await try_asking(context, CODE, prompt, read, agent="plan") or [""] * count
+
+    async def fit(self, context: UpdateContext) -> None:
+        """Only checks that there is something to begin with."""
+        if self.best() is None and not context.stopping:
+            failed = self.population.last_failure
+            why = "see the event log for why" if failed is None else f"the last failed: {failed}"
+            raise InputError(f"task {self._task.name!r}: neither the seed nor a program to a plan works; {why}")
+
+    def recall(self, event: Event) -> None:
+        self._distill.recall(event)
+
+    async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
+        """What the steps that changed the reward most can teach others goes into the global memory."""
+        best = self.best()
+        if best is not None:
+            most = self.config.distilled_steps
+            await self._distill.distill(
+                shown(best), self.memory.improving[:most], self.memory.degrading[:most], context
+            )
+        for emission in NO_EMISSIONS:
+            yield emission

@@ -1,0 +1,48 @@
+"""CSE's settings."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from flowevolve.archives.memory import LIMIT_TOKENS, STEPS_KEPT
+from flowevolve.memory.section import GlobalMemorySection
+from flowevolve.programs.prompts import Form
+from flowevolve.section import Section
+
+
+class CSEConfig(Section):
+    """Defaults are those of Controlled Self-Evolution (arXiv 2601.07348, appendix C).
+
+    ``planning``, ``evolution`` and ``local_memory`` switch off what its ablations leave out, and so does a ``memory``
+    without a location; any of them goes with any.
+    """
+
+    plans: int = Field(default=5, gt=0)
+    """Programs to begin with, each to a plan of its own."""
+    planning: bool = True
+    """Whether there are plans; else as many programs are written without."""
+    evolution: bool = True
+    """Whether parents are taken apart, for mutations and crossovers that keep what is good; else a child is written of
+    one parent, which may be changed anywhere.
+    """
+    form: Form = "whole"
+    """How children are written: SEARCH/REPLACE edits of their first parent, or whole."""
+    epsilon: float = Field(default=0.001, gt=0)
+    """Where a problem measures the integral A of memory over time, a program's reward is 1 / (A + epsilon)."""
+    local_memory: bool = True
+    """Whether programs are written by what was learnt in this run."""
+    compress_tokens: int = Field(default=LIMIT_TOKENS, gt=0)
+    """What that memory may be long, as an estimate, before it is made shorter."""
+    memory: GlobalMemorySection = GlobalMemorySection()
+    """What was learnt with other tasks."""
+    queries: int = Field(default=3, gt=0)
+    """Searches in that memory for each child."""
+    recalled: int = Field(default=3, gt=0)
+    """Entries that each search may find."""
+    distilled_steps: int = Field(default=STEPS_KEPT, gt=0, le=STEPS_KEPT)
+    """Steps that raised the reward most, and that lowered it most, from which entries are made in the end."""
+
+    @property
+    def learns(self) -> bool:
+        """Whether steps are reflected on."""
+        return self.local_memory or self.memory.location is not None

@@ -1,0 +1,41 @@
+"""What flows between CSE's stages, beside what other algorithms know, too. Candidates are named by their ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from flowevolve.pool import Candidate
+from flowevolve.programs.slots import Slot
+
+Operator = Literal["mutate", "crossover", "refine"]
+"""A controlled mutation, a compositional crossover; ``refine``: a child of one parent, without slots."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A program to be written to a plan, which may be empty. ``form`` is the task's seed: it shows what form it has."""
+
+    plan: str
+    form: Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """A child to be written, and by what."""
+
+    operator: Operator
+    parents: tuple[str, ...]
+    """The program to change, and with ``crossover`` the other one."""
+    best: str
+    """The best program when the parents were selected."""
+    local: str = ""
+    """What this run has learnt, as prompts show it."""
+    recalled: str = ""
+    """What was learnt with other tasks."""
+    slots: tuple[tuple[Slot, ...], ...] = ()
+    """Of each parent; none of one that was not taken apart."""
+
+    @property
+    def advice(self) -> str:
+        return "\n\n".join(text for text in (self.local, self.recalled) if text)

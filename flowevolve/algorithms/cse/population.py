@@ -1,0 +1,65 @@
+"""The programs that parents are sampled from, and by which weights (Controlled Self-Evolution, §4.2 and appendix C)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from random import Random
+from typing import cast
+
+from flowevolve.pool import Add, Candidate, Update
+
+INTEGRAL = "integral"
+"""The metric of problems that measure memory over time: A, lower is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """F, higher is better: 1 / (A + epsilon) where the problem measures A, else by how much the score is above the
+    problem's worst; 0 of what failed.
+    """
+
+    worst: float
+    epsilon: float
+
+    def of(self, candidate: Candidate) -> float:
+        if candidate.attributes.get("failure") is not None or not isfinite(candidate.mean_score):
+            return 0.0
+        metrics = cast("Mapping[str, float]", candidate.attributes.get("metrics") or {})
+        if INTEGRAL in metrics:
+            return 1 / (metrics[INTEGRAL] + self.epsilon)
+        return max(0.0, candidate.mean_score - self.worst)
+
+
+class Population:
+    """Every program that works, oldest first. A function of the log."""
+
+    def __init__(self) -> None:
+        self.candidates: list[Candidate] = []
+        self.last_failure: str | None = None
+
+    def apply(self, update: Update) -> None:
+        for change in update.changes:
+            if isinstance(change, Add) and change.status == "rejected":
+                self.last_failure = str(change.candidate.attributes.get("failure") or "its score is no number")
+            elif isinstance(change, Add):
+                self.candidates.append(change.candidate)
+
+    def best(self) -> Candidate | None:
+        """The one with the highest score, of equals the oldest."""
+        return max(self.candidates, key=lambda each: each.mean_score, default=None)
+
+
+def sample(candidates: Sequence[Candidate], reward: Reward, count: int, random: Random) -> list[Candidate]:
+    """Up to ``count`` different ones, one after another in proportion to their rewards; evenly where all have none.
+
+    What is drawn does not hang on the order of the candidates: programs to plans come in in any.
+    """
+    left = sorted(candidates, key=lambda each: each.id)
+    sampled: list[Candidate] = []
+    while left and len(sampled) < count:
+        weights = [reward.of(each) for each in left]
+        place = random.choices(range(len(left)), weights if any(weights) else None)[0]
+        sampled.append(left.pop(place))
+    return sampled

@@ -1,0 +1,121 @@
+"""CSE's control over what a child changes: parents taken apart, what is frozen by that, and what keeps to it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from flowevolve.agents.slots import diagnose_prompt, read_slots
+from flowevolve.algorithms.cse.payloads import Brief
+from flowevolve.artifact import Artifact
+from flowevolve.context import StageContext
+from flowevolve.item import Item
+from flowevolve.pool import Candidate
+from flowevolve.programs.slots import Slot, frozen_parts, parts_of, restore, unchanged
+from flowevolve.stage import Discard, Emit
+from flowevolve.stages.asking import try_asking
+from flowevolve.stages.remember import AGENT, shown
+
+RESTORED = "slots.restored"
+
+
+@dataclass(frozen=True)
+class Diagnose:
+    """Has a role take the parents apart, one call each. A program of one part is not asked about, and where nothing can
+    be read of a reply, the step goes on without: then nothing of that parent is frozen.
+    """
+
+    statement: str
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        brief = item.expect(Brief)
+        best = context.pool[brief.best]
+        slots = [await self._taken_apart(context.pool[name], best, context) for name in brief.parents]
+        yield Emit(replace(brief, slots=tuple(slots)))
+
+    async def _taken_apart(self, program: Candidate, best: Candidate, context: StageContext) -> tuple[Slot, ...]:
+        parts = parts_of(program.artifact)
+        if len(parts) < 2:
+            return ()
+        other = None if best.id == program.id else shown(best)
+        prompt = diagnose_prompt(self.statement, shown(program), parts, other)
+        read = partial(read_slots, parts=parts)
+        return await try_asking(context, AGENT, prompt, read, agent="diagnose", candidate=program.id) or ()
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """Parts that a child has to have as a program has them."""
+
+    program: Mapping[str, str]
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """What a mutation is to keep and to improve, and why, a line each."""
+
+    keep: tuple[str, ...]
+    improve: tuple[str, ...]
+    why: tuple[str, ...]
+
+
+def mutation(program: Mapping[str, str], slots: Sequence[Slot]) -> Mutation:
+    """Frozen is what is in slots to keep alone; nothing, where no part is to be improved."""
+    improve = tuple(dict.fromkeys(part for slot in slots if not slot.keep for part in slot.parts))
+    if not improve:
+        return Mutation((), parts_of(program), ())
+    return Mutation(frozen_parts(slots), improve, _reasons(slot for slot in slots if not slot.keep))
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """Which parts a child takes from the first program and which from the second, and why, a line each."""
+
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    why: tuple[str, ...]
+
+
+def crossing(first: Mapping[str, str], one: Sequence[Slot], other: Sequence[Slot]) -> Crossing:
+    """From the first program what is good in it, from the second what is good there in slots where the first is weak.
+
+    Where that would make the first program once more, nothing is taken for certain.
+    """
+    weak = {slot.name for slot in one if not slot.keep}
+    ours = frozen_parts(one)
+    theirs = tuple(part for part in frozen_parts(slot for slot in other if slot.name in weak) if part not in ours)
+    if not theirs and set(ours) >= set(parts_of(first)):
+        return Crossing((), (), ())
+    better = [slot for slot in other if slot.keep and slot.name in weak]
+    return Crossing(ours, theirs, (*_reasons(one), *_reasons(better, "the other, ")))
+
+
+def keep_to(frozen: Sequence[Frozen], context: StageContext, program: Artifact) -> Artifact:
+    """A child with what is frozen put back where it was changed; an event says which parts.
+
+    Raises:
+        Discard: if that can't be done.
+    """
+    changed: list[str] = []
+    child: Mapping[str, str] = program
+    for each in frozen:
+        changed += [part for part in each.parts if not unchanged(each.program, child, [part])]
+        restored = restore(each.program, child, each.parts)
+        if restored is None:
+            raise Discard("frozen part changed")
+        child = restored
+    if not all(unchanged(each.program, child, each.parts) for each in frozen):
+        raise Discard("frozen part changed")
+    if changed:
+        context.log(RESTORED, parts=[*changed])
+    return program.replace(**child)
+
+
+def _reasons(slots: Iterable[Slot], whose: str = "") -> tuple[str, ...]:
+    return tuple(
+        f"{whose}{slot.name} ({', '.join(slot.parts)}), {'good' if slot.keep else 'weak'}: {slot.why}"
+        for slot in slots
+        if slot.why
+    )

@@ -1,0 +1,41 @@
+"""CSE's committing stage: a program and what it taught enter in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass
+from math import isfinite
+
+from flowevolve.archives.memory import Memory
+from flowevolve.context import StageContext, UpdateContext
+from flowevolve.errors import EngineError
+from flowevolve.item import Item
+from flowevolve.pool import Add
+from flowevolve.stage import Emit
+from flowevolve.stages.payloads import Assessed
+from flowevolve.stages.remember import Compressed, Reflected, learn, shorten
+
+
+@dataclass(frozen=True)
+class Update:
+    """A program that failed enters as ``rejected``, so that what it taught stands beside it."""
+
+    memory: Memory
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        if not isinstance(context, UpdateContext):
+            raise EngineError("the update stage must be the committing stage of its graph")
+        if isinstance(item.payload, Compressed):
+            context.commit([shorten(item.payload, self.memory)])
+            return
+        for emission in self._enter(item, context):
+            yield emission
+
+    def _enter(self, item: Item[object], context: UpdateContext) -> Iterator[Emit]:
+        payload = item.payload
+        learned = payload.learned if isinstance(payload, Reflected) else None
+        assessed = payload if isinstance(payload, Reflected) else item.expect(Assessed)
+        works = assessed.failure is None and isfinite(assessed.candidate.mean_score)
+        learning = learn(learned, self.memory, context)
+        context.commit([Add(assessed.candidate, "confirmed" if works else "rejected"), *learning.changes])
+        yield from learning.emissions

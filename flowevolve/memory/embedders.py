@@ -1,0 +1,145 @@
+"""What turns texts into vectors: a role's model, a small model in this process, or hashing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import anyio
+
+from flowevolve.clock import in_thread
+from flowevolve.errors import InputError
+from flowevolve.memory.hashing import hashed_embedding
+
+if TYPE_CHECKING:
+    from model2vec import StaticModel
+
+Vector = tuple[float, ...]
+EmbedderName = Literal["role", "local", "hashing"]
+
+LOCAL_MODEL = "minishlab/potion-base-8M"
+"""What ``local`` loads by default: 8 million parameters, 256 dimensions, English."""
+
+
+class Embeds(Protocol):
+    """Whatever can have a role's model embed texts: `flowevolve.context.StageContext`."""
+
+    async def embed(self, texts: Sequence[str], *, role: str = "embedding") -> tuple[Vector, ...]: ...
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors that lie near each other where the texts say much the same.
+
+    ``name`` says whose vectors they are: those of different names can't be compared.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    async def load(self) -> None:
+        """Get ready, once or again.
+
+        Raises:
+            InputError: if what it needs is not there.
+        """
+        ...
+
+    async def vectors(self, texts: Sequence[str], context: Embeds) -> Sequence[Vector]:
+        """One vector for every text, in their order and all of one length.
+
+        Raises:
+            InputError: as `load`.
+            LLMError: if a call failed for good.
+        """
+        ...
+
+
+class RoleEmbedder:
+    """The model of an LLM role. A role is told from others by its name, whatever model stands behind it."""
+
+    def __init__(self, role: str = "embedding") -> None:
+        self.name = f"role {role}"
+        self._role = role
+
+    async def load(self) -> None:
+        pass
+
+    async def vectors(self, texts: Sequence[str], context: Embeds) -> Sequence[Vector]:
+        return await context.embed(texts, role=self._role)
+
+
+class HashingEmbedder:
+    """Hashed words: no model, so that only texts that share words are near each other."""
+
+    name = "hashing"
+
+    async def load(self) -> None:
+        pass
+
+    async def vectors(self, texts: Sequence[str], context: Embeds) -> Sequence[Vector]:
+        return await in_thread(lambda: [hashed_embedding(text) for text in texts])
+
+
+class LocalEmbedder:
+    """A static model in this process (model2vec): a mean of words' vectors, without a GPU.
+
+    ``model`` is a folder, or a name at Hugging Face, which is downloaded once.
+
+    Raises:
+        InputError: if model2vec is not installed.
+    """
+
+    def __init__(self, model: str = LOCAL_MODEL) -> None:
+        if find_spec("model2vec") is None:
+            raise InputError("embedder 'local': needs model2vec; pip install 'flowevolve[memory]', or embed by a role")
+        self.name = f"model2vec {model}"
+        self._model = model
+        self._loaded: StaticModel | None = None
+        self._loading = anyio.Lock()
+
+    async def load(self) -> None:
+        await self._load()
+
+    async def vectors(self, texts: Sequence[str], context: Embeds) -> Sequence[Vector]:
+        model = await self._load()
+        return await in_thread(_encode, model, texts) if texts else []
+
+    async def _load(self) -> StaticModel:
+        async with self._loading:
+            if self._loaded is None:
+                self._loaded = await in_thread(_load, self._model)
+            return self._loaded
+
+
+def make_embedder(name: EmbedderName, *, role: str = "embedding", model: str = LOCAL_MODEL) -> Embedder:
+    """The embedder of this name.
+
+    Raises:
+        InputError: if it needs what is not installed.
+    """
+    match name:
+        case "role":
+            return RoleEmbedder(role)
+        case "local":
+            return LocalEmbedder(model)
+        case "hashing":
+            return HashingEmbedder()
+
+
+def _load(name: str) -> StaticModel:
+    from model2vec import StaticModel  # noqa: PLC0415 - an extra, and slow to load
+
+    try:
+        return StaticModel.from_pretrained(name, force_download=False)
+    except Exception as error:
+        # The loader raises errors of its own, of Hugging Face's client, of its HTTP client and of safetensors.
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(
+            f"embedder 'local': no model2vec model can be loaded from {name!r} ({said[:300]}); "
+            "give a folder that holds one, or a name at Hugging Face that can be reached"
+        ) from error
+
+
+def _encode(model: StaticModel, texts: Sequence[str]) -> list[Vector]:
+    return [tuple(map(float, vector)) for vector in model.encode(list(texts))]

@@ -1,0 +1,171 @@
+"""A collection of entries in Qdrant: in a folder that the client keeps itself, or on a server; blocking.
+
+Imports qdrant-client, which is an extra and slow to load: `flowevolve.memory.store` imports this when it is needed.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import cast
+
+from portalocker import LockException, LockFlags, lock
+from qdrant_client import QdrantClient
+from qdrant_client.http.exceptions import ApiException
+from qdrant_client.models import Distance, PointStruct, QueryRequest, ScoredPoint, VectorParams
+
+from flowevolve.errors import InputError
+from flowevolve.memory.embedders import Vector
+from flowevolve.memory.entries import Entry, Found, MemoryUnavailableError
+
+TIMEOUT_SECONDS = 10
+"""For one request to a server."""
+
+
+def in_folder(folder: Path) -> QdrantClient:
+    """A client that keeps its data in a folder, which is made if it is not there.
+
+    Raises:
+        InputError: if the folder can't be used, another process uses it, or what is there can't be read.
+    """
+    folder = folder.expanduser()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / ".lock").open("a") as held:  # the client opens files first and leaves them open where it fails
+            lock(held, LockFlags.EXCLUSIVE | LockFlags.NON_BLOCKING)
+        return QdrantClient(path=str(folder), force_disable_check_same_thread=True)
+    except (LockException, RuntimeError):
+        raise InputError(
+            f"memory {folder}: another run has it open; wait for that to end, or share a Qdrant server by its address"
+        ) from None
+    except OSError as error:
+        raise InputError(f"memory {folder}: the folder can't be used: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError, sqlite3.Error) as error:
+        raise InputError(f"memory {folder}: what is there can't be read: {said(error)}; name another folder") from None
+
+
+def at_server(url: str, api_key: str | None) -> QdrantClient:
+    """A client of the server at a URL, which is not asked for anything yet. The port is 6333 unless the URL has one.
+
+    Raises:
+        InputError: if the URL is none.
+    """
+    try:
+        return QdrantClient(url=url, api_key=api_key, timeout=TIMEOUT_SECONDS, check_compatibility=False)
+    except ValueError as error:
+        raise InputError(f"memory {url}: no address of a Qdrant server: {said(error)}") from None
+
+
+class Collection:
+    """Entries whose vectors are of one embedder. ``where`` names the store in errors.
+
+    All methods raise `MemoryUnavailableError` where the store fails.
+    """
+
+    def __init__(self, client: QdrantClient, name: str, embedder: str, where: str) -> None:
+        self._client = client
+        self._name = name
+        self._embedder = embedder
+        self._where = f"memory {where}: collection {name!r}"
+
+    def check(self) -> None:
+        """Raises:
+        InputError: if the vectors that are there are of another embedder.
+        """
+        with _failing():
+            if not self._exists():
+                return
+            about = self._client.get_collection(self._name).config.metadata
+        made_with = None if about is None else about.get("embedder")
+        if made_with not in (None, self._embedder):
+            raise InputError(
+                f"{self._where} was made with the embedder {made_with!r}, not {self._embedder!r}; "
+                "use that one, or another collection or location"
+            )
+
+    def search(self, vectors: Sequence[Vector], top: int) -> list[Found]:
+        """The ``top`` entries nearest to each vector by cosine, each once, the nearest first.
+
+        Raises:
+            InputError: if the vectors that are there have another length.
+        """
+        nearness: dict[Found, float] = {}
+        with _failing():
+            if not self._exists():
+                return []
+            self._check_length(len(vectors[0]))
+            requests = [
+                QueryRequest(query=list(vector), limit=top, with_payload=True, with_vector=True) for vector in vectors
+            ]
+            for answer in self._client.query_batch_points(self._name, requests):
+                for point in answer.points:
+                    found = _found(point)
+                    nearness[found] = max(nearness.get(found, -1.0), point.score)
+        return sorted(nearness, key=lambda found: (-nearness[found], found.entry.id))
+
+    def add(self, entries: Sequence[Entry], vectors: Sequence[Vector]) -> None:
+        """Add entries with their vectors; those that are there already stay as they are.
+
+        Raises:
+            InputError: as `search`.
+        """
+        points = [
+            PointStruct(id=entry.id, vector=list(vector), payload=asdict(entry))
+            for entry, vector in zip(entries, vectors, strict=True)
+        ]
+        with _failing():
+            self._make(len(vectors[0]))
+            self._check_length(len(vectors[0]))
+            self._client.upsert(self._name, points)
+
+    def size(self) -> int:
+        """How many entries there are."""
+        with _failing():
+            return self._client.count(self._name).count if self._exists() else 0
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _exists(self) -> bool:
+        return self._client.collection_exists(self._name)
+
+    def _make(self, length: int) -> None:
+        if self._exists():
+            return
+        params = VectorParams(size=length, distance=Distance.COSINE)
+        try:
+            self._client.create_collection(self._name, vectors_config=params, metadata={"embedder": self._embedder})
+        except ApiException:
+            if not self._exists():  # else another run was faster
+                raise
+
+    def _check_length(self, length: int) -> None:
+        params = self._client.get_collection(self._name).config.params.vectors
+        size = params.size if isinstance(params, VectorParams) else None
+        if size != length:
+            raise InputError(
+                f"{self._where} has vectors of length {size}, and the embedder {self._embedder!r} makes such of length "
+                f"{length}; use another collection or location"
+            )
+
+
+def _found(point: ScoredPoint) -> Found:
+    payload = point.payload or {}
+    entry = Entry(str(payload["task"]), str(payload["title"]), str(payload["text"]))
+    return Found(entry, tuple(cast("list[float]", point.vector)))
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    try:
+        yield
+    except (ApiException, OSError, sqlite3.Error) as error:
+        raise MemoryUnavailableError(said(error)) from error
+
+
+def said(error: Exception) -> str:
+    """What an error says, on one line."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,109 @@
+"""Experience with other tasks in a vector store: a Qdrant server, or a folder, which belongs to one run at a time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import anyio
+
+from flowevolve.clock import in_thread
+from flowevolve.errors import InputError
+from flowevolve.memory.embedders import Embedder, Embeds, Vector
+from flowevolve.memory.entries import Entry, Found, MemoryUnavailableError
+
+if TYPE_CHECKING:
+    from flowevolve.memory.qdrant import Collection
+
+COLLECTION = "flowevolve"
+_REQUESTS = 8
+"""Requests to a server at a time. A folder is read and written by one thread at a time."""
+
+
+class GlobalMemory:
+    """Entries, found by what they are about. `open` one."""
+
+    def __init__(self, collection: Collection, embedder: Embedder, threads: int) -> None:
+        self._collection = collection
+        self._embedder = embedder
+        self._limiter = anyio.CapacityLimiter(threads)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, location: str | Path, embedder: Embedder, *, collection: str = COLLECTION, api_key: str | None = None
+    ) -> AsyncIterator[Self]:
+        """The memory in a folder, made if it is not there, or of the server at a URL, closed at the end of the block.
+
+        Raises:
+            InputError: if the folder can't be used or another run uses it, the server can't be reached, the memory has
+                another embedder's vectors, or qdrant-client or what the embedder needs is missing.
+        """
+        if find_spec("qdrant_client") is None:
+            raise InputError("global memory: needs qdrant-client; pip install 'flowevolve[memory]'")
+        await embedder.load()
+        where = str(location)
+        store = await in_thread(_connect, where, collection, embedder.name, api_key)
+        memory = cls(store, embedder, _REQUESTS if _is_url(where) else 1)
+        try:
+            try:
+                await in_thread(store.check)
+            except MemoryUnavailableError as error:
+                raise InputError(f"memory {where}: {error}; start the server, or correct its address") from None
+            yield memory
+        finally:
+            with anyio.CancelScope(shield=True):
+                await in_thread(store.close)
+
+    async def embed(self, texts: Sequence[str], context: Embeds) -> Sequence[Vector]:
+        """Vectors to search with.
+
+        Raises:
+            LLMError: if a call of the embedding role failed for good.
+        """
+        return await self._embedder.vectors(texts, context)
+
+    async def search(self, vectors: Sequence[Vector], top: int) -> list[Found]:
+        """The ``top`` entries nearest to each vector by cosine, each once, the nearest first.
+
+        Raises:
+            InputError: if the memory's vectors have another length.
+            MemoryUnavailableError: if the store failed.
+        """
+        return await in_thread(self._collection.search, vectors, top, limiter=self._limiter) if vectors else []
+
+    async def add(self, entries: Sequence[Entry], vectors: Sequence[Vector]) -> None:
+        """Add entries with their vectors (of `text_to_embed`); those that are there already stay as they are.
+
+        Raises:
+            InputError: as `search`.
+            MemoryUnavailableError: if the store failed.
+        """
+        if entries:
+            await in_thread(self._collection.add, entries, vectors, limiter=self._limiter)
+
+    async def size(self) -> int:
+        """How many entries there are.
+
+        Raises:
+            MemoryUnavailableError: if the store failed.
+        """
+        return await in_thread(self._collection.size, limiter=self._limiter)
+
+
+def text_to_embed(entry: Entry) -> str:
+    return f"{entry.title}\n{entry.text}"
+
+
+def _is_url(location: str) -> bool:
+    return location.startswith(("http://", "https://"))
+
+
+def _connect(location: str, collection: str, embedder: str, api_key: str | None) -> Collection:
+    from flowevolve.memory import qdrant  # noqa: PLC0415 - an extra, and slow to load
+
+    client = qdrant.at_server(location, api_key) if _is_url(location) else qdrant.in_folder(Path(location))
+    return qdrant.Collection(client, collection, embedder, location)

@@ -1,0 +1,91 @@
+"""Asking agents: what is read, what is logged, and whose tokens they are."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+import flowevolve as fe
+from flowevolve.agents.memory import QUERIES_TITLE, read_queries
+from flowevolve.context import UpdateContext
+from flowevolve.events import Event
+from flowevolve.item import Item
+from flowevolve.llm.types import LLMError, Usage
+from flowevolve.pool import Candidate
+from flowevolve.prompts import UnparsableReplyError
+from flowevolve.stage import NO_EMISSIONS, Emit, Exhausted, Graph, Stage
+from flowevolve.stages.asking import ask, tokens_by_agent, try_asking
+from flowevolve.stages.committing import committing
+from tests.interruption import Fact, events_of, evolve
+from tests.remembering import Agent
+
+PROMPT = f"{QUERIES_TITLE}\n"
+
+
+class Asking(fe.Algorithm):
+    """Asks in init, twice, and keeps what came of it."""
+
+    name = "asking"
+    roles = ("agent",)
+
+    def __init__(self) -> None:
+        self.got: list[object] = []
+
+    def best(self) -> Candidate | None:
+        return None
+
+    def graph(self) -> Graph:
+        return Graph(
+            (Stage("end", self._end, ("update",)), Stage("update", committing(self._nothing), commits=True)), "end"
+        )
+
+    async def _end(self, item: Item[object], context: fe.StageContext) -> AsyncGenerator[Emit]:
+        for emission in NO_EMISSIONS:
+            yield emission
+        raise Exhausted
+
+    async def _nothing(self, item: Item[object], context: UpdateContext) -> None:
+        pass
+
+    async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
+        try:
+            self.got.append(await ask(context, "agent", PROMPT, lambda reply: read_queries(reply, 2), agent="first"))
+        except (UnparsableReplyError, LLMError) as error:
+            self.got.append(type(error))
+        self.got.append(
+            await try_asking(context, "agent", PROMPT, lambda reply: read_queries(reply, 1), agent="second")
+        )
+        for emission in NO_EMISSIONS:
+            yield emission
+
+
+def asked(agent: Agent) -> tuple[list[object], list[Fact]]:
+    algorithm = Asking()
+    _, facts = evolve(algorithm, roles=agent.roles)
+    return algorithm.got, facts
+
+
+def test_a_reply_is_read_and_its_tokens_are_its_agents() -> None:
+    got, facts = asked(Agent())
+    assert got == [("unroll loops", "use fewer calls"), ("unroll loops",)]
+    tokens = tokens_by_agent(fact for fact in facts if isinstance(fact, Event))
+    assert set(tokens) == {"first", "second"}
+    assert tokens["first"] == tokens["second"] != Usage()
+
+
+def test_a_reply_that_can_not_be_read_is_logged_and_paid_for() -> None:
+    got, facts = asked(Agent(broken=frozenset({QUERIES_TITLE})))
+    assert got == [UnparsableReplyError, None]
+    said = [
+        (event.data["agent"], event.data["role"], event.data["error"]) for event in events_of(facts, "reply.unparsable")
+    ]
+    assert said == [(name, "agent", "no JSON object or array in the reply") for name in ("first", "second")]
+    assert len(events_of(facts, "agent.answered")) == 2
+
+
+def test_without_a_reply_who_can_not_go_on_is_told_and_who_can_goes_on() -> None:
+    got, facts = asked(Agent(silent=frozenset({QUERIES_TITLE})))
+    assert isinstance(got[0], type)
+    assert issubclass(got[0], LLMError)
+    assert got[1] is None
+    assert [event.data["agent"] for event in events_of(facts, "reply.missing")] == ["second"]
+    assert not events_of(facts, "agent.answered")
