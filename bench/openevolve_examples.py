@@ -1,8 +1,9 @@
-"""Which of OpenEvolve's example folders run unchanged: ``python -m bench.openevolve_examples PATH [--out FILE]``.
+"""Which example folders of other systems run unchanged: ``python -m bench.openevolve_examples PATH [--out FILE]``.
 
-PATH is the ``examples`` folder of a source distribution or a checkout of OpenEvolve. Every folder below it that has an
-``evaluator.py`` is given to ``flowevolve run`` as it is, with the simulated coder (world ``code``) for an LLM and for a
-few evaluations. Prints the table of docs/how-to/openevolve.md; ``--table FILE`` prints it from figures of before.
+PATH is the ``examples`` folder of a checkout of OpenEvolve, ShinkaEvolve or LEVI. Every folder below it that one of
+them could run is given to ``flowevolve run`` as it is, with the simulated coder (world ``code``) for an LLM and for a
+few evaluations. PATH may have a ``sources.json``, ``{folder: "where it is from"}``, for the table. Prints the tables of
+docs/how-to/openevolve.md; ``--table FILE`` prints one from figures of before.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+from flowevolve.compat.folders.catalog import system_of
+from flowevolve.errors import InputError
 
 EVALUATIONS = 6
 TIMEOUT = 120
@@ -34,17 +38,28 @@ class Tried:
     evaluated: int = 0
     scored: int = 0
     why: str = ""
+    source: str = ""
+    """The repository and commit that it is from."""
 
     def row(self) -> str:
         if not self.runs:
-            return f"| `{self.folder}` | no | | {self.why} |"
-        return (
-            f"| `{self.folder}` | yes | {_short(self.seed)} → {_short(self.best)} | {self.scored} of {self.evaluated} |"
-        )
+            return f"| `{self.folder}` | {self.source} | no | | {self.why} |"
+        scores = f"{_short(self.seed)} → {_short(self.best)}"
+        return f"| `{self.folder}` | {self.source} | yes | {scores} | {self.scored} of {self.evaluated} |"
 
 
 def folders(path: Path) -> list[Path]:
-    return sorted(file.parent for file in path.rglob("evaluator.py") if "openevolve_output" not in file.parts)
+    return sorted(folder for folder in [path, *path.rglob("*")] if folder.is_dir() and _is_problem(folder))
+
+
+def _is_problem(folder: Path) -> bool:
+    if "openevolve_output" in folder.parts:
+        return False
+    try:
+        system_of(folder)
+    except InputError:
+        return False
+    return True
 
 
 def attempt(root: Path, folder: Path, evaluations: int) -> Tried:
@@ -95,8 +110,15 @@ def table(tried: Sequence[Tried]) -> str:
     rows = "\n".join(each.row() for each in tried)
     return (
         f"{ran} of {len(tried)} folders ran.\n\n"
-        f"| folder | runs | score: seed → best | programs scored, or why not |\n| --- | --- | --- | --- |\n{rows}\n"
+        "| folder | from | runs | score: seed → best | programs scored, or why not |\n"
+        f"| --- | --- | --- | --- | --- |\n{rows}\n"
     )
+
+
+def _sources(root: Path) -> dict[str, str]:
+    file = root / "sources.json"
+    found: dict[str, str] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return found
 
 
 def load(file: Path) -> list[Tried]:
@@ -109,7 +131,7 @@ def _short(number: float | None) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("path", type=Path, nargs="?", help="OpenEvolve's examples folder")
+    parser.add_argument("path", type=Path, nargs="?", help="an examples folder")
     parser.add_argument("--evaluations", type=int, default=EVALUATIONS)
     parser.add_argument("--only", help="folders with this in their name")
     parser.add_argument("--out", type=Path, help="write the figures here")
@@ -119,13 +141,15 @@ def main() -> None:
         print(table(load(arguments.table)))
         return
     if arguments.path is None:
-        parser.error("give OpenEvolve's examples folder")
+        parser.error("give an examples folder")
     root = arguments.path.resolve()
+    sources = _sources(root)
     tried: list[Tried] = []
     for folder in folders(root):
         if arguments.only and arguments.only not in str(folder):
             continue
-        tried.append(attempt(root, folder, arguments.evaluations))
+        came = attempt(root, folder, arguments.evaluations)
+        tried.append(replace(came, source=sources.get(came.folder, "")))
         print(tried[-1].row(), flush=True)
     print(f"\n{table(tried)}")
     if arguments.out:
