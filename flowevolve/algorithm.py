@@ -8,6 +8,7 @@ from typing import ClassVar, Protocol, cast
 
 from pydantic import BaseModel
 
+from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost
 from flowevolve.context import PoolReader, StageContext, UpdateContext
 from flowevolve.errors import InputError
@@ -20,7 +21,7 @@ from flowevolve.policies.racing import Racing
 from flowevolve.policies.speculation import Speculation
 from flowevolve.pool import DEFAULT_POOL, Candidate, Update
 from flowevolve.section import Section
-from flowevolve.stage import NO_EMISSIONS, Emit, Graph
+from flowevolve.stage import NO_EMISSIONS, Emit, Graph, Stage, StageFunction
 from flowevolve.tasks.base import Task
 
 
@@ -31,6 +32,19 @@ class Workers:
     start: int
     least: int = 1
     most: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class StageWorkers:
+    """The workers of an algorithm's stages, by name."""
+
+    by_stage: Mapping[str, Workers]
+
+    def stage(self, name: str, run: StageFunction, *to: str, capacity: int = 64, repair_to: str | None = None) -> Stage:
+        """A stage with its workers; ``to`` are its successors, the default one first."""
+        workers = self.by_stage[name]
+        bounds = (workers.least, workers.most)
+        return Stage(name, run, to, workers.start, capacity, bounds=bounds, repair_to=repair_to)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +64,7 @@ class Tuning:
     speculation: Speculation = field(default_factory=Speculation)
     racing: Racing = field(default_factory=RacingOff)
 
-    def workers_of(self, defaults: Mapping[str, Workers]) -> dict[str, Workers]:
+    def workers_of(self, defaults: Mapping[str, Workers]) -> StageWorkers:
         """The workers of every stage that can be given some, bounds widened to hold a start the user chose.
 
         Raises:
@@ -59,9 +73,19 @@ class Tuning:
         unknown = sorted(set(self.workers) - set(defaults))
         if unknown:
             raise InputError(f"stages {unknown} can't be given workers; there are {sorted(defaults)}")
-        return {
-            name: _merged(name, self.workers.get(name, WorkersWanted()), default) for name, default in defaults.items()
-        }
+        return StageWorkers(
+            {
+                name: _merged(name, self.workers.get(name, WorkersWanted()), default)
+                for name, default in defaults.items()
+            }
+        )
+
+    def check_no_speculation(self, algorithm: str) -> None:
+        """Raises:
+        InputError: if the user asked for speculation, of which this algorithm has none.
+        """
+        if self.speculation.alpha:
+            raise InputError(f"speculation.alpha: algorithm {algorithm} has no stage that can speculate")
 
 
 def _merged(stage: str, wanted: WorkersWanted, default: Workers) -> Workers:
@@ -73,6 +97,17 @@ def _merged(stage: str, wanted: WorkersWanted, default: Workers) -> Workers:
     if not 1 <= least <= start <= most:
         raise InputError(f"stages.{stage}: {start} workers, but at least {least} and at most {most}: widen the bounds")
     return Workers(start, least, most)
+
+
+def check_components(candidate: Candidate, seed: Artifact) -> Candidate:
+    """A candidate from outside that has the task's components.
+
+    Raises:
+        InputError: if it has others.
+    """
+    if set(candidate.artifact) != set(seed):
+        raise InputError(f"inject: the artifact has components {sorted(candidate.artifact)}, not {sorted(seed)}")
+    return candidate
 
 
 class Archive(Protocol):

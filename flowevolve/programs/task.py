@@ -11,7 +11,7 @@ from flowevolve.errors import EngineError, InputError
 from flowevolve.llm.types import JSON
 from flowevolve.programs.problem import Case, Problem
 from flowevolve.sandbox import Sandbox, SandboxSettings
-from flowevolve.tasks.base import ChatModel, Dataset, Example, Rollout, Score
+from flowevolve.tasks.base import ChatModel, Dataset, Example, Rollout, Score, Task
 
 
 class ProgramTask:
@@ -64,6 +64,17 @@ class ProgramTask:
             verdict.value, verdict.feedback, passed=False, failure=verdict.failure, metrics=dict(verdict.metrics)
         )
         return Rollout(example.id, "", score)
+
+
+def check_programs(task: Task, algorithm: str) -> ProgramTask:
+    """The task, for an algorithm that evolves programs alone.
+
+    Raises:
+        InputError: if it is of another kind.
+    """
+    if not isinstance(task, ProgramTask):
+        raise InputError(f'task {task.name!r}: algorithm {algorithm} evolves programs; set task.name = "program"')
+    return task
 
 
 def _plain(case: Case) -> JSON:

@@ -202,7 +202,7 @@ def test_a_candidate_from_outside_goes_to_an_island() -> None:
         await engine.inject(artifact)
         with pytest.raises(InputError, match="the attribute 'island'"):
             await engine.inject(artifact, attributes={"island": 0})
-        with pytest.raises(InputError, match="has files"):
+        with pytest.raises(InputError, match="has components"):
             await engine.inject(fe.Artifact({"other.py": ""}, "program"))
 
     evolved = algorithm()

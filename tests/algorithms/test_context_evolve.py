@@ -252,7 +252,7 @@ def test_a_candidate_from_outside_is_described_like_any_other() -> None:
     async def give(engine: fe.Engine) -> None:
         await anyio.sleep(30)
         await engine.inject(fe.Artifact({"program.py": "value = 2.9"}, "program"))
-        with pytest.raises(InputError, match="has files"):
+        with pytest.raises(InputError, match="has components"):
             await engine.inject(fe.Artifact({"other.py": ""}, "program"))
 
     evolved, report, _ = ran(beside=give)

@@ -36,7 +36,7 @@ from flowevolve.item import Item
 from flowevolve.llm.types import JSON
 from flowevolve.policies.similarity import Likeness
 from flowevolve.pool import Candidate
-from flowevolve.stage import Emit, Graph, Stage, StageFunction
+from flowevolve.stage import Emit, Graph, Stage
 from flowevolve.stages.rollouts import Rollouts
 from flowevolve.tasks.base import Task
 
@@ -68,8 +68,7 @@ class ACE(Algorithm):
         if not task.data.train or (offline and not task.data.val):
             raise InputError(f"task {task.name!r}: ACE needs training examples, and offline validation examples")
         tuning = tuning or Tuning()
-        if tuning.speculation.alpha:
-            raise InputError("speculation.alpha: ACE has no stage that can speculate")
+        tuning.check_no_speculation(self.name)
         self._task = task
         self._workers = tuning.workers_of(DEFAULT_WORKERS)
         self._embedder = self.config.embedding.make()
@@ -115,21 +114,17 @@ class ACE(Algorithm):
         return Graph(
             (
                 Stage("select", self._select, ("generate", "validate")),
-                self._stage("generate", Generate(citing, reader), "reflect", capacity=1),
-                self._stage("reflect", Reflect(citing, reader, config.max_rounds), "update"),
-                self._stage("curate", Curate(reader, config.sections, config.fan_in, config.copies), "update"),
-                self._stage("reconcile", Reconcile(plain, reader, likeness, self._embedder), "update"),
-                self._stage("refine", Refine(reader, config.duplicate, self._embedder), "update"),
-                self._stage("validate", Validate(plain), "update"),
+                self._workers.stage("generate", Generate(citing, reader), "reflect", capacity=1),
+                self._workers.stage("reflect", Reflect(citing, reader, config.max_rounds), "update"),
+                self._workers.stage("curate", Curate(reader, config.sections, config.fan_in, config.copies), "update"),
+                self._workers.stage("reconcile", Reconcile(plain, reader, likeness, self._embedder), "update"),
+                self._workers.stage("refine", Refine(reader, config.duplicate, self._embedder), "update"),
+                self._workers.stage("validate", Validate(plain), "update"),
                 Stage("update", self._update, ("curate", "refine", "validate"), commits=True, repair_to="update"),
             ),
             entry="select",
             repair="reconcile",
         )
-
-    def _stage(self, name: str, run: StageFunction, to: str, *, capacity: int = 64) -> Stage:
-        workers = self._workers[name]
-        return Stage(name, run, (to,), workers.start, capacity, bounds=(workers.least, workers.most))
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         """The playbook to start from, validated where that is what playbooks are chosen by."""

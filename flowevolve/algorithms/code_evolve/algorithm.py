@@ -15,7 +15,7 @@ from typing import ClassVar, cast
 
 from pydantic import BaseModel
 
-from flowevolve.algorithm import Algorithm, Tuning, Workers
+from flowevolve.algorithm import Algorithm, Tuning, Workers, check_components
 from flowevolve.algorithms.code_evolve.config import CodeEvolveConfig
 from flowevolve.algorithms.code_evolve.payloads import Chosen, Made, Prompted
 from flowevolve.algorithms.code_evolve.prompts import FIRST_INSTRUCTIONS, INSTRUCTIONS
@@ -34,8 +34,8 @@ from flowevolve.item import Item
 from flowevolve.policies.gathering import Batch, BatchSize
 from flowevolve.pool import Candidate
 from flowevolve.programs.features import FEATURES
-from flowevolve.programs.task import ProgramTask
-from flowevolve.stage import Emit, Graph, Stage, StageFunction
+from flowevolve.programs.task import check_programs
+from flowevolve.stage import Emit, Graph, Stage
 from flowevolve.stages.assess import Assess
 from flowevolve.stages.committing import committing
 from flowevolve.stages.rollouts import Rollouts
@@ -57,12 +57,10 @@ class CodeEvolve(Algorithm):
     pools = (PROGRAMS, PROMPTS)
 
     def __init__(self, task: Task, config: CodeEvolveConfig | None = None, tuning: Tuning | None = None) -> None:
-        if not isinstance(task, ProgramTask):
-            raise InputError(f'task {task.name!r}: algorithm code_evolve evolves programs; set task.name = "program"')
+        task = check_programs(task, self.name)
         self.config = config or CodeEvolveConfig()
         tuning = tuning or Tuning()
-        if tuning.speculation.alpha:
-            raise InputError("speculation.alpha: CodeEvolve has no stage that can speculate")
+        tuning.check_no_speculation(self.name)
         self._task = task
         self._workers = tuning.workers_of(DEFAULT_WORKERS)
         archive = self.config.archive
@@ -83,9 +81,7 @@ class CodeEvolve(Algorithm):
         return [island.best for island in self.islands if island.best is not None]
 
     def welcome(self, candidate: Candidate) -> Emit:
-        seed = self._task.seed()
-        if set(candidate.artifact) != set(seed):
-            raise InputError(f"inject: the artifact has files {sorted(candidate.artifact)}, not {sorted(seed)}")
+        check_components(candidate, self._task.seed())
         own = sorted(OWN_ATTRIBUTES & set(candidate.attributes))
         if own:
             raise InputError(f"inject: the attribute {own[0]!r} is the algorithm's to set; leave it out")
@@ -117,17 +113,13 @@ class CodeEvolve(Algorithm):
         return Graph(
             (
                 Stage("select", self._select, ("meta", "generate")),
-                self._stage("meta", Meta(statement), "generate", capacity=1),
-                self._stage("generate", Generate(statement, config), "evaluate", capacity=1),
-                self._stage("evaluate", Evaluate(assess, task.worst), "update"),
+                self._workers.stage("meta", Meta(statement), "generate", capacity=1),
+                self._workers.stage("generate", Generate(statement, config), "evaluate", capacity=1),
+                self._workers.stage("evaluate", Evaluate(assess, task.worst), "update"),
                 Stage("update", committing(Update(self.islands, config.migration, instructions)), commits=True),
             ),
             entry="select",
         )
-
-    def _stage(self, name: str, run: StageFunction, to: str, *, capacity: int = 64) -> Stage:
-        workers = self._workers[name]
-        return Stage(name, run, (to,), workers.start, capacity, bounds=(workers.least, workers.most))
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         """The seed, which is assessed once for all islands."""

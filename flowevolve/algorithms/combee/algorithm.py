@@ -75,8 +75,8 @@ class Combee(GEPA):
         batch = self._combee.batch
         aggregate = Aggregate(self._combee.copies, self._combee.fan_in)
         # A round that lost some of its flows leaves reflections behind: not more than two batches' worth wait.
-        waiting = self._stage("aggregate", aggregate, "screen", capacity=2 * batch)
+        waiting = self._workers.stage("aggregate", aggregate, "screen", capacity=2 * batch)
         gathering = replace(
             waiting, gather=batch, gather_by=None if self._sizes is None else self._sizes.gathers, gather_key=alike
         )
-        return (self._stage("reflect", Reflect(), "aggregate"), gathering)
+        return (self._workers.stage("reflect", Reflect(), "aggregate"), gathering)

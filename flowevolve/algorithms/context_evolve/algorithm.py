@@ -14,7 +14,7 @@ from typing import ClassVar, cast
 
 from pydantic import BaseModel
 
-from flowevolve.algorithm import Algorithm, Tuning, Workers
+from flowevolve.algorithm import Algorithm, Tuning, Workers, check_components
 from flowevolve.algorithms.context_evolve.config import ContextEvolveConfig
 from flowevolve.algorithms.context_evolve.navigate import Navigate
 from flowevolve.algorithms.context_evolve.payloads import Step
@@ -36,7 +36,7 @@ from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.item import Item
 from flowevolve.pool import Candidate
-from flowevolve.programs.task import ProgramTask
+from flowevolve.programs.task import check_programs
 from flowevolve.stage import Emit, Graph, Stage, StageFunction
 from flowevolve.stages.assess import Assess
 from flowevolve.stages.committing import committing
@@ -66,12 +66,10 @@ class ContextEvolve(Algorithm):
     staleness = "full"
 
     def __init__(self, task: Task, config: ContextEvolveConfig | None = None, tuning: Tuning | None = None) -> None:
-        if not isinstance(task, ProgramTask):
-            raise InputError(f'task {task.name!r}: algorithm {self.name} evolves programs; set task.name = "program"')
+        task = check_programs(task, self.name)
         self.config = config or ContextEvolveConfig()
         tuning = tuning or Tuning()
-        if tuning.speculation.alpha:
-            raise InputError("speculation.alpha: ContextEvolve has no stage that can speculate")
+        tuning.check_no_speculation(self.name)
         self._task = task
         self._workers = tuning.workers_of(DEFAULT_WORKERS)
         self._describes = self.config.summarizer and not self.config.raw_history
@@ -87,10 +85,7 @@ class ContextEvolve(Algorithm):
         return self.buffer.best()
 
     def welcome(self, candidate: Candidate) -> Emit:
-        seed = self._task.seed()
-        if set(candidate.artifact) != set(seed):
-            raise InputError(f"inject: the artifact has files {sorted(candidate.artifact)}, not {sorted(seed)}")
-        return Emit(Written(candidate), to="evaluate")
+        return Emit(Written(check_components(candidate, self._task.seed())), to="evaluate")
 
     def estimate(self, trigger: str | None = None) -> Cost:
         cases = len(self._task.data.val)
@@ -119,23 +114,16 @@ class ContextEvolve(Algorithm):
         # What is settled goes stale while it waits: queues before a program is written are short.
         stages = [Stage("select", Select(self.buffer), (first,))]
         if navigates:
-            stages.append(self._stage("navigate", self._navigate, "sample", capacity=1, repair_to="navigate"))
+            stages.append(self._workers.stage("navigate", self._navigate, "sample", capacity=1, repair_to="navigate"))
         stages += [
-            self._stage("sample", sample, "generate", capacity=1, repair_to=first),
-            self._stage("generate", Generate(statement, config), "evaluate", capacity=1, repair_to=first),
-            self._stage("evaluate", Evaluate(Assess(Rollouts(task), task)), after),
+            self._workers.stage("sample", sample, "generate", capacity=1, repair_to=first),
+            self._workers.stage("generate", Generate(statement, config), "evaluate", capacity=1, repair_to=first),
+            self._workers.stage("evaluate", Evaluate(Assess(Rollouts(task), task)), after),
         ]
         if self._describes:
-            stages.append(self._stage("summarize", Summarize(AGENT), "update"))
+            stages.append(self._workers.stage("summarize", Summarize(AGENT), "update"))
         stages += [Stage("update", committing(update), commits=True), Stage("renew", renew, (first,))]
         return Graph(tuple(stages), entry="select", repair="renew")
-
-    def _stage(
-        self, name: str, run: StageFunction, to: str, *, capacity: int = 64, repair_to: str | None = None
-    ) -> Stage:
-        workers = self._workers[name]
-        bounds = (workers.least, workers.most)
-        return Stage(name, run, (to,), workers.start, capacity, repair_to=repair_to, bounds=bounds)
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         yield self.welcome(context.propose(self._task.seed(), parents=[], operator="seed"))

@@ -20,7 +20,7 @@ from typing import ClassVar, Self
 from pydantic import BaseModel
 
 from flowevolve.agents.plan import plan_prompt, read_plans
-from flowevolve.algorithm import Algorithm, Tuning, Workers
+from flowevolve.algorithm import Algorithm, Tuning, Workers, check_components
 from flowevolve.algorithms.cse.config import CSEConfig
 from flowevolve.algorithms.cse.payloads import Brief, Planned
 from flowevolve.algorithms.cse.population import Population, Reward
@@ -37,8 +37,8 @@ from flowevolve.events import Event
 from flowevolve.item import Item
 from flowevolve.memory.store import GlobalMemory
 from flowevolve.pool import DEFAULT_POOL, Candidate
-from flowevolve.programs.task import ProgramTask
-from flowevolve.stage import NO_EMISSIONS, Emit, Graph, Stage, StageFunction
+from flowevolve.programs.task import check_programs
+from flowevolve.stage import NO_EMISSIONS, Emit, Graph, Stage
 from flowevolve.stages.asking import try_asking
 from flowevolve.stages.assess import Assess
 from flowevolve.stages.payloads import Assessed, Written
@@ -71,12 +71,10 @@ class CSE(Algorithm):
     pools = (DEFAULT_POOL, MEMORY)
 
     def __init__(self, task: Task, config: CSEConfig | None = None, tuning: Tuning | None = None) -> None:
-        if not isinstance(task, ProgramTask):
-            raise InputError(f'task {task.name!r}: algorithm cse evolves programs; set task.name = "program"')
+        task = check_programs(task, self.name)
         self.config = config or CSEConfig()
         tuning = tuning or Tuning()
-        if tuning.speculation.alpha:
-            raise InputError("speculation.alpha: CSE has no stage that can speculate")
+        tuning.check_no_speculation(self.name)
         self._task = task
         self._statement = task.problem.statement
         self._workers = tuning.workers_of(DEFAULT_WORKERS)
@@ -110,10 +108,7 @@ class CSE(Algorithm):
         return self.population.best()
 
     def welcome(self, candidate: Candidate) -> Emit:
-        seed = self._task.seed()
-        if set(candidate.artifact) != set(seed):
-            raise InputError(f"inject: the artifact has components {sorted(candidate.artifact)}, not {sorted(seed)}")
-        return Emit(Written(candidate), to="evaluate")
+        return Emit(Written(check_components(candidate, self._task.seed())), to="evaluate")
 
     def estimate(self, trigger: str | None = None) -> Cost:
         return Cost(proposals=0 if trigger == "inject" else 1, evaluations=1, rollouts=len(self._task.problem.cases))
@@ -137,29 +132,23 @@ class CSE(Algorithm):
             *(["diagnose"] if config.evolution else []),
             "write",
         ]
+        # What a child is to be is settled when its flow begins: short queues let tickets wait before that.
         yield Stage("select", select, (before[0],))
         if "recall" in before:
             recall = Recall(statement, lambda: self._global, queries=config.queries, top=config.recalled)
-            yield self._stage("recall", RecallFor(recall), before[1])
+            yield self._workers.stage("recall", RecallFor(recall), before[1], capacity=1)
         if "diagnose" in before:
-            yield self._stage("diagnose", Diagnose(statement), "write")
+            yield self._workers.stage("diagnose", Diagnose(statement), "write", capacity=1)
         yield Stage("renew", Renew(self.memory), ("write",))
-        yield self._stage("write", Write(statement, config.form), "evaluate", repair_to="write")
+        yield self._workers.stage("write", Write(statement, config.form), "evaluate", repair_to="write", capacity=1)
         evaluate = Assess(Rollouts(self._task), self._task)
-        yield self._stage("evaluate", evaluate, "reflect" if config.learns else "update")
+        yield self._workers.stage("evaluate", evaluate, "reflect" if config.learns else "update")
         if not config.learns:
             yield Stage("update", Update(self.memory), commits=True)
             return
-        yield self._stage("reflect", Reflect(statement, change=self._change), "update")
+        yield self._workers.stage("reflect", Reflect(statement, change=self._change), "update")
         yield Stage("compress", Compress(self.memory), ("update",))
         yield Stage("update", Update(self.memory), ("compress",), commits=True)
-
-    def _stage(self, name: str, run: StageFunction, to: str, *, repair_to: str | None = None) -> Stage:
-        workers = self._workers[name]
-        # What a child is to be is settled when its flow begins: short queues let tickets wait before that.
-        capacity = 1 if name in ("recall", "diagnose", "write") else 64
-        bounds = (workers.least, workers.most)
-        return Stage(name, run, (to,), workers.start, capacity, bounds=bounds, repair_to=repair_to)
 
     def _change(self, parent: Candidate, child: Assessed) -> float:
         return self._reward.of(child.candidate) - self._reward.of(parent)

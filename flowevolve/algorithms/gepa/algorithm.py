@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel
 
-from flowevolve.algorithm import Algorithm, Tuning, Workers
+from flowevolve.algorithm import Algorithm, Tuning, Workers, check_components
 from flowevolve.algorithms.gepa.config import GEPAConfig
 from flowevolve.algorithms.gepa.select import MergeSchedule, Select
 from flowevolve.archives.base import CandidateArchive
@@ -44,7 +44,7 @@ from flowevolve.policies.selection import (
     TopKPareto,
 )
 from flowevolve.pool import Candidate
-from flowevolve.stage import Emit, Graph, Stage, StageFunction
+from flowevolve.stage import Emit, Graph, Stage
 from flowevolve.stages.evaluate import Evaluate
 from flowevolve.stages.generate import Generate
 from flowevolve.stages.payloads import Proposed
@@ -113,10 +113,7 @@ class GEPA(Algorithm):
         return [self._archive[name] for name in self._archive.weights()]
 
     def welcome(self, candidate: Candidate) -> Emit:
-        seed = self._task.seed()
-        if set(candidate.artifact) != set(seed):
-            raise InputError(f"inject: the artifact has components {sorted(candidate.artifact)}, not {sorted(seed)}")
-        return Emit(Proposed(candidate, (), ()), to="evaluate")
+        return Emit(Proposed(check_components(candidate, self._task.seed()), (), ()), to="evaluate")
 
     def estimate(self, trigger: str | None = None) -> Cost:
         return Cost(proposals=1, rollouts=2 * self.config.minibatch)
@@ -129,11 +126,11 @@ class GEPA(Algorithm):
         return Graph(
             (
                 Stage("select", self._select, ("generate", "screen")),
-                self._stage("generate", generate, proposing[0].name, capacity=1),
+                self._workers.stage("generate", generate, proposing[0].name, capacity=1),
                 *proposing,
-                self._stage("repair", Repair(self._archive.best), "screen"),
-                self._stage("screen", Screen(rollouts, _acceptance(config)), "evaluate", repair_to="screen"),
-                self._stage("evaluate", self._evaluate(rollouts), "update", repair_to="screen"),
+                self._workers.stage("repair", Repair(self._archive.best), "screen"),
+                self._workers.stage("screen", Screen(rollouts, _acceptance(config)), "evaluate", repair_to="screen"),
+                self._workers.stage("evaluate", self._evaluate(rollouts), "update", repair_to="screen"),
                 Stage("update", Update(self._archive.standing, self._acceptance), commits=True),
             ),
             entry="select",
@@ -146,14 +143,7 @@ class GEPA(Algorithm):
 
     def _proposing(self) -> tuple[Stage, ...]:
         """From rollouts to proposals."""
-        return (self._stage("propose", Propose(), "screen"),)
-
-    def _stage(
-        self, name: str, run: StageFunction, to: str, *, capacity: int = 64, repair_to: str | None = None
-    ) -> Stage:
-        workers = self._workers[name]
-        bounds = (workers.least, workers.most)
-        return Stage(name, run, (to,), workers.start, capacity, repair_to=repair_to, bounds=bounds)
+        return (self._workers.stage("propose", Propose(), "screen"),)
 
     def _evaluate(self, rollouts: Rollouts) -> Evaluate:
         val_ids = tuple(example.id for example in self._task.data.val)

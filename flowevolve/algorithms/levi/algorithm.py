@@ -15,7 +15,7 @@ from typing import ClassVar, cast
 
 from pydantic import BaseModel
 
-from flowevolve.algorithm import Algorithm, Tuning, Workers
+from flowevolve.algorithm import Algorithm, Tuning, Workers, check_components
 from flowevolve.algorithms.levi.choosing import Advise, Select, Shift
 from flowevolve.algorithms.levi.config import LEVIConfig
 from flowevolve.algorithms.levi.describing import Describe
@@ -34,7 +34,7 @@ from flowevolve.errors import InputError
 from flowevolve.item import Item
 from flowevolve.llm.types import JSON
 from flowevolve.pool import Annotate, Candidate
-from flowevolve.stage import Emit, Graph, Stage, StageFunction, Trigger
+from flowevolve.stage import Emit, Graph, Stage, Trigger
 from flowevolve.stages.assess import Assess
 from flowevolve.stages.payloads import Written
 from flowevolve.stages.rollouts import Rollouts
@@ -65,8 +65,7 @@ class LEVI(Algorithm):
         tuning = tuning or Tuning()
         if not task.data.val:
             raise InputError(f"task {task.name!r}: LEVI needs cases or validation examples to score on")
-        if tuning.speculation.alpha:
-            raise InputError("speculation.alpha: LEVI has no stage that can speculate")
+        tuning.check_no_speculation(self.name)
         check_ribs("algorithm levi")
         self._task = task
         self._workers = tuning.workers_of(DEFAULT_WORKERS)
@@ -95,10 +94,7 @@ class LEVI(Algorithm):
         return [self.archive[name] for name in self._progress.finalists] or self.archive.elites
 
     def welcome(self, candidate: Candidate) -> Emit:
-        seed = self._task.seed()
-        if set(candidate.artifact) != set(seed):
-            raise InputError(f"inject: the artifact has components {sorted(candidate.artifact)}, not {sorted(seed)}")
-        return Emit(Written(candidate), to="evaluate")
+        return Emit(Written(check_components(candidate, self._task.seed())), to="evaluate")
 
     def estimate(self, trigger: str | None = None) -> Cost:
         if trigger == "advice":
@@ -124,19 +120,15 @@ class LEVI(Algorithm):
         return Graph(
             (
                 Stage("select", Select(archive, progress, config), ("write",)),
-                self._stage("shift", Shift(archive, config), ("write",)),
-                self._stage("advise", Advise(archive, progress, config, self._writer), ("update",)),
-                self._stage("write", Write(self._writer, config.init_share), ("evaluate", "update"), capacity=1),
-                self._stage("evaluate", evaluate, ("update",)),
+                self._workers.stage("shift", Shift(archive, config), "write"),
+                self._workers.stage("advise", Advise(archive, progress, config, self._writer), "update"),
+                self._workers.stage("write", Write(self._writer, config.init_share), "evaluate", "update", capacity=1),
+                self._workers.stage("evaluate", evaluate, "update"),
                 Stage("update", Update(archive, progress, config, self._all), ("write",), commits=True),
             ),
             entry="select",
             triggers=self._triggers(),
         )
-
-    def _stage(self, name: str, run: StageFunction, to: tuple[str, ...], *, capacity: int = 64) -> Stage:
-        workers = self._workers[name]
-        return Stage(name, run, to, workers.start, capacity, bounds=(workers.least, workers.most))
 
     def _triggers(self) -> tuple[Trigger, ...]:
         config = self.config

@@ -22,7 +22,7 @@ from flowevolve.budget import Cost
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.errors import InputError
 from flowevolve.pool import Candidate
-from flowevolve.stage import Emit, Graph, Stage, StageFunction
+from flowevolve.stage import Emit, Graph, Stage
 from flowevolve.stages.committing import committing
 from flowevolve.tasks.base import Task
 from flowevolve.tasks.harness import BASELINES, COMPONENT, HarnessTask, harness
@@ -85,17 +85,13 @@ class MetaHarness(Algorithm):
         task, config, evaluator = self._task, self.config, self._evaluator
         return Graph(
             (
-                self._stage("propose", Propose(self._proposer, self._frontier, config), ("check",)),
-                self._stage("check", Check(evaluator, task, config), ("benchmark", "update")),
-                self._stage("benchmark", Score(evaluator, task, config), ("update",)),
+                self._workers.stage("propose", Propose(self._proposer, self._frontier, config), "check"),
+                self._workers.stage("check", Check(evaluator, task, config), "benchmark", "update"),
+                self._workers.stage("benchmark", Score(evaluator, task, config), "update"),
                 Stage("update", committing(update), commits=True),
             ),
             entry="propose",
         )
-
-    def _stage(self, name: str, run: StageFunction, to: tuple[str, ...]) -> Stage:
-        workers = self._workers[name]
-        return Stage(name, run, to, workers.start, bounds=(workers.least, workers.most))
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         """The baselines."""

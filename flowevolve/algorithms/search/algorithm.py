@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel
 
-from flowevolve.algorithm import Algorithm, Tuning, Workers
+from flowevolve.algorithm import Algorithm, Tuning, Workers, check_components
 from flowevolve.algorithms.search.best import Best
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext, UpdateContext
@@ -20,7 +20,7 @@ from flowevolve.errors import InputError
 from flowevolve.item import Item
 from flowevolve.pool import Add, Candidate
 from flowevolve.programs.prompts import Form, Shown, program_prompt
-from flowevolve.programs.task import ProgramTask
+from flowevolve.programs.task import check_programs
 from flowevolve.section import Section
 from flowevolve.stage import Discard, Emit, Exhausted, Graph, Stage
 from flowevolve.stages.assess import Assess
@@ -54,8 +54,7 @@ class OnePlusLambda(Algorithm):
     staleness = "full"
 
     def __init__(self, task: Task, config: SearchConfig | None = None, tuning: Tuning | None = None) -> None:
-        if not isinstance(task, ProgramTask):
-            raise InputError(f'task {task.name!r}: algorithm {self.name} evolves programs; set task.name = "program"')
+        task = check_programs(task, self.name)
         self.config = config or SearchConfig()
         self._task = task
         self._workers = (tuning or Tuning()).workers_of(DEFAULT_WORKERS)
@@ -74,26 +73,16 @@ class OnePlusLambda(Algorithm):
         return self._best.candidate
 
     def welcome(self, candidate: Candidate) -> Emit:
-        seed = self._task.seed()
-        if set(candidate.artifact) != set(seed):
-            raise InputError(f"inject: the artifact has components {sorted(candidate.artifact)}, not {sorted(seed)}")
-        return Emit(Written(candidate), to="assess")
+        return Emit(Written(check_components(candidate, self._task.seed())), to="assess")
 
     def estimate(self, trigger: str | None = None) -> Cost:
         return Cost(proposals=1, evaluations=1, rollouts=len(self._task.problem.cases))
 
     def graph(self) -> Graph:
-        write, assess = (self._workers[name] for name in ("write", "assess"))
         return Graph(
             (
-                Stage("write", self._write, ("assess",), write.start, bounds=(write.least, write.most)),
-                Stage(
-                    "assess",
-                    Assess(Rollouts(self._task), self._task),
-                    ("update",),
-                    assess.start,
-                    bounds=(assess.least, assess.most),
-                ),
+                self._workers.stage("write", self._write, "assess"),
+                self._workers.stage("assess", Assess(Rollouts(self._task), self._task), "update"),
                 Stage("update", committing(self._update), commits=True),
             ),
             entry="write",

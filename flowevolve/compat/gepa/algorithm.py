@@ -108,11 +108,11 @@ class AdapterGEPA(GEPA):
         return Graph(
             (
                 Stage("select", self._iterations, ("generate", "screen")),
-                self._stage("generate", Generate(rollouts, skip_perfect=False), "propose", capacity=1),
-                self._stage("propose", propose, "screen"),
-                self._stage("repair", Repair(self._archive.best), "screen"),
-                self._stage("screen", screen, "evaluate", repair_to="screen"),
-                self._stage("evaluate", evaluate, "update", repair_to="screen"),
+                self._workers.stage("generate", Generate(rollouts, skip_perfect=False), "propose", capacity=1),
+                self._workers.stage("propose", propose, "screen"),
+                self._workers.stage("repair", Repair(self._archive.best), "screen"),
+                self._workers.stage("screen", screen, "evaluate", repair_to="screen"),
+                self._workers.stage("evaluate", evaluate, "update", repair_to="screen"),
                 Stage("update", update, commits=True),
             ),
             entry="select",
