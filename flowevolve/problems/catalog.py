@@ -8,6 +8,8 @@ from flowevolve.problems.autocorrelation import FirstAutocorrelation, SecondAuto
 from flowevolve.problems.bin_packing import OnlineBinPacking
 from flowevolve.problems.cloudcast import Cloudcast
 from flowevolve.problems.distances import MinMaxDistance
+from flowevolve.problems.effibench import effibench
+from flowevolve.problems.efficiency_family import EFFICIENCY_PROBLEMS
 from flowevolve.problems.expert_balance import ExpertBalance
 from flowevolve.problems.flow_shop import FlowShop
 from flowevolve.problems.hexagons import HexagonPacking
@@ -65,4 +67,6 @@ SHIPPED_PROBLEMS: Mapping[str, Callable[..., Problem]] = {
     "cloudcast": Cloudcast,
     "expert_balance": ExpertBalance,
     "spot_scheduling": SpotScheduling,
+    "effibench": effibench,
+    **EFFICIENCY_PROBLEMS,
 }

@@ -5,7 +5,7 @@ Source: "Controlled Self-Evolution for Algorithmic Code Optimization", its appen
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
@@ -57,8 +57,12 @@ async def measure(
     )
     if outcomes[-1].status != "ok":
         return Measurement(None, tuple(outcomes))
-    middle = sorted(integral(outcome.samples) for outcome in outcomes)[1:-1]
-    return Measurement(fmean(middle), tuple(outcomes))
+    return Measurement(middle(integral(outcome.samples) for outcome in outcomes), tuple(outcomes))
+
+
+def middle(figures: Iterable[float]) -> float:
+    """The mean of three or more figures without the smallest and the largest."""
+    return fmean(sorted(figures)[1:-1])
 
 
 def integral(samples: Sequence[tuple[float, float]]) -> float:

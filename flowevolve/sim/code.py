@@ -1,4 +1,4 @@
-"""The world `code`: a coder without understanding, which edits real programs.
+"""The world `code`: a coder without understanding, which edits real programs, and agents that count what it does.
 
 `CodeWorld.reply` is a pure function of the request and the random generator. It changes the program that the prompt
 shows as a mutation would (numbers, operators, statements, parts of the other programs), so scores truly differ, and
@@ -8,20 +8,40 @@ what is selected by score truly improves; but no idea is behind any change.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+from flowevolve.agents.abstracts import EXEMPLARS_TITLE, NAVIGATE_TITLE, SUMMARIZE_TITLE
+from flowevolve.agents.memory import COMPRESS_TITLE, DISTILL_TITLE, QUERIES_TITLE, REFLECT_TITLE
+from flowevolve.agents.plan import PLAN_TITLE
+from flowevolve.agents.slots import DIAGNOSE_TITLE
 from flowevolve.llm.types import ChatRequest
 from flowevolve.programs.prompts import ADVICE_TITLE, META_TITLE
 from flowevolve.sim.code_advice import advise, instruct
-from flowevolve.sim.code_prompt import Asked, read_prompt
+from flowevolve.sim.code_agents_abstracts import exemplars, navigate, summarize
+from flowevolve.sim.code_agents_memory import compress, distill, queries, reflect
+from flowevolve.sim.code_agents_slots import diagnose, plan
+from flowevolve.sim.code_prompt import read_prompt
+from flowevolve.sim.code_replies import garbled
 from flowevolve.sim.code_reply import broken, write_reply
-from flowevolve.sim.coder import AVOIDED, PREFERRED, Coder, Work, coder_of, edit_files
+from flowevolve.sim.code_work import work_on
+from flowevolve.sim.coder import coder_of
 from flowevolve.sim.rules_params import PRESETS, RulesParams
 
-_RESTRUCTURED = {"constants": 2.0, "operators": 2.0, "calls": 2.0, "loops": 2.0, "statements": 3.0, "growth": 4.0}
-"""Weights of kinds of changes where another program altogether is asked for."""
-_MANY = (4, 9)
-"""Changes then, at least and at most."""
+Answer = Callable[[str, random.Random], str]
+
+_IN_WORDS: Mapping[str, Answer] = {ADVICE_TITLE: advise, META_TITLE: instruct}
+_IN_JSON: Mapping[str, Answer] = {
+    PLAN_TITLE: plan,
+    DIAGNOSE_TITLE: diagnose,
+    REFLECT_TITLE: reflect,
+    COMPRESS_TITLE: compress,
+    QUERIES_TITLE: queries,
+    DISTILL_TITLE: distill,
+    SUMMARIZE_TITLE: summarize,
+    NAVIGATE_TITLE: navigate,
+    EXEMPLARS_TITLE: exemplars,
+}
+"""By the prompt's first line; all other prompts ask for programs."""
 _MOST_BROKEN = 0.5
 
 
@@ -43,29 +63,21 @@ class CodeWorld:
     def reply(self, request: ChatRequest, rng: random.Random) -> str:
         """The reply's text. Equal requests and equally seeded generators give equal texts."""
         prompt = request.messages[-1].content
-        if prompt.startswith(ADVICE_TITLE):
-            return advise(prompt, rng)
-        if prompt.startswith(META_TITLE):
-            return instruct(prompt, rng)
-        return self._program(read_prompt(prompt), coder_of(request.model), rng)
+        title = prompt.partition("\n")[0]
+        if title in _IN_WORDS:
+            return _IN_WORDS[title](prompt, rng)
+        if title in _IN_JSON:
+            answer = _IN_JSON[title](prompt, rng)
+            return garbled(answer, rng) if self._slips(request.model, rng) else answer
+        return self._program(prompt, request.model, rng)
 
-    def _program(self, asked: Asked, coder: Coder, rng: random.Random) -> str:
-        if asked.parent is not None:
-            old, others = asked.parent.files, [seen.files for seen in asked.others]
-            work = Work(_weighed(coder.weights, asked, bool(others)), rng.choice(coder.changes), coder.steps)
-        elif asked.others:
-            working = [seen for seen in asked.others if seen.score is not None]
-            old, others = rng.choice(working or asked.others[:1]).files, []
-            work = Work(_RESTRUCTURED, rng.randint(*_MANY), (-1.0, 0.3))
-        else:
+    def _program(self, prompt: str, model: str, rng: random.Random) -> str:
+        asked = read_prompt(prompt)
+        done = work_on(asked, coder_of(model), rng)
+        if done is None:
             return "There is no program to work on."
-        new, kinds = edit_files(old, others, work, rng)
-        reply = write_reply(old, new, asked.form, f"Changed: {', '.join(kinds) or 'nothing'}.")
-        share = min(_MOST_BROKEN, coder.broken * self._clumsiness)
-        return broken(reply, asked.form, rng) if rng.random() < share else reply
+        reply = write_reply(done.old, done.new, asked.form, f"Changed: {', '.join(done.kinds) or 'nothing'}.")
+        return broken(reply, asked.form, rng) if self._slips(model, rng) else reply
 
-
-def _weighed(weights: Mapping[str, float], asked: Asked, others: bool) -> dict[str, float]:
-    """The weights of kinds of changes, as hints have them; without other programs there is nothing to cross with."""
-    factors = dict.fromkeys(asked.prefer, PREFERRED) | dict.fromkeys(asked.avoid, AVOIDED)
-    return {kind: weight * factors.get(kind, 1.0) for kind, weight in weights.items() if others or kind != "crossover"}
+    def _slips(self, model: str, rng: random.Random) -> bool:
+        return rng.random() < min(_MOST_BROKEN, coder_of(model).broken * self._clumsiness)

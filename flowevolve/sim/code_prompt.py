@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from flowevolve.agents.plan import IMPLEMENT_TITLE
+from flowevolve.agents.slots import FROM_FIRST, FROM_SECOND, KEEP_HEADING, TAKE_HEADING
 from flowevolve.programs.edits import SEARCH_LINE
 from flowevolve.programs.prompts import (
     ADVICE_HEADING,
@@ -22,6 +25,7 @@ KINDS = ("constants", "operators", "calls", "loops", "statements", "crossover", 
 """Of changes that a coder makes, and that advice can prefer."""
 _FENCE = re.compile(r"^[ \t]*(`{3,})")
 _SCORE = re.compile(r"^Score: (-?\d[-+.\deE]*)", re.MULTILINE)
+_HEADING = re.compile(r"^### (?:.* )?(\S+)$", re.MULTILINE)
 _HINT = re.compile(r"^\W*(prefer|avoid): *([a-z, ]+)$", re.MULTILINE)
 
 
@@ -41,19 +45,28 @@ class Asked:
     parent: Seen | None
     others: Sequence[Seen]
     form: Form
-    prefer: frozenset[str]
-    avoid: frozenset[str]
+    leanings: Mapping[str, float]
+    """Of kinds of changes that are spoken of: from 1, said to be the best of all, to -1, the worst."""
+    keep: Sequence[str] = ()
+    """Parts that are to stay as the parent has them."""
+    take: Sequence[str] = ()
+    """Parts that are to be as the first other program has them."""
+    anew: bool = False
+    """Whether the parent only shows the form of a program."""
 
 
 def read_prompt(prompt: str) -> Asked:
     parts = sections(prompt)
     hints = parts.get(HOW_HEADING, "") + "\n" + parts.get(ADVICE_HEADING, "")
+    taken = [line.rpartition(": ") for line in listed(parts.get(TAKE_HEADING, ""))]
     return Asked(
-        _parent(parts),
+        parent_of(parts),
         programs(parts.get(OTHERS_HEADING, "")),
         "edits" if SEARCH_LINE in parts.get(REPLY_HEADING, "") else "whole",
-        hinted(hints, "prefer"),
-        hinted(hints, "avoid"),
+        leanings(hints),
+        [*listed(parts.get(KEEP_HEADING, "")), *(part for part, _, source in taken if source == FROM_FIRST)],
+        [part for part, _, source in taken if source == FROM_SECOND],
+        prompt.startswith(IMPLEMENT_TITLE),
     )
 
 
@@ -74,14 +87,28 @@ def sections(prompt: str) -> dict[str, str]:
 
 def programs(text: str) -> list[Seen]:
     """All programs below headings of the third level."""
-    parts = re.split(r"^### .*$", text, flags=re.MULTILINE)
-    return [seen for part in parts[1:] if (seen := _seen(part)) is not None]
+    return [seen for _, part in _headed(text) if (seen := _seen(part)) is not None]
+
+
+def named_programs(text: str) -> dict[str, Seen]:
+    """The same by their names: the last words of the headings."""
+    return {name: seen for name, part in _headed(text) if (seen := _seen(part)) is not None}
+
+
+def _headed(text: str) -> list[tuple[str, str]]:
+    parts = _HEADING.split(text)[1:]
+    return list(zip(parts[::2], parts[1::2], strict=True))
+
+
+def listed(text: str) -> list[str]:
+    """The items of a list, one a line."""
+    return [line.removeprefix("- ").strip() for line in text.split("\n") if line.startswith("- ")]
 
 
 def all_programs(prompt: str) -> list[Seen]:
     """The program to improve, if there is one, and all programs below headings of the third level."""
     parts = sections(prompt)
-    parent = _parent(parts)
+    parent = parent_of(parts)
     found = [] if parent is None else [parent]
     for heading, text in parts.items():
         if heading not in (PROGRAM_HEADING, OUTCOME_HEADING):
@@ -89,7 +116,8 @@ def all_programs(prompt: str) -> list[Seen]:
     return found
 
 
-def _parent(parts: Mapping[str, str]) -> Seen | None:
+def parent_of(parts: Mapping[str, str]) -> Seen | None:
+    """The program of a prompt, with what became of it."""
     return _seen(parts.get(PROGRAM_HEADING, "") + "\n" + parts.get(OUTCOME_HEADING, ""))
 
 
@@ -105,5 +133,18 @@ def _seen(text: str) -> Seen | None:
 
 def hinted(text: str, word: str) -> frozenset[str]:
     """The kinds of changes named in lines ``prefer: KIND, KIND`` or ``avoid: KIND``."""
-    named = {kind.strip() for said, kinds in _HINT.findall(text) if said == word for kind in kinds.split(",")}
-    return frozenset(named & set(KINDS))
+    return frozenset(kind for said, kind in _hints(text) if said == word)
+
+
+def leanings(text: str) -> dict[str, float]:
+    """By kind how many lines prefer it, less those that avoid it, over the most that any kind has either way."""
+    said: Counter[str] = Counter()
+    for word, kind in _hints(text):
+        said[kind] += 1 if word == "prefer" else -1
+    most = max(map(abs, said.values()), default=0)
+    return {kind: count / most for kind, count in said.items()} if most else {}
+
+
+def _hints(text: str) -> list[tuple[str, str]]:
+    named = [(word, kind.strip()) for word, kinds in _HINT.findall(text) for kind in kinds.split(",")]
+    return [(word, kind) for word, kind in named if kind in KINDS]

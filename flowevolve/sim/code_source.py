@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from typing import TypeVar
 
 from flowevolve.programs.blocks import inside
+from flowevolve.programs.slots import REST
+from flowevolve.sim.code_names import unbound
+from flowevolve.sim.code_sense import Sense, read_sense
 
 N = TypeVar("N", bound=ast.AST)
 Place = tuple[int, int]
 """Where in the text a node begins and ends, in characters."""
 
 
-def parse(text: str) -> Source | None:
-    """None if it is not Python."""
+def parse(text: str, kept: Collection[str] = ()) -> Source | None:
+    """None if it is not Python. What is in the ``kept`` parts, by their names in `flowevolve.programs.slots`, may not
+    change.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return Source(text, ast.parse(text))
+            return Source(text, ast.parse(text), frozenset(kept))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -31,6 +36,7 @@ def parse(text: str) -> Source | None:
 class Source:
     text: str
     tree: ast.Module
+    kept: frozenset[str] = frozenset()
     lines: Sequence[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -44,9 +50,22 @@ class Source:
         return starts
 
     @cached_property
-    def _open(self) -> list[range]:
+    def _open(self) -> frozenset[int]:
         """Numbers of the lines that may change, from 1."""
-        return [range(block.start + 1, block.stop + 1) for block in inside(self.text)]
+        marked = {number + 1 for block in inside(self.text) for number in block}
+        spans = [(part_of(node), first_line(node), last_line(node)) for node in self.tree.body]
+        defined = {number for part, first, last in spans if part != REST for number in range(first, last + 1)}
+        kept = {number for part, first, last in spans if part in self.kept for number in range(first, last + 1)}
+        return frozenset((marked & defined if REST in self.kept else marked) - kept)
+
+    @cached_property
+    def sense(self) -> Sense:
+        return read_sense(self.tree)
+
+    @cached_property
+    def unbound(self) -> frozenset[str]:
+        """Names that are read and have no value."""
+        return unbound(self.tree)
 
     @cached_property
     def _frozen(self) -> set[int]:
@@ -59,8 +78,7 @@ class Source:
         return {id(node) for root in roots for node in ast.walk(root)}
 
     def may_change(self, node: ast.expr | ast.stmt) -> bool:
-        last = node.end_lineno or node.lineno
-        return any(node.lineno in block and last in block for block in self._open)
+        return all(number in self._open for number in range(node.lineno, last_line(node) + 1))
 
     def nodes(self, kind: type[N], within: ast.AST | None = None) -> list[N]:
         """Expressions or statements of a type that may change, in the order of the text."""
@@ -112,6 +130,20 @@ class Source:
         before = self.text[self._starts[first - 1] : start]
         after = self.text[end : self._starts[last] - 1].strip()
         return not before.strip() and (not after or after.startswith("#"))
+
+
+def part_of(node: ast.stmt) -> str:
+    """The part of a program that a statement at the top level belongs to."""
+    return node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else REST
+
+
+def first_line(node: ast.stmt) -> int:
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
+    return min([node.lineno, *(each.lineno for each in decorators)])
+
+
+def last_line(node: ast.expr | ast.stmt) -> int:
+    return node.end_lineno or node.lineno
 
 
 def is_number(node: ast.AST) -> bool:

@@ -6,7 +6,8 @@ import ast
 import random
 from collections.abc import Sequence
 
-from flowevolve.sim.code_source import Source, is_number, numbers, parse
+from flowevolve.sim.code_sense import names
+from flowevolve.sim.code_source import Source, first_line, is_number, last_line, numbers, parse
 
 _KEPT = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Return)
 """Statements that are not left out or doubled: hardly a program works after it."""
@@ -14,7 +15,7 @@ _KEPT = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Return)
 
 def change_statements(source: Source, step: float, rng: random.Random) -> str | None:
     """One statement doubled or left out, or two that follow each other in the other order."""
-    blocks = [block for block in source.blocks() if len(block) > 1]
+    blocks = [block for block in map(_moveable, source.blocks()) if len(block) > 1]
     if not blocks:
         return None
     block = rng.choice(blocks)
@@ -22,14 +23,21 @@ def change_statements(source: Source, step: float, rng: random.Random) -> str | 
     one, other = block[place], block[place + 1]
     kind = rng.choice(("swap", "double", "leave"))
     if kind == "swap" and not isinstance(other, ast.Return):
-        between = source.lines[_last(one) : _first(other) - 1]
+        if names(one) & names(other) and any(map(source.sense.changes_lists, (one, other))):
+            return None
+        between = source.lines[last_line(one) : first_line(other) - 1]
         lines = [*_lines(source, other), *between, *_lines(source, one)]
-        return source.with_lines(_first(one), _last(other), lines)
-    if isinstance(one, _KEPT):
+        return source.with_lines(first_line(one), last_line(other), lines)
+    if isinstance(one, _KEPT) or source.sense.changes_lists(one) or source.sense.ends_loops(one):
         return None
     if kind == "double":
-        return source.with_lines(_first(one), _last(one), [*_lines(source, one), *_lines(source, one)])
-    return source.with_lines(_first(one), _last(one), [])
+        return source.with_lines(first_line(one), last_line(one), [*_lines(source, one), *_lines(source, one)])
+    return source.with_lines(first_line(one), last_line(one), [])
+
+
+def _moveable(block: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """All but texts that stand for themselves: without them, or elsewhere, nothing runs otherwise."""
+    return [each for each in block if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))]
 
 
 def cross(source: Source, others: Sequence[Source], rng: random.Random) -> str | None:
@@ -52,7 +60,10 @@ def _function_of(source: Source, other: Source, rng: random.Random) -> str | Non
     shared = [
         name
         for name, function in ours.items()
-        if name in theirs and source.may_change(function) and source.said(function) != other.said(theirs[name])
+        if name in theirs
+        and source.may_change(function)
+        and source.said(function) != other.said(theirs[name])
+        and _parameters(function) == _parameters(theirs[name])
     ]
     if not shared:
         return None
@@ -62,7 +73,11 @@ def _function_of(source: Source, other: Source, rng: random.Random) -> str | Non
         if helper not in ours:
             lines += [*_lines(other, theirs[helper]), "", ""]
     lines += _lines(other, theirs[name])
-    return source.with_lines(_first(ours[name]), _last(ours[name]), lines)
+    return source.with_lines(first_line(ours[name]), last_line(ours[name]), lines)
+
+
+def _parameters(function: ast.FunctionDef) -> list[str]:
+    return [each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)]
 
 
 def _functions(source: Source) -> dict[str, ast.FunctionDef]:
@@ -124,17 +139,8 @@ def _blend(mine: ast.Constant, its: ast.Constant, weight: float) -> str:
     return repr(round(value)) if whole else repr(float(f"{value:.12g}"))
 
 
-def _first(node: ast.stmt) -> int:
-    decorators = node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
-    return min([node.lineno, *(each.lineno for each in decorators)])
-
-
-def _last(node: ast.stmt) -> int:
-    return node.end_lineno or node.lineno
-
-
 def _lines(source: Source, node: ast.stmt) -> Sequence[str]:
-    return source.lines[_first(node) - 1 : _last(node)]
+    return source.lines[first_line(node) - 1 : last_line(node)]
 
 
 def sources(texts: Sequence[str]) -> list[Source]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flowevolve.programs.blocks import inside
 from flowevolve.programs.features import syntax_error
+from flowevolve.programs.slots import REST
 from flowevolve.sim.code_expressions import change_calls, change_operators, grow
 from flowevolve.sim.code_numbers import change_constants, change_loops, change_text_constant
 from flowevolve.sim.code_source import Source, parse
@@ -24,8 +25,8 @@ _CHANGES: Mapping[str, Change] = {
     "statements": change_statements,
     "growth": grow,
 }
-PREFERRED, AVOIDED = 4.0, 0.25
-"""What a hint makes of the weight of a kind of change."""
+PREFERRED = 4.0
+"""By what a hint multiplies the weight of a kind of change, or divides it if it is to be avoided."""
 _ATTEMPTS = 20
 
 
@@ -41,6 +42,8 @@ class Coder:
     steps: tuple[float, float]
     broken: float
     """Of its replies, with the preset ``normal``."""
+    heedful: float
+    """How often it leaves alone or takes over the parts that it is told to."""
 
 
 CODERS: Mapping[str, Coder] = {
@@ -49,18 +52,21 @@ CODERS: Mapping[str, Coder] = {
         (1, 1, 2),
         (-3.0, -0.5),
         0.08,
+        0.8,
     ),
     "medium": Coder(
         {"constants": 5, "operators": 1, "calls": 1, "loops": 1, "statements": 1, "crossover": 3, "growth": 1.5},
         (1, 1, 2),
         (-3.0, 0.0),
         0.05,
+        0.9,
     ),
     "large": Coder(
         {"constants": 5, "operators": 1, "calls": 1, "loops": 1.5, "statements": 1, "crossover": 4, "growth": 2},
         (1, 2, 3),
         (-3.0, 0.3),
         0.02,
+        0.97,
     ),
 }
 """By a word in the model's name; a name with none of these words is that of a medium one."""
@@ -77,6 +83,11 @@ class Work:
     weights: Mapping[str, float]
     changes: int
     steps: tuple[float, float]
+    keep: Sequence[str] = ()
+    """Parts, as `flowevolve.programs.slots` names them, that stay as they are."""
+
+    def keeping(self, parts: Sequence[str]) -> Work:
+        return replace(self, keep=parts)
 
 
 def edit_files(
@@ -88,17 +99,24 @@ def edit_files(
         if number == work.changes and changed != files:
             break  # else a change was taken back by another
         name = rng.choices(list(changed), [len(text) for text in changed.values()])[0]
-        text, kind = _edited(changed[name], [other[name] for other in others if name in other], work, rng)
+        prefix = "" if len(files) == 1 else f"{name}:"
+        kept = [part.removeprefix(prefix) for part in work.keep if part.startswith(prefix)]
+        theirs = [other[name] for other in others if name in other]
+        text, kind = _edited(changed[name], theirs, kept, work, rng)
         if kind is not None:
             changed[name] = text
             kinds.append(kind)
     return changed, kinds
 
 
-def _edited(text: str, others: Sequence[str], work: Work, rng: random.Random) -> tuple[str, str | None]:
-    """A program with one change that compiles, and the kind of it; None if none was found."""
-    source = parse(text)
+def _edited(
+    text: str, others: Sequence[str], kept: Sequence[str], work: Work, rng: random.Random
+) -> tuple[str, str | None]:
+    """A program with one change that holds together, and the kind of it; None if none was found."""
+    source = parse(text, kept)
     if source is None:
+        if REST in kept:
+            return text, None
         block = rng.choice(inside(text))
         changed = change_text_constant(text, block, _step(work, rng), rng)
         return (text, None) if changed is None else (changed, "constants")
@@ -107,9 +125,15 @@ def _edited(text: str, others: Sequence[str], work: Work, rng: random.Random) ->
         kind = rng.choices(list(work.weights), list(work.weights.values()))[0]
         step = _step(work, rng)
         changed = cross(source, crossed, rng) if kind == "crossover" else _CHANGES[kind](source, step, rng)
-        if changed is not None and changed != text and syntax_error(changed) is None:
+        if changed is not None and changed != text and _holds_together(source, changed):
             return changed, kind
     return text, None
+
+
+def _holds_together(old: Source, changed: str) -> bool:
+    """Whether a program compiles and reads no names without a value, but for those that the old one reads."""
+    new = parse(changed) if syntax_error(changed) is None else None
+    return new is not None and new.unbound <= old.unbound
 
 
 def _step(work: Work, rng: random.Random) -> float:

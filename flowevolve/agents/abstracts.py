@@ -1,0 +1,202 @@
+"""Agents that deal in programs told in words: who describes them, who says where to go, who chooses examples.
+
+They are ContextEvolve's (Su et al., 2026, §4.2): Summarizer, Navigator and Sampler. Where a program is told in words it
+is a `Shown` whose one file is named `ABSTRACT`; where nobody describes programs they are shown as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from flowevolve.agents.reading import objects, read_object, text_of
+from flowevolve.llm.types import JSON
+from flowevolve.programs.prompts import (
+    PROGRAM_HEADING,
+    REPLY_HEADING,
+    TASK_HEADING,
+    Shown,
+    shown_files,
+    shown_outcome,
+    shown_programs,
+)
+from flowevolve.prompts import UnparsableReplyError, fence
+
+SUMMARIZE_TITLE = "# Describe a program"
+NAVIGATE_TITLE = "# Give the search a direction"
+EXEMPLARS_TITLE = "# Choose examples"
+
+PARENT_HEADING = "## What it was made from"
+PROGRAMS_HEADING = "## The programs"
+DIRECTION_HEADING = "## The direction"
+ABSTRACT = "abstract"
+"""The label of a program told in words."""
+
+Kind = Literal["improvement", "mixed", "decline"]
+KIND_HEADINGS: Mapping[Kind, str] = {
+    "improvement": "## Consistent improvement",
+    "mixed": "## Mixed",
+    "decline": "## Consistent decline",
+}
+
+WORDS, GUIDANCE_WORDS = 100, 150
+"""What an abstract, and what guidance is asked to be at most."""
+_MOST_CHARACTERS = 2000
+"""What is left of one that is longer, so that it can't fill the prompts it goes into."""
+_MOST_TRAITS, _MOST_TRAIT_CHARACTERS = 8, 160
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A program in words. Its traits: what it ``inherited`` of its parent, and what is ``new``."""
+
+    abstract: str
+    inherited: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """As prompts show it: what the agents know of a program is this alone, so its traits are a part of it."""
+        kept = [f"Inherited: {'; '.join(self.inherited)}"] if self.inherited else []
+        added = [f"New: {'; '.join(self.new)}"] if self.new else []
+        return "\n".join([self.abstract, *kept, *added])
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """Programs by name, each made of the one before it, and how the score changed from each to the next.
+
+    A change is child − parent, so above 0 is better (eq. 5 writes it the other way round); None: the child failed.
+    """
+
+    kind: Kind
+    programs: tuple[str, ...]
+    changes: tuple[float | None, ...]
+
+    def __str__(self) -> str:
+        steps = zip(self.programs[1:], self.changes, strict=True)
+        return " -> ".join([self.programs[0], *(f"{name} ({_change(change)})" for name, change in steps)])
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A program that was chosen to be shown, and why."""
+
+    program: str
+    why: str
+
+
+def _change(change: float | None) -> str:
+    return "failed" if change is None else f"{change:+.6g}"
+
+
+def summarize_prompt(program: Mapping[str, str], parent: str = "") -> str:
+    """Ask for a program in words; ``parent`` is what it was made from, in words (eq. 4)."""
+    before = [f"{PARENT_HEADING}\n{fence(parent, ABSTRACT)}"] if parent else []
+    inherited = "what it kept of that which it was made from" if parent else "nothing, as it was made from nothing"
+    return "\n\n".join(
+        [
+            SUMMARIZE_TITLE,
+            *before,
+            f"{PROGRAM_HEADING}\n{shown_files(program)}",
+            f"""{REPLY_HEADING}
+Others will decide by your words alone, without the program, what to try next.
+- abstract: by what method it works, on what structures, with which numbers that matter. At most {WORDS} words, no code.
+- inherited: {inherited}; whatever is left out here counts as lost.
+- new: what it has that this had not, each idea in a few words.
+Reply with JSON: {{"inherited": ["..."], "new": ["..."], "abstract": "..."}}""",
+        ]
+    )
+
+
+def navigate_prompt(statement: str, programs: Mapping[str, Shown], trajectories: Sequence[Trajectory]) -> str:
+    """Ask for a direction, given trajectories and every program on them by name (eq. 5)."""
+    found = {kind: [f"- {each}" for each in trajectories if each.kind == kind] for kind in KIND_HEADINGS}
+    return "\n\n".join(
+        [
+            NAVIGATE_TITLE,
+            f"{TASK_HEADING}\n{fence(statement.strip())}",
+            _programs(programs),
+            *("\n".join([KIND_HEADINGS[kind], *lines]) for kind, lines in found.items() if lines),
+            f"""{REPLY_HEADING}
+Each program was made of the one before its arrow; in brackets stands by how much the score rose or fell.
+- Find out which ideas came with gains, which with losses, and which were tried often enough.
+- Say which ways are worth going next, and which nobody has gone yet. Name approaches, and leave it to the programmer
+  how to carry them out: no steps, no code.
+- At most {GUIDANCE_WORDS} words.
+Reply with JSON: {{"guidance": "..."}}""",
+        ]
+    )
+
+
+def exemplars_prompt(
+    statement: str, parent: Shown, programs: Mapping[str, Shown], most: int, guidance: str = ""
+) -> str:
+    """Ask which programs to show, at most so many, to whoever is to improve on ``parent`` (eq. 6)."""
+    direction = [f"{DIRECTION_HEADING}\n{fence(guidance)}"] if guidance else []
+    return "\n\n".join(
+        [
+            EXEMPLARS_TITLE,
+            f"{TASK_HEADING}\n{fence(statement.strip())}",
+            f"{PROGRAM_HEADING}\n{shown_outcome(parent)}\n{shown_files(parent.program)}",
+            *direction,
+            _programs(programs),
+            f"""{REPLY_HEADING}
+A programmer is about to improve the first program. Choose at most {most} of the others to be shown beside it.
+- What helps is what bears on the direction, has proved itself, and is unlike the program and the others chosen.
+- Look at the ideas, not at the scores alone: one that did badly, or failed, is worth showing if its idea is new and
+  could be made to work.
+- Every program shown costs: leave out what says nothing more. None at all is an answer, too.
+Reply with JSON: {{"chosen": [{{"id": "...", "why": "in a few words, what to take from it"}}]}}""",
+        ]
+    )
+
+
+def _programs(programs: Mapping[str, Shown]) -> str:
+    return shown_programs(PROGRAMS_HEADING, {f"Program {name}": each for name, each in programs.items()})
+
+
+def read_summary(reply: str) -> Summary:
+    """Raises:
+    UnparsableReplyError: if there is no abstract, or a list of traits is missing.
+    """
+    data = read_object(reply)
+    return Summary(_cut(text_of(data, "abstract")), _traits(data, "inherited"), _traits(data, "new"))
+
+
+def _traits(data: Mapping[str, JSON], name: str) -> tuple[str, ...]:
+    """Texts of a list that may be empty, the first few of them."""
+    values = data.get(name)
+    if not isinstance(values, list):
+        raise UnparsableReplyError(f"{name!r} is missing or no array")
+    found = dict.fromkeys(" ".join(value.split()) for value in values if isinstance(value, str) and value.strip())
+    return tuple(_cut(text, _MOST_TRAIT_CHARACTERS) for text in list(found)[:_MOST_TRAITS])
+
+
+def read_guidance(reply: str) -> str:
+    """Raises:
+    UnparsableReplyError: if there is none.
+    """
+    return _cut(text_of(read_object(reply), "guidance"))
+
+
+def read_examples(reply: str, known: Collection[str], most: int) -> tuple[Example, ...]:
+    """The examples that were chosen, those beyond ``most`` left out; none is a choice, too.
+
+    Raises:
+        UnparsableReplyError: if the list is missing, or none of those in it is known.
+    """
+    chosen = objects(read_object(reply).get("chosen"), "chosen")
+    found: dict[str, Example] = {}
+    for each in chosen:
+        name = str(each.get("id", "")).removeprefix("Program ").strip()
+        why = each.get("why")
+        if name in known and name not in found:
+            found[name] = Example(name, _cut(why.strip(), _MOST_TRAIT_CHARACTERS) if isinstance(why, str) else "")
+    if chosen and not found:
+        raise UnparsableReplyError("none of the programs in 'chosen' is one of those shown")
+    return tuple(found.values())[:most]
+
+
+def _cut(text: str, most: int = _MOST_CHARACTERS) -> str:
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"

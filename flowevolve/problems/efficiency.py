@@ -1,0 +1,290 @@
+"""Programs that are right first and then quick and small: judged on tests, worth what their memory-time integral says.
+
+The form is EffiBench-X's (a script reads a test from standard input and prints the answer); how programs are measured
+is "Controlled Self-Evolution for Algorithmic Code Optimization", appendices B (metrics) and C (raw signal, reward).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from weakref import WeakKeyDictionary
+
+import anyio
+
+from flowevolve.artifact import Artifact
+from flowevolve.errors import InputError
+from flowevolve.llm.types import JSON
+from flowevolve.problems.checks import kind, list_of
+from flowevolve.problems.harness import streams
+from flowevolve.programs import Case, Verdict, WrongResultError
+from flowevolve.programs.files import one_source
+from flowevolve.programs.problem import PROGRAM, failed
+from flowevolve.sandbox import Outcome, Sandbox, measure
+from flowevolve.sandbox.measure import middle
+
+EPSILON = 0.001
+"""CSE's reward is 1 / (A + 0.001)."""
+CLIP = 5.0
+"""What a ratio to the reference counts at most."""
+LEAST_RUNS = 3
+_HARNESS = inspect.getsource(streams)
+_QUOTED, _LINE = 600, 200
+"""Characters of an input, and of a line of an answer, that feedback quotes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One test: what a program reads, and what it is to print."""
+
+    input: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """How programs are measured; the defaults are the paper's but for ``together``, of which it says nothing.
+
+    Raises:
+        InputError: if nobody could be measured like that.
+    """
+
+    timeout: float = 10.0
+    """Seconds of one process."""
+    memory_mb: int = 1024
+    runs: int = 5
+    """Of all tests, beside the one that says whether the program is right."""
+    together: int | None = None
+    """Tests that one process runs, one after another; None: all."""
+
+    def __post_init__(self) -> None:
+        if self.runs < LEAST_RUNS:
+            raise InputError(f"task.runs: {self.runs} runs have nothing left without their extremes; give 3 or more")
+        if self.timeout <= 0 or self.memory_mb <= 0 or (self.together is not None and self.together <= 0):
+            raise InputError("task: timeout, memory_mb and together must be above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of a program that has passed all tests, for all tests together; each the mean of the runs without extremes."""
+
+    integral: float
+    """Megabyte-seconds."""
+    seconds: float
+    peak_mb: float
+
+    def __str__(self) -> str:
+        return f"{self.seconds:.4g} s, {self.peak_mb:.4g} MB at its peak, {self.integral:.4g} MB·s"
+
+    def over(self, other: Figures) -> dict[str, float]:
+        """ET, MP and MI of a program with the other figures, where these are the reference's: higher is better.
+
+        Reference over program, clipped to 5 (CSE, appendix B, equations 8, 10 and 13).
+        """
+        pairs = {
+            "et": (self.seconds, other.seconds),
+            "mp": (self.peak_mb, other.peak_mb),
+            "mi": (self.integral, other.integral),
+        }
+        return {name: min(CLIP, ours / theirs) for name, (ours, theirs) in pairs.items()}
+
+
+def rules(tests: int, procedure: Procedure) -> str:
+    """What every statement ends with."""
+    return (
+        "The program is one Python file, run as a script once for each test: it reads the test from standard input and "
+        "prints the answer to standard output. It may use the standard library and numpy, nothing else; it has no "
+        f"network. There are {tests} tests; all must be right, with {procedure.timeout:g} seconds and "
+        f"{procedure.memory_mb} MB of memory to run them in. What counts then is the area below the curve of memory "
+        "over time, A megabyte-seconds for all tests together, so that both time and memory matter. The score is "
+        "1 / (A + 0.001): higher is better."
+    )
+
+
+FAILED: Mapping[str, float] = {"et": 0.0, "mp": 0.0, "mi": 0.0}
+"""What the same equations give a program that fails."""
+
+
+class _FailedError(Exception):
+    """A program failed in some run; it has the verdict on it."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.failure)
+        self.verdict = verdict
+
+
+@dataclass(eq=False)
+class EfficiencyProblem:
+    """Programs of one file (or several, ``program.py`` is run) that print the answers to all ``tests``.
+
+    Value: 1 / (A + 0.001) with A the memory-time integral in MB·s over all tests; 0 of a program that fails any test in
+    any run. Metrics: ``integral``, ``seconds``, ``peak_mb``, and with a reference ``et``, ``mp`` and ``mi``.
+
+    What is right is decided outside of the sandbox, where alone the expected answers are.
+    """
+
+    name: str
+    statement: str
+    source: str
+    """The seed."""
+    tests: Sequence[Trial]
+    reference: str | None = None
+    """The program that ratios are to; it is measured as all are, once in each sandbox."""
+    procedure: Procedure = field(default_factory=Procedure)
+    cases: Sequence[Case] = (Case("tests"),)
+    worst: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._yardsticks: WeakKeyDictionary[Sandbox, _Yardstick] = WeakKeyDictionary()
+
+    def seed(self) -> Artifact:
+        return Artifact({PROGRAM: self.source}, kind="program")
+
+    async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
+        """Raises:
+        InputError: if it is the reference that fails.
+        """
+        reference = None if self.reference is None else await self._measured_reference(self.reference, sandbox)
+        try:
+            figures = await self._measured(one_source(artifact, PROGRAM), sandbox)
+        except _FailedError as error:
+            lost = error.verdict
+            metrics = {**lost.metrics, **({} if reference is None else FAILED)}
+            return Verdict(self.worst, lost.feedback, lost.failure, metrics)
+        raw = {"integral": figures.integral, "seconds": figures.seconds, "peak_mb": figures.peak_mb}
+        return Verdict(
+            1 / (figures.integral + EPSILON),
+            f"All {len(self.tests)} tests are right. They take {figures}."
+            + ("" if reference is None else f" A reference takes {reference}."),
+            None,
+            {**raw, **({} if reference is None else reference.over(figures))},
+        )
+
+    async def _measured(self, source: str, sandbox: Sandbox) -> Figures:
+        """Run all tests once, unmeasured, and when all are right as often as the procedure says.
+
+        Raises:
+            _FailedError: at the first failure.
+        """
+        await self._pass(source, sandbox)
+        totals = [Figures(0.0, 0.0, 0.0)] * self.procedure.runs
+        for first, tests in self._batches():
+            measurement = await measure(
+                sandbox,
+                _HARNESS,
+                call="harness_run",
+                arguments=_arguments(source, tests, tell=False),
+                timeout=self.procedure.timeout,
+                memory_mb=self.procedure.memory_mb,
+                runs=self.procedure.runs,
+            )
+            for outcome in measurement.outcomes:
+                self._check(outcome, first, tests)
+            totals = [
+                Figures(total.integral + area, total.seconds + outcome.seconds, max(total.peak_mb, outcome.peak_mb))
+                for total, area, outcome in zip(totals, measurement.integrals, measurement.outcomes, strict=True)
+            ]
+        return Figures(
+            middle(total.integral for total in totals),
+            middle(total.seconds for total in totals),
+            middle(total.peak_mb for total in totals),
+        )
+
+    async def _pass(self, source: str, sandbox: Sandbox) -> None:
+        """The run that tells whether a program is right.
+
+        It is pinned, too: an unpinned one could be put on a core that another program is measured on.
+
+        Raises:
+            _FailedError: at the first failure.
+        """
+        for first, tests in self._batches():
+            (outcome,) = await sandbox.run_pinned(
+                _HARNESS,
+                call="harness_run",
+                arguments=_arguments(source, tests, tell=True),
+                timeout=self.procedure.timeout,
+                memory_mb=self.procedure.memory_mb,
+            )
+            self._check(outcome, first, tests)
+
+    async def _measured_reference(self, source: str, sandbox: Sandbox) -> Figures:
+        """Once in each sandbox, which lasts as long as a run: who comes meanwhile waits."""
+        yardstick = self._yardsticks.setdefault(sandbox, _Yardstick())
+        async with yardstick.lock:
+            if yardstick.figures is None:
+                try:
+                    yardstick.figures = await self._measured(source, sandbox)
+                except _FailedError as error:
+                    raise InputError(f"problem {self.name!r}: the reference fails: {error}") from None
+            return yardstick.figures
+
+    def _batches(self) -> list[tuple[int, Sequence[Trial]]]:
+        """The tests of each process, and the number of the first."""
+        size = self.procedure.together or len(self.tests)
+        return [(first, self.tests[first : first + size]) for first in range(0, len(self.tests), size)]
+
+    def _check(self, outcome: Outcome, first: int, tests: Sequence[Trial]) -> None:
+        """Raises:
+        _FailedError: if the program did not come to its end, or an answer is wrong.
+        """
+        seconds = {"seconds": outcome.seconds}
+        if outcome.status != "ok":
+            verdict = failed(self.worst, outcome)
+            begun = min(outcome.stdout.count("."), len(tests))  # none, where nobody was told
+            words = verdict.feedback
+            if begun:
+                words += f"\nIt was at {self._named(first + begun - 1)}, which reads\n{_shown(tests[begun - 1].input)}"
+            raise _FailedError(Verdict(self.worst, words, verdict.failure, seconds))
+        try:
+            answers = list_of(outcome.result, "the answers", len(tests))
+            for place, (test, answer) in enumerate(zip(tests, answers, strict=True)):
+                wrong = difference(test.output, answer)
+                if wrong is not None:
+                    name = self._named(first + place)
+                    words = f"The answer to {name} is wrong: {wrong}. It reads\n{_shown(test.input)}"
+                    raise _FailedError(Verdict(self.worst, words, f"{name}: {wrong}", seconds))
+        except WrongResultError as error:
+            raise _FailedError(Verdict(self.worst, str(error), str(error), seconds)) from None
+
+    def _named(self, place: int) -> str:
+        return f"test {place + 1} of {len(self.tests)}"
+
+
+@dataclass
+class _Yardstick:
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    figures: Figures | None = None
+
+
+def difference(expected: str, answer: JSON) -> str | None:
+    """What is wrong with an answer, in one line; None if nothing is. Space at the ends of lines does not count."""
+    if not isinstance(answer, str):
+        return f"what was printed must be a text, not {kind(answer)}"
+    pairs = zip_longest(normalised(expected), normalised(answer))
+    for number, (wanted, given) in enumerate(pairs, 1):
+        if wanted != given:
+            return f"line {number} must be {_quoted(wanted)}, not {_quoted(given)}"
+    return None
+
+
+def normalised(text: str) -> list[str]:
+    """Lines without space at their ends, and without empty ones at the end of all."""
+    return [line.rstrip() for line in text.rstrip().splitlines()]
+
+
+def _quoted(line: str | None) -> str:
+    if line is None:
+        return "missing"
+    return repr(line) if len(line) <= _LINE else f"{line[:_LINE]!r} and {len(line) - _LINE} characters more"
+
+
+def _shown(text: str) -> str:
+    text = text.rstrip()
+    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}\n… and {len(text) - _QUOTED} characters more"
+
+
+def _arguments(source: str, tests: Sequence[Trial], *, tell: bool) -> dict[str, JSON]:
+    return {"program": source, "inputs": [test.input for test in tests], "tell": tell}

@@ -1,0 +1,195 @@
+"""Problems of efficiency that ship: three families of three, in each of which one idea helps with all.
+
+- blocks: what is known of parts of a list is kept beside it, and kept right when the list changes;
+- windows: what is known of a window is kept while it moves, and not worked out anew;
+- rounds: a round that changes nothing is the last, or the right order makes one enough.
+
+The seeds are slow and right, and made of parts that can be changed one by one: in ``blocks`` numbers are badly chosen,
+in ``windows`` work is done that nobody needs, in ``rounds`` it is done too often.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+
+from flowevolve.errors import InputError
+from flowevolve.problems import efficiency_inputs as inputs
+from flowevolve.problems.base import seed_text
+from flowevolve.problems.efficiency import EfficiencyProblem, Procedure, Trial, rules
+from flowevolve.problems.references import (
+    counts_above,
+    distances,
+    distinct_windows,
+    groups,
+    longest_run,
+    merged_spans,
+    range_minimum,
+    range_sums,
+    window_maximum,
+)
+
+_ORDERS = (
+    "The first line has the number of numbers, n, and the number of orders. The second line has the numbers, from 0 to "
+    "9999. Each line after it is an order: `set I V` makes V of the number at place I (the first is 0)"
+)
+_WINDOWS = (
+    "The first line has the number of numbers, n, and the size of a window, k. The second line has the numbers, all 0 "
+    "or more."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Exercise:
+    """A problem before its tests are drawn."""
+
+    name: str
+    statement: str
+    reference: ModuleType
+    draw: Callable[[random.Random, int], str]
+    """One test of a size."""
+    edges: tuple[str, ...]
+    """Tests that are always there."""
+    size: int
+    """Of the largest test, unless the settings say otherwise."""
+
+    def problem(self, tests: int, size: int, seed: int, procedure: Procedure) -> EfficiencyProblem:
+        """Raises:
+        InputError: if there would be no tests, or some of no size.
+        """
+        if tests < 1 or size < tests:
+            raise InputError(f"{self.name}: tests must be above 0, and size not below tests")
+        rng = random.Random(f"{self.name} {seed}")
+        texts = [*self.edges, *(self.draw(rng, size * (number + 1) // tests) for number in range(tests))]
+        solve: Callable[[str], str] = self.reference.solve
+        return EfficiencyProblem(
+            name=self.name,
+            statement=f"{self.statement}\n\n{rules(len(texts), procedure)}",
+            source=seed_text(self.name),
+            tests=[Trial(text, solve(text)) for text in texts],
+            reference=inspect.getsource(self.reference),
+            procedure=procedure,
+        )
+
+
+EXERCISES = (
+    Exercise(
+        "efficiency_range_sums",
+        "Sums of parts of a list that changes.\n\n"
+        f"{_ORDERS}, and `sum L R` asks for the sum of the numbers from place L on, up to but without place R. Print "
+        "the answer to each `sum`, a line each.",
+        range_sums,
+        inputs.range_sums,
+        ("1 3\n5\nsum 0 1\nset 0 7\nsum 0 1", "2 1\n3 4\nsum 1 1"),
+        4000,
+    ),
+    Exercise(
+        "efficiency_range_minimum",
+        "Smallest numbers in parts of a list that changes.\n\n"
+        f"{_ORDERS}, and `min L R` asks for the smallest of the numbers from place L on, up to but without place R; L "
+        "is below R. Print the answer to each `min`, a line each.",
+        range_minimum,
+        inputs.range_minimum,
+        ("1 3\n5\nmin 0 1\nset 0 7\nmin 0 1", "3 2\n9 2 2\nset 1 9\nmin 0 3"),
+        1200,
+    ),
+    Exercise(
+        "efficiency_counts_above",
+        "For each number of a list, how many of those before it are greater.\n\n"
+        "The first line has the number of numbers, the second the numbers, from 0 to 9999. Print the counts on one "
+        "line.",
+        counts_above,
+        inputs.numbers,
+        ("0\n", "1\n9999", "4\n3 3 2 3"),
+        2500,
+    ),
+    Exercise(
+        "efficiency_distinct_windows",
+        "How many different numbers are in each window of a list.\n\n"
+        f"{_WINDOWS} Print for each k numbers that follow each other how many different ones they are, on one line; an "
+        "empty line if k is above n.",
+        distinct_windows,
+        inputs.windows,
+        ("1 1\n0", "2 3\n1 1", "4 4\n2 0 2 0"),
+        1200,
+    ),
+    Exercise(
+        "efficiency_window_maximum",
+        "The largest number in each window of a list.\n\n"
+        f"{_WINDOWS} Print for each k numbers that follow each other the largest of them, on one line; an empty line "
+        "if k is above n.",
+        window_maximum,
+        inputs.windows,
+        ("1 1\n0", "2 3\n1 1", "4 2\n4 3 2 1"),
+        1200,
+    ),
+    Exercise(
+        "efficiency_longest_run",
+        "The longest part of a list without a number twice.\n\n"
+        "The first line has the number of numbers, the second the numbers. Print the length of the longest part of the "
+        "list, numbers that follow each other, in which no number is there twice, and the first place where one of "
+        "this length begins (the first is 0); `0 0` for an empty list.",
+        longest_run,
+        inputs.repeats,
+        ("0\n", "1\n4", "5\n1 1 1 2 1"),
+        2000,
+    ),
+    Exercise(
+        "efficiency_merged_spans",
+        "Spans that touch become one.\n\n"
+        "The first line has the number of spans. Each line after it has a span: where it begins, and where it ends. "
+        "Spans that overlap, or of which one ends where the other begins, belong together, and so does all that hangs "
+        "together like this. Print how many there are then, and the sum of their lengths; `0 0` if there are no spans.",
+        merged_spans,
+        inputs.spans,
+        ("0\n", "1\n3 4", "3\n5 9\n1 5\n20 30"),
+        120,
+    ),
+    Exercise(
+        "efficiency_groups",
+        "Groups of towns that roads join.\n\n"
+        "The first line has the number of towns and the number of roads. Each line after it has the numbers of two "
+        "towns (the first is 0) that a road joins. Towns are in one group if one can go from one to the other. Print "
+        "how many groups there are, and how many towns the largest has; `0 0` if there are no towns.",
+        groups,
+        inputs.roads,
+        ("0 0", "1 0", "3 2\n2 1\n1 1"),
+        600,
+    ),
+    Exercise(
+        "efficiency_distances",
+        "The lengths of the shortest ways from one town to all others.\n\n"
+        "The first line has the number of towns, the number of roads, and the number of the town where all ways begin "
+        "(the first is 0). Each line after it has a road: the town it leads from, the town it leads to, and its "
+        "length, above 0; roads lead in one direction only. Print the length of the shortest way to each town, by "
+        "number, on one line; -1 where there is none.",
+        distances,
+        inputs.lengths,
+        ("1 0 0", "3 2 1\n1 2 5\n1 2 3"),
+        300,
+    ),
+)
+TESTS = 6
+"""That are drawn, in growing sizes."""
+TIMEOUT = 5.0
+
+
+def _factory(exercise: Exercise) -> Callable[..., EfficiencyProblem]:
+    def make(
+        tests: int = TESTS,
+        size: int = exercise.size,
+        seed: int = 0,
+        timeout: float = TIMEOUT,
+        memory_mb: int = 1024,
+        runs: int = 5,
+        together: int | None = None,
+    ) -> EfficiencyProblem:
+        return exercise.problem(tests, size, seed, Procedure(timeout, memory_mb, runs, together))
+
+    return make
+
+
+EFFICIENCY_PROBLEMS: Mapping[str, Callable[..., EfficiencyProblem]] = {each.name: _factory(each) for each in EXERCISES}
