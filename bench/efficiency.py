@@ -1,9 +1,9 @@
 """How well CSE's memory-time integral repeats, and what programs are worth: ``python -m bench.efficiency``.
 
-Prints for a slow and for a quick program, judged again and again, the mean integral and how much integral, time and
+Prints for a quick and for a slow program, judged again and again, the mean integral and how much integral, time and
 memory vary (standard deviation over mean), alone and while all other cores are kept busy; and for each problem of
-efficiency the figures of seed and reference, and what a judgement takes. Takes a minute and a half; nothing else should
-run meanwhile.
+efficiency the figures of seed and reference, and what a judgement takes. A minute and a half, if nothing else runs
+meanwhile, as nothing should.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections.abc import Mapping
 from functools import partial
 from statistics import fmean, stdev
 
@@ -37,7 +38,7 @@ async def judged(problem: EfficiencyProblem, sandbox: Sandbox) -> tuple[Verdict,
     return verdict, anyio.current_time() - began
 
 
-async def repeated(problem: EfficiencyProblem, times: int, *, others_busy: bool) -> dict[str, float]:
+async def repeated(problem: EfficiencyProblem, times: int, others_busy: bool) -> dict[str, float]:
     """Of so many judgements of the seed. What keeps another core busy has it to itself, as a measurement would."""
     async with Sandbox() as sandbox, anyio.create_task_group() as tasks:
         for _ in range(len(usable_cores()) - 1 if others_busy else 0):
@@ -49,18 +50,14 @@ async def repeated(problem: EfficiencyProblem, times: int, *, others_busy: bool)
     return {"integral": round(fmean(columns["integral"]), 3), **varies}
 
 
-async def family() -> dict[str, dict[str, float]]:
-    """Of each problem, with the seconds that judging the seed takes once the reference is measured."""
-    found = {}
+async def one_problem(problem: EfficiencyProblem) -> dict[str, float]:
+    """What the seed is worth, with the seconds that judging it takes once the reference is measured."""
     async with Sandbox() as sandbox:
-        for name, make in EFFICIENCY_PROBLEMS.items():
-            problem = make()
-            await judged(problem, sandbox)
-            verdict, seconds = await judged(problem, sandbox)
-            figures = dict(verdict.metrics)
-            figures |= {"reference": figures["mi"] * figures["integral"], "value": verdict.value, "judging": seconds}
-            found[name] = {metric: round(figure, 4) for metric, figure in figures.items()}
-    return found
+        await judged(problem, sandbox)
+        verdict, seconds = await judged(problem, sandbox)
+    figures = dict(verdict.metrics)
+    figures |= {"reference": figures["mi"] * figures["integral"], "value": verdict.value, "judging": seconds}
+    return {metric: round(figure, 4) for metric, figure in figures.items()}
 
 
 def main() -> None:
@@ -72,12 +69,15 @@ def main() -> None:
     assert slow.reference is not None
     quick.source = slow.reference
     slow.reference = quick.reference = None
-    figures: dict[str, object] = {"load": os.getloadavg()[0], "family": clock.run(family)}
-    for name, problem in (("slow", slow), ("quick", quick)):
+    for name, problem in (("quick", quick), ("slow", slow)):
         for busy in (False, True):
-            run = partial(repeated, problem, times, others_busy=busy)
-            figures[f"{name}, others busy" if busy else f"{name}, alone"] = clock.run(run)
-    print(json.dumps(figures, indent=1))
+            say(f"{name}, others busy" if busy else f"{name}, alone", clock.run(repeated, problem, times, busy))
+    for name, make in EFFICIENCY_PROBLEMS.items():
+        say(name, clock.run(one_problem, make()))
+
+
+def say(name: str, figures: Mapping[str, float]) -> None:
+    print(json.dumps({"what": name, **figures, "load": os.getloadavg()[0]}), flush=True)
 
 
 if __name__ == "__main__":

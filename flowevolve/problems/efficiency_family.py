@@ -94,7 +94,7 @@ EXERCISES = (
         range_minimum,
         inputs.range_minimum,
         ("1 3\n5\nmin 0 1\nset 0 7\nmin 0 1", "3 2\n9 2 2\nset 1 9\nmin 0 3"),
-        1200,
+        1800,
     ),
     Exercise(
         "efficiency_counts_above",
@@ -104,7 +104,7 @@ EXERCISES = (
         counts_above,
         inputs.numbers,
         ("0\n", "1\n9999", "4\n3 3 2 3"),
-        2500,
+        1800,
     ),
     Exercise(
         "efficiency_distinct_windows",
@@ -135,7 +135,7 @@ EXERCISES = (
         longest_run,
         inputs.repeats,
         ("0\n", "1\n4", "5\n1 1 1 2 1"),
-        2000,
+        1400,
     ),
     Exercise(
         "efficiency_merged_spans",
@@ -146,7 +146,7 @@ EXERCISES = (
         merged_spans,
         inputs.spans,
         ("0\n", "1\n3 4", "3\n5 9\n1 5\n20 30"),
-        120,
+        110,
     ),
     Exercise(
         "efficiency_groups",
@@ -157,7 +157,7 @@ EXERCISES = (
         groups,
         inputs.roads,
         ("0 0", "1 0", "3 2\n2 1\n1 1"),
-        600,
+        400,
     ),
     Exercise(
         "efficiency_distances",
@@ -169,7 +169,7 @@ EXERCISES = (
         distances,
         inputs.lengths,
         ("1 0 0", "3 2 1\n1 2 5\n1 2 3"),
-        300,
+        250,
     ),
 )
 TESTS = 6

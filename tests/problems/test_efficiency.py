@@ -31,7 +31,7 @@ def test_what_is_right_is_worth_what_its_integral_says(court: Court) -> None:
     assert verdict.failure is None
     metrics = verdict.metrics
     assert verdict.value == 1 / (metrics["integral"] + 0.001)
-    assert 0 < metrics["integral"] < metrics["seconds"] * metrics["peak_mb"] * 1.01
+    assert 0 < metrics["integral"] < metrics["seconds"] * metrics["peak_mb"] * 1.1
     assert set(metrics) == {"integral", "seconds", "peak_mb", "et", "mp", "mi"}
     assert verdict.feedback.startswith("All 3 tests are right. They take ")
     assert " MB·s. A reference takes " in verdict.feedback
@@ -45,8 +45,9 @@ def test_without_a_reference_there_are_no_ratios(court: Court) -> None:
 
 
 def test_the_reference_is_measured_once_in_a_sandbox(court: Court) -> None:
-    judged = problem(reference=DOUBLE + "x = [0] * 10 ** 5\n")
-    verdicts = [court.judge(judged), court.judge(judged, DOUBLE + "x = [0] * 10 ** 6\n")]
+    judged = problem(reference=DOUBLE)
+    slower = [f"{DOUBLE}for _ in range({count}): pass\n" for count in (400_000, 600_000)]
+    verdicts = [court.judge(judged, source) for source in slower]
     first, second = (verdict.metrics["mi"] * verdict.metrics["integral"] for verdict in verdicts)
     assert first == pytest.approx(second, rel=1e-9)
 
@@ -82,7 +83,7 @@ def test_what_failed_is_said(source: str, failure: str, says: str, court: Court)
 
 def test_who_takes_too_long_hears_where(court: Court) -> None:
     endless = DOUBLE + "sys.stdin.seek(0)\nwhile sys.stdin.read() == '21': sys.stdin.seek(0)\n"
-    verdict = court.judge(problem(procedure=replace(QUICK, timeout=0.5)), endless)
+    verdict = court.judge(problem(procedure=replace(QUICK, timeout=2.0)), endless)
     assert verdict.failure is not None
     assert verdict.failure.startswith("timeout")
     assert "It was at test 2 of 3" in verdict.feedback

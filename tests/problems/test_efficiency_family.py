@@ -6,10 +6,10 @@ import ast
 import io
 import random
 import sys
-from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +21,9 @@ from flowevolve.problems.efficiency import EfficiencyProblem, difference
 from flowevolve.problems.efficiency_family import EXERCISES, TESTS, Exercise
 from tests.problems.conftest import Court
 from tests.problems.test_catalog import REGISTRY
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 each = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
 
@@ -48,7 +51,7 @@ def lines_run(source: str, text: str) -> int:
     """How many lines a script executes: work that no machine's load changes."""
     count = 0
 
-    def trace(frame: FrameType, event: str, argument: object) -> Callable[..., object] | None:
+    def trace(frame: FrameType, event: str, argument: object) -> TraceFunction | None:
         nonlocal count
         if frame.f_code.co_filename != "counted":
             return None

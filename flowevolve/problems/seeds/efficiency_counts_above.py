@@ -2,57 +2,57 @@
 
 import sys
 
-LIMIT = 10000
-"""All numbers are below it."""
 WIDTH = 15
 """How many different numbers may stand on a shelf."""
+REFRESH = 20
+"""After so many numbers all shelves are put in order."""
 
 
 def read_values() -> list[int]:
-    words = sys.stdin.read().split()
-    return [int(word) for word in words[1:]]
+    _, *values = map(int, sys.stdin.read().split())
+    return values
 
 
-def empty_shelves() -> list[list[int]]:
+def empty_shelves(values: list[int]) -> list[list[int]]:
     shelves: list[list[int]] = []
-    for _ in range(LIMIT // WIDTH + 1):
+    for _ in range(max(values) // WIDTH + 1):
         shelves.append([])
     return shelves
 
 
+def put_in_order(shelves: list[list[int]]) -> None:
+    for shelf in shelves:
+        shelf.sort()
+
+
 def greater_on_shelf(shelf: list[int], value: int) -> int:
-    count = 0
-    for other in shelf:
-        if other > value:
-            count += 1
-    return count
+    return len([other for other in shelf if other > value])
 
 
 def greater_elsewhere(shelves: list[list[int]], number: int) -> int:
     count = 0
-    for other in range(number + 1, len(shelves)):
-        count += len(shelves[other])
+    for other, shelf in enumerate(shelves):
+        if other > number:
+            count += len(shelf)
     return count
 
 
 def counts(values: list[int]) -> list[int]:
-    shelves = empty_shelves()
+    shelves = empty_shelves(values)
     found = []
-    for value in values:
+    for place, value in enumerate(values):
+        if place % REFRESH == 0:
+            put_in_order(shelves)
         number = value // WIDTH
-        shelf = list(shelves[number])
-        shelf.sort()
-        found.append(greater_on_shelf(shelf, value) + greater_elsewhere(shelves, number))
+        found.append(greater_on_shelf(shelves[number], value) + greater_elsewhere(shelves, number))
         shelves[number].append(value)
     return found
 
 
 def main() -> None:
     values = read_values()
-    if not values:
-        print()
-        return
-    print(" ".join(str(count) for count in counts(values)))
+    found = counts(values) if values else []
+    print(*found)
 
 
 if __name__ == "__main__":

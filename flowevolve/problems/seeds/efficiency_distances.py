@@ -2,17 +2,19 @@
 
 import sys
 
+ROUNDS = 3
+"""For each town."""
 FAR = 10**12
 """Farther than any way."""
+
 Road = tuple[int, int, int]
 
 
 def read_input() -> tuple[int, int, list[Road]]:
     """The number of towns, where the ways begin, and the roads."""
-    words = sys.stdin.read().split()
-    numbers = [int(word) for word in words[3:]]
-    roads = [(numbers[i], numbers[i + 1], numbers[i + 2]) for i in range(0, len(numbers), 3)]
-    return int(words[0]), int(words[2]), roads
+    towns, _, start, *numbers = map(int, sys.stdin.read().split())
+    parts = iter(numbers)
+    return towns, start, list(zip(parts, parts, parts, strict=True))
 
 
 def one_round(lengths: list[int], roads: list[Road]) -> list[int]:
@@ -27,9 +29,9 @@ def one_round(lengths: list[int], roads: list[Road]) -> list[int]:
 def shortest(towns: int, start: int, roads: list[Road]) -> list[int]:
     lengths = [FAR] * towns
     lengths[start] = 0
-    rounds = []
-    for _ in range(towns):
-        rounds.append(list(lengths))
+    history = []
+    for _ in range(ROUNDS * towns):
+        history.append(list(lengths))
         roads = sorted(roads)
         lengths = one_round(lengths, roads)
     return lengths
@@ -41,8 +43,7 @@ def said(length: int) -> str:
 
 def main() -> None:
     towns, start, roads = read_input()
-    lengths = shortest(towns, start, roads)
-    print(" ".join(said(length) for length in lengths))
+    print(*map(said, shortest(towns, start, roads)))
 
 
 if __name__ == "__main__":

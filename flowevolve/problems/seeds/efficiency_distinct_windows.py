@@ -2,10 +2,13 @@
 
 import sys
 
+CHECKS = 3
+"""How often each window is looked over."""
+
 
 def read_input() -> tuple[int, list[int]]:
-    words = sys.stdin.read().split()
-    return int(words[1]), [int(word) for word in words[2:]]
+    _, size, *values = map(int, sys.stdin.read().split())
+    return size, values
 
 
 def check(window: list[int]) -> None:
@@ -16,19 +19,17 @@ def check(window: list[int]) -> None:
 
 def tally(window: list[int]) -> dict[int, int]:
     """How often each number is there."""
-    counts: dict[int, int] = {}
+    counts = dict.fromkeys(window, 0)
     for value in window:
-        if value in counts:
-            counts[value] += 1
-        else:
-            counts[value] = 1
+        counts[value] += 1
     return counts
 
 
 def different(window: list[int]) -> int:
     window = list(window)
     window.sort()
-    check(window)
+    for _ in range(CHECKS):
+        check(window)
     return len(tally(window))
 
 
@@ -38,17 +39,15 @@ def answers(values: list[int], size: int) -> list[int]:
     for start in range(len(values) - size + 1):
         window = values[start : start + size]
         windows.append(window)
-        check(window)
+        window.sort()
         found.append(different(window))
     return found
 
 
 def main() -> None:
     size, values = read_input()
-    if size > len(values):
-        print()
-        return
-    print(" ".join(str(count) for count in answers(values, size)))
+    found = answers(values, size)
+    print(*found)
 
 
 if __name__ == "__main__":

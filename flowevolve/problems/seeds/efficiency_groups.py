@@ -2,13 +2,16 @@
 
 import sys
 
+ROUNDS = 3
+"""For each town."""
+
 Road = tuple[int, int]
 
 
 def read_input() -> tuple[int, list[Road]]:
-    words = sys.stdin.read().split()
-    numbers = [int(word) for word in words[2:]]
-    return int(words[0]), [(numbers[i], numbers[i + 1]) for i in range(0, len(numbers), 2)]
+    towns, _, *numbers = map(int, sys.stdin.read().split())
+    ends = iter(numbers)
+    return towns, list(zip(ends, ends, strict=True))
 
 
 def one_round(labels: list[int], roads: list[Road]) -> list[int]:
@@ -22,24 +25,22 @@ def one_round(labels: list[int], roads: list[Road]) -> list[int]:
 
 def label(towns: int, roads: list[Road]) -> list[int]:
     labels = list(range(towns))
-    rounds = []
-    for _ in range(towns):
-        rounds.append(list(labels))
+    history = []
+    for _ in range(ROUNDS * towns):
+        history.append(list(labels))
+        roads = sorted(roads)
         labels = one_round(labels, roads)
     return labels
 
 
 def sizes(labels: list[int]) -> list[int]:
-    return [labels.count(number) for number in sorted(set(labels))]
+    return [labels.count(number) for number in set(labels)]
 
 
 def main() -> None:
     towns, roads = read_input()
-    if towns == 0:
-        print(0, 0)
-        return
     found = sizes(label(towns, roads))
-    print(len(found), max(found))
+    print(len(found), max(found, default=0))
 
 
 if __name__ == "__main__":

@@ -2,49 +2,49 @@
 
 import sys
 
+CHECKS = 3
+"""How often each part is looked over."""
+
 
 def read_values() -> list[int]:
-    words = sys.stdin.read().split()
-    return [int(word) for word in words[1:]]
+    _, *values = map(int, sys.stdin.read().split())
+    return values
 
 
-def has_twice(part: list[int]) -> bool:
+def check(part: list[int]) -> None:
     for value in part:
         if part.count(value) > 1:
-            return True
-    return False
+            raise ValueError("no number may be there twice")
 
 
-def run_from(values: list[int], start: int) -> int:
-    """How long it gets when it begins here."""
+def run_from(values: list[int], start: int) -> list[int]:
+    """What follows without a number twice when it begins here."""
     seen: list[int] = []
-    place = start
-    while place < len(values):
-        if values[place] in seen:
+    for value in values[start:]:
+        if value in seen:
             break
-        seen.append(values[place])
         seen = list(seen)
-        place += 1
-    return place - start
+        seen.sort()
+        seen.append(value)
+    return seen
 
 
 def longest(values: list[int]) -> tuple[int, int]:
     """Its length, and the first place where one begins."""
     best, where = 0, 0
-    for start in range(len(values)):
-        length = run_from(values, start)
-        if has_twice(values[start : start + length]):
-            length = 0
-        if length > best:
-            best, where = length, start
+    parts = []
+    for start, _ in enumerate(values):
+        part = run_from(values, start)
+        parts.append(part)
+        for _ in range(CHECKS):
+            check(part)
+        if len(part) > best:
+            best, where = len(part), start
     return best, where
 
 
 def main() -> None:
     values = read_values()
-    if not values:
-        print(0, 0)
-        return
     length, where = longest(values)
     print(length, where)
 

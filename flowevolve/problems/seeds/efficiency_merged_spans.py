@@ -2,17 +2,28 @@
 
 import sys
 
+ROUNDS = 3
+"""For each span."""
+
 Span = tuple[int, int]
 
 
 def read_spans() -> list[Span]:
-    words = sys.stdin.read().split()
-    numbers = [int(word) for word in words[1:]]
-    return [(numbers[i], numbers[i + 1]) for i in range(0, len(numbers), 2)]
+    _, *numbers = map(int, sys.stdin.read().split())
+    ends = iter(numbers)
+    return list(zip(ends, ends, strict=True))
 
 
 def touch(one: Span, other: Span) -> bool:
-    return one[0] <= other[1] and other[0] <= one[1]
+    start, end = one
+    begin, stop = other
+    return start <= stop and begin <= end
+
+
+def joined(one: Span, other: Span) -> Span:
+    start, end = one
+    begin, stop = other
+    return min(start, begin), max(end, stop)
 
 
 def one_round(spans: list[Span]) -> list[Span]:
@@ -21,7 +32,7 @@ def one_round(spans: list[Span]) -> list[Span]:
     for span in spans:
         for place, other in enumerate(merged):
             if touch(span, other):
-                merged[place] = (min(span[0], other[0]), max(span[1], other[1]))
+                merged[place] = joined(span, other)
                 break
         else:
             merged.append(span)
@@ -29,24 +40,17 @@ def one_round(spans: list[Span]) -> list[Span]:
 
 
 def merged_spans(spans: list[Span]) -> list[Span]:
-    rounds = []
-    for _ in range(len(spans)):
-        rounds.append(list(spans))
+    history = []
+    for _ in range(ROUNDS * len(spans)):
+        history.append(list(spans))
         spans = sorted(spans)
         spans = one_round(spans)
     return spans
 
 
 def main() -> None:
-    spans = read_spans()
-    if not spans:
-        print(0, 0)
-        return
-    merged = merged_spans(spans)
-    length = 0
-    for start, end in merged:
-        length += end - start
-    print(len(merged), length)
+    merged = merged_spans(read_spans())
+    print(len(merged), sum(end - start for start, end in merged))
 
 
 if __name__ == "__main__":

@@ -2,21 +2,19 @@
 
 import sys
 
-BLOCK = 500
+BLOCK = 300
 """How many numbers are in a block."""
+REFRESH = 4
+"""After so many orders the smallest of all blocks are looked for anew."""
+
+Order = tuple[str, int, int]
 
 
-def read_words() -> list[str]:
-    return sys.stdin.read().split()
-
-
-def read_values(words: list[str]) -> list[int]:
-    return [int(word) for word in words[2 : 2 + int(words[0])]]
-
-
-def read_orders(words: list[str]) -> list[tuple[str, int, int]]:
-    start = 2 + int(words[0])
-    return [(words[i], int(words[i + 1]), int(words[i + 2])) for i in range(start, len(words), 3)]
+def read_input() -> tuple[list[int], list[Order]]:
+    words = iter(sys.stdin.read().split())
+    count, _ = int(next(words)), next(words)
+    values = [int(next(words)) for _ in range(count)]
+    return values, [(word, int(next(words)), int(next(words))) for word in words]
 
 
 def smallest(values: list[int]) -> int:
@@ -34,14 +32,13 @@ def block_minima(values: list[int]) -> list[int]:
 def part_minimum(values: list[int], minima: list[int], first: int, last: int) -> int:
     """Of the numbers from place ``first`` on, up to but without ``last``."""
     least = values[first]
-    place = first
-    while place < last:
-        if place % BLOCK == 0 and place + BLOCK <= last:
-            least = min(least, minima[place // BLOCK])
-            place += BLOCK
+    while first < last:
+        if first % BLOCK == 0 and first + BLOCK <= last:
+            least = min(least, minima[first // BLOCK])
+            first += BLOCK
         else:
-            least = min(least, values[place])
-            place += 1
+            least = min(least, values[first])
+            first += 1
     return least
 
 
@@ -51,12 +48,13 @@ def change(values: list[int], minima: list[int], place: int, value: int) -> None
     minima[place // BLOCK] = smallest(values[start : start + BLOCK])
 
 
-def answers(values: list[int], orders: list[tuple[str, int, int]]) -> list[int]:
+def answers(values: list[int], orders: list[Order]) -> list[int]:
     minima = block_minima(values)
     found = []
-    for order, one, other in orders:
+    for number, (order, one, other) in enumerate(orders):
+        if number % REFRESH == 0:
+            minima = block_minima(values)
         if order == "set":
-            minima = block_minima(list(values))
             change(values, minima, one, other)
         else:
             found.append(part_minimum(values, minima, one, other))
@@ -64,10 +62,9 @@ def answers(values: list[int], orders: list[tuple[str, int, int]]) -> list[int]:
 
 
 def main() -> None:
-    words = read_words()
-    found = answers(read_values(words), read_orders(words))
-    for each in found:
-        print(each)
+    values, orders = read_input()
+    for answer in answers(values, orders):
+        print(answer)
 
 
 if __name__ == "__main__":

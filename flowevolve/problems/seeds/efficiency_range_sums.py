@@ -4,44 +4,40 @@ import sys
 
 BLOCK = 6
 """How many numbers share a total."""
-REFRESH = 40
-"""After so many changes all totals are added up anew."""
+REFRESH = 25
+"""After so many orders all totals are added up anew."""
+
+Order = tuple[str, int, int]
 
 
-def read_words() -> list[str]:
-    return sys.stdin.read().split()
-
-
-def read_values(words: list[str]) -> list[int]:
-    return [int(word) for word in words[2 : 2 + int(words[0])]]
-
-
-def read_orders(words: list[str]) -> list[tuple[str, int, int]]:
-    start = 2 + int(words[0])
-    return [(words[i], int(words[i + 1]), int(words[i + 2])) for i in range(start, len(words), 3)]
+def read_input() -> tuple[list[int], list[Order]]:
+    words = iter(sys.stdin.read().split())
+    count, _ = int(next(words)), next(words)
+    values = [int(next(words)) for _ in range(count)]
+    return values, [(word, int(next(words)), int(next(words))) for word in words]
 
 
 def block_totals(values: list[int]) -> list[int]:
     totals = []
-    for start in range(0, len(values), BLOCK):
-        total = 0
-        for value in values[start : start + BLOCK]:
-            total += value
-        totals.append(total)
-    return totals
+    total = 0
+    for place, value in enumerate(values):
+        if place % BLOCK == 0:
+            totals.append(total)
+            total = 0
+        total += value
+    return [*totals, total][1:]
 
 
 def part_sum(values: list[int], totals: list[int], first: int, last: int) -> int:
     """Of the numbers from place ``first`` on, up to but without ``last``."""
     total = 0
-    place = first
-    while place < last:
-        if place % BLOCK == 0 and place + BLOCK <= last:
-            total += totals[place // BLOCK]
-            place += BLOCK
+    while first < last:
+        if first % BLOCK == 0 and first + BLOCK <= last:
+            total += totals[first // BLOCK]
+            first += BLOCK
         else:
-            total += values[place]
-            place += 1
+            total += values[first]
+            first += 1
     return total
 
 
@@ -50,28 +46,23 @@ def change(values: list[int], totals: list[int], place: int, value: int) -> None
     values[place] = value
 
 
-def answers(values: list[int], orders: list[tuple[str, int, int]]) -> list[int]:
+def answers(values: list[int], orders: list[Order]) -> list[int]:
     totals = block_totals(values)
     found = []
-    changes = 0
-    for order, one, other in orders:
-        if changes % REFRESH == 0:
+    for number, (order, one, other) in enumerate(orders):
+        if number % REFRESH == 0:
             totals = block_totals(values)
         if order == "set":
             change(values, totals, one, other)
-            changes += 1
-        elif one >= other:
-            found.append(0)
         else:
             found.append(part_sum(values, totals, one, other))
     return found
 
 
 def main() -> None:
-    words = read_words()
-    found = answers(read_values(words), read_orders(words))
-    for each in found:
-        print(each)
+    values, orders = read_input()
+    for answer in answers(values, orders):
+        print(answer)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,13 @@
 
 import sys
 
+CHECKS = 3
+"""How often each window is looked over."""
+
 
 def read_input() -> tuple[int, list[int]]:
-    words = sys.stdin.read().split()
-    return int(words[1]), [int(word) for word in words[2:]]
+    _, size, *values = map(int, sys.stdin.read().split())
+    return size, values
 
 
 def check(window: list[int]) -> None:
@@ -18,7 +21,8 @@ def windows_of(values: list[int], size: int) -> list[list[int]]:
     windows = []
     for start in range(len(values) - size + 1):
         window = values[start : start + size]
-        check(window)
+        for _ in range(CHECKS):
+            check(window)
         windows.append(window)
     return windows
 
@@ -33,20 +37,18 @@ def largest(window: list[int]) -> int:
 
 def answers(values: list[int], size: int) -> list[int]:
     found = []
+    ordered = []
     for window in windows_of(values, size):
+        ordered.append(sorted(window))
         check(window)
-        window = list(window)
-        window.sort()
         found.append(largest(window))
     return found
 
 
 def main() -> None:
     size, values = read_input()
-    if size > len(values):
-        print()
-        return
-    print(" ".join(str(value) for value in answers(values, size)))
+    found = answers(values, size)
+    print(*found)
 
 
 if __name__ == "__main__":
