@@ -35,7 +35,7 @@ def section(content: Content) -> str:
         _lengths(plain, (RAW, OURS, ONE)),
         _verdict(plain),
         *([LIVE, _lengths(live, (RAW, OURS))] if live else []),
-        "Where they go, at the shortest length and at the longest that all variants were run on:",
+        "Where they go, at the shortest and at the longest:",
         _stages(plain),
         THINKING,
     ]
@@ -81,10 +81,8 @@ def _from(rows: Sequence[Content], method: str) -> str:
 
 
 def _stages(rows: Sequence[Content]) -> str:
-    most = len({row["method"] for row in rows})
-    lengths = list(dict.fromkeys(row["program_tokens"] for row in rows))
-    complete = [each for each in lengths if len([row for row in rows if row["program_tokens"] == each]) == most]
-    shown = [row for row in rows if row["program_tokens"] in (min(lengths), max(complete))]
+    lengths = [row["program_tokens"] for row in rows]
+    shown = [row for row in rows if row["program_tokens"] in (min(lengths), max(lengths))]
     names = list(dict.fromkeys(name for row in shown for name in row["stages"]))
     lines = [
         (
