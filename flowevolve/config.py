@@ -89,6 +89,8 @@ class StageSection(Section):
 class StoppingSection(Section):
     no_improvement: int | None = Field(default=None, gt=0)
     """Stop after so many proposals without a better best score."""
+    unevaluated: int = Field(default=500, gt=0)
+    """Stop after so many proposals between which nothing was evaluated or run."""
     file: Path | None = None
     """Stop when this file exists."""
 

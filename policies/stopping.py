@@ -36,6 +36,25 @@ class NoImprovement:
         return "no_improvement" if progress.proposals_without_gain >= self.proposals else None
 
 
+@dataclass(slots=True)
+class Unevaluated:
+    """Stop when nothing was evaluated or run between so many proposals: no reply can be read, or every call fails.
+
+    A limit on evaluations or rollouts alone would never end such a run, which goes on paying for replies.
+    """
+
+    proposals: int
+    _since: int = 0
+    """Proposals there were when something was last evaluated or run."""
+    _ran: int = 0
+
+    def reason(self, progress: Progress) -> str | None:
+        ran = progress.spent.evaluations + progress.spent.rollouts
+        if ran != self._ran:
+            self._ran, self._since = ran, progress.spent.proposals
+        return "unevaluated" if progress.spent.proposals - self._since >= self.proposals else None
+
+
 @dataclass(frozen=True, slots=True)
 class FileExists:
     """Stop as soon as this file exists: a way to stop a run from outside (one ``stat`` per finished flow)."""

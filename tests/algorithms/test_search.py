@@ -67,6 +67,14 @@ def test_one_plus_lambda_comes_far_from_a_bad_seed(form: str) -> None:
     assert any(event.kind == "reply.unparsable" for event in events)
 
 
+def test_a_run_whose_replies_can_never_be_read_ends() -> None:
+    settings = config(sim={"world": "rules"}, budget={"evaluations": 50}, stopping={"unevaluated": 40})
+    result, events = evolve(settings)
+    assert result.report.stop_reason == "unevaluated"
+    assert 40 <= result.report.spent.proposals < 60
+    assert sum(event.kind == "reply.unparsable" for event in events) >= 40
+
+
 def test_children_of_best_of_n_are_all_of_the_seed() -> None:
     result, events = evolve(config("best_of_n"))
     proposed = [event.data for event in events if event.kind == "candidate.proposed"]
