@@ -150,6 +150,9 @@ def test_shifts_and_advice_come_at_these_evaluations_and_shifts_have_variants() 
     parents = Counter(each.parents[0] for each in evaluated(result) if each.operator == "variant")
     assert all(parents[each.id] <= 2 for each in shifts)
     assert any(parents[each.id] == 2 for each in shifts)
+    turned_down = [each for each in shifts if result.report.pool.status(each.id) == "rejected"]
+    assert turned_down
+    assert not any(parents[each.id] for each in turned_down)
     assert all(1 <= len(each.parents) <= 3 for each in shifts)
 
 
