@@ -2,7 +2,7 @@
 
     python -m bench.programs [--quick] [--ablations] [--json FILE] [--processes N]
 
-The coder is simulated (world ``code``: random changes of real programs); the programs are real, and run in the sandbox.
+The coder is simulated (world ``code``: random changes of real programs); the programs are real, and are really run.
 Every method gets the same problems, seeds and budget, as a stream and in lockstep.
 """
 
@@ -42,7 +42,7 @@ def jobs(problems: Sequence[str], seeds: int, evaluations: int, *, ablations: bo
 def perform_all(wanted: Sequence[Job], processes: int) -> Iterator[Run]:
     """In processes of their own; results do not depend on how many."""
     with ProcessPoolExecutor(processes) as pool:
-        for future in [pool.submit(perform, job, processes) for job in wanted]:
+        for future in [pool.submit(perform, job) for job in wanted]:
             run = future.result()
             print(line(run), flush=True)
             yield run

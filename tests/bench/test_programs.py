@@ -33,7 +33,7 @@ def summary(*runs: Run) -> dict[str, list[dict[str, object]]]:
 @pytest.mark.parametrize("mode", ["stream", "sync"])
 def test_all_configurations_can_be_run(problem: str, mode: Mode) -> None:
     for method in EVERY:
-        config = configure(Job(problem, method, mode, 0, 20), 2)
+        config = configure(Job(problem, method, mode, 0, 20))
         assert make_algorithm(config, make_task(config)).name in ("best_of_n", "one_plus_lambda", "levi", "code_evolve")
 
 
