@@ -6,6 +6,7 @@ import ast
 import random
 import re
 
+from flowevolve.sim.code_sense import called
 from flowevolve.sim.code_source import Source
 
 _ARITHMETIC = {"+": "-*", "-": "+*", "*": "/+", "/": "*-", "//": "/", "%": "-", "**": "*"}
@@ -35,12 +36,14 @@ _TERMS = (
 
 
 def change_operators(source: Source, step: float, rng: random.Random) -> str | None:
-    """One operator, or the operands of one in the other order."""
-    found = [(node, node.left, node.right) for node in source.nodes(ast.BinOp)] + [
+    """One operator between numbers, or the operands of one in the other order; not in an index or what ends a loop."""
+    sense = source.sense
+    found = [(node, node.left, node.right) for node in source.nodes(ast.BinOp) if sense.is_number(node)] + [
         (node, node.left, node.comparators[0])
         for node in source.nodes(ast.Compare)
         if len(node.ops) == 1 and not isinstance(node.ops[0], ast.In | ast.NotIn | ast.Is | ast.IsNot)
     ]
+    found = [each for each in found if id(each[0]) not in sense.fixed | sense.stops]
     if not found:
         return None
     node, left, right = rng.choice(found)
@@ -50,7 +53,8 @@ def change_operators(source: Source, step: float, rng: random.Random) -> str | N
     operator = _OPERATOR.search(source.text, start, end)
     if operator is None:
         return None
-    others = _ARITHMETIC.get(operator[0]) or _COMPARISONS.get(operator[0]) or ()
+    alike = _ARITHMETIC.get(operator[0]) or _COMPARISONS.get(operator[0]) or ()
+    others = [each for each in alike if each != "/" or sense.may_be_real(node)]
     return source.with_texts([(operator.span(), rng.choice(others))]) if others else None
 
 
@@ -58,7 +62,7 @@ def change_calls(source: Source, step: float, rng: random.Random) -> str | None:
     """A function for one like it, or the order of what is sorted."""
     swaps: list[tuple[tuple[int, int], str]] = []
     for call in source.nodes(ast.Call):
-        name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+        name = called(call)
         _, end = source.place(call.func)
         for group in _ALIKE:
             if name in group:
@@ -85,7 +89,7 @@ def grow(source: Source, step: float, rng: random.Random) -> str | None:
         if not isinstance(function, ast.FunctionDef):
             continue
         for node in _growing(source, function):
-            names = _names_before(function, node)
+            names = _names_before(source, function, node)
             if names:
                 places.append((node, names))
     if not places:
@@ -103,7 +107,7 @@ def _with_table(source: Source, step: float, rng: random.Random) -> str | None:
         for loop in ast.walk(source.tree)
         if isinstance(loop, ast.For) and (index := _index(loop)) is not None
         for node in source.nodes(ast.BinOp, loop)
-        if node.lineno > loop.lineno
+        if node.lineno > loop.lineno and source.sense.is_number(node) and source.sense.may_be_real(node)
     ]
     if not places:
         return None
@@ -126,19 +130,25 @@ def _index(loop: ast.For) -> str | None:
 
 
 def _growing(source: Source, function: ast.FunctionDef) -> list[ast.expr]:
-    """What is computed with, and what is assigned or returned unless it is a list or a text."""
+    """What is computed with, and what is assigned or returned, if it is a number that need not be whole."""
     given: list[ast.Assign | ast.Return] = [*source.nodes(ast.Assign, function), *source.nodes(ast.Return, function)]
     values = [statement.value for statement in given]
-    taken = [value for value in values if isinstance(value, ast.Name | ast.Call | ast.Subscript)]
-    return [*source.nodes(ast.BinOp, function), *taken]
+    taken = [value for value in values if isinstance(value, ast.Name | ast.Call)]
+    looked_up = [
+        each.value
+        for each in source.nodes(ast.Assign, function)
+        if isinstance(each.value, ast.Subscript) and source.sense.is_number(each.targets[0])
+    ]
+    numbers = [node for node in (*source.nodes(ast.BinOp, function), *taken) if source.sense.is_number(node)]
+    return [node for node in (*numbers, *looked_up) if source.sense.may_be_real(node)]
 
 
-def _names_before(function: ast.FunctionDef, node: ast.expr) -> list[str]:
-    """Parameters of the function, and variables that were given a value on an earlier line."""
+def _names_before(source: Source, function: ast.FunctionDef, node: ast.expr) -> list[str]:
+    """Numbers: parameters of the function, and variables that were given a value on an earlier line."""
     parameters = [argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)]
     stored = [
         each.id
         for each in ast.walk(function)
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each.lineno < node.lineno
     ]
-    return sorted({*parameters, *stored} - {"self", "_"})
+    return sorted({*parameters, *stored} & source.sense.numbers)

@@ -6,6 +6,7 @@ import ast
 import random
 import re
 
+from flowevolve.sim.code_sense import called, names
 from flowevolve.sim.code_source import Place, Source, is_number, numbers
 
 _VECTOR = 3
@@ -14,10 +15,14 @@ _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])")
 
 
 def shifted(value: float, step: float, rng: random.Random) -> str:
-    """Another number near this one: by a normal deviate of ``step`` times its size; an integer by 1 at least."""
+    """Another number near this one: by a normal deviate of ``step`` times its size; an integer by 1 at least.
+
+    What says how many goes on doing so: an integer above 0 stays above.
+    """
     if isinstance(value, int):
         distance = max(1, round(abs(value) * step * abs(rng.gauss(0, 1))))
         changed: float = value + rng.choice((-1, 1)) * distance
+        changed = value + distance if changed < 1 <= value else changed
     else:
         changed = float(f"{value + (abs(value) or 1.0) * step * rng.gauss(0, 1):.12g}")
     return repr(changed) if changed >= 0 else f"({changed!r})"
@@ -25,10 +30,12 @@ def shifted(value: float, step: float, rng: random.Random) -> str:
 
 def change_constants(source: Source, step: float, rng: random.Random) -> str | None:
     """One number, or of a list of numbers one, some or all."""
-    vectors = [numbers(node) for node in source.nodes(ast.List) + source.nodes(ast.Tuple)]
+    fixed = source.sense.fixed
+    lists = source.nodes(ast.List) + source.nodes(ast.Tuple)
+    vectors = [[number for number in numbers(node) if id(number) not in fixed] for node in lists]
     vectors = [vector for vector in vectors if len(vector) >= _VECTOR]
     inside = {id(number) for vector in vectors for number in vector}
-    single = [node for node in source.nodes(ast.Constant) if is_number(node) and id(node) not in inside]
+    single = [node for node in source.nodes(ast.Constant) if is_number(node) and id(node) not in inside | fixed]
     if vectors and (not single or rng.random() < 0.5):
         vector = rng.choice(vectors)
         wanted = rng.choice((1, 1, 2, max(2, len(vector) // 4), len(vector)))
@@ -59,14 +66,10 @@ def change_text_constant(text: str, lines: range, step: float, rng: random.Rando
 
 def change_loops(source: Source, step: float, rng: random.Random) -> str | None:
     """How often a loop over a range runs, or a statement in a loop of its own."""
-    ranges = [
-        call
-        for call in source.nodes(ast.Call)
-        if isinstance(call.func, ast.Name) and call.func.id == "range" and len(call.args) in (1, 2)
-    ]
+    ranges = [last for loop in source.nodes(ast.For) for last in _rounds(source, loop)]
     if not ranges or rng.random() < 0.4:
         return _another_pass(source, rng)
-    last = rng.choice(ranges).args[-1]
+    last = rng.choice(ranges)
     said = source.said(last)
     if isinstance(last, ast.Constant) and isinstance(last.value, int):
         count = last.value
@@ -76,9 +79,21 @@ def change_loops(source: Source, step: float, rng: random.Random) -> str | None:
     return source.with_texts([(source.place(last), new)])
 
 
+def _rounds(source: Source, loop: ast.For) -> list[ast.expr]:
+    """The end of the range that a loop goes over; none where it fills lists or goes through them by an index."""
+    call = loop.iter
+    if not isinstance(call, ast.Call) or called(call) != "range" or len(call.args) not in (1, 2):
+        return []
+    if source.sense.changes_lists(loop):
+        return []
+    places = [each.slice for each in ast.walk(loop) if isinstance(each, ast.Subscript)]
+    bounded = [place for place in places if not (isinstance(place, ast.BinOp) and isinstance(place.op, ast.Mod))]
+    return [] if names(loop.target) & {name for place in bounded for name in names(place)} else [call.args[-1]]
+
+
 def _another_pass(source: Source, rng: random.Random) -> str | None:
     """A statement, inside of a new loop."""
-    found = [statement for block in source.blocks() for statement in block if _repeatable(statement)]
+    found = [statement for block in source.blocks() for statement in block if _repeatable(source, statement)]
     if not found:
         return None
     statement = rng.choice(found)
@@ -92,10 +107,12 @@ def _another_pass(source: Source, rng: random.Random) -> str | None:
     return source.with_lines(first, last, looped)
 
 
-def _repeatable(statement: ast.stmt) -> bool:
+def _repeatable(source: Source, statement: ast.stmt) -> bool:
     if not isinstance(statement, ast.Assign | ast.AugAssign | ast.Expr | ast.If | ast.For | ast.While):
         return False
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+        return False
+    if source.sense.changes_lists(statement):
         return False
     loop = isinstance(statement, ast.For | ast.While)
     for node in ast.walk(statement):

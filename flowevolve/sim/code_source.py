@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import TypeVar
 
 from flowevolve.programs.blocks import inside
+from flowevolve.sim.code_sense import Sense, read_sense
 
 N = TypeVar("N", bound=ast.AST)
 Place = tuple[int, int]
@@ -47,6 +48,10 @@ class Source:
     def _open(self) -> list[range]:
         """Numbers of the lines that may change, from 1."""
         return [range(block.start + 1, block.stop + 1) for block in inside(self.text)]
+
+    @cached_property
+    def sense(self) -> Sense:
+        return read_sense(self.tree)
 
     @cached_property
     def _frozen(self) -> set[int]:

@@ -14,7 +14,7 @@ _KEPT = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Return)
 
 def change_statements(source: Source, step: float, rng: random.Random) -> str | None:
     """One statement doubled or left out, or two that follow each other in the other order."""
-    blocks = [block for block in source.blocks() if len(block) > 1]
+    blocks = [block for block in map(_moveable, source.blocks()) if len(block) > 1]
     if not blocks:
         return None
     block = rng.choice(blocks)
@@ -25,11 +25,16 @@ def change_statements(source: Source, step: float, rng: random.Random) -> str | 
         between = source.lines[_last(one) : _first(other) - 1]
         lines = [*_lines(source, other), *between, *_lines(source, one)]
         return source.with_lines(_first(one), _last(other), lines)
-    if isinstance(one, _KEPT):
+    if isinstance(one, _KEPT) or source.sense.changes_lists(one) or source.sense.ends_loops(one):
         return None
     if kind == "double":
         return source.with_lines(_first(one), _last(one), [*_lines(source, one), *_lines(source, one)])
     return source.with_lines(_first(one), _last(one), [])
+
+
+def _moveable(block: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """All but texts that stand for themselves: without them, or elsewhere, nothing runs otherwise."""
+    return [each for each in block if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))]
 
 
 def cross(source: Source, others: Sequence[Source], rng: random.Random) -> str | None:
@@ -52,7 +57,10 @@ def _function_of(source: Source, other: Source, rng: random.Random) -> str | Non
     shared = [
         name
         for name, function in ours.items()
-        if name in theirs and source.may_change(function) and source.said(function) != other.said(theirs[name])
+        if name in theirs
+        and source.may_change(function)
+        and source.said(function) != other.said(theirs[name])
+        and _parameters(function) == _parameters(theirs[name])
     ]
     if not shared:
         return None
@@ -63,6 +71,10 @@ def _function_of(source: Source, other: Source, rng: random.Random) -> str | Non
             lines += [*_lines(other, theirs[helper]), "", ""]
     lines += _lines(other, theirs[name])
     return source.with_lines(_first(ours[name]), _last(ours[name]), lines)
+
+
+def _parameters(function: ast.FunctionDef) -> list[str]:
+    return [each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)]
 
 
 def _functions(source: Source) -> dict[str, ast.FunctionDef]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from flowevolve.programs.blocks import inside
 from flowevolve.programs.features import syntax_error
 from flowevolve.sim.code_expressions import change_calls, change_operators, grow
+from flowevolve.sim.code_names import unbound
 from flowevolve.sim.code_numbers import change_constants, change_loops, change_text_constant
 from flowevolve.sim.code_source import Source, parse
 from flowevolve.sim.code_structure import change_statements, cross, sources
@@ -96,7 +97,7 @@ def edit_files(
 
 
 def _edited(text: str, others: Sequence[str], work: Work, rng: random.Random) -> tuple[str, str | None]:
-    """A program with one change that compiles, and the kind of it; None if none was found."""
+    """A program with one change that holds together, and the kind of it; None if none was found."""
     source = parse(text)
     if source is None:
         block = rng.choice(inside(text))
@@ -107,9 +108,15 @@ def _edited(text: str, others: Sequence[str], work: Work, rng: random.Random) ->
         kind = rng.choices(list(work.weights), list(work.weights.values()))[0]
         step = _step(work, rng)
         changed = cross(source, crossed, rng) if kind == "crossover" else _CHANGES[kind](source, step, rng)
-        if changed is not None and changed != text and syntax_error(changed) is None:
+        if changed is not None and changed != text and _holds_together(source, changed):
             return changed, kind
     return text, None
+
+
+def _holds_together(old: Source, changed: str) -> bool:
+    """Whether a program compiles and reads no names without a value, but for those that the old one reads."""
+    new = parse(changed) if syntax_error(changed) is None else None
+    return new is not None and unbound(new.tree) <= unbound(old.tree)
 
 
 def _step(work: Work, rng: random.Random) -> float:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -13,9 +14,11 @@ from hypothesis import strategies as st
 
 from flowevolve.artifact import Artifact
 from flowevolve.llm.types import ChatRequest, Message
+from flowevolve.problems.catalog import SHIPPED_PROBLEMS
 from flowevolve.programs.blocks import outside_unchanged
 from flowevolve.programs.edits import EditError
 from flowevolve.programs.features import syntax_error
+from flowevolve.programs.problem import Problem
 from flowevolve.programs.prompts import (
     ADVICE_TITLE,
     META_TITLE,
@@ -27,6 +30,7 @@ from flowevolve.programs.prompts import (
 )
 from flowevolve.prompts import UnparsableReplyError, fence, parse_instruction
 from flowevolve.sim.code import CodeWorld
+from flowevolve.sim.code_names import unbound
 from flowevolve.sim.code_prompt import KINDS, hinted, read_prompt
 from flowevolve.sim.rules_params import PRESETS
 
@@ -197,3 +201,57 @@ def test_changes_of_numbers_are_changes_of_numbers_only() -> None:
             text = read_program(reply, ONE, "whole")["program.py"]
             assert build(text) == build(SOURCE)
             assert ast.dump(ast.parse(text)) != tree
+
+
+SHIPPED = [make() for make in SHIPPED_PROBLEMS.values()]
+
+
+@given(st.integers(0, 10**6), st.sampled_from(SHIPPED), st.booleans())
+def test_no_change_takes_a_name_its_value(seed: int, problem: Problem, different: bool) -> None:
+    program = problem.seed()
+    shown = Shown(program, 1.0)
+    asked = (
+        seed_prompt(problem.statement, [shown])
+        if different
+        else program_prompt(problem.statement, shown, form="whole", others=[shown])
+    )
+    for name, text in read_program(ask(asked, seed), program, "whole").items():
+        assert unbound(ast.parse(text)) <= unbound(ast.parse(program[name]))
+
+
+LISTS = """\
+COUNT = 5
+SHAPE = (3, 2)
+
+
+def numbers(n: int) -> list[float]:
+    found = []
+    unread = []
+    for k in range(n):
+        unread.append(k)
+        found.append(values(k)[0] + k / n)
+    k = 0
+    while k < n:
+        k += 1
+    return sorted(found)[:n] + [0.0] * n
+
+
+def values(k: int) -> list[float]:
+    table = [0.5, 1.5, 2.5]
+    return [table[k % 3], table[(k + 1) % 3]]
+"""
+
+
+@pytest.mark.parametrize("different", [False, True])
+def test_what_is_changed_still_runs_and_gives_as_much(different: bool) -> None:
+    """How many there are, where they stand and that the loop ends is left alone."""
+    program = Artifact({"program.py": LISTS}, kind="program")
+    shown = Shown(program, 1.0)
+    asked = seed_prompt("Do it.", [shown]) if different else program_prompt("Do it.", shown, form="whole")
+    texts = [read_program(ask(asked, seed), program, "whole")["program.py"] for seed in range(150)]
+    for text in texts:
+        space: dict[str, Callable[[int], list[float]]] = {}
+        exec(text, space)  # type: ignore[arg-type]
+        with suppress(ArithmeticError):  # what comes out of a number is another matter
+            assert len(space["numbers"](4)) == 8, text
+    assert any("unread.append(k)" not in text for text in texts)

@@ -1,0 +1,286 @@
+"""What a coder of the world `code` sees of a program's sense: which names hold numbers, and where these must be whole.
+
+Names are taken for the same thing in all functions, and what is not plain is taken for no number: so a change is
+rather left out than made where it can't work.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+_NUMERIC_CALLS = frozenset({"abs", "float", "int", "len", "round", "sum", "pow"})
+_MATH = frozenset({"math", "statistics"})
+_EXTREMES = frozenset({"min", "max"})
+_NUMERIC_TYPES = frozenset({"float", "int"})
+_SIZES = frozenset({"range", "islice", "zeros", "ones", "empty", "full", "reshape", "repeat", "combinations"})
+"""Functions of which arguments say how many: whole numbers, and for arrays those of their shape."""
+_SHAPED = frozenset({"zeros", "ones", "empty", "full", "reshape"})
+_OF_NUMBERS_ONLY = (ast.Sub, ast.Div, ast.Pow, ast.FloorDiv)
+_NO_NUMBERS = (
+    ast.List,
+    ast.Tuple,
+    ast.Set,
+    ast.Dict,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+    ast.JoinedStr,
+    ast.Compare,
+    ast.BoolOp,
+    ast.Lambda,
+)
+_ROUNDS = 4
+"""How far what is known of names is carried on from name to name."""
+_CHANGES_LISTS = frozenset(
+    {"append", "extend", "insert", "remove", "pop", "popleft", "appendleft", "heappush", "heappop", "setdefault"}
+)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Sense:
+    numbers: frozenset[str]
+    """Names that hold numbers, and functions that return some."""
+    whole: frozenset[int]
+    """Nodes, by `id`, of expressions that are an index or say how many."""
+    fixed: frozenset[int]
+    """Nodes, by `id`, below an index or an array's shape: constants and operators there are not a matter of taste."""
+    stops: frozenset[int]
+    """Nodes, by `id`, below what a loop waits for."""
+    read: frozenset[str]
+    """Names that are read, but for the putting in and taking out."""
+    awaited: frozenset[str]
+    """Names that a loop waits for."""
+
+    def is_number(self, node: ast.expr) -> bool:
+        """Whether it is plain that it is one."""
+        return _is_number(node, self.numbers)
+
+    def changes_lists(self, node: ast.AST) -> bool:
+        """Whether it puts something into a list that is read, or takes it out: not a thing to be done twice or not at
+        all.
+        """
+        changed = [each for each in map(_changed, ast.walk(node)) if each is not None]
+        return any(not isinstance(each, ast.Name) or each.id in self.read for each in changed)
+
+    def ends_loops(self, node: ast.AST) -> bool:
+        """Whether it gives a value to what a loop waits for."""
+        return bool(self.awaited & {name for name, _ in assigned(node)})
+
+    def may_be_real(self, node: ast.AST) -> bool:
+        """Whether a number there need not be whole, as far as can be seen."""
+        return id(node) not in self.whole
+
+
+def read_sense(tree: ast.Module) -> Sense:
+    tests = [node.test for node in ast.walk(tree) if isinstance(node, ast.While)]
+    awaited = frozenset(name for test in tests for name in names(test))
+    return Sense(_numbers(tree), _whole(tree), _below(_fixed(tree)), _below(tests), _read(tree), awaited)
+
+
+def called(call: ast.Call) -> str:
+    """The function's name without that of a module or object; empty if it has none."""
+    return call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+
+
+def names(node: ast.AST) -> frozenset[str]:
+    return frozenset(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+
+
+def _changed(node: ast.AST) -> ast.expr | None:
+    """The list that a call puts something into or takes it out of."""
+    if not isinstance(node, ast.Call) or called(node) not in _CHANGES_LISTS:
+        return None
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    heap = called(node).startswith("heap")
+    return node.args[0] if heap and node.args else owner
+
+
+def _read(tree: ast.Module) -> frozenset[str]:
+    changed = {id(each) for each in map(_changed, ast.walk(tree)) if each is not None}
+    nodes = [each for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)]
+    return frozenset(each.id for each in nodes if id(each) not in changed)
+
+
+def _numbers(tree: ast.Module) -> frozenset[str]:
+    others = _held_otherwise(tree)
+    found = {name for name, note in _annotated(tree) if note in _NUMERIC_TYPES}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, _OF_NUMBERS_ONLY):
+            found |= {side.id for side in (node.left, node.right) if isinstance(side, ast.Name)}
+        elif isinstance(node, ast.For | ast.comprehension):
+            found |= _counters(node)
+    for _ in range(_ROUNDS):
+        known = frozenset(found - others)
+        found |= {name for name, value in assigned(tree) if _is_number(value, known)}
+    return frozenset(found - others)
+
+
+def _held_otherwise(tree: ast.Module) -> set[str]:
+    """Names that are indexed, gone through, called, measured, asked for an attribute, or given a list or text."""
+    found = {name for name, value in assigned(tree) if _is_no_number(value)}
+    for node in ast.walk(tree):
+        used: Iterable[ast.AST] = ()
+        if isinstance(node, ast.Subscript | ast.Attribute):
+            used = (node.value,)
+        elif isinstance(node, ast.For | ast.comprehension):
+            used = (node.iter,)
+        elif isinstance(node, ast.Starred):
+            used = (node.value,)
+        elif isinstance(node, ast.Call) and called(node) in ("len", "sorted", "sum", "list", "set", "tuple"):
+            used = node.args[:1]
+        found |= {each.id for each in used if isinstance(each, ast.Name)}
+    return found
+
+
+def _annotated(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Parameters, variables and functions with their types, where these are plain names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg) and isinstance(node.annotation, ast.Name):
+            yield node.arg, node.annotation.id
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            if isinstance(node.annotation, ast.Name):
+                yield node.target.id, node.annotation.id
+        elif isinstance(node, _Function) and isinstance(node.returns, ast.Name):
+            yield node.name, node.returns.id
+
+
+def _counters(loop: ast.For | ast.comprehension) -> set[str]:
+    """The names that count rounds."""
+    if not isinstance(loop.iter, ast.Call):
+        return set()
+    if called(loop.iter) == "range" and isinstance(loop.target, ast.Name):
+        return {loop.target.id}
+    if called(loop.iter) == "enumerate" and isinstance(loop.target, ast.Tuple):
+        return {each.id for each in loop.target.elts[:1] if isinstance(each, ast.Name)}
+    return set()
+
+
+def assigned(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Names and what is given to them; of functions, what they return."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            yield from ((target.id, node.value) for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr) and isinstance(node.target, ast.Name):
+            if node.value is not None:
+                yield node.target.id, node.value
+        elif isinstance(node, _Function):
+            yield from (
+                (node.name, each.value) for each in ast.walk(node) if isinstance(each, ast.Return) and each.value
+            )
+
+
+def _is_no_number(node: ast.expr) -> bool:
+    if isinstance(node, ast.Constant):
+        return type(node.value) not in (int, float)
+    if isinstance(node, ast.BinOp):
+        return _is_no_number(node.left) or _is_no_number(node.right)
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.slice, ast.Slice)
+    if isinstance(node, ast.Call):
+        return called(node) in ("list", "sorted", "set", "dict", "tuple", "str", "zip", "map", "range", "deque")
+    return isinstance(node, _NO_NUMBERS)
+
+
+def _is_number(node: ast.expr, numbers: frozenset[str]) -> bool:
+    if isinstance(node, ast.Constant):
+        return type(node.value) in (int, float)
+    if isinstance(node, ast.Name):
+        return node.id in numbers
+    if isinstance(node, ast.UnaryOp):
+        return not isinstance(node.op, ast.Not) and _is_number(node.operand, numbers)
+    if isinstance(node, ast.BinOp):
+        sides = (node.left, node.right)
+        some = isinstance(node.op, _OF_NUMBERS_ONLY) or any(_is_number(side, numbers) for side in sides)
+        return some and not any(_is_no_number(side) for side in sides)
+    if isinstance(node, ast.IfExp):
+        return _is_number(node.body, numbers) and _is_number(node.orelse, numbers)
+    return isinstance(node, ast.Call) and _calls_number(node, numbers)
+
+
+def _calls_number(call: ast.Call, numbers: frozenset[str]) -> bool:
+    name = called(call)
+    if isinstance(call.func, ast.Attribute):
+        return isinstance(call.func.value, ast.Name) and call.func.value.id in _MATH
+    if name in _EXTREMES:
+        return not call.keywords and any(_is_number(each, numbers) for each in call.args)
+    return name in _NUMERIC_CALLS or name in numbers
+
+
+def _whole(tree: ast.Module) -> frozenset[int]:
+    """An index, an argument that says how many, what is said to be an integer, and what these are made of."""
+    parameters = _parameters(tree)
+    roots: list[ast.expr] = [part for node in ast.walk(tree) for part in _whole_parts(node)]
+    names = {name for name, note in _annotated(tree) if note == "int"}
+    whole = set[int]()
+    for _ in range(_ROUNDS):
+        nodes = [node for root in roots for node in _computed(root)]
+        whole |= {id(node) for node in nodes}
+        names |= {node.id for node in nodes if isinstance(node, ast.Name)}
+        names |= {called(node) for node in nodes if isinstance(node, ast.Call)}
+        roots = [value for name, value in assigned(tree) if name in names]
+        roots += [value for name, value in _given(tree, parameters) if name in names]
+    return frozenset(whole)
+
+
+def _whole_parts(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, ast.Subscript):
+        return [node.slice]
+    if isinstance(node, ast.Call) and called(node) in _SIZES:
+        return node.args
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        sides = (node.left, node.right)
+        return [side for side in sides if any(isinstance(other, ast.List) for other in sides)]
+    return []
+
+
+def _computed(node: ast.expr) -> Iterator[ast.expr]:
+    """An expression and what it is computed of; what a function makes of its arguments is its own affair."""
+    yield node
+    if isinstance(node, ast.BinOp):
+        parts: Iterable[ast.expr | None] = (node.left, node.right)
+    elif isinstance(node, ast.UnaryOp):
+        parts = (node.operand,)
+    elif isinstance(node, ast.IfExp):
+        parts = (node.body, node.orelse)
+    elif isinstance(node, ast.Slice):
+        parts = (node.lower, node.upper, node.step)
+    elif isinstance(node, ast.Tuple):
+        parts = node.elts
+    elif isinstance(node, ast.Call) and called(node) in _EXTREMES:
+        parts = node.args
+    else:
+        parts = ()
+    for part in parts:
+        if part is not None:
+            yield from _computed(part)
+
+
+def _parameters(tree: ast.Module) -> dict[str, list[str]]:
+    return {node.name: [each.arg for each in node.args.args] for node in ast.walk(tree) if isinstance(node, _Function)}
+
+
+def _given(tree: ast.Module, parameters: dict[str, list[str]]) -> Iterator[tuple[str, ast.expr]]:
+    """Parameters and what is given for them, by place or by name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in parameters:
+            yield from zip(parameters[node.func.id], node.args, strict=False)
+            yield from ((each.arg, each.value) for each in node.keywords if each.arg)
+
+
+def _fixed(tree: ast.Module) -> list[ast.expr]:
+    roots: list[ast.expr] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript):
+            roots.append(node.slice)
+        elif isinstance(node, ast.Call):
+            roots += node.args if called(node) in _SHAPED else []
+            roots += [each.value for each in node.keywords if each.arg in ("axis", "ndigits", "shape", "size")]
+    return roots
+
+
+def _below(roots: Iterable[ast.AST]) -> frozenset[int]:
+    return frozenset(id(node) for root in roots for node in ast.walk(root))
