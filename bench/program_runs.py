@@ -20,7 +20,7 @@ WIDTH = 10
 """Flows in flight of the stream, and of a step in lockstep: both forms have as many requests under way at best."""
 QUARTERS = (0.25, 0.5, 0.75, 1.0)
 """Of the budget, at which the best score is noted."""
-CPU_SECONDS = 0.2
+CPU_SECONDS = 0.05
 """That a call may take, several times as many as the seeds' do: evolution would spend whatever it is given."""
 
 Mode = Literal["stream", "sync"]
@@ -40,7 +40,7 @@ _CODE_EVOLVE: Settings = {
     "name": "code_evolve",
     "epoch": 2,
     "archive": {"features": ["fitness", "length"]},
-    "migration": {"every": 12},
+    "migration": {"every": 8},
 }
 METHODS: Mapping[str, Settings] = {"levi": {"name": "levi"}, "code_evolve": _CODE_EVOLVE}
 """LEVI as it ships. Of CodeEvolve an epoch is two evaluations, so that a step of lockstep is `WIDTH` wide, and islands

@@ -112,6 +112,7 @@ class Runner:
         self._process = spawn.Process(target=serve, args=(theirs,), daemon=True)
         self._process.start()
         theirs.close()
+        self._pipe.recv()  # raises where it could not begin
         return self._pipe
 
 
@@ -120,6 +121,7 @@ def serve(pipe: Connection) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MB * 2**20,) * 2)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPROF, _time_is_up)
+    pipe.send(None)
     while True:
         try:
             asked = cast(Asked, pipe.recv())

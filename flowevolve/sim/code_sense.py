@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 _NUMERIC_CALLS = frozenset({"abs", "float", "int", "len", "round", "sum", "pow"})
 _MATH = frozenset({"math", "statistics"})
@@ -63,7 +64,7 @@ class Sense:
         """Whether it puts something into a list that is read, or takes it out: not a thing to be done twice or not at
         all.
         """
-        changed = [each for each in map(_changed, ast.walk(node)) if each is not None]
+        changed = [each for each in map(_changed, everything(node)) if each is not None]
         return any(not isinstance(each, ast.Name) or each.id in self.read for each in changed)
 
     def ends_loops(self, node: ast.AST) -> bool:
@@ -75,8 +76,14 @@ class Sense:
         return id(node) not in self.whole
 
 
+@lru_cache(maxsize=4096)
+def everything(node: ast.AST) -> tuple[ast.AST, ...]:
+    """As `ast.walk`, once for each node: a tree is asked many things."""
+    return tuple(ast.walk(node))
+
+
 def read_sense(tree: ast.Module) -> Sense:
-    tests = [node.test for node in ast.walk(tree) if isinstance(node, ast.While)]
+    tests = [node.test for node in everything(tree) if isinstance(node, ast.While)]
     awaited = frozenset(name for test in tests for name in names(test))
     return Sense(_numbers(tree), _whole(tree), _below(_fixed(tree)), _below(tests), _read(tree), awaited)
 
@@ -87,7 +94,7 @@ def called(call: ast.Call) -> str:
 
 
 def names(node: ast.AST) -> frozenset[str]:
-    return frozenset(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+    return frozenset(each.id for each in everything(node) if isinstance(each, ast.Name))
 
 
 def _changed(node: ast.AST) -> ast.expr | None:
@@ -100,15 +107,15 @@ def _changed(node: ast.AST) -> ast.expr | None:
 
 
 def _read(tree: ast.Module) -> frozenset[str]:
-    changed = {id(each) for each in map(_changed, ast.walk(tree)) if each is not None}
-    nodes = [each for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)]
+    changed = {id(each) for each in map(_changed, everything(tree)) if each is not None}
+    nodes = [each for each in everything(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)]
     return frozenset(each.id for each in nodes if id(each) not in changed)
 
 
 def _numbers(tree: ast.Module) -> frozenset[str]:
     others = _held_otherwise(tree)
     found = {name for name, note in _annotated(tree) if note in _NUMERIC_TYPES}
-    for node in ast.walk(tree):
+    for node in everything(tree):
         if isinstance(node, ast.BinOp) and isinstance(node.op, _OF_NUMBERS_ONLY):
             found |= {side.id for side in (node.left, node.right) if isinstance(side, ast.Name)}
         elif isinstance(node, ast.For | ast.comprehension):
@@ -122,7 +129,7 @@ def _numbers(tree: ast.Module) -> frozenset[str]:
 def _held_otherwise(tree: ast.Module) -> set[str]:
     """Names that are indexed, gone through, called, measured, asked for an attribute, or given a list or text."""
     found = {name for name, value in assigned(tree) if _is_no_number(value)}
-    for node in ast.walk(tree):
+    for node in everything(tree):
         used: Iterable[ast.AST] = ()
         if isinstance(node, ast.Subscript | ast.Attribute):
             used = (node.value,)
@@ -138,7 +145,7 @@ def _held_otherwise(tree: ast.Module) -> set[str]:
 
 def _annotated(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Parameters, variables and functions with their types, where these are plain names."""
-    for node in ast.walk(tree):
+    for node in everything(tree):
         if isinstance(node, ast.arg) and isinstance(node.annotation, ast.Name):
             yield node.arg, node.annotation.id
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
@@ -159,9 +166,14 @@ def _counters(loop: ast.For | ast.comprehension) -> set[str]:
     return set()
 
 
-def assigned(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+@lru_cache(maxsize=1024)
+def assigned(tree: ast.AST) -> tuple[tuple[str, ast.expr], ...]:
     """Names and what is given to them; of functions, what they return."""
-    for node in ast.walk(tree):
+    return tuple(_assigned(tree))
+
+
+def _assigned(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    for node in everything(tree):
         if isinstance(node, ast.Assign):
             yield from ((target.id, node.value) for target in node.targets if isinstance(target, ast.Name))
         elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr) and isinstance(node.target, ast.Name):
@@ -169,7 +181,7 @@ def assigned(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
                 yield node.target.id, node.value
         elif isinstance(node, _Function):
             yield from (
-                (node.name, each.value) for each in ast.walk(node) if isinstance(each, ast.Return) and each.value
+                (node.name, each.value) for each in everything(node) if isinstance(each, ast.Return) and each.value
             )
 
 
@@ -213,7 +225,7 @@ def _calls_number(call: ast.Call, numbers: frozenset[str]) -> bool:
 def _whole(tree: ast.Module) -> frozenset[int]:
     """An index, an argument that says how many, what is said to be an integer, and what these are made of."""
     parameters = _parameters(tree)
-    roots: list[ast.expr] = [part for node in ast.walk(tree) for part in _whole_parts(node)]
+    roots: list[ast.expr] = [part for node in everything(tree) for part in _whole_parts(node)]
     names = {name for name, note in _annotated(tree) if note == "int"}
     whole = set[int]()
     for _ in range(_ROUNDS):
@@ -260,12 +272,14 @@ def _computed(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _parameters(tree: ast.Module) -> dict[str, list[str]]:
-    return {node.name: [each.arg for each in node.args.args] for node in ast.walk(tree) if isinstance(node, _Function)}
+    return {
+        node.name: [each.arg for each in node.args.args] for node in everything(tree) if isinstance(node, _Function)
+    }
 
 
 def _given(tree: ast.Module, parameters: dict[str, list[str]]) -> Iterator[tuple[str, ast.expr]]:
     """Parameters and what is given for them, by place or by name."""
-    for node in ast.walk(tree):
+    for node in everything(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in parameters:
             yield from zip(parameters[node.func.id], node.args, strict=False)
             yield from ((each.arg, each.value) for each in node.keywords if each.arg)
@@ -273,7 +287,7 @@ def _given(tree: ast.Module, parameters: dict[str, list[str]]) -> Iterator[tuple
 
 def _fixed(tree: ast.Module) -> list[ast.expr]:
     roots: list[ast.expr] = []
-    for node in ast.walk(tree):
+    for node in everything(tree):
         if isinstance(node, ast.Subscript):
             roots.append(node.slice)
         elif isinstance(node, ast.Call):
@@ -283,4 +297,4 @@ def _fixed(tree: ast.Module) -> list[ast.expr]:
 
 
 def _below(roots: Iterable[ast.AST]) -> frozenset[int]:
-    return frozenset(id(node) for root in roots for node in ast.walk(root))
+    return frozenset(id(node) for root in roots for node in everything(root))

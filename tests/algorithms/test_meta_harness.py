@@ -212,7 +212,7 @@ class Memory:
     def set_state(self, state): pass
 """
 LARGE = """
-block = bytearray(30_000_000)
+block = bytearray(300_000_000)
 
 
 class Memory:
@@ -299,15 +299,14 @@ def test_a_proposer_that_writes_now_and_then_goes_on(rows: Path) -> None:
             self.asked += 1
             return () if self.asked % 3 else (BASELINES["few_shot"] + f"# {self.asked}\n",)
 
-    settings = config(rows, budget={"proposals": 3})
-    settings.algorithm.settings["in_vain"] = 3
-    settings.algorithm.max_in_flight = 1
+    algorithm = {"name": "meta_harness", "run_seconds": 2, "max_in_flight": 1, "candidates": 1, "in_vain": 3}
+    settings = config(rows, algorithm=algorithm, budget={"proposals": 3})
     assert with_proposer(settings, Seldom()).report.spent.proposals == 3
 
 
 def test_harnesses_run_in_the_sandbox_of_the_run(rows: Path) -> None:
     result = with_proposer(
-        config(rows, sandbox={"preload": [], "memory_mb": 8}, budget={"proposals": 1}), Writes(LARGE)
+        config(rows, sandbox={"preload": [], "memory_mb": 8}, budget={"proposals": 3}), Writes(LARGE)
     )
     (found, *_) = result.report.pool.snapshot().candidates("rejected")
     assert "memory" in str(found.attributes["report"]).lower()

@@ -39,7 +39,9 @@ def test_all_configurations_can_be_run(problem: str, mode: Mode) -> None:
 
 def test_every_job_of_a_seed_comes_before_those_of_the_next() -> None:
     wanted = jobs(["circle_packing_32"], SYNC_SEEDS + 1, 100, ablations=True)
-    assert [job.seed for job in wanted] == sorted(job.seed for job in wanted)
+    first = [job for job in wanted if job.mode == "stream" and job.method not in ABLATIONS]
+    assert wanted[: len(first)] == first
+    assert [job.seed for job in first] == sorted(job.seed for job in first)
     assert len(wanted) == len(EVERY) * (SYNC_SEEDS + 1) + len((*BASELINES, *METHODS)) * SYNC_SEEDS
     assert not any(job.method in ABLATIONS for job in jobs(["circle_packing_32"], 1, 100, ablations=False))
 
