@@ -18,10 +18,14 @@ from flowevolve.sim.code_reply import broken, write_reply
 from flowevolve.sim.coder import AVOIDED, PREFERRED, Coder, Work, coder_of, edit_files
 from flowevolve.sim.rules_params import PRESETS, RulesParams
 
-_RESTRUCTURED = {"constants": 2.0, "operators": 2.0, "calls": 2.0, "loops": 2.0, "statements": 3.0, "growth": 4.0}
-"""Weights of kinds of changes where another program altogether is asked for."""
-_MANY = (4, 9)
+_RESTRUCTURED = {"constants": 1.0, "loops": 3.0, "statements": 3.0, "growth": 4.0}
+"""Weights of kinds of changes where another program altogether is asked for: another structure, not other numbers. What
+only turns a program into its opposite (an operator, a function for another) is no other method.
+"""
+_MANY = (3, 6)
 """Changes then, at least and at most."""
+_FAR = (-2.0, 0.0)
+"""How far numbers may go then, as `Coder.steps`."""
 _MOST_BROKEN = 0.5
 
 
@@ -56,7 +60,7 @@ class CodeWorld:
         elif asked.others:
             working = [seen for seen in asked.others if seen.score is not None]
             old, others = rng.choice(working or asked.others[:1]).files, []
-            work = Work(_RESTRUCTURED, rng.randint(*_MANY), (-1.0, 0.3))
+            work = Work(_RESTRUCTURED, rng.randint(*_MANY), _FAR)
         else:
             return "There is no program to work on."
         new, kinds = edit_files(old, others, work, rng)

@@ -43,7 +43,8 @@ def change_operators(source: Source, step: float, rng: random.Random) -> str | N
         for node in source.nodes(ast.Compare)
         if len(node.ops) == 1 and not isinstance(node.ops[0], ast.In | ast.NotIn | ast.Is | ast.IsNot)
     ]
-    found = [each for each in found if id(each[0]) not in sense.fixed | sense.stops]
+    left_alone = sense.fixed | sense.stops
+    found = [each for each in found if id(each[0]) not in left_alone]
     if not found:
         return None
     node, left, right = rng.choice(found)

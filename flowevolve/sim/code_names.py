@@ -5,12 +5,10 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
 _ALWAYS = frozenset(dir(builtins)) | {"__file__"}
 
 
-@lru_cache(maxsize=256)
 def unbound(tree: ast.Module) -> frozenset[str]:
     """By the order of the text: a value given in one branch is taken for given. Functions run once all is defined.
 

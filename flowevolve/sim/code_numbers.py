@@ -34,8 +34,8 @@ def change_constants(source: Source, step: float, rng: random.Random) -> str | N
     lists = source.nodes(ast.List) + source.nodes(ast.Tuple)
     vectors = [[number for number in numbers(node) if id(number) not in fixed] for node in lists]
     vectors = [vector for vector in vectors if len(vector) >= _VECTOR]
-    inside = {id(number) for vector in vectors for number in vector}
-    single = [node for node in source.nodes(ast.Constant) if is_number(node) and id(node) not in inside | fixed]
+    others = fixed | {id(number) for vector in vectors for number in vector}
+    single = [node for node in source.nodes(ast.Constant) if is_number(node) and id(node) not in others]
     if vectors and (not single or rng.random() < 0.5):
         vector = rng.choice(vectors)
         wanted = rng.choice((1, 1, 2, max(2, len(vector) // 4), len(vector)))

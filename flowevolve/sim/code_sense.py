@@ -7,9 +7,8 @@ rather left out than made where it can't work.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 _NUMERIC_CALLS = frozenset({"abs", "float", "int", "len", "round", "sum", "pow"})
 _MATH = frozenset({"math", "statistics"})
@@ -39,6 +38,8 @@ _CHANGES_LISTS = frozenset(
     {"append", "extend", "insert", "remove", "pop", "popleft", "appendleft", "heappush", "heappop", "setdefault"}
 )
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+Given = tuple[str, ast.expr]
+"""A name and what is given to it."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,12 @@ class Sense:
         """Whether it puts something into a list that is read, or takes it out: not a thing to be done twice or not at
         all.
         """
-        changed = [each for each in map(_changed, everything(node)) if each is not None]
+        changed = [each for each in map(_changed, ast.walk(node)) if each is not None]
+        changed += [each.target for each in ast.walk(node) if isinstance(each, ast.AugAssign) and self._extends(each)]
         return any(not isinstance(each, ast.Name) or each.id in self.read for each in changed)
+
+    def _extends(self, node: ast.AugAssign) -> bool:
+        return isinstance(node.op, ast.Add) and not (self.is_number(node.target) or self.is_number(node.value))
 
     def ends_loops(self, node: ast.AST) -> bool:
         """Whether it gives a value to what a loop waits for."""
@@ -76,16 +81,13 @@ class Sense:
         return id(node) not in self.whole
 
 
-@lru_cache(maxsize=4096)
-def everything(node: ast.AST) -> tuple[ast.AST, ...]:
-    """As `ast.walk`, once for each node: a tree is asked many things."""
-    return tuple(ast.walk(node))
-
-
 def read_sense(tree: ast.Module) -> Sense:
-    tests = [node.test for node in everything(tree) if isinstance(node, ast.While)]
+    nodes = list(ast.walk(tree))
+    values = list(assigned(tree))
+    tests = [node.test for node in nodes if isinstance(node, ast.While)]
     awaited = frozenset(name for test in tests for name in names(test))
-    return Sense(_numbers(tree), _whole(tree), _below(_fixed(tree)), _below(tests), _read(tree), awaited)
+    numbers, whole = _numbers(nodes, values), _whole(nodes, values)
+    return Sense(numbers, whole, _below(_fixed(nodes)), _below(tests), _read(nodes), awaited)
 
 
 def called(call: ast.Call) -> str:
@@ -94,7 +96,7 @@ def called(call: ast.Call) -> str:
 
 
 def names(node: ast.AST) -> frozenset[str]:
-    return frozenset(each.id for each in everything(node) if isinstance(each, ast.Name))
+    return frozenset(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
 
 
 def _changed(node: ast.AST) -> ast.expr | None:
@@ -106,30 +108,30 @@ def _changed(node: ast.AST) -> ast.expr | None:
     return node.args[0] if heap and node.args else owner
 
 
-def _read(tree: ast.Module) -> frozenset[str]:
-    changed = {id(each) for each in map(_changed, everything(tree)) if each is not None}
-    nodes = [each for each in everything(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)]
-    return frozenset(each.id for each in nodes if id(each) not in changed)
+def _read(nodes: Sequence[ast.AST]) -> frozenset[str]:
+    changed = {id(each) for each in map(_changed, nodes) if each is not None}
+    loaded = [each for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)]
+    return frozenset(each.id for each in loaded if id(each) not in changed)
 
 
-def _numbers(tree: ast.Module) -> frozenset[str]:
-    others = _held_otherwise(tree)
-    found = {name for name, note in _annotated(tree) if note in _NUMERIC_TYPES}
-    for node in everything(tree):
+def _numbers(nodes: Sequence[ast.AST], values: Sequence[Given]) -> frozenset[str]:
+    others = _held_otherwise(nodes, values)
+    found = {name for name, note in _annotated(nodes) if note in _NUMERIC_TYPES}
+    for node in nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, _OF_NUMBERS_ONLY):
             found |= {side.id for side in (node.left, node.right) if isinstance(side, ast.Name)}
         elif isinstance(node, ast.For | ast.comprehension):
             found |= _counters(node)
     for _ in range(_ROUNDS):
         known = frozenset(found - others)
-        found |= {name for name, value in assigned(tree) if _is_number(value, known)}
+        found |= {name for name, value in values if name not in known and _is_number(value, known)}
     return frozenset(found - others)
 
 
-def _held_otherwise(tree: ast.Module) -> set[str]:
+def _held_otherwise(nodes: Sequence[ast.AST], values: Sequence[Given]) -> set[str]:
     """Names that are indexed, gone through, called, measured, asked for an attribute, or given a list or text."""
-    found = {name for name, value in assigned(tree) if _is_no_number(value)}
-    for node in everything(tree):
+    found = {name for name, value in values if _is_no_number(value)}
+    for node in nodes:
         used: Iterable[ast.AST] = ()
         if isinstance(node, ast.Subscript | ast.Attribute):
             used = (node.value,)
@@ -143,9 +145,9 @@ def _held_otherwise(tree: ast.Module) -> set[str]:
     return found
 
 
-def _annotated(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def _annotated(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, str]]:
     """Parameters, variables and functions with their types, where these are plain names."""
-    for node in everything(tree):
+    for node in nodes:
         if isinstance(node, ast.arg) and isinstance(node.annotation, ast.Name):
             yield node.arg, node.annotation.id
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
@@ -166,14 +168,9 @@ def _counters(loop: ast.For | ast.comprehension) -> set[str]:
     return set()
 
 
-@lru_cache(maxsize=1024)
-def assigned(tree: ast.AST) -> tuple[tuple[str, ast.expr], ...]:
+def assigned(tree: ast.AST) -> Iterator[Given]:
     """Names and what is given to them; of functions, what they return."""
-    return tuple(_assigned(tree))
-
-
-def _assigned(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    for node in everything(tree):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
             yield from ((target.id, node.value) for target in node.targets if isinstance(target, ast.Name))
         elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr) and isinstance(node.target, ast.Name):
@@ -181,7 +178,7 @@ def _assigned(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
                 yield node.target.id, node.value
         elif isinstance(node, _Function):
             yield from (
-                (node.name, each.value) for each in everything(node) if isinstance(each, ast.Return) and each.value
+                (node.name, each.value) for each in ast.walk(node) if isinstance(each, ast.Return) and each.value
             )
 
 
@@ -222,19 +219,18 @@ def _calls_number(call: ast.Call, numbers: frozenset[str]) -> bool:
     return name in _NUMERIC_CALLS or name in numbers
 
 
-def _whole(tree: ast.Module) -> frozenset[int]:
+def _whole(nodes: Sequence[ast.AST], values: Sequence[Given]) -> frozenset[int]:
     """An index, an argument that says how many, what is said to be an integer, and what these are made of."""
-    parameters = _parameters(tree)
-    roots: list[ast.expr] = [part for node in everything(tree) for part in _whole_parts(node)]
-    names = {name for name, note in _annotated(tree) if note == "int"}
+    values = [*values, *_handed(nodes)]
+    roots: list[ast.expr] = [part for node in nodes for part in _whole_parts(node)]
+    names = {name for name, note in _annotated(nodes) if note == "int"}
     whole = set[int]()
     for _ in range(_ROUNDS):
-        nodes = [node for root in roots for node in _computed(root)]
-        whole |= {id(node) for node in nodes}
-        names |= {node.id for node in nodes if isinstance(node, ast.Name)}
-        names |= {called(node) for node in nodes if isinstance(node, ast.Call)}
-        roots = [value for name, value in assigned(tree) if name in names]
-        roots += [value for name, value in _given(tree, parameters) if name in names]
+        parts = [part for root in roots for part in _computed(root)]
+        whole |= {id(part) for part in parts}
+        names |= {part.id for part in parts if isinstance(part, ast.Name)}
+        names |= {called(part) for part in parts if isinstance(part, ast.Call)}
+        roots = [value for name, value in values if name in names]
     return frozenset(whole)
 
 
@@ -271,23 +267,19 @@ def _computed(node: ast.expr) -> Iterator[ast.expr]:
             yield from _computed(part)
 
 
-def _parameters(tree: ast.Module) -> dict[str, list[str]]:
-    return {
-        node.name: [each.arg for each in node.args.args] for node in everything(tree) if isinstance(node, _Function)
-    }
-
-
-def _given(tree: ast.Module, parameters: dict[str, list[str]]) -> Iterator[tuple[str, ast.expr]]:
+def _handed(nodes: Sequence[ast.AST]) -> Iterator[Given]:
     """Parameters and what is given for them, by place or by name."""
-    for node in everything(tree):
+    functions = [node for node in nodes if isinstance(node, _Function)]
+    parameters = {node.name: [each.arg for each in node.args.args] for node in functions}
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in parameters:
             yield from zip(parameters[node.func.id], node.args, strict=False)
             yield from ((each.arg, each.value) for each in node.keywords if each.arg)
 
 
-def _fixed(tree: ast.Module) -> list[ast.expr]:
+def _fixed(nodes: Sequence[ast.AST]) -> list[ast.expr]:
     roots: list[ast.expr] = []
-    for node in everything(tree):
+    for node in nodes:
         if isinstance(node, ast.Subscript):
             roots.append(node.slice)
         elif isinstance(node, ast.Call):
@@ -297,4 +289,4 @@ def _fixed(tree: ast.Module) -> list[ast.expr]:
 
 
 def _below(roots: Iterable[ast.AST]) -> frozenset[int]:
-    return frozenset(id(node) for root in roots for node in everything(root))
+    return frozenset(id(node) for root in roots for node in ast.walk(root))

@@ -11,7 +11,8 @@ from itertools import groupby
 from typing import TypeVar
 
 from flowevolve.programs.blocks import inside
-from flowevolve.sim.code_sense import Sense, everything, read_sense
+from flowevolve.sim.code_names import unbound
+from flowevolve.sim.code_sense import Sense, read_sense
 
 N = TypeVar("N", bound=ast.AST)
 Place = tuple[int, int]
@@ -20,7 +21,7 @@ Place = tuple[int, int]
 
 @lru_cache(maxsize=128)
 def parse(text: str) -> Source | None:
-    """None if it is not Python. A program is the parent of many; what is seen of it is kept."""
+    """None if it is not Python. A program is the parent of many: what is seen of it is kept."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -55,14 +56,19 @@ class Source:
         return read_sense(self.tree)
 
     @cached_property
+    def unbound(self) -> frozenset[str]:
+        """Names that are read and have no value."""
+        return unbound(self.tree)
+
+    @cached_property
     def _frozen(self) -> set[int]:
         """Nodes whose text is not to be touched: what is inside of f-strings, and annotations."""
         roots: list[ast.AST] = []
-        for node in everything(self.tree):
+        for node in ast.walk(self.tree):
             if isinstance(node, ast.JoinedStr):
                 roots.append(node)
             roots += [part for part in (getattr(node, "annotation", None), getattr(node, "returns", None)) if part]
-        return {id(node) for root in roots for node in everything(root)}
+        return {id(node) for root in roots for node in ast.walk(root)}
 
     def may_change(self, node: ast.expr | ast.stmt) -> bool:
         last = node.end_lineno or node.lineno
@@ -70,7 +76,7 @@ class Source:
 
     def nodes(self, kind: type[N], within: ast.AST | None = None) -> list[N]:
         """Expressions or statements of a type that may change, in the order of the text."""
-        found = [node for node in everything(within or self.tree) if isinstance(node, kind)]
+        found = [node for node in ast.walk(within or self.tree) if isinstance(node, kind)]
         return sorted((node for node in found if self._is_open(node)), key=self.place)
 
     def _is_open(self, node: ast.AST) -> bool:
@@ -104,7 +110,7 @@ class Source:
 
     def blocks(self) -> Iterator[Sequence[ast.stmt]]:
         """Statements that follow each other, each on lines of its own, all of which may change."""
-        for node in everything(self.tree):
+        for node in ast.walk(self.tree):
             for name in ("body", "orelse", "finalbody"):
                 block = getattr(node, name, None)
                 if isinstance(block, list):
@@ -127,4 +133,4 @@ def is_number(node: ast.AST) -> bool:
 
 def numbers(node: ast.AST) -> list[ast.Constant]:
     """Numeric constants below a node."""
-    return [each for each in everything(node) if isinstance(each, ast.Constant) and is_number(each)]
+    return [each for each in ast.walk(node) if isinstance(each, ast.Constant) and is_number(each)]

@@ -6,6 +6,7 @@ import ast
 import random
 from collections.abc import Sequence
 
+from flowevolve.sim.code_sense import names
 from flowevolve.sim.code_source import Source, is_number, numbers, parse
 
 _KEPT = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Return)
@@ -22,6 +23,8 @@ def change_statements(source: Source, step: float, rng: random.Random) -> str | 
     one, other = block[place], block[place + 1]
     kind = rng.choice(("swap", "double", "leave"))
     if kind == "swap" and not isinstance(other, ast.Return):
+        if names(one) & names(other) and any(map(source.sense.changes_lists, (one, other))):
+            return None
         between = source.lines[_last(one) : _first(other) - 1]
         lines = [*_lines(source, other), *between, *_lines(source, one)]
         return source.with_lines(_first(one), _last(other), lines)

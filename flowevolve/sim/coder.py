@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from flowevolve.programs.blocks import inside
 from flowevolve.programs.features import syntax_error
 from flowevolve.sim.code_expressions import change_calls, change_operators, grow
-from flowevolve.sim.code_names import unbound
 from flowevolve.sim.code_numbers import change_constants, change_loops, change_text_constant
 from flowevolve.sim.code_source import Source, parse
 from flowevolve.sim.code_structure import change_statements, cross, sources
@@ -116,7 +115,7 @@ def _edited(text: str, others: Sequence[str], work: Work, rng: random.Random) ->
 def _holds_together(old: Source, changed: str) -> bool:
     """Whether a program compiles and reads no names without a value, but for those that the old one reads."""
     new = parse(changed) if syntax_error(changed) is None else None
-    return new is not None and unbound(new.tree) <= unbound(old.tree)
+    return new is not None and new.unbound <= old.unbound
 
 
 def _step(work: Work, rng: random.Random) -> float:

@@ -247,11 +247,12 @@ def test_what_is_changed_still_runs_and_gives_as_much(different: bool) -> None:
     """How many there are, where they stand and that the loop ends is left alone."""
     program = Artifact({"program.py": LISTS}, kind="program")
     shown = Shown(program, 1.0)
-    asked = seed_prompt("Do it.", [shown]) if different else program_prompt("Do it.", shown, form="whole")
+    mutated = program_prompt("Do it.", shown, form="whole", advice="prefer: statements, loops")
+    asked = seed_prompt("Do it.", [shown]) if different else mutated
     texts = [read_program(ask(asked, seed), program, "whole")["program.py"] for seed in range(150)]
     for text in texts:
         space: dict[str, Callable[[int], list[float]]] = {}
-        exec(text, space)  # type: ignore[arg-type]
+        exec(text, space)
         with suppress(ArithmeticError):  # what comes out of a number is another matter
             assert len(space["numbers"](4)) == 8, text
     assert any("unread.append(k)" not in text for text in texts)
