@@ -40,7 +40,7 @@ _CODE_EVOLVE: Settings = {
     "name": "code_evolve",
     "epoch": 2,
     "archive": {"features": ["fitness", "length"]},
-    "migration": {"every": 8},
+    "migration": {"every": 12},
 }
 METHODS: Mapping[str, Settings] = {"levi": {"name": "levi"}, "code_evolve": _CODE_EVOLVE}
 """LEVI as it ships. Of CodeEvolve an epoch is two evaluations, so that a step of lockstep is `WIDTH` wide, and islands

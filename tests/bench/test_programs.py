@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from bench.evaluations import Burning
 from bench.evaluations import configure as configure_burning
+from bench.kept_runs import keeping, left, read_runs
 from bench.program_figures import summarise
 from bench.program_runs import ABLATIONS, BASELINES, METHODS, PROBLEMS, QUARTERS, Job, Mode, Run, configure, perform
 from bench.programs import SYNC_SEEDS, jobs, report
@@ -124,3 +126,17 @@ def test_the_section_of_evaluations_says_for_which_programs_the_goal_is_met() ->
     made = evaluations_section({"rows": [row, longer], "goal": 0.9, "settings": settings})
     assert "| 50 | 40.0 | 26.0 | 0.5 | 40.0 | 0.65 |" in made
     assert made.endswith("met for programs of 1000 ms.\n")
+
+
+def test_runs_that_were_kept_are_not_made_again(tmp_path: Path) -> None:
+    file = tmp_path / "runs.jsonl"
+    assert read_runs(file) == []
+    runs = [run_of("levi", 2.0 / 3, seed=seed) for seed in range(2)]
+    assert list(keeping(iter(runs), file)) == runs
+    with file.open("a") as kept:
+        kept.write('{"job": {"problem"')
+    assert read_runs(file) == runs
+    assert list(keeping(iter(runs), file)) == runs
+    assert read_runs(file) == [*runs, *runs]
+    others = [run_of("levi", 1.0, seed=2).job, run_of("levi", 1.0, mode="sync").job]
+    assert left([runs[1].job, *others], runs) == others
