@@ -121,10 +121,11 @@ def ordered(row: Row) -> bool:
     return row["css_mean"] > row["k_medoids"] > row["random_ridge"]
 
 
-def report(splits: int) -> dict[str, object]:
+def report(quick: bool) -> dict[str, object]:
     """What is written into the file."""
+    splits = QUICK_SPLITS if quick else SPLITS
     rows = table(splits)
-    settings = {"prompts": PROMPTS, "problems": PROBLEMS, "skills": SKILLS, "splits": splits}
+    settings = {"prompts": PROMPTS, "problems": PROBLEMS, "skills": SKILLS, "splits": splits, "quick": quick}
     return {"cells": rows, "ordered": sum(map(ordered, rows)), "settings": settings, **environment()}
 
 
@@ -133,7 +134,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer splits")
     parser.add_argument("--json", type=Path, help="write the figures here")
     arguments = parser.parse_args()
-    content = report(QUICK_SPLITS if arguments.quick else SPLITS)
+    content = report(bool(arguments.quick))
     print(section(content))
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(content, indent=2) + "\n")

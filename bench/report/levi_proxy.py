@@ -18,6 +18,7 @@ rows. The paper has 0.70 at best beside 0.40 and 0.07 (appendix I), on prompts a
 def section(content: Content) -> str:
     """Markdown, with its heading."""
     cells = content["cells"]
+    quick = "--quick " if content["settings"]["quick"] else ""
     methods = ("css_mean", "k_medoids", "random_ridge")
     rows = [
         (f"{cell['calibration']:.0f}", f"{cell['size']:.0f}", *(f"{cell[name]:.2f}" for name in methods))
@@ -26,7 +27,7 @@ def section(content: Content) -> str:
     header = ("prompts scored on all", "problems chosen", "LEVI", "k-medoids", "random and ridge")
     parts = [
         "## Proxy benchmarks",
-        "    python -m bench.levi_proxy --json bench/results/levi_proxy.json",
+        f"    python -m bench.levi_proxy {quick}--json bench/results/levi_proxy.json",
         WHAT.format(**content["settings"]),
         table(header, rows),
         GOAL.format(ordered=content["ordered"], all=len(cells)),
