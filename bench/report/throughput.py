@@ -66,6 +66,8 @@ def _measured(content: Content) -> str:
     where = "*Simulated* servers, over HTTP, at many times their speed" if content["simulated"] else "A real server"
     runs = f"{settings['repeats']} x {settings['seconds']:g} s of real time each"
     busiest = max(row["server_cpu_share"] for row in content["rows"])
+    process = "server's process" if content["simulated"] else "process that records requests"
+    after = _SPED_UP if content["simulated"] else _room(content)
     return f"""\
     {content["command"]}
 
@@ -74,14 +76,34 @@ Every method has the same task, prompts, answer lengths and validation examples,
 {settings["concurrency"]} calls in flight. Each runs in a process of its own, in random order, {runs},
 of which the first fifth is left out of rates. The server records every request: in flight, tokens and proposals
 (answered reflections; Combee's are made of many, and counted where they are made) are its count. Peers get a client
-that costs less CPU time than their own or ours. Of one core the server's process took {percent(busiest)} at most. A
-server that is sped up multiplies what clients add to a call, for all alike.
+that costs less CPU time than their own or ours. Of one core the {process} took {percent(busiest)} at most.{after}
 
 *Accepted* is what entered the pool, which is not the same everywhere: gepa, agentdescent, our lockstep and
 `stream_plain` validate whatever was better on its minibatch and keep all of it; `stream_careful` keeps what does
 best on some validation example, `stream` only what raises the mean score, and stops validating the rest early.
 So it makes more proposals of the same tokens and keeps fewer. Runs are short: a few gepa iterations, and in PxN 8x8
 hardly one round, so that its proposals come in lumps (0: none ended in the time counted).{_combee(content)}"""
+
+
+_SPED_UP = " A\nserver that is sped up multiplies what clients add to a call, for all alike."
+
+
+def _room(content: Content) -> str:
+    """What limits all methods on a server that has less room than clients."""
+    by_method = {(row["workload"], row["method"]): row for row in content["rows"]}
+    rates = [
+        each["output_tokens_per_s"] / by_method[workload, "gepa_sync"]["output_tokens_per_s"]
+        for (workload, method), each in by_method.items()
+        if method == "ceiling" and (workload, "gepa_sync") in by_method
+    ]
+    if not rates:
+        return ""
+    return f"""
+
+This server has little room: load without end gets {min(rates):.1f} to {max(rates):.1f} times the output tokens/s
+of synchronous gepa. Streams keep it full all the time (in flight, mean), so they can't be much faster than that, and
+output tokens are fewer where more of the work goes into reading prompts (reflection, judging). Where an example takes
+four calls, a stream of 64 flows is still filling when a run ends, with requests spent that have no proposal yet."""
 
 
 def _combee(content: Content) -> str:
@@ -116,7 +138,9 @@ def figures(content: Content) -> str:
     intervals = content["intervals"]
     suffixes = [name.removeprefix("saturation_") for name in content["ratios"] if _is_saturation(name)]
     rows = [
-        (label, *(_interval(intervals.get(f"{stem}_{each}")) for each in suffixes)) for stem, label in RATIOS.items()
+        (label, *(_interval(intervals.get(f"{stem}_{each}")) for each in suffixes))
+        for stem, label in RATIOS.items()
+        if any(f"{stem}_{each}" in intervals for each in suffixes)
     ]
     return table(("mean over workloads (95 % interval)", *suffixes), rows)
 
