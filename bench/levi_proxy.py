@@ -1,6 +1,6 @@
 """How well small benchmarks rank prompts: LEVI's selection beside two others, as in the paper's figure 6.
 
-    python -m bench.levi_proxy [--json] [--quick]
+    python -m bench.levi_proxy [--quick] [--json FILE]
 
 24 prompts answer 150 problems, each right or wrong, in a world with a few skills: prompts have them more or less, a
 problem asks for one, and many problems hardly tell prompts apart. Some prompts are scored on all problems; from these a
@@ -10,16 +10,19 @@ Spearman's rank correlation of that with what they do score, the mean over rando
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from statistics import fmean
-from typing import Annotated, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
+from bench.report.levi_proxy import section
+from bench.stats import environment
 from flowevolve.algorithms.levi.proxy import select_proxy
 
 PROMPTS, PROBLEMS, SKILLS = 24, 150, 6
@@ -118,21 +121,24 @@ def ordered(row: Row) -> bool:
     return row["css_mean"] > row["k_medoids"] > row["random_ridge"]
 
 
-def main(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    quick: Annotated[bool, typer.Option(help="Fewer splits.")] = False,
-) -> None:
-    """Proxy benchmarks by three methods."""
+def report(quick: bool) -> dict[str, object]:
+    """What is written into the file."""
     splits = QUICK_SPLITS if quick else SPLITS
     rows = table(splits)
-    if as_json:
-        print(json.dumps({"cells": rows, "ordered": sum(map(ordered, rows)), "splits": splits}))
-        return
-    print("calibration  size  css_mean  k_medoids  random_ridge")
-    for row in rows:
-        figures = "  ".join(f"{row[name]:{len(name) + 1}.2f}" for name in METHODS)
-        print(f"{row['calibration']:11.0f}  {row['size']:4.0f} {figures}")
+    settings = {"prompts": PROMPTS, "problems": PROBLEMS, "skills": SKILLS, "splits": splits, "quick": quick}
+    return {"cells": rows, "ordered": sum(map(ordered, rows)), "settings": settings, **environment()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer splits")
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    arguments = parser.parse_args()
+    content = report(bool(arguments.quick))
+    print(section(content))
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(content, indent=2) + "\n")
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    main()

@@ -64,7 +64,6 @@ def config(mode: str, seed: int, setting: Setting) -> Config:
         "mode": mode,
         "candidates": CANDIDATES,
         "run_seconds": 5,
-        "sandbox": {"preload": ()},
         "test": False,
         **({"width": 1} if mode == "sync" else {"max_in_flight": setting.width}),
     }
@@ -87,6 +86,7 @@ def config(mode: str, seed: int, setting: Setting) -> Config:
             "clock": "virtual",
             "algorithm": algorithm,
             "task": {"name": "harness", "sets": sets},
+            "sandbox": {"preload": ()},
             "stages": {name: {"workers": setting.workers, "max_workers": max(32, setting.workers)} for name in TUNED},
             "llm": {"backend": "sim", "concurrency": IN_FLIGHT},
             "sim": {"profile": PROFILE, "world": WORLD},

@@ -72,9 +72,9 @@ def _row(runs: Sequence[Run]) -> Content:
 
 
 def compared(runs: Runs, problem: str, method: str, other: str) -> Content:
-    """Scores of a method less those of another one with the same seed, both as streams."""
-    ours, theirs = runs[problem, method, "stream"], runs[problem, other, "stream"]
-    differences = [one.score - two.score for one, two in zip(ours, theirs, strict=True)]
+    """Scores of a method less those of another one, both as streams, for the seeds that both have."""
+    ours, theirs = (_by_seed(runs[problem, name, "stream"]) for name in (method, other))
+    differences = [ours[seed].score - theirs[seed].score for seed in ours if seed in theirs]
     return {
         "problem": problem,
         "method": method,
@@ -84,6 +84,10 @@ def compared(runs: Runs, problem: str, method: str, other: str) -> Content:
         "equal": sum(abs(difference) <= TIE for difference in differences),
         "worse": sum(difference < -TIE for difference in differences),
     }
+
+
+def _by_seed(runs: Sequence[Run]) -> dict[int, Run]:
+    return {run.job.seed: run for run in runs}
 
 
 def _beside_sync(runs: Runs, problem: str, method: str) -> Content:

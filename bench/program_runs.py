@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
+from bench.quick_task import QuickTask, Runner
 from flowevolve import clock
+from flowevolve.build import make_problem
 from flowevolve.config import Config, parse_config
 from flowevolve.events import Event
 from flowevolve.result import Result
 from flowevolve.run import Watchers, run
-from flowevolve.sandbox.cores import usable_cores
 
 PROFILE, WORLD = "qwen3-8b-h100", "code"
 WIDTH = 10
 """Flows in flight of the stream, and of a step in lockstep: both forms have as many requests under way at best."""
 QUARTERS = (0.25, 0.5, 0.75, 1.0)
 """Of the budget, at which the best score is noted."""
-TIMEOUT = 5.0
-"""Seconds of real time that a program may take: far more than any needs that ends."""
+CPU_SECONDS = 0.05
+"""That a call may take, several times as many as the seeds' do: evolution would spend whatever it is given."""
 
 Mode = Literal["stream", "sync"]
 Settings = Mapping[str, object]
@@ -99,8 +101,8 @@ def settings_of(method: str) -> Settings:
     return {**METHODS[base], **changed}
 
 
-def configure(job: Job, processes: int) -> Config:
-    """``processes`` runs share the machine's cores. One coder writes for all, in LEVI's two roles, too."""
+def configure(job: Job) -> Config:
+    """One coder writes for all, in LEVI's two roles, too."""
     limit = "max_in_flight" if job.mode == "stream" else "width"
     width = {} if job.mode == "sync" and settings_of(job.method)["name"] == "code_evolve" else {limit: WIDTH}
     return parse_config(
@@ -109,7 +111,6 @@ def configure(job: Job, processes: int) -> Config:
             "clock": "virtual",
             "algorithm": {**settings_of(job.method), "mode": job.mode, **width},
             "task": {"name": "program", "problem": job.problem, **PROBLEMS[job.problem]},
-            "sandbox": {"timeout": TIMEOUT, "concurrency": max(1, len(usable_cores()) // processes)},
             "llm": {"backend": "sim"},
             "sim": {"profile": PROFILE, "world": WORLD},
             "budget": {"evaluations": job.evaluations},
@@ -118,9 +119,16 @@ def configure(job: Job, processes: int) -> Config:
     )
 
 
-def perform(job: Job, processes: int = 1) -> Run:
-    """Run a job in this process."""
-    config, scores = configure(job, processes), list[float | None]()
+@cache
+def runner() -> Runner:
+    """This process's: starting one takes half a second."""
+    return Runner(CPU_SECONDS)
+
+
+def perform(job: Job) -> Run:
+    """Run a job in this process; it blocks."""
+    config, scores = configure(job), list[float | None]()
+    task = QuickTask(make_problem(config), runner())
 
     def watch(event: Event) -> None:
         if event.kind == "candidate.assessed":
@@ -129,7 +137,7 @@ def perform(job: Job, processes: int = 1) -> Run:
             scores.append(None if event.data["failure"] is not None else float(score))
 
     async def go() -> Result:
-        return await run(config, watchers=Watchers(events=(watch,)))
+        return await run(config, task=task, watchers=Watchers(events=(watch,)))
 
     return _run(job, scores, clock.run(go, clock="virtual"))
 

@@ -20,6 +20,7 @@ from flowevolve.policies.racing import Off as RacingOff
 from flowevolve.policies.racing import Racing
 from flowevolve.policies.speculation import Speculation
 from flowevolve.pool import DEFAULT_POOL, Candidate, Update
+from flowevolve.sandbox.settings import SandboxSettings
 from flowevolve.section import Section
 from flowevolve.stage import NO_EMISSIONS, Emit, Graph, Stage, StageFunction
 from flowevolve.tasks.base import Task
@@ -58,11 +59,13 @@ class WorkersWanted:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """How a run is to go about an algorithm, as far as the user said, by the names of its stages."""
+    """How a run is to go about an algorithm, as far as the user said; of stages by their names."""
 
     workers: Mapping[str, WorkersWanted] = field(default_factory=dict)
     speculation: Speculation = field(default_factory=Speculation)
     racing: Racing = field(default_factory=RacingOff)
+    sandbox: SandboxSettings = field(default_factory=SandboxSettings)
+    """For programs that the algorithm itself runs; those of task ``program`` are the task's."""
 
     def workers_of(self, defaults: Mapping[str, Workers]) -> StageWorkers:
         """The workers of every stage that can be given some, bounds widened to hold a start the user chose.

@@ -49,7 +49,7 @@ from flowevolve.policies.staleness import Full, Guarded, Reflective, StalenessPo
 from flowevolve.policies.stopping import FileExists, NoImprovement, StoppingPolicy, Unevaluated
 from flowevolve.problems.catalog import SHIPPED_PROBLEMS
 from flowevolve.programs.callable import callable_problem
-from flowevolve.programs.evaluator import command_problem, in_view
+from flowevolve.programs.evaluator import EvaluatorProblem, command_problem, in_view
 from flowevolve.programs.problem import Problem
 from flowevolve.programs.task import ProgramTask
 from flowevolve.registry import Registry, describe_validation
@@ -149,6 +149,14 @@ def make_problem(config: Config) -> Problem:
     return PROBLEMS.make(name, settings, "task")
 
 
+def problem_notes(config: Config) -> Sequence[str]:
+    """What whoever runs a configuration should know of its problem, a line each."""
+    if config.task.name != "program" or not {"folder", "command"} & config.task.settings.keys():
+        return ()
+    problem = make_problem(config)
+    return problem.notes if isinstance(problem, EvaluatorProblem) else ()
+
+
 def make_staleness(config: Config) -> StalenessPolicy:
     policy = config.staleness.policy or find_algorithm(config).staleness
     return STALENESS.make(policy, config.staleness.settings, "staleness")
@@ -207,6 +215,7 @@ def make_tuning(config: Config) -> Tuning:
         },
         Speculation(**dict(config.speculation)),
         RACING.make(config.racing.policy, config.racing.settings, "racing"),
+        config.sandbox,
     )
 
 

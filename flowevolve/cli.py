@@ -22,7 +22,7 @@ from rich.console import Console
 
 from flowevolve import clock
 from flowevolve.backends import SHIPPED_BACKENDS
-from flowevolve.build import endpoints, make_roles, make_sim
+from flowevolve.build import endpoints, make_roles, make_sim, problem_notes
 from flowevolve.config import Config, load_config, parse_config
 from flowevolve.engine import Engine
 from flowevolve.errors import FlowevolveError, InputError
@@ -96,13 +96,16 @@ def run_command(
 
 
 def _load(config: Path, overrides: Sequence[str]) -> Config:
-    """A config file, or a problem folder: what is to be known of that is printed."""
-    if not config.is_dir():
-        return load_config(config, overrides)
-    found = load_folder(config, overrides)
-    for note in found.notes:
+    """A config file, or a problem folder: what is to be known of the problem is printed."""
+    if config.is_dir():
+        found = load_folder(config, overrides)
+        settings, notes = found.config, found.notes
+    else:
+        settings = load_config(config, overrides)
+        notes = tuple(problem_notes(settings))
+    for note in notes:
         _plain(f"note: {note}")
-    return found.config
+    return settings
 
 
 def _start(named: str | None) -> list[str]:

@@ -136,7 +136,7 @@ class Config(Section):
     sim: SimSection = SimSection()
     vllm: VLLMSettings = VLLMSettings()
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
-    """Where the programs of task ``program`` run."""
+    """Where the programs of task ``program`` and the harnesses of Meta-Harness run."""
     staleness: StalenessSection = StalenessSection()
     speculation: SpeculationSection = SpeculationSection()
     racing: RacingSection = RacingSection()

@@ -27,6 +27,13 @@ def flowevolve(*arguments: str, cwd: Path, **environment: str) -> subprocess.Com
     )
 
 
+def test_the_package_is_the_command_line() -> None:
+    command = [sys.executable, "-m", "flowevolve", "list", "algorithms"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "levi" in done.stdout
+
+
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "run.toml"

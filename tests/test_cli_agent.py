@@ -41,7 +41,6 @@ def evolve(tmp_path: Path, *command: str, **settings: object) -> tuple[Result, l
         "name": "agent_harness:AgentHarness",
         "max_in_flight": 1,
         "candidates": 1,
-        "sandbox": {"preload": []},
         "test": False,
     }
     config = parse_config(
@@ -52,6 +51,7 @@ def evolve(tmp_path: Path, *command: str, **settings: object) -> tuple[Result, l
                 "name": "harness",
                 "sets": {"symptoms": {"path": str(rows), "sizes": {"train": 8, "val": 4, "test": 4}}},
             },
+            "sandbox": {"preload": []},
             "sim": {"world": "harness"},
             "budget": {"proposals": 2, "minutes": 5},
         },
@@ -123,3 +123,8 @@ def ends(pid: int) -> bool:
 def test_a_program_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(fe.InputError, match=r"algorithm\.command: there is no program 'no-such-agent'"):
         evolve(tmp_path, "no-such-agent")
+
+
+def test_an_agent_that_writes_nothing_ends_the_run_though_it_takes_no_virtual_time(tmp_path: Path) -> None:
+    with pytest.raises(fe.InputError, match="3 proposers in a row wrote no harness"):
+        evolve(tmp_path, "true", in_vain=3)

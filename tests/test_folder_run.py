@@ -15,6 +15,7 @@ from flowevolve.folder_run import load_folder
 from tests.compat.folders.samples import LEVI, OPENEVOLVE, SHINKA, write
 
 ROOT = Path(__file__).parents[1]
+COMMAND = {"first.py": "VALUE = 3\n", "score.py": "import sys\nprint(len(open(sys.argv[1]).read()))\n"}
 QUICK = ("--set", "clock=virtual", "--set", "budget.evaluations=4", "--set", "sandbox.memory_mb=512")
 
 
@@ -80,6 +81,35 @@ def test_a_run_from_the_command_line(files: dict[str, str], score: float, tmp_pa
     assert result["best"]["score"] >= result["seed_score"]
     assert result["stages"]["assess"]["items_in"] >= 4
     assert sorted(path.name for path in folder.iterdir()) == sorted(files)  # it is as it was
+
+
+@pytest.mark.parametrize(
+    ("task", "problem"),
+    [
+        ('folder = "problem"', OPENEVOLVE),
+        ('command = ["python3", "score.py", "{program}"]\nprogram = "problem/first.py"', COMMAND),
+    ],
+    ids=["folder", "command"],
+)
+def test_a_config_file_with_an_evaluator_says_so_too(task: str, problem: dict[str, str], tmp_path: Path) -> None:
+    write(tmp_path / "problem", problem)
+    budget = (
+        'clock = "virtual"\n[budget]\nevaluations = 2\n[sim]\nworld = "code"\n[algorithm]\nname = "one_plus_lambda"'
+    )
+    (tmp_path / "run.toml").write_text(f'{budget}\n[task]\nname = "program"\n{task}\n')
+    for command in ("run", "check"):
+        done = flowevolve(command, "run.toml", cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stdout.count("note: the evaluator shares its sandbox with the program") == 1
+
+
+@pytest.mark.parametrize("algorithm", ["one_plus_lambda", "best_of_n", "code_evolve"])
+def test_without_a_seed_program_it_is_said_which_algorithm_can_begin(algorithm: str, tmp_path: Path) -> None:
+    write(tmp_path / "bins", LEVI, problem=LEVI["problem.py"].replace("SEED = ", "OTHER = "), run=None)
+    done = flowevolve("run", "bins", *QUICK, "--set", f"algorithm.name={algorithm}", cwd=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    (error,) = (line for line in done.stderr.splitlines() if line.startswith("error: "))
+    assert error.endswith('levi can begin with a seed that fails (algorithm.name = "levi")')
 
 
 def test_check_takes_a_folder_too(folder: Path, tmp_path: Path) -> None:

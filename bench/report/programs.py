@@ -8,14 +8,14 @@ from bench.report.text import Content, percent, table
 
 WHAT = """\
 *Simulated* (profile `{profile}`, world `{world}`), {seeds} seeds, {evaluations} evaluations each, {width} flows at a
-time. The programs are real, run in the sandbox and scored as they are; **who writes them is not**: a simulated coder
-makes small random changes of the programs it is shown (numbers, operators, calls, loops, statements, terms that are
-added, parts of the other programs shown), with no idea behind any. So this shows what selection, archives and
+time. The programs are real, run and scored as they are, each call with {cpu_seconds:g} s of CPU time at most (in a
+process without the sandbox's walls, which this coder does not need). **Who writes them is not real**: a simulated
+coder makes small random changes of the programs it is shown (numbers, operators, calls, loops, statements, terms that
+are added, parts of the other programs shown), with no idea behind any. So this shows what selection, archives and
 islands make of undirected changes. It can't show what they make of a language model's ideas, nor what a statement,
-feedback, advice or an evolved prompt is worth to one that understands it; nor do so few evaluations show what
-thousands would. One and the same coder writes for all, so LEVI's division of work between a large and a
-small model is not part of it. LEVI is as it ships, CodeEvolve with {code_evolve}. Intervals are
-95 % (bootstrap over seeds)."""
+feedback, advice or an evolved prompt is worth to one that understands it. One and the same coder writes for all, so
+LEVI's division of work between a large and a small model is not part of it. LEVI is as it ships, CodeEvolve with
+{code_evolve}. Intervals are 95 % (bootstrap over seeds)."""
 
 
 def section(content: Content) -> str:

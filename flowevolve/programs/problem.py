@@ -13,6 +13,8 @@ from flowevolve.sandbox import Outcome, Sandbox
 
 PROGRAM = "program.py"
 """The component of a program that is run; of most programs the only one."""
+NEEDS_A_SEED = 'levi can begin with a seed that fails (algorithm.name = "levi")'
+"""What to say where an algorithm needs a program to start from, and what there is fails."""
 _LAST_WORDS = 1500
 """Characters of a failed program's errors that feedback quotes."""
 

@@ -6,7 +6,7 @@ import ast
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import TypeVar
 
@@ -24,10 +24,16 @@ def parse(text: str, kept: Collection[str] = ()) -> Source | None:
     """None if it is not Python. What is in the ``kept`` parts, by their names in `flowevolve.programs.slots`, may not
     change.
     """
+    return _parse(text, frozenset(kept))
+
+
+@lru_cache(maxsize=128)
+def _parse(text: str, kept: frozenset[str]) -> Source | None:
+    """A program is the parent of many: what is seen of it is kept."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return Source(text, ast.parse(text), frozenset(kept))
+            return Source(text, ast.parse(text), kept)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

@@ -149,8 +149,18 @@ def test_shifts_and_advice_come_at_these_evaluations_and_shifts_have_variants() 
     assert len(shifts) >= 2
     parents = Counter(each.parents[0] for each in evaluated(result) if each.operator == "variant")
     assert all(parents[each.id] <= 2 for each in shifts)
-    assert any(parents[each.id] == 2 for each in shifts)
     assert all(1 <= len(each.parents) <= 3 for each in shifts)
+
+
+def test_shifts_that_win_a_cell_have_variants_and_others_none() -> None:
+    settings = {"seeds": 0, "variants": 0, "shift_every": 3, "shift_stagnation": 0, "advice_every": 0, "minibatch": 1}
+    result, _ = evolve({**settings, "max_in_flight": 1, "shift_variants": 2}, budget={"evaluations": 30})
+    *shifts, _ = [each for each in evaluated(result) if each.operator == "shift"]  # the last may be cut off
+    variants = Counter(each.parents[0] for each in evaluated(result) if each.operator == "variant")
+    won = {each.id for each in shifts if result.report.pool.status(each.id) == "confirmed"}
+    assert 0 < len(won) < len(shifts)
+    assert {each.id for each in shifts if variants[each.id]} == won
+    assert max(variants[name] for name in won) == 2
 
 
 def test_temperatures_take_turns_and_advice_is_kept_to_its_tokens() -> None:

@@ -16,13 +16,14 @@ from flowevolve.algorithms.meta_harness.frontier import frontier
 from flowevolve.algorithms.meta_harness.proposer import Proposer, python_blocks, tool_calls
 from flowevolve.algorithms.meta_harness.view import View, files
 from flowevolve.artifact import Artifact
+from flowevolve.build import make_tuning
 from flowevolve.config import Config, parse_config
 from flowevolve.context import StageContext
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
 from flowevolve.pool import Add, Candidate, Pool
 from flowevolve.result import Result
-from flowevolve.run import Given, Watchers, carry_out, make_plan, run
+from flowevolve.run import Given, Plan, Watchers, carry_out, make_plan, run
 from flowevolve.sandbox.settings import SandboxSettings
 from flowevolve.tasks.harness import BASELINES, harness
 from tests.interruption import Fact, Memory, as_kept, events_of
@@ -43,7 +44,8 @@ def config(rows: Path, **sections: object) -> Config:
     sizes = {"train": 8, "val": 4, "test": 4}
     settings: dict[str, object] = {
         "clock": "virtual",
-        "algorithm": {"name": "meta_harness", "run_seconds": 2, "max_in_flight": 2, "sandbox": {"preload": []}},
+        "algorithm": {"name": "meta_harness", "run_seconds": 2, "max_in_flight": 2},
+        "sandbox": {"preload": []},
         "task": {"name": "harness", "sets": {"symptoms": {"path": str(rows), "sizes": sizes}}},
         "sim": {"world": "harness"},
         "budget": {"proposals": 6},
@@ -175,13 +177,18 @@ def test_a_run_that_has_ended_goes_on(rows: Path, tmp_path: Path) -> None:
 
 def interrupted(settings: Config, before: Sequence[Fact] = ()) -> tuple[Result, list[Fact]]:
     facts = list(before)
+    return gone_on(make_plan(settings, Given()), facts), facts
+
+
+def gone_on(plan: Plan, facts: list[Fact]) -> Result:
+    """A run from where these facts end; what happens is added to them."""
 
     async def go() -> Result:
         watchers = Watchers(events=(lambda event: facts.append(as_kept(event)),), calls=(facts.append,))
-        history = Memory(tuple(before)) if before else None
-        return await carry_out(make_plan(settings, Given()), None, watchers, None, history)
+        history = Memory(tuple(facts)) if facts else None
+        return await carry_out(plan, None, watchers, None, history)
 
-    return clock.run(go, clock="virtual"), facts
+    return clock.run(go, clock="virtual")
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
@@ -201,6 +208,17 @@ class Memory:
     def predict(self, text): return "flu"
     def learn_from_batch(self, batch):
         while True: pass
+    def get_state(self): return None
+    def set_state(self, state): pass
+"""
+LARGE = """
+block = bytearray(300_000_000)
+
+
+class Memory:
+    def __init__(self, llm, labels): pass
+    def predict(self, text): return "flu"
+    def learn_from_batch(self, batch): pass
     def get_state(self): return None
     def set_state(self, state): pass
 """
@@ -233,13 +251,13 @@ class Writes:
 
 
 def with_proposer(settings: Config, proposer: Proposer) -> Result:
+    return gone_on(proposed_by(proposer, settings), [])
+
+
+def proposed_by(proposer: Proposer, settings: Config) -> Plan:
     plan = make_plan(settings, Given())
-    own = MetaHarness(plan.task, MetaHarnessConfig.model_validate(settings.algorithm.settings), proposer=proposer)
-
-    async def go() -> Result:
-        return await carry_out(replace(plan, algorithm=own), None, Watchers(), None, None)
-
-    return clock.run(go, clock="virtual")
+    own = MetaHarnessConfig.model_validate(settings.algorithm.settings)
+    return replace(plan, algorithm=MetaHarness(plan.task, own, make_tuning(settings), proposer=proposer))
 
 
 def test_an_endless_harness_ends_as_invalid_with_its_report(rows: Path) -> None:
@@ -255,3 +273,45 @@ def test_a_forged_report_earns_what_its_answers_are_worth(rows: Path) -> None:
     assert isinstance(wrong, list)
     assert all(isinstance(each, dict) and each["label"] == "rash" for each in wrong)
     assert sum(found.scores.values()) == len(found.scores) - len(wrong) < len(found.scores)
+
+
+def test_proposers_that_write_nothing_end_the_run_though_they_cost_neither_time_nor_proposals(rows: Path) -> None:
+    with pytest.raises(InputError, match="20 proposers in a row wrote no harness"):
+        with_proposer(config(rows, budget={"proposals": 3, "minutes": 60}), Writes())
+
+
+def test_those_that_wrote_nothing_before_an_interruption_count(rows: Path) -> None:
+    plan, facts = proposed_by(Writes(), config(rows)), list[Fact]()
+    with pytest.raises(InputError, match="in a row"):
+        gone_on(plan, facts)
+    wrote = [place for place, fact in enumerate(facts) if isinstance(fact, fe.Event) and fact.kind == "harness.wrote"]
+    facts = facts[: wrote[11] + 1]
+    with pytest.raises(InputError, match="in a row"):
+        gone_on(proposed_by(Writes(), config(rows)), facts)
+    assert [event.data["in_vain"] for event in events_of(facts, "harness.wrote")] == list(range(1, 21))
+
+
+def test_a_proposer_that_writes_now_and_then_goes_on(rows: Path) -> None:
+    class Seldom:
+        asked = 0
+
+        async def write(self, view: View, context: StageContext) -> Sequence[str]:
+            self.asked += 1
+            return () if self.asked % 3 else (BASELINES["few_shot"] + f"# {self.asked}\n",)
+
+    algorithm = {"name": "meta_harness", "run_seconds": 2, "max_in_flight": 1, "candidates": 1, "in_vain": 3}
+    settings = config(rows, algorithm=algorithm, budget={"proposals": 3})
+    assert with_proposer(settings, Seldom()).report.spent.proposals == 3
+
+
+def test_harnesses_run_in_the_sandbox_of_the_run(rows: Path) -> None:
+    result = with_proposer(
+        config(rows, sandbox={"preload": [], "memory_mb": 8}, budget={"proposals": 3}), Writes(LARGE)
+    )
+    (found, *_) = result.report.pool.snapshot().candidates("rejected")
+    assert "memory" in str(found.attributes["report"]).lower()
+
+
+def test_a_sandbox_of_the_algorithm_is_refused(rows: Path) -> None:
+    with pytest.raises(InputError, match=r"write what stands in \[algorithm\.sandbox\] under \[sandbox\]"):
+        evolve(config(rows, algorithm={"name": "meta_harness", "sandbox": {"preload": []}}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bench.levi_proxy import PROBLEMS, PROMPTS, ordered, score_matrix, table
+from bench.report.levi_proxy import section
 
 
 def test_matrices_are_of_zeros_and_ones_and_tell_prompts_apart() -> None:
@@ -17,3 +18,11 @@ def test_matrices_are_of_zeros_and_ones_and_tell_prompts_apart() -> None:
 def test_methods_stand_as_in_the_paper() -> None:
     (row,) = table(12, calibrations=(5,), sizes=(20,))
     assert ordered(row)
+
+
+def test_the_section_has_a_row_for_each_cell_and_says_whether_the_order_is_the_papers() -> None:
+    cell = {"calibration": 5, "size": 20, "css_mean": 0.61, "k_medoids": 0.31, "random_ridge": 0.04}
+    settings = {"prompts": 24, "problems": 150, "skills": 6, "splits": 60, "quick": False}
+    made = section({"cells": [cell, {**cell, "k_medoids": 0.7}], "ordered": 1, "settings": settings})
+    assert "| 5 | 20 | 0.61 | 0.31 | 0.04 |" in made
+    assert "met in 1 of 2\nrows" in made

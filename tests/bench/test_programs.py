@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from bench.evaluations import Burning
 from bench.evaluations import configure as configure_burning
+from bench.kept_runs import keeping, left, read_runs
 from bench.program_figures import summarise
 from bench.program_runs import ABLATIONS, BASELINES, METHODS, PROBLEMS, QUARTERS, Job, Mode, Run, configure, perform
 from bench.programs import SYNC_SEEDS, jobs, report
@@ -33,13 +35,15 @@ def summary(*runs: Run) -> dict[str, list[dict[str, object]]]:
 @pytest.mark.parametrize("mode", ["stream", "sync"])
 def test_all_configurations_can_be_run(problem: str, mode: Mode) -> None:
     for method in EVERY:
-        config = configure(Job(problem, method, mode, 0, 20), 2)
+        config = configure(Job(problem, method, mode, 0, 20))
         assert make_algorithm(config, make_task(config)).name in ("best_of_n", "one_plus_lambda", "levi", "code_evolve")
 
 
 def test_every_job_of_a_seed_comes_before_those_of_the_next() -> None:
     wanted = jobs(["circle_packing_32"], SYNC_SEEDS + 1, 100, ablations=True)
-    assert [job.seed for job in wanted] == sorted(job.seed for job in wanted)
+    first = [job for job in wanted if job.mode == "stream" and job.method not in ABLATIONS]
+    assert wanted[: len(first)] == first
+    assert [job.seed for job in first] == sorted(job.seed for job in first)
     assert len(wanted) == len(EVERY) * (SYNC_SEEDS + 1) + len((*BASELINES, *METHODS)) * SYNC_SEEDS
     assert not any(job.method in ABLATIONS for job in jobs(["circle_packing_32"], 1, 100, ablations=False))
 
@@ -122,3 +126,17 @@ def test_the_section_of_evaluations_says_for_which_programs_the_goal_is_met() ->
     made = evaluations_section({"rows": [row, longer], "goal": 0.9, "settings": settings})
     assert "| 50 | 40.0 | 26.0 | 0.5 | 40.0 | 0.65 |" in made
     assert made.endswith("met for programs of 1000 ms.\n")
+
+
+def test_runs_that_were_kept_are_not_made_again(tmp_path: Path) -> None:
+    file = tmp_path / "runs.jsonl"
+    assert read_runs(file) == []
+    runs = [run_of("levi", 2.0 / 3, seed=seed) for seed in range(2)]
+    assert list(keeping(iter(runs), file)) == runs
+    with file.open("a") as kept:
+        kept.write('{"job": {"problem"')
+    assert read_runs(file) == runs
+    assert list(keeping(iter(runs), file)) == runs
+    assert read_runs(file) == [*runs, *runs]
+    others = [run_of("levi", 1.0, seed=2).job, run_of("levi", 1.0, mode="sync").job]
+    assert left([runs[1].job, *others], runs) == others

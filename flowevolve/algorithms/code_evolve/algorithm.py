@@ -34,6 +34,7 @@ from flowevolve.item import Item
 from flowevolve.policies.gathering import Batch, BatchSize
 from flowevolve.pool import Candidate
 from flowevolve.programs.features import FEATURES
+from flowevolve.programs.problem import NEEDS_A_SEED
 from flowevolve.programs.task import check_programs
 from flowevolve.stage import Emit, Graph, Stage
 from flowevolve.stages.assess import Assess
@@ -137,7 +138,7 @@ class CodeEvolve(Algorithm):
         if self.best() is None:
             raise InputError(
                 f"task {self._task.name!r}: the seed program does not work ({seed.attributes['failure']}); "
-                "mend it, or the problem, before there is something to improve"
+                f"mend it, or the problem, before there is something to improve; {NEEDS_A_SEED}"
             )
         if self._cells is not None:
             self._check_features(cast("Mapping[str, float]", seed.attributes["metrics"]))

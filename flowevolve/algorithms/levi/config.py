@@ -46,7 +46,7 @@ class LEVIConfig(Section):
     shift_clusters: int = Field(default=3, gt=0)
     """Representatives of the archive that the large model is shown."""
     shift_variants: int = Field(default=3, ge=0)
-    """Variants of a shift that works, by the small model."""
+    """Variants of a shift that won a cell of the archive, by the small model."""
     advice_every: int = Field(default=50, ge=0)
     """Evaluations between two looks back from which advice is made; 0: none."""
     advice_tokens: int = Field(default=400, gt=0)

@@ -47,8 +47,8 @@ class Update:
                 for emission in await self._open(None, context):
                     yield emission
             case _:
-                candidate, works = self._enter(item.expect(Assessed), context)
-                for emission in await self._follow(candidate, works, context):
+                candidate, accepted = self._enter(item.expect(Assessed), context)
+                for emission in await self._follow(candidate, accepted, context):
                     yield emission
 
     def _enter(self, assessed: Assessed, context: UpdateContext) -> tuple[Candidate, bool]:
@@ -58,12 +58,12 @@ class Update:
             lambda: {"candidate": candidate.id, "accepted": works and self.archive.admits(candidate)},
         )
         context.commit([Add(candidate, "confirmed" if judged["accepted"] else "rejected")])
-        return candidate, works
+        return candidate, bool(judged["accepted"])
 
-    async def _follow(self, candidate: Candidate, works: bool, context: UpdateContext) -> list[Emit]:
-        if candidate.operator in ("seed", "diverse"):
-            return await self._open(candidate if works else None, context)
-        if candidate.operator == "shift" and works:
+    async def _follow(self, candidate: Candidate, accepted: bool, context: UpdateContext) -> list[Emit]:
+        if candidate.operator in ("seed", "diverse"):  # of which all are accepted that work: there are no cells yet
+            return await self._open(candidate if accepted else None, context)
+        if candidate.operator == "shift" and accepted:
             return [_brief("variant", [candidate.id], context)] * self.config.shift_variants
         return []
 

@@ -21,6 +21,7 @@ from flowevolve.algorithms.meta_harness.stages import Check, Propose, Score, upd
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.errors import InputError
+from flowevolve.events import Event
 from flowevolve.pool import Candidate
 from flowevolve.stage import Emit, Graph, Stage
 from flowevolve.stages.committing import committing
@@ -55,10 +56,12 @@ class MetaHarness(Algorithm):
             raise InputError(f'task {task.name!r}: algorithm meta_harness evolves harnesses; set task.name = "harness"')
         self.config = config or MetaHarnessConfig()
         self._task = task
-        self._workers = (tuning or Tuning()).workers_of(DEFAULT_WORKERS)
+        tuning = tuning or Tuning()
+        self._workers = tuning.workers_of(DEFAULT_WORKERS)
         self._proposer = proposer or FileReader(task, self.config)
-        self._evaluator = evaluator or SandboxEvaluator(self.config.sandbox)
+        self._evaluator = evaluator or SandboxEvaluator(tuning.sandbox)
         self._frontier = Frontier()
+        self._propose = Propose(self._proposer, self._frontier, self.config)
         self.archives = (self._frontier,)
 
     @classmethod
@@ -85,7 +88,7 @@ class MetaHarness(Algorithm):
         task, config, evaluator = self._task, self.config, self._evaluator
         return Graph(
             (
-                self._workers.stage("propose", Propose(self._proposer, self._frontier, config), "check"),
+                self._workers.stage("propose", self._propose, "check"),
                 self._workers.stage("check", Check(evaluator, task, config), "benchmark", "update"),
                 self._workers.stage("benchmark", Score(evaluator, task, config), "update"),
                 Stage("update", committing(update), commits=True),
@@ -109,3 +112,6 @@ class MetaHarness(Algorithm):
         if self.config.test and any(each.data.test for each in self._task.sets.values()):
             for candidate in self.frontier():
                 yield Emit(Checked(candidate, "test"), to="benchmark")
+
+    def recall(self, event: Event) -> None:
+        self._propose.recall(event)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from collections.abc import Mapping
 
-from flowevolve.sandbox.settings import SandboxSettings
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
 from flowevolve.section import Section
 
 
@@ -29,5 +31,14 @@ class MetaHarnessConfig(Section):
     """Length of one prompt of a harness at most."""
     test: bool = True
     """Whether the frontier is scored on the test splits at the end."""
-    sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
-    """Limits of one harness; its time is that of ``check_seconds`` and ``run_seconds``."""
+    in_vain: int = Field(default=20, gt=0)
+    """Proposers one after another that write nothing, after which the run fails."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_the_run(cls, given: object) -> object:
+        if isinstance(given, Mapping) and "sandbox" in given:
+            raise PydanticCustomError(
+                "moved", "the sandbox is the run's: write what stands in [algorithm.sandbox] under [sandbox]"
+            )
+        return given

@@ -17,39 +17,63 @@ from flowevolve.algorithms.meta_harness.view import View, files
 from flowevolve.budget import Cost
 from flowevolve.concurrency import run_all
 from flowevolve.context import StageContext, UpdateContext
+from flowevolve.errors import InputError
+from flowevolve.events import Event
 from flowevolve.item import Item
 from flowevolve.llm.types import JSON
 from flowevolve.pool import Add, Annotate, Candidate
 from flowevolve.stage import Discard, Emit
 from flowevolve.tasks.harness import COMPONENT, HarnessTask, LabelledSet, harness
 
+WROTE = "harness.wrote"
+"""The kind of event that says how many harnesses a proposer wrote."""
 _MISTAKES = 8
 """Kept per data set."""
 
 
-@dataclass(frozen=True)
 class Propose:
-    """Shows a proposer the pool as it is when its turn comes; emits what it writes."""
+    """Shows a proposer the pool as it is when its turn comes; emits what it writes.
 
-    proposer: Proposer
-    frontier: Frontier
-    config: MetaHarnessConfig
+    Proposers that write nothing cost no proposal, and on the virtual clock maybe no time: so many in a row are a fault.
+    The count is rebuilt from events.
+    """
+
+    def __init__(self, proposer: Proposer, frontier: Frontier, config: MetaHarnessConfig) -> None:
+        self._proposer = proposer
+        self._frontier = frontier
+        self._config = config
+        self._in_vain = 0
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         seen = context.decide("harness.view", lambda: self._look(context))
         version = cast(int, seen["version"])
         texts = files(context.pool.snapshot(version))
-        sources = await self.proposer.write(View(texts, self.config.read_chars), context)
+        sources = await self._proposer.write(View(texts, self._config.read_chars), context)
+        wrote = context.decide(WROTE, lambda: self._counted(len(sources)))
+        if cast(int, wrote["in_vain"]) >= self._config.in_vain:
+            raise InputError(
+                f"algorithm meta_harness: {wrote['in_vain']} proposers in a row wrote no harness; see to it that the "
+                "proposer can write, then resume the run, or set algorithm.in_vain higher"
+            )
         if not sources:
             raise Discard("no harness written")
         parents = [context.pool[str(name)] for name in cast("list[str]", seen["best"])]
-        for source in dict.fromkeys(sources[: self.config.candidates]):
+        for source in dict.fromkeys(sources[: self._config.candidates]):
             context.spend(Cost(proposals=1))
             candidate = context.propose(harness(source), parents=parents, operator="write", born=version)
             yield Emit(Written(candidate), version=version, derives=candidate.parents)
 
+    def recall(self, event: Event) -> None:
+        """Count what was written before the run was interrupted."""
+        if event.kind == WROTE:
+            self._in_vain = cast(int, event.data["in_vain"])
+
+    def _counted(self, harnesses: int) -> Mapping[str, JSON]:
+        self._in_vain = 0 if harnesses else self._in_vain + 1
+        return {"harnesses": harnesses, "in_vain": self._in_vain}
+
     def _look(self, context: StageContext) -> Mapping[str, JSON]:
-        best = self.frontier.best()
+        best = self._frontier.best()
         return {"version": context.pool.version, "best": [] if best is None else [best.id]}
 
 

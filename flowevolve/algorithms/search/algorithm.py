@@ -19,6 +19,7 @@ from flowevolve.context import StageContext, UpdateContext
 from flowevolve.errors import InputError
 from flowevolve.item import Item
 from flowevolve.pool import Add, Candidate
+from flowevolve.programs.problem import NEEDS_A_SEED
 from flowevolve.programs.prompts import Form, Shown, program_prompt
 from flowevolve.programs.task import check_programs
 from flowevolve.section import Section
@@ -109,7 +110,7 @@ class OnePlusLambda(Algorithm):
         candidate = assessed.candidate
         if assessed.failure is not None:
             if candidate.operator == "seed":
-                raise InputError(f"problem {self._task.name!r}: the seed fails: {assessed.failure}")
+                raise InputError(f"problem {self._task.name!r}: the seed fails: {assessed.failure}; {NEEDS_A_SEED}")
             raise Discard("failed")
         judged = context.decide("candidate.judged", lambda: {"accepted": not self._best.beats(candidate)})
         if not judged["accepted"]:
