@@ -73,7 +73,7 @@ def test_programs_are_told_apart_by_their_syntax_and_their_scores() -> None:
 
 
 def test_programs_that_fail_are_turned_down_and_remembered() -> None:
-    result, _ = evolve(config(sim={"world": "code", "preset": "adversarial"}, budget={"evaluations": 80}))
+    result, _ = evolve(config({"cascade_examples": 1}, budget={"evaluations": 80}))
     failed = [each for each in evaluated(result) if each.attributes["failure"] is not None]
     assert failed
     assert {result.report.pool.status(each.id) for each in failed} == {"rejected"}
