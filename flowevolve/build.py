@@ -12,6 +12,7 @@ from flowevolve.algorithm import Algorithm, Tuning, WorkersWanted
 from flowevolve.algorithms.ace import ACE
 from flowevolve.algorithms.code_evolve import CodeEvolve
 from flowevolve.algorithms.combee import Combee
+from flowevolve.algorithms.context_evolve import ContextEvolve
 from flowevolve.algorithms.cse import CSE
 from flowevolve.algorithms.gepa import GEPA
 from flowevolve.algorithms.levi import LEVI
@@ -77,6 +78,7 @@ ALGORITHMS: Registry[Algorithm] = Registry(
         "best_of_n": BestOfN,
         "one_plus_lambda": OnePlusLambda,
         "code_evolve": CodeEvolve,
+        "context_evolve": ContextEvolve,
         "cse": CSE,
     },
     Algorithm,

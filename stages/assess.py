@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from statistics import fmean
 
 from flowevolve.budget import Cost
@@ -95,6 +96,15 @@ class Assess:
             replace(candidate, attributes={**candidate.attributes, **attributes}).scored(scores),
             failure,
         )
+
+
+def finite(assessed: Assessed) -> Assessed:
+    """As failed, if its score is infinite or no number: nothing could be ranked beside it."""
+    candidate = assessed.candidate
+    if assessed.failure is not None or isfinite(candidate.mean_score):
+        return assessed
+    failure = f"its score is {candidate.mean_score}"
+    return Assessed(replace(candidate, attributes={**candidate.attributes, "failure": failure}), failure)
 
 
 def _failure(rollouts: Sequence[Rollout]) -> str | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from bench.report import (
     ablations,
     ace,
+    context_tokens,
     durability,
     evaluations,
     gepa_adapter,
@@ -66,6 +67,7 @@ BENCHES: Sequence[Bench] = (
     Bench("gpu", "the stream, lockstep and gepa itself on a real GPU (rehearsed with vLLM on the CPU)", gpu.section),
     Bench("quality", "score, time and tokens of the stream beside lockstep", quality.section),
     Bench("programs", "LEVI and CodeEvolve beside best-of-N and (1+λ), at equal evaluations", programs.section),
+    Bench("context_tokens", "tokens of a step of ContextEvolve beside raw histories", context_tokens.section),
     Bench("evaluations", "programs run a second, over what the cores can do", evaluations.section),
     Bench("overhead", "what the machinery costs", overhead.section),
     Bench("durability", "what a killed run loses, and what a run that lasts needs", durability.section),

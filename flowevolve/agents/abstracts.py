@@ -42,9 +42,9 @@ KIND_HEADINGS: Mapping[Kind, str] = {
 
 WORDS, GUIDANCE_WORDS = 100, 150
 """What an abstract, and what guidance is asked to be at most."""
-_MOST_CHARACTERS = 2000
+_MOST_CHARACTERS = 1500
 """What is left of one that is longer, so that it can't fill the prompts it goes into."""
-_MOST_TRAITS, _MOST_TRAIT_CHARACTERS = 8, 160
+_MOST_TRAITS, _MOST_TRAIT_CHARACTERS = 8, 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def summarize_prompt(program: Mapping[str, str], parent: str = "") -> str:
 Others will decide by your words alone, without the program, what to try next.
 - abstract: by what method it works, on what structures, with which numbers that matter. At most {WORDS} words, no code.
 - inherited: {inherited}; whatever is left out here counts as lost.
-- new: what it has that this had not, each idea in a few words.
+- new: what it has that this had not. At most {_MOST_TRAITS} traits of each kind, in a few words each.
 Reply with JSON: {{"inherited": ["..."], "new": ["..."], "abstract": "..."}}""",
         ]
     )

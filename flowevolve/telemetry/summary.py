@@ -86,11 +86,11 @@ def _replies(replayed: Mapping[str, object]) -> str:
 
 
 def _stages(stages: Mapping[str, object]) -> Table:
-    table = Table("stage", "in", "out", "discarded", "busy s", "queued s", "workers")
+    table = Table("stage", "in", "out", "discarded", "tokens", "busy s", "queued s", "workers")
     for name, counts in stages.items():
         row = _table(counts)
-        cells = [row["items_in"], row["items_out"], row["discarded"], row["busy_seconds"], row["wait_seconds"]]
-        table.add_row(name, *map(str, cells), str(row["workers"]))
+        counted = ("items_in", "items_out", "discarded", "tokens", "busy_seconds", "wait_seconds", "workers")
+        table.add_row(name, *(str(row[each]) for each in counted))
     return table
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
 from statistics import fmean
 from typing import cast
 
@@ -17,8 +16,8 @@ from flowevolve.item import Item
 from flowevolve.llm.types import JSON, LLMError
 from flowevolve.pool import Candidate
 from flowevolve.stage import Discard, Emit
-from flowevolve.stages.assess import Assess, Level
-from flowevolve.stages.payloads import Assessed, Written
+from flowevolve.stages.assess import Assess, Level, finite
+from flowevolve.stages.payloads import Written
 
 
 @dataclass(frozen=True)
@@ -66,16 +65,7 @@ class Evaluate:
             yield Emit(Finalist(scored.candidate, scored=True))
             return
         assessed = await self.narrow.assess(item.expect(Written).candidate, context)
-        yield Emit(_finite(replace(assessed, candidate=described(assessed.candidate, self.describe))))
-
-
-def _finite(assessed: Assessed) -> Assessed:
-    """As failed, if its score is infinite or no number: nothing could be ranked beside it."""
-    candidate = assessed.candidate
-    if assessed.failure is not None or isfinite(candidate.mean_score):
-        return assessed
-    failure = f"its score is {candidate.mean_score}"
-    return Assessed(replace(candidate, attributes={**candidate.attributes, "failure": failure}), failure)
+        yield Emit(finite(replace(assessed, candidate=described(assessed.candidate, self.describe))))
 
 
 def described(candidate: Candidate, describe: Describe) -> Candidate:

@@ -1,0 +1,161 @@
+"""ContextEvolve (Su et al., 2026) as a graph.
+
+    select ─▶ navigate ─▶ sample ─▶ generate ─▶ evaluate ─▶ summarize ─▶ update
+                 ▲           │          │
+                 └─ renew ◀──┴──────────┘   (staleness policy reflective)
+
+A program is committed with its abstract, so none is ever selected without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import ClassVar, cast
+
+from pydantic import BaseModel
+
+from flowevolve.algorithm import Algorithm, Tuning, Workers
+from flowevolve.algorithms.context_evolve.config import ContextEvolveConfig
+from flowevolve.algorithms.context_evolve.navigate import Navigate
+from flowevolve.algorithms.context_evolve.payloads import Step
+from flowevolve.algorithms.context_evolve.stages import (
+    AGENT,
+    CODE,
+    Evaluate,
+    Generate,
+    Pick,
+    Sample,
+    Select,
+    renew,
+    update,
+)
+from flowevolve.archives.evolve_buffer import EvolveBuffer
+from flowevolve.budget import Cost
+from flowevolve.context import PoolReader, UpdateContext
+from flowevolve.errors import InputError
+from flowevolve.events import Event
+from flowevolve.item import Item
+from flowevolve.pool import Candidate
+from flowevolve.programs.task import ProgramTask
+from flowevolve.stage import Emit, Graph, Stage, StageFunction
+from flowevolve.stages.assess import Assess
+from flowevolve.stages.committing import committing
+from flowevolve.stages.payloads import Assessed, Written
+from flowevolve.stages.rollouts import Rollouts
+from flowevolve.stages.summarize import Summarize
+from flowevolve.tasks.base import Task
+
+DEFAULT_WORKERS: Mapping[str, Workers] = {
+    "navigate": Workers(16),
+    "sample": Workers(16),
+    "generate": Workers(16),
+    "evaluate": Workers(16),
+    "summarize": Workers(16),
+}
+"""Workers of the streaming mode; one each for select, update and renew."""
+
+
+class ContextEvolve(Algorithm):
+    """Raises:
+    InputError: if the task is not one of programs, or the tuning does not suit ContextEvolve.
+    """
+
+    name = "context_evolve"
+    config_type = ContextEvolveConfig
+    roles: ClassVar = (CODE, AGENT)
+    staleness = "full"
+
+    def __init__(self, task: Task, config: ContextEvolveConfig | None = None, tuning: Tuning | None = None) -> None:
+        if not isinstance(task, ProgramTask):
+            raise InputError(f'task {task.name!r}: algorithm {self.name} evolves programs; set task.name = "program"')
+        self.config = config or ContextEvolveConfig()
+        tuning = tuning or Tuning()
+        if tuning.speculation.alpha:
+            raise InputError("speculation.alpha: ContextEvolve has no stage that can speculate")
+        self._task = task
+        self._workers = tuning.workers_of(DEFAULT_WORKERS)
+        self._describes = self.config.summarizer and not self.config.raw_history
+        self.buffer = EvolveBuffer(described=self._describes, failed_parents=self.config.failed_parents)
+        self.archives = (self.buffer,)
+        self._navigate = Navigate(self.buffer, task.problem.statement, self.config, AGENT)
+
+    @classmethod
+    def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> ContextEvolve:
+        return cls(task, ContextEvolveConfig.model_validate(config), tuning)
+
+    def best(self) -> Candidate | None:
+        return self.buffer.best()
+
+    def welcome(self, candidate: Candidate) -> Emit:
+        seed = self._task.seed()
+        if set(candidate.artifact) != set(seed):
+            raise InputError(f"inject: the artifact has files {sorted(candidate.artifact)}, not {sorted(seed)}")
+        return Emit(Written(candidate), to="evaluate")
+
+    def estimate(self, trigger: str | None = None) -> Cost:
+        cases = len(self._task.data.val)
+        return Cost(proposals=0 if trigger == "inject" else 1, evaluations=1, rollouts=cases)
+
+    def gap(self, item: Item[object], pool: PoolReader) -> int:
+        """How many programs better than its parent have come since: its guidance and examples know none of them."""
+        match item.payload:
+            case Step(parent=parent):
+                return self.buffer.better_since(item.version, parent.mean_score)
+            case Written(candidate=candidate) | Assessed(candidate=candidate) if candidate.parents:
+                return self.buffer.better_since(item.version, pool[candidate.parents[0]].mean_score)
+            case _:
+                return 0
+
+    def graph(self) -> Graph:
+        task, config = self._task, self.config
+        statement = task.problem.statement
+        agents = not config.raw_history
+        navigates = agents and config.navigator
+        first = "navigate" if navigates else "sample"
+        after = "summarize" if self._describes else "update"
+        sample: StageFunction = Pick(self.buffer, config)
+        if agents and config.sampler:
+            sample = Sample(self.buffer, statement, config)
+        # What is settled goes stale while it waits: queues before a program is written are short.
+        stages = [Stage("select", Select(self.buffer), (first,))]
+        if navigates:
+            stages.append(self._stage("navigate", self._navigate, "sample", capacity=1, repair_to="navigate"))
+        stages += [
+            self._stage("sample", sample, "generate", capacity=1, repair_to=first),
+            self._stage("generate", Generate(statement, config), "evaluate", capacity=1, repair_to=first),
+            self._stage("evaluate", Evaluate(Assess(Rollouts(task), task)), after),
+        ]
+        if self._describes:
+            stages.append(self._stage("summarize", Summarize(AGENT), "update"))
+        stages += [Stage("update", committing(update), commits=True), Stage("renew", renew, (first,))]
+        return Graph(tuple(stages), entry="select", repair="renew")
+
+    def _stage(
+        self, name: str, run: StageFunction, to: str, *, capacity: int = 64, repair_to: str | None = None
+    ) -> Stage:
+        workers = self._workers[name]
+        bounds = (workers.least, workers.most)
+        return Stage(name, run, (to,), workers.start, capacity, repair_to=repair_to, bounds=bounds)
+
+    async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
+        yield self.welcome(context.propose(self._task.seed(), parents=[], operator="seed"))
+
+    async def fit(self, context: UpdateContext) -> None:
+        """Only checks that there is something to begin with."""
+        seed = self.buffer.seed
+        if context.stopping or self.best() is not None:
+            return
+        if seed is None:
+            raise InputError(f"task {self._task.name!r}: the seed could not be evaluated; see the event log for why")
+        raise InputError(
+            f"task {self._task.name!r}: the seed program does not work ({seed.attributes['failure']}); "
+            "mend it, or the problem, before there is something to improve"
+        )
+
+    def recall(self, event: Event) -> None:
+        self._navigate.recall(event)
+        if event.kind == "flow.close":
+            self.flow_ended(cast(int, event.data["flow"]))
+
+    def flow_ended(self, flow: int) -> None:
+        self._navigate.flow_ended(flow)

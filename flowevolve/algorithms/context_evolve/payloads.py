@@ -1,0 +1,26 @@
+"""What flows between ContextEvolve's stages before there is a program: frozen, plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowevolve.pool import Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """An example, and why it was chosen."""
+
+    program: Candidate
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What the next program is to be made with, as far as it is settled."""
+
+    parent: Candidate
+    guidance: str = ""
+    guided: int | None = None
+    """The version that the guidance was made at; None where there is none."""
+    examples: tuple[Chosen, ...] = ()

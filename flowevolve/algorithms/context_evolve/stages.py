@@ -1,0 +1,167 @@
+"""ContextEvolve's other stages: a parent, examples, a program, the commit; and the repair of what went stale."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from flowevolve.agents.abstracts import Example, exemplars_prompt, read_examples
+from flowevolve.algorithms.context_evolve.config import ContextEvolveConfig
+from flowevolve.algorithms.context_evolve.payloads import Chosen, Step
+from flowevolve.algorithms.context_evolve.showing import as_it_is, for_agents
+from flowevolve.archives.evolve_buffer import EvolveBuffer
+from flowevolve.context import StageContext, UpdateContext
+from flowevolve.item import Item, Stale
+from flowevolve.llm.types import JSON
+from flowevolve.policies.drawing import by_rank, draw
+from flowevolve.pool import Add, Candidate
+from flowevolve.programs.prompts import program_prompt
+from flowevolve.prompts import UnparsableReplyError
+from flowevolve.stage import Emit, Exhausted
+from flowevolve.stages.asking import ask
+from flowevolve.stages.assess import Assess, finite
+from flowevolve.stages.coding import write_program
+from flowevolve.stages.payloads import Assessed, Written
+
+CODE, AGENT = "code", "agent"
+"""The LLM roles: one writes programs, the other all that is said about them."""
+SAMPLER = "sampler"
+SELECTED, OFFERED, SAMPLED = "context_evolve.selected", "context_evolve.offered", "context_evolve.sampled"
+
+
+@dataclass(frozen=True)
+class Select:
+    """A parent, drawn by rank: with probability proportional to 1/rank (the paper only says by set criteria)."""
+
+    buffer: EvolveBuffer
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        said = context.decide(SELECTED, lambda: self._choose(context))
+        parent = context.pool[str(said["parent"])]
+        yield Emit(Step(parent), version=cast(int, said["version"]), derives=(parent.id,))
+
+    def _choose(self, context: StageContext) -> Mapping[str, JSON]:
+        parents = self.buffer.parents
+        if not parents:
+            raise Exhausted
+        (parent,) = draw(parents, by_rank(len(parents)), 1, context.random)
+        return {"parent": parent.id, "version": context.pool.version}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Examples, which the Sampler chooses from a part of the buffer (§4.2). Where its reply can't be read: the best."""
+
+    buffer: EvolveBuffer
+    statement: str
+    config: ContextEvolveConfig
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        step = item.expect(Step)
+        offered = _settled(context, self.buffer.examples(step.parent, self.config.shown, context.random))
+        chosen = await self._choose(step, offered, context) if offered and self.config.examples else ()
+        context.log(SAMPLED, programs=[each.program for each in chosen])
+        shown = tuple(Chosen(context.pool[each.program], each.why) for each in chosen)
+        yield Emit(replace(step, examples=shown))
+
+    async def _choose(self, step: Step, offered: Sequence[Candidate], context: StageContext) -> Sequence[Example]:
+        programs = {each.id: for_agents(each) for each in offered}
+        most = self.config.examples
+        prompt = exemplars_prompt(self.statement, for_agents(step.parent), programs, most, step.guidance)
+        try:
+            return await ask(
+                context,
+                AGENT,
+                prompt,
+                lambda reply: read_examples(reply, programs, most),
+                agent=SAMPLER,
+                candidate=step.parent.id,
+            )
+        except UnparsableReplyError:
+            ranked = sorted(offered, key=lambda each: -_worth(each))
+            return [Example(each.id, "") for each in ranked[:most]]
+
+
+@dataclass(frozen=True)
+class Pick:
+    """Examples without an agent: the best programs, or with ``raw_history`` that."""
+
+    buffer: EvolveBuffer
+    config: ContextEvolveConfig
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        step, raw = item.expect(Step), self.config.raw_history
+        found = self.buffer.history(step.parent, raw) if raw else self.buffer.top(step.parent, self.config.examples)
+        yield Emit(replace(step, examples=tuple(Chosen(each) for each in _settled(context, found))))
+
+
+def _settled(context: StageContext, programs: Sequence[Candidate]) -> list[Candidate]:
+    """The programs, or those of an earlier try at this work."""
+    offered = context.decide(OFFERED, lambda: {"programs": [each.id for each in programs]})
+    return [context.pool[name] for name in cast("list[str]", offered["programs"])]
+
+
+def _worth(program: Candidate) -> float:
+    score = for_agents(program).score
+    return float("-inf") if score is None else score
+
+
+@dataclass(frozen=True)
+class Generate:
+    """Has a program written: of its parent's code, by the guidance, with the examples' code."""
+
+    statement: str
+    config: ContextEvolveConfig
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        step = item.expect(Step)
+        prompt = program_prompt(
+            self.statement,
+            as_it_is(step.parent),
+            form=self.config.form,
+            others=[as_it_is(each.program) for each in step.examples],
+            advice=_advice(step),
+        )
+        program = await write_program(
+            step.parent,
+            prompt,
+            self.config.form,
+            context,
+            role=CODE,
+            operator="generate",
+            parents=[step.parent],
+            born=item.version,
+            attributes={"examples": [each.program.id for each in step.examples], "guided": step.guided},
+        )
+        yield Emit(Written(program))
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Runs a program on all cases; one whose score is no number failed."""
+
+    assess: Assess
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        yield Emit(finite(await self.assess.assess(item.expect(Written).candidate, context)))
+
+
+def _advice(step: Step) -> str:
+    """The guidance, and what each example was chosen for."""
+    reasons = [f"Program {number}: {each.why}" for number, each in enumerate(step.examples, 1) if each.why]
+    return "\n\n".join(part for part in (step.guidance, "\n".join(reasons)) if part)
+
+
+async def update(item: Item[object], context: UpdateContext) -> None:
+    """A program enters with all that is known of it; one that failed as ``rejected``."""
+    assessed = item.expect(Assessed)
+    context.commit([Add(assessed.candidate, "confirmed" if assessed.failure is None else "rejected")])
+
+
+async def renew(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    """The repair of a step that nothing was written for yet: it is sent back for guidance and examples of today."""
+    stale = item.expect(Stale)
+    said = context.decide("context_evolve.renewed", lambda: {"version": context.pool.version})
+    step = cast(Step, stale.item.payload)
+    yield Emit(Step(step.parent), to=stale.back_to, version=cast(int, said["version"]))

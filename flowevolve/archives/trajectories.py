@@ -1,0 +1,54 @@
+"""Trajectories: how programs came of each other, and what became of the score on the way (ContextEvolve, §4.2).
+
+A step is from a parent to its child, worth child − parent, so above 0 is better. A trajectory is up to so many steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from random import Random
+
+from flowevolve.agents.abstracts import Kind, Trajectory
+from flowevolve.archives.elites import works
+from flowevolve.policies.drawing import by_rank, draw
+from flowevolve.pool import Candidate
+
+
+def trajectories_to(
+    program: Candidate, parent_of: Callable[[Candidate], Candidate | None], steps: int
+) -> Iterator[tuple[Trajectory, float]]:
+    """Those that end with ``program``, of one step up to ``steps``, each with how the score changed over all of it."""
+    names, changes, first = [program.id], list[float | None](), program
+    while len(changes) < steps and (parent := parent_of(first)) is not None:
+        changes.insert(0, first.mean_score - parent.mean_score if works(first) else None)
+        names.insert(0, parent.id)
+        first = parent
+        yield Trajectory(kind_of(changes), tuple(names), tuple(changes)), program.mean_score - first.mean_score
+
+
+def kind_of(changes: Sequence[float | None]) -> Kind:
+    """Improvement, if every step brought the score up; decline, if each brought it down or failed; else mixed."""
+    if all(change is not None and change > 0 for change in changes):
+        return "improvement"
+    return "decline" if all(change is None or change < 0 for change in changes) else "mixed"
+
+
+def draw_trajectories(
+    found: Sequence[tuple[Trajectory, float]], count: int, weights: Mapping[Kind, float], random: Random
+) -> list[Trajectory]:
+    """Up to ``count``, one after another: a kind by its weight, and of that one by rank, where the first is the one on
+    which the score changed most. Ranks stand in for changes as weights, because scores have no common scale. No two
+    end with the same program: of one that does so with another, the other would say little more.
+    """
+    left = sorted(found, key=lambda each: -abs(each[1]))
+    drawn: list[Trajectory] = []
+    while len(drawn) < count:
+        kinds = [kind for kind in weights if weights[kind] > 0 and any(each.kind == kind for each, _ in left)]
+        chosen = draw(kinds, [weights[kind] for kind in kinds], 1, random)
+        if not chosen:
+            break
+        ranked = [each for each, _ in left if each.kind == chosen[0]]
+        (trajectory,) = draw(ranked, by_rank(len(ranked)), 1, random)
+        drawn.append(trajectory)
+        left = [each for each in left if each[0].programs[-1] != trajectory.programs[-1]]
+    return drawn

@@ -1,0 +1,82 @@
+"""summarize: put a program that was assessed into words, so that others can go by these instead of the code.
+
+It stands between assessment and the commit, so that a candidate enters its pool with its abstract or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, replace
+
+from flowevolve.agents.abstracts import Summary, read_summary, summarize_prompt
+from flowevolve.archives.evolve_buffer import ABSTRACT, INHERITED, NEW
+from flowevolve.context import StageContext
+from flowevolve.item import Item
+from flowevolve.llm.types import JSON, LLMError
+from flowevolve.pool import Candidate
+from flowevolve.prompts import UnparsableReplyError
+from flowevolve.stage import Emit
+from flowevolve.stages.asking import ask
+from flowevolve.stages.payloads import Assessed
+
+SUMMARIZER = "summarizer"
+"""The agent's name in the accounts."""
+UNDESCRIBED = "Nobody has described this program."
+
+
+@dataclass(frozen=True)
+class Summarize:
+    """Takes `Assessed`, emits it with `ABSTRACT`, `INHERITED` and `NEW` among the candidate's attributes.
+
+    An evaluation is worth more than its description: where the reply can't be read, or the call fails for good, the
+    abstract is that of the first parent, which says so (`stand_in`), and the event ``candidate.undescribed`` tells it.
+    """
+
+    role: str
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        assessed = item.expect(Assessed)
+        candidate = assessed.candidate
+        summary = await summarize(candidate, abstract_of_parent(candidate, context), self.role, context)
+        attributes: dict[str, JSON] = {
+            ABSTRACT: summary.abstract,
+            INHERITED: list(summary.inherited),
+            NEW: list(summary.new),
+        }
+        described = replace(candidate, attributes={**candidate.attributes, **attributes})
+        yield Emit(replace(assessed, candidate=described))
+
+
+async def summarize(candidate: Candidate, parent: str, role: str, context: StageContext) -> Summary:
+    """A program in words, by one call of the role. ``parent`` is what it was made from, in words; empty: nothing."""
+    prompt = summarize_prompt(candidate.artifact, parent)
+    try:
+        return await ask(context, role, prompt, read_summary, agent=SUMMARIZER, candidate=candidate.id)
+    except (UnparsableReplyError, LLMError) as error:
+        context.log("candidate.undescribed", candidate=candidate.id, error=str(error))
+        return stand_in(parent)
+
+
+def stand_in(parent: str) -> Summary:
+    """For a program that could not be described: what it was made from, and that this is all that is known."""
+    if parent.startswith(UNDESCRIBED):
+        return Summary(parent)
+    return Summary(f"{UNDESCRIBED} It was made from this:\n{parent}" if parent else UNDESCRIBED)
+
+
+def abstract_of_parent(candidate: Candidate, context: StageContext) -> str:
+    """What the first parent is in words; empty where there is none."""
+    return in_words(context.pool[candidate.parents[0]]) if candidate.parents else ""
+
+
+def in_words(candidate: Candidate) -> str:
+    """A described candidate as prompts show it, with its traits; empty if it was not described."""
+    said = candidate.attributes
+    abstract, inherited, new = said.get(ABSTRACT), said.get(INHERITED), said.get(NEW)
+    if not isinstance(abstract, str):
+        return ""
+    return str(Summary(abstract, _texts(inherited), _texts(new)))
+
+
+def _texts(value: JSON) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()
