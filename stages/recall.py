@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from hashlib import sha256
@@ -54,7 +54,7 @@ class Recall:
         memory = self.memory()
         if memory is None:
             return ()
-        looked = await context.once("memory.looked", partial(_look, memory))
+        looked = await _settled("memory.looked", partial(_look, memory), context)
         if not looked["entries"]:
             return ()
         prompt = queries_prompt(self.statement, program, known, self.queries)
@@ -63,7 +63,7 @@ class Recall:
         vectors = None if queries is None else await _embedded(memory, queries, context)
         if queries is None or vectors is None:
             return ()
-        found = await context.once("memory.recalled", partial(_search, memory, queries, vectors, self.top))
+        found = await _settled("memory.recalled", partial(_search, memory, queries, vectors, self.top), context)
         return tuple(Entry(**each) for each in cast("list[dict[str, str]]", found["entries"]))
 
 
@@ -91,7 +91,7 @@ class Distill:
         vectors = await _embedded(memory, [text_to_embed(entry) for entry in entries], context)
         if not entries or vectors is None:
             return ()
-        await context.once("memory.distilled", partial(_add, memory, entries, vectors, steps))
+        await _settled("memory.distilled", partial(_add, memory, entries, vectors, steps), context)
         self._done = steps
         return entries
 
@@ -113,6 +113,16 @@ async def _embedded(memory: GlobalMemory, texts: Sequence[str], context: StageCo
     except LLMError as error:
         context.log("reply.missing", agent="embedding", error=str(error))
         return None
+
+
+async def _settled(
+    kind: str, make: Callable[[], Awaitable[Mapping[str, JSON]]], context: StageContext
+) -> Mapping[str, JSON]:
+    """What the store says, or said before a crash; its failures are events, too, so that somebody notices."""
+    said = await context.once(kind, make)
+    if "error" in said:
+        context.log("memory.unavailable", error=said["error"])
+    return said
 
 
 async def _look(memory: GlobalMemory) -> Mapping[str, JSON]:

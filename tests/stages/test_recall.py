@@ -239,3 +239,4 @@ def test_a_store_that_fails_in_the_middle_of_a_run_costs_the_experience_alone() 
     errors = [event.data["error"] for event in events if event.kind in ("memory.looked", "memory.distilled")]
     assert len(errors) == 3
     assert all("500" in str(error) for error in errors)
+    assert [event.data["error"] for event in events if event.kind == "memory.unavailable"] == errors
