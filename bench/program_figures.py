@@ -73,12 +73,14 @@ def _row(runs: Sequence[Run]) -> Content:
 
 def compared(runs: Runs, problem: str, method: str, other: str) -> Content:
     """Scores of a method less those of another one with the same seed, both as streams."""
-    ours, theirs = runs[problem, method, "stream"], runs[problem, other, "stream"]
-    differences = [one.score - two.score for one, two in zip(ours, theirs, strict=True)]
+    ours, theirs = ([run.score for run in runs[problem, each, "stream"]] for each in (method, other))
+    return {"problem": problem, "method": method, "other": other, **paired(ours, theirs)}
+
+
+def paired(ours: Sequence[float], theirs: Sequence[float]) -> Content:
+    """Scores of runs less those of others with the same seeds."""
+    differences = [one - two for one, two in zip(ours, theirs, strict=True)]
     return {
-        "problem": problem,
-        "method": method,
-        "other": other,
         "difference": as_json(interval([differences])),
         "better": sum(difference > TIE for difference in differences),
         "equal": sum(abs(difference) <= TIE for difference in differences),
