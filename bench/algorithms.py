@@ -27,7 +27,7 @@ from bench.program_figures import Content
 from bench.report.algorithms import section
 from bench.stats import environment
 from flowevolve.build import make_task
-from flowevolve.errors import FlowevolveError
+from flowevolve.errors import FlowevolveError, InputError
 
 SEEDS, QUICK_SEEDS = 5, 2
 MINUTES = 3.0
@@ -52,8 +52,14 @@ def simulated(found: Mapping[str, Group], seeds: int, *, quick: bool, processes:
 
 
 def beside(content: Content, before: Content) -> Content:
-    """With what an earlier file has of groups that were not run this time."""
-    settings, old = cast("dict[str, Any]", content["settings"]), cast("dict[str, Any]", before["settings"])
+    """With what an earlier file has of groups that were not run this time.
+
+    Raises:
+        InputError: if that file is of another bench, or its runs were others.
+    """
+    settings, old = cast("dict[str, Any]", content["settings"]), cast("dict[str, Any]", before.get("settings", {}))
+    if "groups" not in old or any(old[name] != settings[name] for name in ("seeds", "quick")):
+        raise InputError("--json: that file has no runs with as many seeds; write the figures into another one")
     kept = {name: group for name, group in old["groups"].items() if name not in settings["groups"]}
     problems = {problem for group in kept.values() for problem in group["problems"]}
     rows = [row for row in cast("list[Row]", before["rows"]) if row["problem"] in problems]

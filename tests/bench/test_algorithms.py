@@ -126,6 +126,10 @@ def test_groups_that_are_not_run_stay_as_they_are(monkeypatch: pytest.MonkeyPatc
     assert {row["best"] for row in both["rows"] if row["algorithm"] == "ace"} == {2.0}
     assert {row["best"] for row in both["rows"] if row["algorithm"] == "cse"} == {3.0}
     assert len(both["rows"]) == 2 * (3 + len(found["programs"].algorithms))
+    with pytest.raises(InputError, match="as many seeds"):
+        beside(simulated({"programs": found["programs"]}, 2, quick=True, processes=2), before)
+    with pytest.raises(InputError, match="as many seeds"):
+        beside(before, {"rows": []})
 
 
 def test_the_section_has_every_group_and_says_what_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
