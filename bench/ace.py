@@ -25,12 +25,17 @@ VALIDATE_EVERY = 20
 GRID = range(5, MINUTES + 1, 5)
 
 
+def algorithm(mode: str, width: int) -> dict[str, object]:
+    """The ``[algorithm]`` table."""
+    return {"name": "ace", "mode": mode, "max_in_flight": width, "validate_every": VALIDATE_EVERY}
+
+
 def config(mode: str, seed: int, width: int) -> Config:
     return parse_config(
         {
             "seed": seed,
             "clock": "virtual",
-            "algorithm": {"name": "ace", "mode": mode, "max_in_flight": width, "validate_every": VALIDATE_EVERY},
+            "algorithm": algorithm(mode, width),
             "sim": {"profile": PROFILE, "world": WORLD},
             "budget": {"minutes": MINUTES},
         },

@@ -58,6 +58,12 @@ class Setting:
 
 
 def config(mode: str, seed: int, setting: Setting) -> Config:
+    table = {**sections(mode, setting), "seed": seed, "clock": "virtual", "budget": {"minutes": setting.minutes}}
+    return parse_config(table, "bench")
+
+
+def sections(mode: str, setting: Setting) -> dict[str, object]:
+    """Of the configuration, all but seed, clock and budget."""
     data = setting.data
     algorithm: dict[str, object] = {
         "name": "meta_harness",
@@ -80,20 +86,14 @@ def config(mode: str, seed: int, setting: Setting) -> Config:
             "label_field": "label",
         },
     }
-    return parse_config(
-        {
-            "seed": seed,
-            "clock": "virtual",
-            "algorithm": algorithm,
-            "task": {"name": "harness", "sets": sets},
-            "sandbox": {"preload": ()},
-            "stages": {name: {"workers": setting.workers, "max_workers": max(32, setting.workers)} for name in TUNED},
-            "llm": {"backend": "sim", "concurrency": IN_FLIGHT},
-            "sim": {"profile": PROFILE, "world": WORLD},
-            "budget": {"minutes": setting.minutes},
-        },
-        "bench",
-    )
+    return {
+        "algorithm": algorithm,
+        "task": {"name": "harness", "sets": sets},
+        "sandbox": {"preload": ()},
+        "stages": {name: {"workers": setting.workers, "max_workers": max(32, setting.workers)} for name in TUNED},
+        "llm": {"backend": "sim", "concurrency": IN_FLIGHT},
+        "sim": {"profile": PROFILE, "world": WORLD},
+    }
 
 
 def evolve(settings: Config) -> Side:

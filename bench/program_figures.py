@@ -74,11 +74,15 @@ def _row(runs: Sequence[Run]) -> Content:
 def compared(runs: Runs, problem: str, method: str, other: str) -> Content:
     """Scores of a method less those of another one, both as streams, for the seeds that both have."""
     ours, theirs = (_by_seed(runs[problem, name, "stream"]) for name in (method, other))
-    differences = [ours[seed].score - theirs[seed].score for seed in ours if seed in theirs]
+    both = [seed for seed in ours if seed in theirs]
+    figures = paired([ours[seed].score for seed in both], [theirs[seed].score for seed in both])
+    return {"problem": problem, "method": method, "other": other, **figures}
+
+
+def paired(ours: Sequence[float], theirs: Sequence[float]) -> Content:
+    """Scores of runs less those of others with the same seeds."""
+    differences = [one - two for one, two in zip(ours, theirs, strict=True)]
     return {
-        "problem": problem,
-        "method": method,
-        "other": other,
         "difference": as_json(interval([differences])),
         "better": sum(difference > TIE for difference in differences),
         "equal": sum(abs(difference) <= TIE for difference in differences),

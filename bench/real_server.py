@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 from flowevolve.errors import InputError
 from flowevolve.vllm.serving import serve_vllm
@@ -33,3 +35,18 @@ async def smollm2(log: Path) -> AsyncGenerator[str]:
     )
     async with serve_vllm(NAME, settings, log=log, tell=lambda news: print(news.detail, flush=True)) as urls:
         yield urls[0]
+
+
+def served_model(url: str) -> str:
+    """The first model that an API names. ``url`` is its base URL.
+
+    Raises:
+        InputError: if it names none.
+    """
+    try:
+        with urlopen(url.rstrip("/") + "/models", timeout=30) as answer:  # noqa: S310 - the user's own server
+            return str(json.load(answer)["data"][0]["id"])
+    except (OSError, ValueError, LookupError) as error:
+        raise InputError(
+            f"--server {url}: no models can be read there ({error}); give the base URL of an API"
+        ) from None

