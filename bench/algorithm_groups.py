@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from bench import ace, meta_harness
-from bench.algorithm_runs import MODES, Job, Mode, Settings
-from bench.program_runs import BASELINES, METHODS, PROFILE, TIMEOUT, WIDTH, WORLD
+from bench.algorithm_runs import MODES, TIMEOUT, Job, Mode, Settings
+from bench.program_runs import BASELINES, METHODS, PROFILE, WIDTH, WORLD
 from bench.quality_methods import COMBEE
 from bench.quality_methods import METHODS as GEPA
 from bench.quality_runs import SYNC as GEPA_SYNC

@@ -11,8 +11,7 @@ import anyio
 import anyio.to_thread
 
 from bench.algorithm_groups import SEARCHES, search
-from bench.algorithm_runs import MODES, Job, Run, perform
-from bench.program_runs import TIMEOUT
+from bench.algorithm_runs import MODES, TIMEOUT, Job, Run, perform
 from bench.real_server import NAME, served_model, smollm2
 
 REAL_ALGORITHMS = ("one_plus_lambda", "cse", "context_evolve")
