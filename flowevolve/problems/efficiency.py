@@ -81,14 +81,21 @@ class Figures:
     def over(self, other: Figures) -> dict[str, float]:
         """ET, MP and MI of a program with the other figures, where these are the reference's: higher is better.
 
-        Reference over program, clipped to 5 (CSE, appendix B, equations 8, 10 and 13).
+        Reference over program, clipped to 5 (CSE, appendix B, equations 8, 10 and 13). A program that is too quick to
+        be seen (its integral is 0: the trace has no two points) has 5, or 1 where the reference is as quick.
         """
         pairs = {
             "et": (self.seconds, other.seconds),
             "mp": (self.peak_mb, other.peak_mb),
             "mi": (self.integral, other.integral),
         }
-        return {name: min(CLIP, ours / theirs) for name, (ours, theirs) in pairs.items()}
+        return {name: _ratio(ours, theirs) for name, (ours, theirs) in pairs.items()}
+
+
+def _ratio(ours: float, theirs: float) -> float:
+    if theirs <= 0:
+        return CLIP if ours > 0 else 1.0
+    return min(CLIP, ours / theirs)
 
 
 def rules(tests: int, procedure: Procedure) -> str:

@@ -176,6 +176,8 @@ def test_ratios_are_the_references_figures_over_the_programs_up_to_five() -> Non
     reference = Figures(integral=10.0, seconds=1.0, peak_mb=30.0)
     assert reference.over(Figures(5.0, 4.0, 30.0)) == {"et": 0.25, "mp": 1.0, "mi": 2.0}
     assert reference.over(Figures(0.1, 0.2, 1.0)) == {"et": 5.0, "mp": 5.0, "mi": 5.0}
+    assert reference.over(Figures(0.0, 0.2, 1.0))["mi"] == 5.0
+    assert Figures(0.0, 1.0, 1.0).over(Figures(0.0, 4.0, 1.0))["mi"] == 1.0
 
 
 @pytest.mark.parametrize("wrong", [{"runs": 2}, {"timeout": 0.0}, {"memory_mb": 0}, {"together": 0}])

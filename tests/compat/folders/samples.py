@@ -84,7 +84,7 @@ SHINKA: Mapping[str, str] = {
     "initial.py": """\
 # EVOLVE-BLOCK-START
 def square(x):
-    return x * x
+    return 1.0 * x * x
 # EVOLVE-BLOCK-END
 
 
