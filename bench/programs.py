@@ -37,7 +37,7 @@ from bench.stats import environment
 EVALUATIONS, QUICK_EVALUATIONS = 750, 60
 """As many as LEVI's comparison of architectures has (figure 3); CodeEvolve has 1,000 on the first two problems."""
 SEEDS, QUICK_SEEDS = 10, 2
-ABLATION_SEEDS, SYNC_SEEDS = 5, 2
+ABLATION_SEEDS, SYNC_SEEDS = 3, 1
 """The first so many seeds are run without the parts, too, and in lockstep: rates differ little from seed to seed."""
 
 
