@@ -19,8 +19,9 @@ from statistics import fmean
 from typing import TypeAlias
 
 from bench.long_programs import LongProgram
+from bench.program_figures import as_json
 from bench.report.context_tokens import section
-from bench.stats import Interval, environment, interval
+from bench.stats import environment, interval
 from flowevolve import clock
 from flowevolve.config import Config, parse_config
 from flowevolve.programs.problem import PROGRAM
@@ -170,19 +171,15 @@ def _row(runs: Sequence[Run], raw: Sequence[Run]) -> Content:
         "live": job.live,
         "program_tokens": count_tokens(LongProgram(job.tokens, live=job.live).seed()[PROGRAM]),
         "method": job.method,
-        "tokens": _as_json(interval([[each.tokens for each in runs]])),
+        "tokens": as_json(interval([[each.tokens for each in runs]])),
         "prompt": fmean(each.prompt for each in runs),
         "completion": fmean(each.completion for each in runs),
         "calls": fmean(each.calls for each in runs),
         "per_minute": fmean(each.per_minute for each in runs),
         "stages": {name: fmean(each.stages[name] for each in runs) for name in runs[0].stages},
-        "saved": _as_json(interval([saved])),
-        "gain": _as_json(interval([[each.gain for each in runs]])),
+        "saved": as_json(interval([saved])),
+        "gain": as_json(interval([[each.gain for each in runs]])),
     }
-
-
-def _as_json(value: Interval) -> Content:
-    return {"value": value.value, "ci95": [value.low, value.high], "n": value.n}
 
 
 def report(runs: Sequence[Run], seeds: int, evaluations: int) -> Content:

@@ -30,9 +30,9 @@ from flowevolve.context import StageContext
 from flowevolve.item import Item
 from flowevolve.llm.types import JSON
 from flowevolve.pool import Candidate, Change, Note
-from flowevolve.programs.prompts import Shown
 from flowevolve.stage import Emit
 from flowevolve.stages.asking import try_asking
+from flowevolve.stages.coding import as_shown
 from flowevolve.stages.payloads import Assessed
 
 AGENT = "agent"
@@ -80,12 +80,6 @@ def recollect(memory: Memory, context: StageContext) -> Recollection:
     return Recollection(str(settled["text"]), int(str(settled["version"])))
 
 
-def shown(candidate: Candidate, failure: str | None = None) -> Shown:
-    """A program with its score, and what its assessment said of it."""
-    score = candidate.mean_score if failure is None and candidate.attributes.get("failure") is None else None
-    return Shown(candidate.artifact, score, str(candidate.attributes.get("feedback", "")))
-
-
 @dataclass(frozen=True)
 class Reflect:
     """Learns from the change between a candidate and its first parent; a candidate that failed teaches, too.
@@ -108,7 +102,7 @@ class Reflect:
             return None
         parent = context.pool[child.parents[0]]
         change = self.change(parent, assessed)
-        prompt = reflect_prompt(self.statement, shown(parent), shown(child, assessed.failure), change)
+        prompt = reflect_prompt(self.statement, as_shown(parent), as_shown(child, assessed.failure), change)
         insight = await try_asking(context, self.role, prompt, read_insight, agent="reflect", candidate=child.id)
         return (
             None

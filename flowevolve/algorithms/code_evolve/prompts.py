@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from flowevolve.archives.elites import works
 from flowevolve.pool import Candidate
 from flowevolve.programs.prompts import (
     META_TITLE,
@@ -11,9 +10,9 @@ from flowevolve.programs.prompts import (
     PROGRAM_HEADING,
     REPLY_HEADING,
     TASK_HEADING,
-    Shown,
 )
 from flowevolve.prompts import fence
+from flowevolve.stages.coding import as_shown
 
 INSTRUCTIONS = "instructions"
 """The component of a prompt."""
@@ -24,12 +23,6 @@ FIRST_INSTRUCTIONS = """\
 - Look at how the other programs go about it, where some are shown, and take over what makes them good.
 - Stay within the time that a program has: an answer that comes too late counts for nothing."""
 """The prompt that islands begin with, unless the user gives one."""
-
-
-def shown(program: Candidate) -> Shown:
-    """A program with what came of it; one that is not scored yet, or failed, has no score."""
-    score = program.mean_score if program.scores and works(program) else None
-    return Shown(dict(program.artifact), score, str(program.attributes.get("feedback", "")))
 
 
 def meta_prompt(statement: str, prompt: Candidate, program: Candidate, failed: Candidate | None) -> str:
@@ -61,6 +54,6 @@ def _files(program: Candidate) -> str:
 
 
 def _outcome(program: Candidate) -> str:
-    each = shown(program)
+    each = as_shown(program)
     score = "Score: none, it failed" if each.score is None else f"Score: {each.score!r} (higher is better)"
     return f"{score}\n{fence(each.feedback.strip())}" if each.feedback.strip() else score

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from flowevolve.algorithms.code_evolve.config import CodeEvolveConfig
 from flowevolve.algorithms.code_evolve.payloads import Chosen, Made, Prompted
-from flowevolve.algorithms.code_evolve.prompts import INSTRUCTIONS, meta_prompt, shown
+from flowevolve.algorithms.code_evolve.prompts import INSTRUCTIONS, meta_prompt
 from flowevolve.archives.islands import ISLAND, PROMPT
 from flowevolve.artifact import Artifact
 from flowevolve.context import StageContext
@@ -18,7 +18,7 @@ from flowevolve.prompts import UnparsableReplyError, parse_instruction
 from flowevolve.stage import Discard, Emit
 from flowevolve.stages.asking import ask
 from flowevolve.stages.assess import Assess
-from flowevolve.stages.coding import write_program
+from flowevolve.stages.coding import as_shown, write_program
 
 CODE, META = "code", "meta"
 """The LLM roles."""
@@ -60,10 +60,10 @@ class Generate:
         prompt = new or chosen.prompt
         text = program_prompt(
             self.statement,
-            shown(chosen.parent),
+            as_shown(chosen.parent),
             form=self.config.form,
-            others=[shown(each) for each in chosen.inspirations],
-            ancestors=[shown(each) for each in chosen.ancestors],
+            others=[as_shown(each) for each in chosen.inspirations],
+            ancestors=[as_shown(each) for each in chosen.ancestors],
             instructions=prompt.artifact[INSTRUCTIONS],
         )
         program = await write_program(

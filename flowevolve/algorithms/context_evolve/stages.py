@@ -9,7 +9,7 @@ from typing import cast
 from flowevolve.agents.abstracts import Example, exemplars_prompt, read_examples
 from flowevolve.algorithms.context_evolve.config import ContextEvolveConfig
 from flowevolve.algorithms.context_evolve.payloads import Chosen, Step
-from flowevolve.algorithms.context_evolve.showing import as_it_is, for_agents
+from flowevolve.algorithms.context_evolve.showing import for_agents
 from flowevolve.archives.evolve_buffer import EvolveBuffer
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.item import Item, Stale
@@ -21,7 +21,7 @@ from flowevolve.prompts import UnparsableReplyError
 from flowevolve.stage import Emit, Exhausted
 from flowevolve.stages.asking import ask
 from flowevolve.stages.assess import Assess, finite
-from flowevolve.stages.coding import write_program
+from flowevolve.stages.coding import as_shown, write_program
 from flowevolve.stages.payloads import Assessed, Written
 
 CODE, AGENT = "code", "agent"
@@ -118,9 +118,9 @@ class Generate:
         step = item.expect(Step)
         prompt = program_prompt(
             self.statement,
-            as_it_is(step.parent),
+            as_shown(step.parent),
             form=self.config.form,
-            others=[as_it_is(each.program) for each in step.examples],
+            others=[as_shown(each.program) for each in step.examples],
             advice=_advice(step),
         )
         program = await write_program(

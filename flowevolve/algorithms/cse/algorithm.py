@@ -41,9 +41,10 @@ from flowevolve.programs.task import check_programs
 from flowevolve.stage import NO_EMISSIONS, Emit, Graph, Stage
 from flowevolve.stages.asking import try_asking
 from flowevolve.stages.assess import Assess
+from flowevolve.stages.coding import as_shown
 from flowevolve.stages.payloads import Assessed, Written
 from flowevolve.stages.recall import Distill, Recall
-from flowevolve.stages.remember import AGENT, Compress, Reflect, shown
+from flowevolve.stages.remember import AGENT, Compress, Reflect
 from flowevolve.stages.rollouts import Rollouts
 from flowevolve.tasks.base import Task
 
@@ -185,7 +186,7 @@ class CSE(Algorithm):
         if best is not None:
             most = self.config.distilled_steps
             await self._distill.distill(
-                shown(best), self.memory.improving[:most], self.memory.degrading[:most], context
+                as_shown(best), self.memory.improving[:most], self.memory.degrading[:most], context
             )
         for emission in NO_EMISSIONS:
             yield emission

@@ -9,8 +9,8 @@ from flowevolve.algorithms.cse.payloads import Brief
 from flowevolve.context import StageContext
 from flowevolve.item import Item
 from flowevolve.stage import Emit
+from flowevolve.stages.coding import as_shown
 from flowevolve.stages.recall import Recall, shown_entries
-from flowevolve.stages.remember import shown
 
 
 @dataclass(frozen=True)
@@ -21,5 +21,5 @@ class RecallFor:
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         brief = item.expect(Brief)
-        entries = await self.recall.recall(shown(context.pool[brief.parents[0]]), brief.local, context)
+        entries = await self.recall.recall(as_shown(context.pool[brief.parents[0]]), brief.local, context)
         yield Emit(replace(brief, recalled=shown_entries(entries)))

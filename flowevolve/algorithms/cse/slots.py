@@ -15,7 +15,8 @@ from flowevolve.pool import Candidate
 from flowevolve.programs.slots import Slot, frozen_parts, parts_of, restore, unchanged
 from flowevolve.stage import Discard, Emit
 from flowevolve.stages.asking import try_asking
-from flowevolve.stages.remember import AGENT, shown
+from flowevolve.stages.coding import as_shown
+from flowevolve.stages.remember import AGENT
 
 RESTORED = "slots.restored"
 
@@ -38,8 +39,8 @@ class Diagnose:
         parts = parts_of(program.artifact)
         if len(parts) < 2:
             return ()
-        other = None if best.id == program.id else shown(best)
-        prompt = diagnose_prompt(self.statement, shown(program), parts, other)
+        other = None if best.id == program.id else as_shown(best)
+        prompt = diagnose_prompt(self.statement, as_shown(program), parts, other)
         read = partial(read_slots, parts=parts)
         return await try_asking(context, AGENT, prompt, read, agent="diagnose", candidate=program.id) or ()
 

@@ -16,9 +16,8 @@ from flowevolve.llm.types import JSON
 from flowevolve.pool import Candidate
 from flowevolve.programs.prompts import Form, program_prompt
 from flowevolve.stage import Emit
-from flowevolve.stages.coding import write_program
+from flowevolve.stages.coding import as_shown, write_program
 from flowevolve.stages.payloads import Written
-from flowevolve.stages.remember import shown
 
 CODE = "code"
 """The role that plans and writes programs."""
@@ -75,12 +74,12 @@ class Write:
         first = parents[0]
         match brief.operator:
             case "refine":
-                return program_prompt(self.statement, shown(first), form=self.form, advice=brief.advice), []
+                return program_prompt(self.statement, as_shown(first), form=self.form, advice=brief.advice), []
             case "mutate":
                 changes = mutation(first.artifact, brief.slots[0])
                 prompt = mutation_prompt(
                     self.statement,
-                    shown(first),
+                    as_shown(first),
                     changes.keep,
                     changes.improve,
                     changes.why,
@@ -92,8 +91,8 @@ class Write:
                 taken = crossing(first.artifact, *brief.slots)
                 prompt = crossover_prompt(
                     self.statement,
-                    shown(first),
-                    shown(parents[1]),
+                    as_shown(first),
+                    as_shown(parents[1]),
                     taken.first,
                     taken.second,
                     taken.why,

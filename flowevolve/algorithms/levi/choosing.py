@@ -10,7 +10,7 @@ from flowevolve.algorithms.levi.config import LEVIConfig
 from flowevolve.algorithms.levi.payloads import Advice, Brief
 from flowevolve.algorithms.levi.progress import Progress
 from flowevolve.algorithms.levi.prompts import advice_prompt
-from flowevolve.algorithms.levi.writing import SMALL, Writer, show
+from flowevolve.algorithms.levi.writing import SMALL, Writer
 from flowevolve.archives.map_elites import MapElites, representatives
 from flowevolve.clock import in_thread
 from flowevolve.context import StageContext
@@ -19,6 +19,7 @@ from flowevolve.llm.types import JSON, Message
 from flowevolve.policies.softmax import softmax_weights
 from flowevolve.pool import Candidate
 from flowevolve.stage import Discard, Emit, Exhausted
+from flowevolve.stages.coding import as_shown
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Advise:
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         failures = tuple(self.progress.failures)
         chosen = await _survey(self.archive, self.config.shift_clusters, "levi.looked_back", context, failures)
-        best = [show(context.pool[name]) for name in _names(chosen["shown"])]
+        best = [as_shown(context.pool[name]) for name in _names(chosen["shown"])]
         failed = [context.pool[name] for name in _names(chosen["failures"])]
         wrong = dict.fromkeys(str(each.attributes["failure"]) for each in failed)
         prompt = advice_prompt(self.writer.statement, best, list(wrong))

@@ -15,11 +15,11 @@ from flowevolve.context import StageContext
 from flowevolve.errors import InputError
 from flowevolve.llm.types import Message
 from flowevolve.pool import Candidate
-from flowevolve.programs.prompts import Shown, program_prompt, seed_prompt
+from flowevolve.programs.prompts import program_prompt, seed_prompt
 from flowevolve.programs.task import ProgramTask
 from flowevolve.prompts import ReflectionExample, UnparsableReplyError, parse_instruction
 from flowevolve.stage import Discard
-from flowevolve.stages.coding import write_program
+from flowevolve.stages.coding import as_shown, write_program
 from flowevolve.stages.rollouts import Rollouts
 from flowevolve.tasks.base import Rollout, Task
 
@@ -68,7 +68,7 @@ class ProgramWriter:
         self._config = config
 
     async def write(self, brief: Brief, shown: Sequence[Candidate], born: int, context: StageContext) -> Candidate:
-        programs = [show(each) for each in shown]
+        programs = [as_shown(each) for each in shown]
         if brief.unlike:
             prompt = seed_prompt(self.statement, programs)
         else:
@@ -85,14 +85,6 @@ class ProgramWriter:
             parents=() if brief.operator == "diverse" else shown,
             born=born,
         )
-
-
-def show(candidate: Candidate) -> Shown:
-    """As prompts show it."""
-    failed = candidate.attributes.get("failure") is not None
-    return Shown(
-        candidate.artifact, None if failed else candidate.mean_score, str(candidate.attributes.get("feedback", ""))
-    )
 
 
 class PromptWriter:

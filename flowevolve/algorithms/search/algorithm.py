@@ -20,12 +20,12 @@ from flowevolve.errors import InputError
 from flowevolve.item import Item
 from flowevolve.pool import Add, Candidate
 from flowevolve.programs.problem import NEEDS_A_SEED
-from flowevolve.programs.prompts import Form, Shown, program_prompt
+from flowevolve.programs.prompts import Form, program_prompt
 from flowevolve.programs.task import check_programs
 from flowevolve.section import Section
 from flowevolve.stage import Discard, Emit, Exhausted, Graph, Stage
 from flowevolve.stages.assess import Assess
-from flowevolve.stages.coding import write_program
+from flowevolve.stages.coding import as_shown, write_program
 from flowevolve.stages.committing import committing
 from flowevolve.stages.payloads import Assessed, Written
 from flowevolve.stages.rollouts import Rollouts
@@ -98,8 +98,7 @@ class OnePlusLambda(Algorithm):
             raise Exhausted
         chosen = context.decide("parent.selected", lambda: {"parent": best.id, "version": context.pool.version})
         parent, version = context.pool[str(chosen["parent"])], int(str(chosen["version"]))
-        shown = Shown(parent.artifact, parent.mean_score, str(parent.attributes["feedback"]))
-        prompt = program_prompt(self._task.problem.statement, shown, form=self.config.form)
+        prompt = program_prompt(self._task.problem.statement, as_shown(parent), form=self.config.form)
         child = await write_program(
             parent, prompt, self.config.form, context, role=ROLE, operator="write", parents=[parent], born=version
         )
