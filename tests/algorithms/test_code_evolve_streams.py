@@ -12,23 +12,17 @@ import anyio
 import pytest
 
 import flowevolve as fe
-from flowevolve import clock
 from flowevolve.algorithms.code_evolve import CodeEvolve
 from flowevolve.algorithms.code_evolve.payloads import Chosen, Prompted
 from flowevolve.archives.islands import ISLAND, ORIGIN, Islands
-from flowevolve.config import parse_config
 from flowevolve.context import StageContext
 from flowevolve.item import Item
 from flowevolve.pool import Pool
-from flowevolve.programs.task import ProgramTask
-from flowevolve.result import Result
-from flowevolve.run import Given, Watchers, carry_out, make_plan
-from flowevolve.sandbox import SandboxSettings
 from flowevolve.stage import Emit, Graph, StageFunction
+from tests.algorithms.nearest import evolve_nearest
 from tests.code_evolving import algorithm, moved, programs, ran, selected, settings
 from tests.interruption import events_of
 from tests.number_programs import NumberTask
-from tests.programs.problems import Nearest
 
 
 class Slow(CodeEvolve):
@@ -157,22 +151,9 @@ def test_interrupted_with_many_flows_nothing_is_done_twice_and_turns_stay_even(s
 
 @pytest.mark.parametrize("mode", ["stream", "sync"])
 def test_with_the_simulated_coder_real_programs_get_better(mode: str) -> None:
-    config = parse_config(
-        {
-            "clock": "virtual",
-            "seed": 2,
-            "algorithm": {"name": "code_evolve", "mode": mode, "islands": 3, "start_programs": 2, "max_in_flight": 6},
-            "sim": {"world": "code"},
-            "budget": {"evaluations": 60},
-        },
-        "test",
+    result = evolve_nearest(
+        {"name": "code_evolve", "mode": mode, "islands": 3, "start_programs": 2, "max_in_flight": 6}
     )
-    plan = make_plan(config, Given(task=ProgramTask(Nearest(), SandboxSettings(preload=()))))
-
-    async def go() -> Result:
-        return await carry_out(plan, None, Watchers(), None, None)
-
-    result = clock.run(go, clock="virtual")
     assert result.report.error is None
     assert result.best is not None
     assert result.seed_score is not None

@@ -10,19 +10,13 @@ from typing import Any, cast
 import pytest
 
 import flowevolve as fe
-from flowevolve import clock
 from flowevolve.agents.abstracts import NAVIGATE_TITLE
-from flowevolve.config import parse_config
 from flowevolve.events import Event
 from flowevolve.policies.staleness import Reflective
 from flowevolve.pool import Pool
-from flowevolve.programs.task import ProgramTask
-from flowevolve.result import Result
-from flowevolve.run import Given, Watchers, carry_out, make_plan
-from flowevolve.sandbox import SandboxSettings
+from tests.algorithms.nearest import evolve_nearest
 from tests.context_evolving import Agents, algorithm, asked, programs, ran, said
 from tests.interruption import Fact, events_of
-from tests.programs.problems import Nearest
 
 GUIDED, NAVIGATED = "context_evolve.guided", "context_evolve.navigated"
 
@@ -170,22 +164,7 @@ def test_interrupted_with_many_in_flight_nothing_is_asked_or_done_twice(share: f
 
 @pytest.mark.parametrize("mode", ["stream", "sync"])
 def test_with_the_simulated_coder_real_programs_get_better(mode: str) -> None:
-    config = parse_config(
-        {
-            "clock": "virtual",
-            "seed": 2,
-            "algorithm": {"name": "context_evolve", "mode": mode, "max_in_flight": 6},
-            "sim": {"world": "code"},
-            "budget": {"evaluations": 60},
-        },
-        "test",
-    )
-    plan = make_plan(config, Given(task=ProgramTask(Nearest(), SandboxSettings(preload=()))))
-
-    async def go() -> Result:
-        return await carry_out(plan, None, Watchers(), None, None)
-
-    result = clock.run(go, clock="virtual")
+    result = evolve_nearest({"name": "context_evolve", "mode": mode, "max_in_flight": 6})
     assert result.report.error is None
     assert result.best is not None
     assert result.seed_score is not None

@@ -9,22 +9,16 @@ from typing import Any, cast
 import pytest
 
 import flowevolve as fe
-from flowevolve import clock
 from flowevolve.agents.memory import COMPRESS_TITLE, DISTILL_TITLE, QUERIES_TITLE
 from flowevolve.archives.memory import COMPRESSED, LEARNED, Memory, render
-from flowevolve.config import parse_config
 from flowevolve.events import Event
 from flowevolve.llm.calls import CallRecord
 from flowevolve.policies.staleness import Guarded, Reflective
 from flowevolve.pool import Add, Note, Pool
-from flowevolve.programs.task import ProgramTask
-from flowevolve.result import Result
-from flowevolve.run import Given, Watchers, carry_out, make_plan
-from flowevolve.sandbox import SandboxSettings
+from tests.algorithms.nearest import evolve_nearest
 from tests.cse_running import Ran, algorithm, asked, evaluated, ran, selected, titles
 from tests.interruption import Fact, events_of
 from tests.part_programs import Agents, Parts
-from tests.programs.problems import Nearest
 
 
 def contents(pool: Pool) -> list[object]:
@@ -238,22 +232,7 @@ def test_a_stop_while_calls_are_under_way_asks_the_same_again() -> None:
 
 @pytest.mark.parametrize("mode", ["stream", "sync"])
 def test_with_simulated_agents_real_programs_get_better(mode: str) -> None:
-    config = parse_config(
-        {
-            "clock": "virtual",
-            "seed": 2,
-            "algorithm": {"name": "cse", "mode": mode, "width": 1, "max_in_flight": 6},
-            "sim": {"world": "code"},
-            "budget": {"evaluations": 60},
-        },
-        "test",
-    )
-    plan = make_plan(config, Given(task=ProgramTask(Nearest(), SandboxSettings(preload=()))))
-
-    async def go() -> Result:
-        return await carry_out(plan, None, Watchers(), None, None)
-
-    result = clock.run(go, clock="virtual")
+    result = evolve_nearest({"name": "cse", "mode": mode, "width": 1, "max_in_flight": 6})
     assert result.report.error is None
     assert result.best is not None
     assert result.seed_score is not None
