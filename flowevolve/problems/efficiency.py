@@ -81,8 +81,8 @@ class Figures:
     def over(self, other: Figures) -> dict[str, float]:
         """ET, MP and MI of a program with the other figures, where these are the reference's: higher is better.
 
-        Reference over program, clipped to 5 (CSE, appendix B, equations 8, 10 and 13). A program that is too quick to
-        be seen (its integral is 0: the trace has no two points) has 5, or 1 where the reference is as quick.
+        Reference over program, clipped to 5 (CSE, appendix B, equations 8, 10 and 13). A figure of 0 has 5, or 1 where
+        the reference's is 0 as well.
         """
         pairs = {
             "et": (self.seconds, other.seconds),

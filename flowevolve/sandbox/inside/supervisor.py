@@ -69,11 +69,22 @@ def supervise(connection: socket.socket, request: Request) -> None:
             pass
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     peak = max(used.ru_maxrss * 1024, watch.peak)
-    watch.samples.append([seconds, watch.samples[-1][1]])
-    report = Report(code, stopped, seconds, used.ru_utime + used.ru_stime, peak, watch.samples)
+    samples = whole_trace(watch.samples, seconds, peak)
+    report = Report(code, stopped, seconds, used.ru_utime + used.ru_stime, peak, samples)
     wire.send(connection, json.dumps(asdict(report)).encode())
     for output in outputs:
         wire.send(connection, bytes(output.content))
+
+
+def whole_trace(samples: list[list[float]], seconds: float, peak: float) -> list[list[float]]:
+    """The samples up to a program's end, which has the memory of the last one.
+
+    A program that had ended before anyone looked counts as if it had its peak all the time: nobody is worth more for
+    being out of sight.
+    """
+    if not any(memory for _, memory in samples):
+        return [[0.0, peak], [seconds, peak]]
+    return [*samples, [seconds, samples[-1][1]]]
 
 
 def _input(request: Request) -> int:
