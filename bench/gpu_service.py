@@ -19,13 +19,13 @@ import anyio
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from flowevolve.llm.types import OverloadedError, ServerError, UnreachableError
+from flowevolve.llm.types import CHARS_PER_TOKEN, OverloadedError, ServerError, UnreachableError
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import APIProfile, OutputLength
 from flowevolve.sim.rules import RulesWorld
 from flowevolve.sim.rules_params import PRESETS
 from flowevolve.sim.server import serve
-from flowevolve.sim.service import CHARS_PER_TOKEN, Begun, Served, ServiceStats
+from flowevolve.sim.service import Begun, Served, ServiceStats
 
 Dialect = Literal["vllm", "transformers"]
 FIRST_TOKEN = 16

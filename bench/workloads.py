@@ -16,9 +16,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from flowevolve.artifact import Artifact
-from flowevolve.llm.types import JSON, Message
+from flowevolve.llm.types import CHARS_PER_TOKEN, JSON, Message
 from flowevolve.sim.profiles import OutputLength
-from flowevolve.sim.service import CHARS_PER_TOKEN
 from flowevolve.tasks.base import ChatModel, Dataset, Example, Rollout
 from flowevolve.tasks.house_style import SEED_PROMPT, make_rows
 from flowevolve.tasks.instructions import COMPONENT, InstructionFollowing

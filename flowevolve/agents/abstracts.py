@@ -15,11 +15,11 @@ from flowevolve.llm.types import JSON
 from flowevolve.programs.prompts import (
     PROGRAM_HEADING,
     REPLY_HEADING,
-    TASK_HEADING,
     Shown,
     shown_files,
     shown_outcome,
     shown_programs,
+    task_section,
 )
 from flowevolve.prompts import UnparsableReplyError, fence
 
@@ -115,7 +115,7 @@ def navigate_prompt(statement: str, programs: Mapping[str, Shown], trajectories:
     return "\n\n".join(
         [
             NAVIGATE_TITLE,
-            f"{TASK_HEADING}\n{fence(statement.strip())}",
+            task_section(statement),
             _programs(programs),
             *("\n".join([KIND_HEADINGS[kind], *lines]) for kind, lines in found.items() if lines),
             f"""{REPLY_HEADING}
@@ -137,7 +137,7 @@ def exemplars_prompt(
     return "\n\n".join(
         [
             EXEMPLARS_TITLE,
-            f"{TASK_HEADING}\n{fence(statement.strip())}",
+            task_section(statement),
             f"{PROGRAM_HEADING}\n{shown_outcome(parent)}\n{shown_files(parent.program)}",
             *direction,
             _programs(programs),

@@ -16,11 +16,11 @@ from flowevolve.programs.prompts import (
     OUTCOME_HEADING,
     PROGRAM_HEADING,
     REPLY_HEADING,
-    TASK_HEADING,
     Shown,
     shown_files,
     shown_outcome,
     shown_programs,
+    task_section,
 )
 from flowevolve.prompts import UnparsableReplyError, fence
 
@@ -148,7 +148,7 @@ def reflect_prompt(statement: str, parent: Shown, child: Shown, change: float) -
     return "\n\n".join(
         [
             f"{REFLECT_TITLE}\n\nA program was changed, and both versions were run. The change {found}.",
-            f"{TASK_HEADING}\n{fence(statement.strip())}",
+            task_section(statement),
             f"{PROGRAM_HEADING}\n{shown_files(parent.program)}",
             f"{OUTCOME_HEADING}\n{shown_outcome(parent)}",
             shown_programs(CHILD_HEADING, {"Program": child}),
@@ -206,7 +206,7 @@ def queries_prompt(statement: str, program: Shown, memory: str, count: int) -> s
     return "\n\n".join(
         [
             f"{QUERIES_TITLE}\n\nA program is to be improved. Experience with other tasks can be searched by meaning.",
-            f"{TASK_HEADING}\n{fence(statement.strip())}",
+            task_section(statement),
             f"{PROGRAM_HEADING}\n{shown_files(program.program)}",
             f"{OUTCOME_HEADING}\n{shown_outcome(program)}",
             *known,
@@ -231,7 +231,7 @@ def distill_prompt(statement: str, best: Shown, improving: Sequence[Step], degra
     """Ask what the steps that changed the score most teach those who work on other tasks."""
     parts = [
         f"{DISTILL_TITLE}\n\nA program was improved step by step. Write down what will help with other tasks.",
-        f"{TASK_HEADING}\n{fence(statement.strip())}",
+        task_section(statement),
         f"{PROGRAM_HEADING}\n{shown_files(best.program)}",
         f"{OUTCOME_HEADING}\n{shown_outcome(best)}",
     ]

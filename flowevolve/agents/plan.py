@@ -13,8 +13,8 @@ from flowevolve.programs.prompts import (
     HOW_HEADING,
     PROGRAM_HEADING,
     REPLY_HEADING,
-    TASK_HEADING,
     shown_files,
+    task_section,
     wanted,
 )
 from flowevolve.prompts import fence
@@ -29,8 +29,7 @@ def plan_prompt(statement: str, program: Mapping[str, str], count: int) -> str:
 
 Several programmers are going to write a program for the task below, each to a plan. Make the plans.
 
-{TASK_HEADING}
-{fence(statement.strip())}
+{task_section(statement)}
 
 {PROGRAM_HEADING}
 {_example(program)}
@@ -60,7 +59,7 @@ def implement_prompt(statement: str, program: Mapping[str, str], plan: str, *, a
     sections = [
         IMPLEMENT_TITLE,
         f"{HOW_HEADING}\n{fence(plan.strip() or 'By whatever method suits the task best.')}",
-        f"{TASK_HEADING}\n{fence(statement.strip())}",
+        task_section(statement),
         f"{PROGRAM_HEADING}\n{_example(program)}",
     ]
     if advice:

@@ -16,13 +16,13 @@ from flowevolve.programs.prompts import (
     OUTCOME_HEADING,
     PROGRAM_HEADING,
     REPLY_HEADING,
-    TASK_HEADING,
     Form,
     Shown,
     program_prompt,
     shown_files,
     shown_outcome,
     shown_programs,
+    task_section,
 )
 from flowevolve.programs.slots import REST, SLOTS, Slot
 from flowevolve.prompts import UnparsableReplyError, fence
@@ -48,7 +48,7 @@ def diagnose_prompt(statement: str, program: Shown, parts: Sequence[str], best: 
     """Ask what the parts of a program are for, and which keep its score down. ``best``: one to compare it with."""
     sections = [
         DIAGNOSE_TITLE,
-        f"{TASK_HEADING}\n{fence(statement.strip())}",
+        task_section(statement),
         f"{PROGRAM_HEADING}\n{shown_files(program.program)}",
         f"{OUTCOME_HEADING}\n{shown_outcome(program)}",
         f"{PARTS_HEADING}\n{_listed(parts)}",

@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from flowevolve.agents.memory import Digest, Direction, Insight, Lesson, Step, shown_memory
-from flowevolve.archives.playbook import CHARS_PER_TOKEN
-from flowevolve.llm.types import JSON
+from flowevolve.llm.types import CHARS_PER_TOKEN, JSON
 from flowevolve.pool import Note, Update
 
 MEMORY = "memory"

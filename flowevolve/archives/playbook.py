@@ -14,14 +14,12 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Literal, cast
 
-from flowevolve.llm.types import JSON
+from flowevolve.llm.types import CHARS_PER_TOKEN, JSON
 from flowevolve.playbook_prompts import NOTE_LINE
 from flowevolve.pool import DEFAULT_POOL, Note, Update
 
 PLAYBOOK = "playbook"
 """The kind of its notes; their data are operations and counts (`edit_note`)."""
-CHARS_PER_TOKEN = 4
-"""English text in common tokenizers: how its length in tokens is estimated."""
 
 Verb = Literal["ADD", "UPDATE", "MERGE", "DELETE"]
 Counts = Mapping[str, tuple[int, int]]

@@ -24,10 +24,17 @@ from flowevolve.llm.line import Ask
 from flowevolve.llm.news import News
 from flowevolve.llm.rate_headers import Kind, allowances
 from flowevolve.llm.rates import Bucket, ModelRates, Sent
-from flowevolve.llm.types import ChatReply, ChatRequest, EmbedReply, EmbedRequest, LLMError, OverloadedError, R
+from flowevolve.llm.types import (
+    CHARS_PER_TOKEN,
+    ChatReply,
+    ChatRequest,
+    EmbedReply,
+    EmbedRequest,
+    LLMError,
+    OverloadedError,
+    R,
+)
 
-CHARS_PER_TOKEN = 4
-"""For what a request takes of a limit on tokens before its answer tells."""
 TOO_MANY_REQUESTS = 429
 
 

@@ -13,6 +13,9 @@ from typing import ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 from flowevolve.llm.keys import redacted
 
+CHARS_PER_TOKEN = 4
+"""English text in common tokenizers: how tokens are estimated where nobody has counted them."""
+
 JSON = None | bool | int | float | str | list["JSON"] | dict[str, "JSON"]
 
 Speaker = Literal["system", "user", "assistant"]

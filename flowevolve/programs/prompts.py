@@ -68,6 +68,11 @@ class Shown:
     feedback: str = ""
 
 
+def task_section(statement: str) -> str:
+    """What a task says of itself, as all prompts about programs show it."""
+    return f"{TASK_HEADING}\n{fence(statement.strip())}"
+
+
 def program_prompt(
     statement: str,
     parent: Shown,
@@ -86,7 +91,7 @@ def program_prompt(
     sections = [
         CODE_TITLE,
         f"{HOW_HEADING}\n{fence(instructions) if instructions else DEFAULT_INSTRUCTIONS}",
-        f"{TASK_HEADING}\n{fence(statement.strip())}",
+        task_section(statement),
         f"{PROGRAM_HEADING}\n{shown_files(parent.program)}",
         f"{OUTCOME_HEADING}\n{shown_outcome(parent)}",
     ]
@@ -108,7 +113,7 @@ def seed_prompt(statement: str, seeds: Sequence[Shown]) -> str:
     """
     sections = [
         SEED_TITLE,
-        f"{TASK_HEADING}\n{fence(statement.strip())}",
+        task_section(statement),
         _listed(OTHERS_HEADING, "Program", seeds),
         f"{REPLY_HEADING}\n{_DIFFERENT}\n\n{wanted(seeds[0].program, 'whole')}",
     ]

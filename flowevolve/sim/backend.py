@@ -12,6 +12,7 @@ import anyio.lowlevel
 
 from flowevolve.llm.admission import ServerLoad
 from flowevolve.llm.types import (
+    CHARS_PER_TOKEN,
     ChatReply,
     ChatRequest,
     EmbedReply,
@@ -23,7 +24,7 @@ from flowevolve.llm.types import (
 from flowevolve.memory.hashing import hashed_embedding
 from flowevolve.sim.faults import Fault, Faults, suffer
 from flowevolve.sim.profiles import BatchingProfile, Profile
-from flowevolve.sim.service import CHARS_PER_TOKEN, Served, Service, count_tokens, make_service, total_text
+from flowevolve.sim.service import Served, Service, count_tokens, make_service, total_text
 from flowevolve.sim.world import World
 
 Writing = Callable[[str, float], None]

@@ -18,12 +18,10 @@ from typing import Protocol
 
 import anyio
 
-from flowevolve.llm.types import OverloadedError
+from flowevolve.llm.types import CHARS_PER_TOKEN, OverloadedError
 from flowevolve.sim.profiles import APIProfile, BatchingProfile, Profile
 
 BLOCK_TOKENS = 16
-CHARS_PER_TOKEN = 4
-"""English text in common tokenizers; the same everywhere in the simulator."""
 
 
 def count_tokens(text: str) -> int:

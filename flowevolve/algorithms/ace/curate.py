@@ -8,13 +8,13 @@ from functools import partial
 
 from flowevolve.algorithms.ace.payloads import Curation, Edit, Lesson, Refinement
 from flowevolve.algorithms.ace.reading import Reader
-from flowevolve.archives.playbook import CHARS_PER_TOKEN, Bullet, Operation, render
+from flowevolve.archives.playbook import Bullet, Operation, render
 from flowevolve.budget import Cost
 from flowevolve.clock import in_thread
 from flowevolve.concurrency import run_all
 from flowevolve.context import StageContext
 from flowevolve.item import Item
-from flowevolve.llm.types import LLMError, Message
+from flowevolve.llm.types import CHARS_PER_TOKEN, LLMError, Message
 from flowevolve.memory.embedders import Embedder
 from flowevolve.playbook_prompts import (
     Wish,

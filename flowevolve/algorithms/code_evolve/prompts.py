@@ -9,7 +9,7 @@ from flowevolve.programs.prompts import (
     OUTCOME_HEADING,
     PROGRAM_HEADING,
     REPLY_HEADING,
-    TASK_HEADING,
+    task_section,
 )
 from flowevolve.prompts import fence
 from flowevolve.stages.coding import as_shown
@@ -31,7 +31,7 @@ def meta_prompt(statement: str, prompt: Candidate, program: Candidate, failed: C
         META_TITLE,
         "A programmer has the instructions and the task below, and a program to improve. Write better instructions.",
         f"{INSTRUCTIONS_HEADING}\n{fence(prompt.artifact[INSTRUCTIONS])}",
-        f"{TASK_HEADING}\n{fence(statement.strip())}",
+        task_section(statement),
         f"{PROGRAM_HEADING}\n{_files(program)}",
         f"{OUTCOME_HEADING}\n{_outcome(program)}",
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowevolve.programs.prompts import ADVICE_HEADING, ADVICE_TITLE, OTHERS_HEADING, TASK_HEADING, Shown
+from flowevolve.programs.prompts import ADVICE_HEADING, ADVICE_TITLE, OTHERS_HEADING, Shown, task_section
 from flowevolve.prompts import CURRENT_HEADING, ReflectionExample, fence, reflection_prompt
 
 INSTRUCTIONS_STATEMENT = """\
@@ -45,8 +45,7 @@ def advice_prompt(statement: str, best: Sequence[Shown], failures: Sequence[str]
 Programs or instructions are being evolved by models that see one or two of them at a time. You see more: say what these
 models ought to know.
 
-{TASK_HEADING}
-{fence(statement.strip())}
+{task_section(statement)}
 
 {OTHERS_HEADING}
 {shown}
