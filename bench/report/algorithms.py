@@ -44,8 +44,8 @@ which favours who evaluates most. The machine's load (all programs that wanted a
 REAL = """\
 *Real*: {model}, {minutes:g} minutes for each run, {seeds} seed{s}; the seed program scores {seed_score:.5f}. So small a
 model hardly writes a program that works: what can be seen is that these searches run on a real server, what they do
-with replies that can't be read, and how much of the server each keeps busy. Seconds are real; the ratio is one of
-seconds per token."""
+with replies that can't be read (each is a failure), and how much of the server each keeps busy. With one evaluation,
+that of the seed, no reply had a program in it. Seconds are real; the ratio is one of seconds per token."""
 
 
 REAL_COMMAND = """\
