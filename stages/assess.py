@@ -33,8 +33,9 @@ class Level:
 class Assess:
     """Takes `Written`, emits `Assessed`. The cases are the task's validation examples; those of a level run at once.
 
-    Of cases that were not run, as of those that failed, the score is the task's worst. ``levels`` is a function where
-    they change during a run; so is ``cases``, which says what to run where that is not all there is.
+    Of cases that were not run, as of those that failed, the score is the task's worst; a score that is infinite or no
+    number is a failure. ``levels`` is a function where they change during a run; so is ``cases``, which says what to
+    run where that is not all there is.
     """
 
     rollouts: Rollouts
@@ -78,13 +79,24 @@ class Assess:
         """Those that were not run before."""
         left = [case for case in cases if case not in done]
         rollouts = await self.rollouts.run(candidate, left, "val", context)
-        done.update(zip(left, rollouts, strict=True))
+        done.update(zip(left, map(self._ranked, rollouts), strict=True))
+
+    def _ranked(self, rollout: Rollout) -> Rollout:
+        """As failed, if its score is infinite or no number: nothing could be ranked beside it."""
+        score = rollout.score
+        if isfinite(score.value):
+            return rollout
+        return replace(
+            rollout, score=replace(score, value=self._worst(), failure=score.failure or f"its score is {score.value}")
+        )
+
+    def _worst(self) -> float:
+        return self.task.worst if isinstance(self.task, Measured) else 0.0
 
     def _assessed(
         self, candidate: Candidate, cases: Sequence[str], done: Mapping[str, Rollout], rejection: str | None
     ) -> Assessed:
-        worst = self.task.worst if isinstance(self.task, Measured) else 0.0
-        scores = {case: done[case].score.value if case in done else worst for case in cases}
+        scores = {case: done[case].score.value if case in done else self._worst() for case in cases}
         ran = [done[case] for case in cases if case in done]
         failure = _failure(ran) or rejection
         attributes: dict[str, JSON] = {
@@ -96,15 +108,6 @@ class Assess:
             replace(candidate, attributes={**candidate.attributes, **attributes}).scored(scores),
             failure,
         )
-
-
-def finite(assessed: Assessed) -> Assessed:
-    """As failed, if its score is infinite or no number: nothing could be ranked beside it."""
-    candidate = assessed.candidate
-    if assessed.failure is not None or isfinite(candidate.mean_score):
-        return assessed
-    failure = f"its score is {candidate.mean_score}"
-    return Assessed(replace(candidate, attributes={**candidate.attributes, "failure": failure}), failure)
 
 
 def _failure(rollouts: Sequence[Rollout]) -> str | None:

@@ -77,5 +77,18 @@ def check_programs(task: Task, algorithm: str) -> ProgramTask:
     return task
 
 
+def check_no_programs(task: Task, algorithm: str) -> None:
+    """For an algorithm that reflects on LLM calls, of which running a program makes none.
+
+    Raises:
+        InputError: if it is a task of programs.
+    """
+    if isinstance(task, ProgramTask):
+        raise InputError(
+            f"task {task.name!r}: algorithm {algorithm} rewrites texts by the LLM calls they are used in, and programs "
+            'make none; set algorithm.name = "levi", or another that evolves programs'
+        )
+
+
 def _plain(case: Case) -> JSON:
     return dict(case.arguments) if isinstance(case.arguments, Mapping) else list(case.arguments)

@@ -121,6 +121,12 @@ def test_other_tasks_are_refused() -> None:
         evolve(config("best_of_n", task={"name": "house_style"}))
 
 
+@pytest.mark.parametrize("name", ["gepa", "combee", "ace"])
+def test_what_rewrites_texts_by_their_calls_refuses_programs(name: str) -> None:
+    with pytest.raises(InputError, match=f"algorithm {name} rewrites texts by the LLM calls they are used in"):
+        evolve(config(name))
+
+
 @pytest.mark.parametrize(
     ("task", "says"),
     [

@@ -120,6 +120,15 @@ def test_a_case_that_fails_counts_worst_and_comes_first(text: str, failure: str)
     assert str(assessed.candidate.attributes["feedback"]).startswith("b (-100): ")
 
 
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_a_score_that_nothing_can_be_ranked_beside_is_a_failure(value: str) -> None:
+    assessed, _, facts = assess({"a": "1", "b": value}, [Level(("b",), -100.0)])
+    assert dict(assessed.candidate.scores) == {"a": 1.0, "b": -100.0}
+    assert assessed.failure == f"its score is {value} (1 of 2 cases failed, b so)"
+    (event,) = events_of(facts, "candidate.assessed")
+    assert event.data["score"] == -49.5
+
+
 def test_a_level_that_is_not_passed_ends_it() -> None:
     levels = [Level(("b",), -1.5), Level(("b", "a"), -1.5)]
     assessed, task, _ = assess({"a": "-3", "b": "-1", "c": "0"}, levels)

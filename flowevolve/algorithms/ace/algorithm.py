@@ -36,6 +36,7 @@ from flowevolve.item import Item
 from flowevolve.llm.types import JSON
 from flowevolve.policies.similarity import Likeness
 from flowevolve.pool import Candidate
+from flowevolve.programs.task import check_no_programs
 from flowevolve.stage import Emit, Graph, Stage
 from flowevolve.stages.rollouts import Rollouts
 from flowevolve.tasks.base import Task
@@ -53,8 +54,8 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {
 
 class ACE(Algorithm):
     """Raises:
-    InputError: if the task has no training examples, or offline none to validate on, if the initial playbook can't be
-        read, what embeds is not installed, or the tuning does not suit ACE.
+    InputError: if the task is one of programs, has no training examples, or offline none to validate on, if the initial
+        playbook can't be read, what embeds is not installed, or the tuning does not suit ACE.
     """
 
     name = "ace"
@@ -64,6 +65,7 @@ class ACE(Algorithm):
 
     def __init__(self, task: Task, config: ACEConfig | None = None, tuning: Tuning | None = None) -> None:
         self.config = config or ACEConfig()
+        check_no_programs(task, self.name)
         offline = self.config.adaptation == "offline"
         if not task.data.train or (offline and not task.data.val):
             raise InputError(f"task {task.name!r}: ACE needs training examples, and offline validation examples")

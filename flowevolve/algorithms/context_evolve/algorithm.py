@@ -21,7 +21,6 @@ from flowevolve.algorithms.context_evolve.payloads import Step
 from flowevolve.algorithms.context_evolve.stages import (
     AGENT,
     CODE,
-    Evaluate,
     Generate,
     Pick,
     Sample,
@@ -118,7 +117,7 @@ class ContextEvolve(Algorithm):
         stages += [
             self._workers.stage("sample", sample, "generate", capacity=1, repair_to=first),
             self._workers.stage("generate", Generate(statement, config), "evaluate", capacity=1, repair_to=first),
-            self._workers.stage("evaluate", Evaluate(Assess(Rollouts(task), task)), after),
+            self._workers.stage("evaluate", Assess(Rollouts(task), task), after),
         ]
         if self._describes:
             stages.append(self._workers.stage("summarize", Summarize(AGENT), "update"))

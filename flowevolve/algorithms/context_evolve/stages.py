@@ -20,7 +20,6 @@ from flowevolve.programs.prompts import program_prompt
 from flowevolve.prompts import UnparsableReplyError
 from flowevolve.stage import Emit, Exhausted
 from flowevolve.stages.asking import ask
-from flowevolve.stages.assess import Assess, finite
 from flowevolve.stages.coding import as_shown, write_program
 from flowevolve.stages.payloads import Assessed, Written
 
@@ -135,16 +134,6 @@ class Generate:
             attributes={"examples": [each.program.id for each in step.examples], "guided": step.guided},
         )
         yield Emit(Written(program))
-
-
-@dataclass(frozen=True)
-class Evaluate:
-    """Runs a program on all cases; one whose score is no number failed."""
-
-    assess: Assess
-
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        yield Emit(finite(await self.assess.assess(item.expect(Written).candidate, context)))
 
 
 def _advice(step: Step) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from random import Random
 from typing import cast
 
@@ -24,7 +23,7 @@ class Reward:
     epsilon: float
 
     def of(self, candidate: Candidate) -> float:
-        if candidate.attributes.get("failure") is not None or not isfinite(candidate.mean_score):
+        if candidate.attributes.get("failure") is not None:
             return 0.0
         metrics = cast("Mapping[str, float]", candidate.attributes.get("metrics") or {})
         if INTEGRAL in metrics:
@@ -42,7 +41,7 @@ class Population:
     def apply(self, update: Update) -> None:
         for change in update.changes:
             if isinstance(change, Add) and change.status == "rejected":
-                self.last_failure = str(change.candidate.attributes.get("failure") or "its score is no number")
+                self.last_failure = str(change.candidate.attributes["failure"])
             elif isinstance(change, Add):
                 self.candidates.append(change.candidate)
 

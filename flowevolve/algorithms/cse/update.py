@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
-from math import isfinite
 
 from flowevolve.archives.memory import Memory
 from flowevolve.context import StageContext, UpdateContext
@@ -35,7 +34,7 @@ class Update:
         payload = item.payload
         learned = payload.learned if isinstance(payload, Reflected) else None
         assessed = payload if isinstance(payload, Reflected) else item.expect(Assessed)
-        works = assessed.failure is None and isfinite(assessed.candidate.mean_score)
         learning = learn(learned, self.memory, context)
-        context.commit([Add(assessed.candidate, "confirmed" if works else "rejected"), *learning.changes])
+        added = Add(assessed.candidate, "confirmed" if assessed.failure is None else "rejected")
+        context.commit([added, *learning.changes])
         yield from learning.emissions

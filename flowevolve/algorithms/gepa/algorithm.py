@@ -44,6 +44,7 @@ from flowevolve.policies.selection import (
     TopKPareto,
 )
 from flowevolve.pool import Candidate
+from flowevolve.programs.task import check_no_programs
 from flowevolve.stage import Emit, Graph, Stage
 from flowevolve.stages.evaluate import Evaluate
 from flowevolve.stages.generate import Generate
@@ -69,7 +70,8 @@ SPECULATING = ("generate", "evaluate")
 
 class GEPA(Algorithm):
     """Raises:
-    InputError: if the task has no training or validation examples, or the tuning does not suit GEPA.
+    InputError: if the task is one of programs, has no training or validation examples, or the tuning does not suit
+        GEPA.
     """
 
     name = "gepa"
@@ -79,6 +81,7 @@ class GEPA(Algorithm):
     def __init__(self, task: Task, config: GEPAConfig | None = None, tuning: Tuning | None = None) -> None:
         self.config = config or GEPAConfig()
         self.tuning = tuning or Tuning()
+        check_no_programs(task, self.name)
         if not task.data.train or not task.data.val:
             raise InputError(f"task {task.name!r}: GEPA needs training and validation examples")
         self._task = task

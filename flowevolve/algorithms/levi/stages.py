@@ -16,7 +16,7 @@ from flowevolve.item import Item
 from flowevolve.llm.types import JSON, LLMError
 from flowevolve.pool import Candidate
 from flowevolve.stage import Discard, Emit
-from flowevolve.stages.assess import Assess, Level, finite
+from flowevolve.stages.assess import Assess, Level
 from flowevolve.stages.payloads import Written
 
 
@@ -65,7 +65,7 @@ class Evaluate:
             yield Emit(Finalist(scored.candidate, scored=True))
             return
         assessed = await self.narrow.assess(item.expect(Written).candidate, context)
-        yield Emit(finite(replace(assessed, candidate=described(assessed.candidate, self.describe))))
+        yield Emit(replace(assessed, candidate=described(assessed.candidate, self.describe)))
 
 
 def described(candidate: Candidate, describe: Describe) -> Candidate:
