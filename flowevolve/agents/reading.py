@@ -1,11 +1,13 @@
 """Reading JSON out of replies, and the texts and numbers in it.
 
-All raise `UnparsableReplyError`, which says what is missing.
+All raise `UnparsableReplyError`, which says what is missing. Half of a surrogate pair, which JSON can name and UTF-8
+can't hold, is read as U+FFFD: what is read here is shown in prompts and kept in stores.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
@@ -16,6 +18,7 @@ Word = TypeVar("Word", bound=str)
 
 _DECODER = json.JSONDecoder(strict=False)
 """Models write line breaks into strings as they are."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_json(reply: str) -> dict[str, JSON] | list[JSON]:
@@ -129,6 +132,9 @@ def _decoded(text: str, place: int) -> tuple[dict[str, JSON] | list[JSON] | None
         return None, place + 1
     try:
         found, end = _DECODER.raw_decode(text, place)
+        written = json.dumps(found, ensure_ascii=False)
+        if _SURROGATE.search(written):
+            found = json.loads(_SURROGATE.sub("\ufffd", written))
     except (ValueError, RecursionError):
         return None, place + 1
     return found, end

@@ -49,6 +49,19 @@ def test_line_breaks_inside_of_strings_are_tolerated() -> None:
     assert read_json('{"lesson": "do this\nprefer: loops"}') == {"lesson": "do this\nprefer: loops"}
 
 
+@pytest.mark.parametrize("half", ["\\ud83d", "\\ude00", "\ud83d"], ids=["first", "second", "unescaped"])
+def test_half_of_a_surrogate_pair_is_replaced_as_no_prompt_could_hold_it(half: str) -> None:
+    reply = f'{{"a{half}": ["so {half}", {{"b": "{half}, 1"}}, 1], "whole": "\\ud83d\\ude00"}}'
+    expected = {"a\ufffd": ["so \ufffd", {"b": "\ufffd, 1"}, 1], "whole": "\U0001f600"}
+    assert read_json(reply) == expected
+    assert read_json(fence(reply, "json")) == expected
+
+
+@given(st.recursive(st.text(st.characters()), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_what_is_read_can_be_written_as_utf_8(value: object) -> None:
+    assert json.dumps(read_json(json.dumps([value])), ensure_ascii=False).encode()
+
+
 def test_deep_nesting_is_refused_and_not_a_crash() -> None:
     with pytest.raises(UnparsableReplyError):
         read_json("[" * 100_000)
