@@ -14,6 +14,7 @@ from typing import cast
 
 from portalocker import LockException, LockFlags, lock
 from qdrant_client import QdrantClient
+from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException
 from qdrant_client.models import Distance, PointStruct, QueryRequest, ScoredPoint, VectorParams
 
@@ -162,8 +163,10 @@ def _found(point: ScoredPoint) -> Found:
 def _failing() -> Iterator[None]:
     try:
         yield
-    except (ApiException, OSError, sqlite3.Error) as error:
+    except (ApiException, QdrantException, OSError, sqlite3.Error) as error:
         raise MemoryUnavailableError(said(error)) from error
+    except (ValueError, AssertionError) as error:  # how the client takes an answer in another form
+        raise MemoryUnavailableError(f"the answer is not one of Qdrant's: {said(error)}") from error
 
 
 def said(error: Exception) -> str:

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from flowevolve.policies.similarity import cosine
 
+Broken = Literal["error", "page", "stranger", "busy", "busy until"]
+BROKEN: dict[Broken, tuple[int, str, dict[str, str]]] = {
+    "error": (500, "broken\non purpose", {}),
+    "page": (200, "<html>Welcome</html>", {}),
+    "stranger": (200, '{"message": "no Qdrant"}', {}),
+    "busy": (429, '{"status": {"error": "too many requests"}}', {"Retry-After": "3"}),
+    "busy until": (429, "", {"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}),
+}
+"""What it answers to everything: status, text and headers."""
+
 
 class FakeQdrant:
-    """Collections by name. ``broken`` makes it answer all with 500; ``key`` is what requests have to bring."""
+    """Collections by name. ``broken`` says how it fails; ``key`` is what requests have to bring."""
 
-    def __init__(self, key: str | None = None) -> None:
+    def __init__(self, key: str | None = None, *, broken: Broken | None = None) -> None:
         self.key = key
-        self.broken = False
+        self.broken = broken
         self.collections: dict[str, dict[str, Any]] = {}
         self.points: dict[str, dict[str, dict[str, Any]]] = {}
 
@@ -34,8 +44,9 @@ class FakeQdrant:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Callable[[web.Request], Any]) -> web.StreamResponse:
-        if self.broken:
-            raise web.HTTPInternalServerError(text="broken\non purpose")
+        if self.broken is not None:
+            status, text, headers = BROKEN[self.broken]
+            return web.Response(status=status, text=text, headers=headers)
         if self.key is not None and request.headers.get("api-key") != self.key:
             raise web.HTTPForbidden(text="Invalid API key")
         response: web.StreamResponse = await handler(request)

@@ -14,7 +14,7 @@ from flowevolve.memory.embedders import Embedder, HashingEmbedder, Vector
 from flowevolve.memory.entries import Entry, MemoryUnavailableError
 from flowevolve.memory.section import GlobalMemorySection
 from flowevolve.memory.store import GlobalMemory, text_to_embed
-from tests.memory.qdrant_server import FakeQdrant, serving
+from tests.memory.qdrant_server import Broken, FakeQdrant, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -184,18 +184,37 @@ async def test_without_a_location_there_is_no_memory() -> None:
         assert memory is None
 
 
-async def test_a_server_that_fails_later_is_told_from_a_wrong_setting() -> None:
+SAYS: dict[Broken, str] = {
+    "error": "500",
+    "page": "not one of Qdrant's",
+    "stranger": "not one of Qdrant's",
+    "busy": "too many requests",
+    "busy until": "Retry-After",
+}
+
+
+@pytest.mark.parametrize(("how", "says"), SAYS.items())
+async def test_a_server_that_fails_later_is_told_from_a_wrong_setting(how: Broken, says: str) -> None:
     qdrant = FakeQdrant()
     async with serving(qdrant) as url, GlobalMemory.open(url, HashingEmbedder()) as memory:
         await add(memory, LOOPS)
-        qdrant.broken = True
-        with pytest.raises(MemoryUnavailableError, match="500") as caught:
+        qdrant.broken = how
+        with pytest.raises(MemoryUnavailableError, match=says) as caught:
             await search(memory, "loops")
         assert "\n" not in str(caught.value)
         with pytest.raises(MemoryUnavailableError):
             await add(memory, CALLS)
-        qdrant.broken = False
+        qdrant.broken = None
         assert await search(memory, "loops") == [LOOPS]
+
+
+@pytest.mark.parametrize(("how", "says"), SAYS.items())
+async def test_an_address_of_something_else_is_refused_in_one_line(how: Broken, says: str) -> None:
+    async with serving(FakeQdrant(broken=how)) as url:
+        with pytest.raises(InputError, match=rf"memory http://.*: .*{says}.*correct its address") as caught:
+            async with GlobalMemory.open(url, HashingEmbedder()):
+                pass
+    assert "\n" not in str(caught.value)
 
 
 async def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -218,7 +218,7 @@ def test_a_store_that_fails_in_the_middle_of_a_run_costs_the_experience_alone() 
 
     class Breaking(Recalling):
         async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
-            qdrant.broken = True
+            qdrant.broken = "error"
             async for emission in super().init(context):
                 yield emission
 
