@@ -81,7 +81,10 @@ class Distill:
     async def distill(
         self, best: Shown, improving: Sequence[Step], degrading: Sequence[Step], context: StageContext
     ) -> tuple[Entry, ...]:
-        """For the run's finish: one call, and what it gives is added; nothing where that was done for these steps."""
+        """For the run's finish: one call, and what it gives is added; nothing where that was done for these steps.
+
+        It is not done where the store failed, or no vectors came: a run that goes on and ends again tries again.
+        """
         memory, steps = self.memory(), _digest(improving, degrading)
         if memory is None or not (improving or degrading) or steps == self._done:
             return ()
@@ -91,7 +94,11 @@ class Distill:
         vectors = await _embedded(memory, [text_to_embed(entry) for entry in entries], context)
         if not entries or vectors is None:
             return ()
-        await _settled("memory.distilled", partial(_add, memory, entries, vectors, steps), context)
+        try:
+            await context.once("memory.distilled", partial(_add, memory, entries, vectors, steps))
+        except MemoryUnavailableError as error:
+            context.log("memory.unavailable", error=str(error))
+            return ()
         self._done = steps
         return entries
 
@@ -148,12 +155,8 @@ async def _search(
 async def _add(
     memory: GlobalMemory, entries: Sequence[Entry], vectors: Sequence[Vector], steps: str
 ) -> Mapping[str, JSON]:
-    written: dict[str, JSON] = {"steps": steps, "entries": [asdict(entry) for entry in entries]}
-    try:
-        await memory.add(entries, vectors)
-    except MemoryUnavailableError as error:
-        return {**written, "error": str(error)}
-    return written
+    await memory.add(entries, vectors)
+    return {"steps": steps, "entries": [asdict(entry) for entry in entries]}
 
 
 def _digest(improving: Sequence[Step], degrading: Sequence[Step]) -> str:

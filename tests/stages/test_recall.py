@@ -20,8 +20,8 @@ from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
-from flowevolve.memory.embedders import Embedder, HashingEmbedder, RoleEmbedder
-from flowevolve.memory.entries import Entry
+from flowevolve.memory.embedders import Embedder, HashingEmbedder, RoleEmbedder, Vector
+from flowevolve.memory.entries import Entry, MemoryUnavailableError
 from flowevolve.memory.hashing import hashed_embedding
 from flowevolve.memory.store import GlobalMemory, text_to_embed
 from flowevolve.pool import Candidate
@@ -37,6 +37,15 @@ from tests.remembering import Agent
 LOOPS = Entry("other", "unroll loops", "where they are short\nprefer: loops")
 LOOPS_AGAIN = Entry("third", "unroll loops", "where they are short prefer loops")
 CALLS = Entry("other", "use fewer calls", "they are slow")
+
+
+class Full(GlobalMemory):
+    """Answers, but takes nothing in."""
+
+    async def add(self, entries: Sequence[Entry], vectors: Sequence[Vector]) -> None:
+        raise MemoryUnavailableError("no space left")
+
+
 PROGRAM = Shown({"program.py": "x"}, 1.0)
 STEPS = [Step(0.5, Insight(Direction("loops", "success"), "it is hot"))]
 
@@ -48,12 +57,19 @@ class Recalling(fe.Algorithm):
     roles = ("agent", "embedding")
 
     def __init__(
-        self, location: str | None, *, tickets: int = 2, steps: Sequence[Step] = STEPS, embedder: Embedder | None = None
+        self,
+        location: str | None,
+        *,
+        tickets: int = 2,
+        steps: Sequence[Step] = STEPS,
+        embedder: Embedder | None = None,
+        store: type[GlobalMemory] = GlobalMemory,
     ) -> None:
         self.recalled: list[tuple[Entry, ...]] = []
         self.distilled: tuple[Entry, ...] | None = None
         self._location = location
         self._embedder = embedder or HashingEmbedder()
+        self._store = store
         self._memory: GlobalMemory | None = None
         self._opened = AsyncExitStack()
         self._recall = Recall("Find it.", lambda: self._memory)
@@ -63,7 +79,7 @@ class Recalling(fe.Algorithm):
 
     async def __aenter__(self) -> Self:
         if self._location is not None:
-            opening = GlobalMemory.open(self._location, self._embedder)
+            opening = self._store.open(self._location, self._embedder)
             self._memory = await self._opened.enter_async_context(opening)
         return self
 
@@ -203,6 +219,21 @@ def test_a_run_that_goes_on_and_learns_distills_again(tmp_path: Path) -> None:
     assert held(str(tmp_path)) == 2  # the agent had nothing new to say
 
 
+def test_what_could_not_be_added_is_added_once_the_run_goes_on(tmp_path: Path) -> None:
+    before = Recalling(filled(tmp_path / "full", LOOPS), store=Full)
+    facts = ran(before)
+    assert before.distilled == ()
+    places = [
+        place for place, fact in enumerate(facts) if isinstance(fact, Event) and fact.kind == "memory.unavailable"
+    ]
+    assert len(places) == 1
+    for end in range(places[0], len(facts) + 1):
+        folder = filled(tmp_path / str(end), LOOPS)
+        combined = ran(Recalling(folder), None, facts[:end])
+        assert held(folder) == 3
+        assert len(events_of(combined, "memory.distilled")) == 1
+
+
 def test_others_may_add_while_a_run_is_interrupted(tmp_path: Path) -> None:
     folder = filled(tmp_path, LOOPS)
     facts = ran(Recalling(folder, tickets=1, steps=()))
@@ -236,7 +267,8 @@ def test_a_store_that_fails_in_the_middle_of_a_run_costs_the_experience_alone() 
             return await go(url)
 
     events = clock.run(served)
-    errors = [event.data["error"] for event in events if event.kind in ("memory.looked", "memory.distilled")]
+    errors = [event.data["error"] for event in events if event.kind == "memory.unavailable"]
     assert len(errors) == 3
     assert all("500" in str(error) for error in errors)
-    assert [event.data["error"] for event in events if event.kind == "memory.unavailable"] == errors
+    assert [event.data.get("error") for event in events if event.kind == "memory.looked"] == errors[:2]
+    assert not [event for event in events if event.kind == "memory.distilled"]
