@@ -15,6 +15,7 @@ from flowevolve.agents.memory import (
     read_advice,
     read_queries,
 )
+from flowevolve.clock import in_thread
 from flowevolve.context import StageContext
 from flowevolve.events import Event
 from flowevolve.llm.types import JSON, LLMError
@@ -33,7 +34,8 @@ are made."""
 
 @dataclass(frozen=True)
 class Recall:
-    """Looks up experience with other tasks: ``queries`` by one call, then the ``top`` entries nearest to each.
+    """Looks up experience with other tasks: ``queries`` by one call, then the ``top`` entries nearest to each. What
+    earlier runs of the same task have left counts, too.
 
     A memory that is empty costs no call; one that does not answer, or a reply that can't be read, costs the experience
     alone.
@@ -146,7 +148,7 @@ async def _search(
         found = await memory.search(vectors, top)
     except MemoryUnavailableError as error:
         return {"queries": list(queries), "entries": [], "error": str(error)}
-    groups = near_groups([each.vector for each in found], Likeness().duplicate)
+    groups = await in_thread(near_groups, [each.vector for each in found], Likeness().duplicate)
     repeated = {place for group in groups for place in group[1:]}
     entries: list[JSON] = [asdict(each.entry) for place, each in enumerate(found) if place not in repeated]
     return {"queries": list(queries), "entries": entries}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from threading import current_thread
 from typing import Self, cast
 
 import pytest
@@ -24,6 +25,7 @@ from flowevolve.memory.embedders import Embedder, HashingEmbedder, RoleEmbedder,
 from flowevolve.memory.entries import Entry, MemoryUnavailableError
 from flowevolve.memory.hashing import hashed_embedding
 from flowevolve.memory.store import GlobalMemory, text_to_embed
+from flowevolve.policies.similarity import near_groups
 from flowevolve.pool import Candidate
 from flowevolve.programs.prompts import Shown
 from flowevolve.sim.code_prompt import hinted
@@ -148,6 +150,19 @@ def test_what_is_found_is_given_once_though_two_queries_find_it(tmp_path: Path) 
     assert "known" in agent.asked[0]
 
 
+def test_what_is_found_is_compared_beside_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: set[str] = set()
+
+    def watched(vectors: Sequence[Vector], threshold: float) -> list[list[int]]:
+        threads.add(current_thread().name)
+        return near_groups(vectors, threshold)
+
+    monkeypatch.setattr("flowevolve.stages.recall.near_groups", watched)
+    ran(Recalling(filled(tmp_path, LOOPS, CALLS)))
+    assert threads
+    assert current_thread().name not in threads
+
+
 def test_an_empty_memory_and_none_cost_no_call(tmp_path: Path) -> None:
     for location in (str(tmp_path), None):
         algorithm, agent = Recalling(location, steps=()), Agent()
@@ -189,11 +204,11 @@ def test_a_role_embeds(tmp_path: Path) -> None:
     assert [entry.title for entry in algorithm.distilled] == ["loops", "calls"]
 
 
-def test_what_was_distilled_is_there_for_the_next_task(tmp_path: Path) -> None:
+def test_what_was_distilled_is_there_for_the_next_run_be_it_of_the_same_task(tmp_path: Path) -> None:
     ran(Recalling(str(tmp_path)))
     following = Recalling(str(tmp_path))
     ran(following)
-    assert following.recalled[0][0].text == "unroll them"
+    assert following.recalled[0][0] == Entry("this", "loops", "unroll them")
     assert held(str(tmp_path)) == 2
 
 
