@@ -11,7 +11,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -140,7 +140,9 @@ class Memory:
         return Digest(tuple(self.directions), tuple(self.lessons))
 
     def changed_since(self, version: int) -> list[Noted]:
-        """The entries that say what was not known at this version of the pool. Compression makes nothing newer."""
+        """The entries that say what was not known at this version of the pool. Compression makes nothing newer; what it
+        has put in other words is as new as the newest that it may stand for.
+        """
         return [each for each in self._entries.values() if each.since > version]
 
     def due(self, learned: Learned) -> bool:
@@ -186,9 +188,10 @@ class Memory:
             return
         before, self._entries = self._entries, {}
         gone = [before[name] for name in read]
-        since = max((each.since for each in gone), default=0)
-        for said, count in _counted(Digest.of(data), [(each.said, read[each.id]) for each in gone]):
-            self._enter(said, count, since)
+        written = _counted(Digest.of(data), [(each.said, read[each.id]) for each in gone])
+        kept = {_key(said) for said, _ in written}
+        for said, count in written:
+            self._enter(said, count, _known_since(said, gone, kept))
         for each in before.values():
             if each.id not in read:
                 self._keep(each)
@@ -229,8 +232,17 @@ def _counted(written: Digest, read: Sequence[tuple[Said, int]]) -> list[tuple[Sa
     return [*found, *((lesson, 1) for lesson in written.lessons)]
 
 
+def _known_since(said: Said, gone: Sequence[Noted], kept: Collection[tuple[str, str]]) -> int:
+    """The version that an entry of a compression was first known in: its own, where it was read as it is written, else
+    that of the newest which it may stand for. ``kept`` are the keys of all that was written.
+    """
+    same = [each.since for each in gone if _key(each.said) == _key(said)]
+    alike = [each.since for each in gone if _key(each.said)[0] == _key(said)[0] and _key(each.said) not in kept]
+    return max(same or alike or [each.since for each in gone], default=0)
+
+
 def _key(said: Said) -> tuple[str, str]:
-    """Two entries with the same key say the same."""
+    """Two entries with the same key say the same; the first part is what ended alike."""
     if isinstance(said, Direction):
         return said.outcome, said.direction.casefold()
     return f"{said.kind} lesson", " ".join(said.text.casefold().split())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,6 +48,10 @@ def digest(directions: Mapping[tuple[str, Outcome], int], *lessons: str) -> Dige
         tuple((Direction(name, outcome), count) for (name, outcome), count in directions.items()),
         tuple(Lesson("success", text) for text in lessons),
     )
+
+
+def said_since(memory: Memory, version: int) -> set[Direction | Lesson]:
+    return {each.said for each in memory.changed_since(version)}
 
 
 def test_a_direction_is_counted_by_its_outcome_and_a_lesson_is_kept_once() -> None:
@@ -132,6 +136,27 @@ def test_a_step_sees_what_was_learnt_since_and_not_what_was_compressed() -> None
     writer.learn("other", "loops")
     assert [each.said for each in writer.memory.changed_since(version)] == [Lesson("success", "other")]
     assert writer.memory.changed_since(writer.version) == []
+
+
+def test_compressing_makes_nothing_newer() -> None:
+    writer = Writer()
+    writer.learn("one", "loops")
+    writer.learn("two", "calls")
+    version = writer.version
+    writer.learn("three", "sorting", "failed", -1.0)
+    new = said_since(writer.memory, version)
+    assert len(new) == 2
+
+    writer.compress(writer.memory.read, writer.memory.digest)
+    assert said_since(writer.memory, version) == new
+
+    lessons = (Lesson("success", "one and two"), Lesson("failed", "three"))
+    writer.compress(writer.memory.read, replace(writer.memory.digest, lessons=lessons))
+    assert said_since(writer.memory, version) == new
+
+    lessons = (Lesson("success", "two and one"), Lesson("failed", "never three"))
+    writer.compress(writer.memory.read, replace(writer.memory.digest, lessons=lessons))
+    assert said_since(writer.memory, version) == {Direction("sorting", "failed"), Lesson("failed", "never three")}
 
 
 def test_one_compression_is_due_at_a_time_and_another_where_it_does_not_come_back() -> None:
@@ -255,3 +280,6 @@ def test_what_was_learnt_since_a_version_is_among_what_changed(
     new = [number for number, (since, _) in enumerate(run.taught) if since > version]
     assert all(f"<{number}>" in changed for number in new)
     assert bool(run.memory.changed_since(version)) == bool(new)
+    before = said_since(run.memory, version)
+    run.compress(run.memory.read, run.memory.digest)
+    assert said_since(run.memory, version) == before
