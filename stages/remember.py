@@ -162,7 +162,9 @@ def shorten(compressed: Compressed, memory: Memory) -> Note:
 
 
 def _true_to(insight: Insight, change: float, failure: str | None) -> Insight:
-    """An insight whose outcome is not at odds with what was measured; a change of a little may count as neutral."""
+    """An insight whose outcome is not at odds with what was measured; of a program that works it may be neutral, by
+    however much the score changed: no measure says from where on that is more than chance.
+    """
     said = insight.direction.outcome
     measured: Outcome = "success" if change > 0 else "failed"
     outcome = said if said == "neutral" and failure is None else measured

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from flowevolve.agents.memory import COMPRESS_TITLE, LESSONS_KEPT, REFLECT_TITLE, Lesson
 from flowevolve.archives.memory import COMPRESSED, LEARNED
 from flowevolve.llm.calls import CallRecord
-from flowevolve.llm.types import JSON
+from flowevolve.llm.types import JSON, ChatReply, ChatRequest
 from flowevolve.pool import Add, Note, Pool
 from tests.interruption import Fact, asked, events_of, evolve
 from tests.remembering import Agent, Remembering
@@ -56,6 +57,27 @@ def test_a_child_that_failed_teaches_what_to_leave_alone_whatever_the_reply_clai
     assert learned["change"] == -3.0
     assert learned["outcome"] == "failed"
     assert algorithm.memory.lessons == [Lesson("failed", "It is about numbers: -3.0.")]
+
+
+class Indifferent(Agent):
+    """Calls every change neutral."""
+
+    async def chat(self, request: ChatRequest, *, timeout: float | None) -> ChatReply:
+        reply = await super().chat(request, timeout=timeout)
+        return replace(reply, text=reply.text.replace('"outcome": "success"', '"outcome": "neutral"'))
+
+
+def test_a_reply_may_call_a_change_neutral_of_a_child_that_works_whatever_its_score() -> None:
+    pool, _ = ran(Remembering(tickets=7), Indifferent())
+    outcomes = {float(cast(float, each["change"])): each["outcome"] for each in notes(pool, LEARNED)}
+    assert outcomes == {
+        -3.0: "failed",
+        -2.0: "neutral",
+        -1.0: "neutral",
+        0.0: "neutral",
+        2.0: "neutral",
+        3.0: "neutral",
+    }
 
 
 def test_a_child_enters_the_pool_whatever_becomes_of_its_reflection() -> None:
