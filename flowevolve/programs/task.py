@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import TracebackType
 from typing import ClassVar, Self
@@ -18,7 +19,7 @@ class ProgramTask:
     """A context manager: the sandbox is there inside of its block, in which a run takes place.
 
     Raises:
-        InputError: if the problem has no cases, or two of one id.
+        InputError: if the problem has no cases, or two of one id, or a ``worst`` that is no finite number.
     """
 
     description: ClassVar[str] = "programs that solve a problem, run in a sandbox"
@@ -28,6 +29,11 @@ class ProgramTask:
         self._cases = {case.id: case for case in problem.cases}
         if not problem.cases or len(self._cases) < len(problem.cases):
             raise InputError(f"problem {problem.name!r}: it needs cases, each with an id of its own")
+        if not math.isfinite(problem.worst):
+            raise InputError(
+                f"problem {problem.name!r}: the score of what fails (worst) is {problem.worst}; give a finite one, "
+                "below all scores of what works"
+            )
         self.problem = problem
         self.name = problem.name
         self.worst = problem.worst

@@ -172,6 +172,15 @@ def test_the_reward_goes_by_the_integral_where_there_is_one() -> None:
     assert reward.of(candidate("e", -3.0)) == 0.0
 
 
+@pytest.mark.parametrize("integral", [-0.001, -2.0])
+def test_a_metric_of_that_name_that_can_be_no_area_is_none(integral: float) -> None:
+    """Evaluators of users may call anything ``integral``."""
+    reward = Reward(worst=-2.0, epsilon=0.001)
+    known = [candidate(name, 1.0, metrics={"integral": integral}) for name in "ab"]
+    assert [reward.of(each) for each in known] == [3.0, 3.0]
+    assert len(sample(known, reward, 2, Random(1))) == 2
+
+
 def test_parents_are_sampled_in_proportion_to_rewards() -> None:
     reward = Reward(worst=0.0, epsilon=0.001)
     known = [candidate("a", 1.0), candidate("b", 3.0), candidate("c", 0.0)]

@@ -113,6 +113,14 @@ async def test_a_task_is_used_inside_of_its_block_and_by_one_run_at_a_time() -> 
         await anyio.lowlevel.checkpoint()
 
 
+@pytest.mark.parametrize("worst", [float("-inf"), float("inf"), float("nan")])
+async def test_the_score_of_a_failure_has_to_be_a_number_to_reckon_with(worst: float) -> None:
+    problem = Nearest()
+    problem.worst = worst
+    with pytest.raises(InputError, match=r"the score of what fails \(worst\) is .*; give a finite one"):
+        ProgramTask(problem)
+
+
 async def test_a_problem_needs_cases_of_different_names() -> None:
     with pytest.raises(InputError, match="needs cases"):
         ProgramTask(Nearest(cases=0))

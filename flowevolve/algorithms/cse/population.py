@@ -16,7 +16,7 @@ INTEGRAL = "integral"
 @dataclass(frozen=True, slots=True)
 class Reward:
     """F, higher is better: 1 / (A + epsilon) where the problem measures A, else by how much the score is above the
-    problem's worst; 0 of what failed.
+    problem's worst; 0 of what failed. An area is never below 0: a metric of that name that is, is something else.
     """
 
     worst: float
@@ -26,8 +26,9 @@ class Reward:
         if candidate.attributes.get("failure") is not None:
             return 0.0
         metrics = cast("Mapping[str, float]", candidate.attributes.get("metrics") or {})
-        if INTEGRAL in metrics:
-            return 1 / (metrics[INTEGRAL] + self.epsilon)
+        area = metrics.get(INTEGRAL, -1.0)
+        if area >= 0:
+            return 1 / (area + self.epsilon)
         return max(0.0, candidate.mean_score - self.worst)
 
 
