@@ -56,7 +56,8 @@ def parts_of(program: Mapping[str, str]) -> tuple[str, ...]:
 
 def unchanged(old: Mapping[str, str], new: Mapping[str, str], parts: Iterable[str]) -> bool:
     """Whether these parts of the old program are the same in the new one. Of `REST`, imports that were added don't
-    count, unless they bind a name that the old program has; a function that is bound anew further down has changed.
+    count, unless they bind a name that the old program has; a function that is bound anew, further down (by a star
+    import, too) or by another one's ``global``, has changed.
     """
     for file, names in _by_file(old, parts):
         before, after = _read(file, old[file]), _read(file, new.get(file, ""))
@@ -148,14 +149,13 @@ class _Source:
         """Whether this part of ours is the same in the new one."""
         if not (self._parsed and new._parsed):
             return [line.rstrip() for line in self._lines] == [line.rstrip() for line in new._lines]
-        ours, theirs = self._bound(), new._bound()
         if part == REST:
             added = self._imports_added(new)
             kept = [each.tree for each in new._of(REST) if each not in added]
-            shadowed = ours & ({*new.parts()} - {*self.parts()})
+            shadowed = self._bound() & ({*new.parts(), *new._set_globally()} - {*self.parts(), *self._set_globally()})
             return [each.tree for each in self._of(REST)] == kept and not shadowed
         same = [each.tree for each in self._of(part)] == [each.tree for each in new._of(part)]
-        return same and (part in ours or part not in theirs)
+        return same and new._rebinding(part) <= self._rebinding(part)
 
     def put_back(self, new: _Source, parts: Sequence[str]) -> str:
         """The new text with these parts of ours. Where `REST` is one that changed, the other way round: our text with
@@ -180,6 +180,21 @@ class _Source:
     def _bound(self) -> set[str]:
         """The names that `REST` binds."""
         return {name for each in self._of(REST) for name in _bound(each.node)}
+
+    def _set_globally(self) -> set[str]:
+        """The names that functions and classes bind outside of themselves, by ``global``."""
+        return {name for each in self._statements if each.part != REST for name in _set_globally(each.node)}
+
+    def _rebinding(self, part: str) -> set[str]:
+        """What may bind a definition's name to something else: star imports count where they stand behind it."""
+        defined = max(place for place, each in enumerate(self._statements) if each.part == part)
+        later = [each.node for each in self._statements[defined + 1 :] if each.part == REST]
+        found = {f"import {module}" for node in later for module in _star_imports(node)}
+        if part in self._bound():
+            found.add("name")
+        if part in self._set_globally():
+            found.add("global")
+        return found
 
     def _imports_added(self, new: _Source) -> list[_Statement]:
         """The new one's imports that we have not, and that bind no name of ours."""
@@ -250,10 +265,27 @@ def _bound(node: ast.stmt) -> set[str]:
     """The names that a statement binds, in functions below an ``if`` as well: rather too many than too few."""
     names: set[str] = set()
     for each in ast.walk(node):
-        if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load):
-            names.add(each.id)
-        elif isinstance(each, ast.alias):
-            names.add(each.asname or each.name.partition(".")[0])
-        elif isinstance(each, _DEFINITIONS):
-            names.add(each.name)
+        match each:
+            case ast.Name(id=name) if not isinstance(each.ctx, ast.Load):
+                names.add(name)
+            case ast.alias(name=name, asname=known_as):
+                names.add(known_as or name.partition(".")[0])
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                names.add(name)
+            case ast.MatchMapping(rest=str(name)):
+                names.add(name)
     return names
+
+
+def _set_globally(node: ast.stmt) -> set[str]:
+    """The names that a definition declares ``global`` and binds: rather too many than too few."""
+    declared = {name for each in ast.walk(node) if isinstance(each, ast.Global) for name in each.names}
+    return declared & _bound(node) if declared else declared
+
+
+def _star_imports(node: ast.stmt) -> set[str]:
+    """The modules that a statement imports everything of."""
+    imports = (each for each in ast.walk(node) if isinstance(each, ast.ImportFrom))
+    return {f"{'.' * each.level}{each.module or ''}" for each in imports if each.names[0].name == "*"}

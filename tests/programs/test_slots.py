@@ -99,11 +99,42 @@ def test_only_layout_and_comments_may_differ(new: str, same: set[str]) -> None:
         (OLD + "\nfrom fast import solve\n", "solve"),
         (OLD + "\ndef solve(x):\n    return 0\n", "solve"),
         (OLD + "\ndef LIMIT():\n    return 0\n", REST),
+        (OLD + "\nmatch print:\n    case solve:\n        pass\n", "solve"),
+        (OLD + "\nmatch [print]:\n    case [*solve]:\n        pass\n", "solve"),
+        (OLD + "\nmatch {}:\n    case {**solve}:\n        pass\n", "solve"),
+        (OLD + "\ntry:\n    x = 1 / 0\nexcept ArithmeticError as solve:\n    pass\n", "solve"),
+        (OLD + "\ndef other():\n    global solve\n    solve = print\n\n\nother()\n", "solve"),
+        (OLD.replace("size = 4", "global parse\n    from fast import parse"), "parse"),
+        (OLD + "\nfrom fast import *\n", "solve"),
+        (OLD + "\nif LIMIT:\n    from fast import *\n", "Cache"),
+        (OLD + "\ndef other():\n    global LIMIT\n    LIMIT += 1\n", REST),
         ("def f(:", "solve"),
     ],
 )
 def test_what_changes_a_part(new: str, part: str) -> None:
     assert not unchanged(one(OLD), one(new), [part])
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        f"from fast import *\n{OLD}",
+        OLD + "\ndef other():\n    solve = print\n    return solve\n",
+        OLD + "\ndef other():\n    global solve\n    return solve(1)\n",
+        OLD + "\ndef other():\n    global SEEN\n    SEEN = True\n",
+    ],
+)
+def test_what_binds_no_name_of_a_part_changes_none(new: str) -> None:
+    assert unchanged(one(OLD), one(new), ["parse", "solve", "Cache"])
+
+
+def test_what_the_old_program_binds_the_new_one_may_bind_in_the_same_way() -> None:
+    old = OLD + "\nfrom fast import *\n"
+    assert unchanged(one(old), one(old + "x = 1\n"), ["solve"])
+    assert not unchanged(one(old), one(old + "from other import *\n"), ["solve"])
+    assert not unchanged(one(old), one(old + "solve = print\n"), ["solve"])
+    counting = OLD + "\ndef count():\n    global LIMIT\n    LIMIT += 1\n"
+    assert unchanged(one(counting), one(counting.replace("+= 1", "+= 2")), [REST])
 
 
 @pytest.mark.parametrize(
