@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from flowevolve.agents.reading import objects, read_object, text_of
+from flowevolve.agents.reading import read_object, text_of
 from flowevolve.llm.types import JSON
 from flowevolve.programs.prompts import (
     PROGRAM_HEADING,
@@ -181,16 +181,19 @@ def read_guidance(reply: str) -> str:
 
 
 def read_examples(reply: str, known: Collection[str], most: int) -> tuple[Example, ...]:
-    """The examples that were chosen, those beyond ``most`` left out; none is a choice, too.
+    """The examples that were chosen, those beyond ``most`` left out; none is a choice, too. A name alone will do.
 
     Raises:
         UnparsableReplyError: if the list is missing, or none of those in it is known.
     """
-    chosen = objects(read_object(reply).get("chosen"), "chosen")
+    chosen = read_object(reply).get("chosen")
+    if not isinstance(chosen, list):
+        raise UnparsableReplyError("'chosen' is missing or no array")
     found: dict[str, Example] = {}
     for each in chosen:
-        name = str(each.get("id", "")).removeprefix("Program ").strip()
-        why = each.get("why")
+        named: Mapping[str, JSON] = each if isinstance(each, dict) else {"id": each}
+        name = str(named.get("id", "")).removeprefix("Program ").strip()
+        why = named.get("why")
         if name in known and name not in found:
             found[name] = Example(name, _cut(why.strip(), _MOST_TRAIT_CHARACTERS) if isinstance(why, str) else "")
     if chosen and not found:

@@ -100,11 +100,15 @@ def _ratio(ours: float, theirs: float) -> float:
 
 def rules(tests: int, procedure: Procedure) -> str:
     """What every statement ends with."""
+    together = procedure.together or tests
+    whose, run = ("", "to run them in")
+    if together < tests:
+        whose, run = ("each " if together == 1 else f"each {together} of them ", "to run in")
     return (
         "The program is one Python file, run as a script once for each test: it reads the test from standard input and "
         "prints the answer to standard output. It may use the standard library and numpy, nothing else; it has no "
-        f"network. There are {tests} tests; all must be right, with {procedure.timeout:g} seconds and "
-        f"{procedure.memory_mb} MB of memory to run them in. What counts then is the area below the curve of memory "
+        f"network. There are {tests} tests; all must be right, {whose}with {procedure.timeout:g} seconds and "
+        f"{procedure.memory_mb} MB of memory {run}. What counts then is the area below the curve of memory "
         "over time, A megabyte-seconds for all tests together, so that both time and memory matter. The score is "
         "1 / (A + 0.001): higher is better."
     )

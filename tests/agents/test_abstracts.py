@@ -96,7 +96,13 @@ def test_examples_are_those_that_were_shown() -> None:
     reply = '{"chosen": [{"id": "Program a", "why": "x"}, {"id": "z"}, {"id": "a"}, {"id": "b"}, {"id": "c"}]}'
     assert read_examples(reply, ("a", "b", "c"), 2) == (Example("a", "x"), Example("b", ""))
     assert read_examples('{"chosen": []}', ("a",), 2) == ()
+    assert read_examples('{"chosen": ["Program b", {"id": "a"}]}', ("a", "b"), 2) == (
+        Example("b", ""),
+        Example("a", ""),
+    )
     with pytest.raises(UnparsableReplyError, match="none of the programs"):
         read_examples(reply, ("q",), 2)
     with pytest.raises(UnparsableReplyError, match="'chosen' is missing"):
         read_examples("{}", ("a",), 2)
+    with pytest.raises(UnparsableReplyError, match="none of the programs"):
+        read_examples('{"chosen": ["z", 1, null]}', ("a",), 2)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from flowevolve.artifact import Artifact
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
-from flowevolve.problems.efficiency import EfficiencyProblem, Figures, Procedure, Trial, difference
+from flowevolve.problems.efficiency import EfficiencyProblem, Figures, Procedure, Trial, difference, rules
 from tests.problems.conftest import Court
 
 DOUBLE = "import sys\nfor line in sys.stdin:\n    print(2 * int(line))\n"
@@ -184,3 +184,16 @@ def test_ratios_are_the_references_figures_over_the_programs_up_to_five() -> Non
 def test_a_protocol_that_measures_nobody_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(InputError, match=r"give 3 or more|must be above 0"):
         replace(QUICK, **wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("together", "said"),
+    [
+        (None, "with 10 seconds and 64 MB of memory to run them in"),
+        (1, "each with 10 seconds and 64 MB of memory to run in"),
+        (2, "each 2 of them with 10 seconds and 64 MB of memory to run in"),
+        (3, "with 10 seconds and 64 MB of memory to run them in"),
+    ],
+)
+def test_a_statement_says_what_its_limits_are_of(together: int | None, said: str) -> None:
+    assert f"There are 3 tests; all must be right, {said}." in rules(3, Procedure(memory_mb=64, together=together))
