@@ -44,8 +44,8 @@ async def write_program(
     ``mend`` makes of the program that was read the one that is proposed.
 
     Raises:
-        Discard: if the reply can't be read (the event ``reply.unparsable`` says why), or changes nothing; or by
-            ``mend``.
+        Discard: if the reply can't be read (the event ``reply.unparsable`` says why), or the program is that of
+            ``parent`` or of one of the ``parents``; or by ``mend``.
         LLMError: if the call failed for good.
     """
     reply = await call(context, role, prompt, agent=operator, candidate=parent.id, temperature=temperature)
@@ -57,6 +57,6 @@ async def write_program(
         raise Discard("unparsable reply") from error
     if mend is not None:
         artifact = mend(artifact)
-    if artifact == parent.artifact:
+    if any(artifact == each.artifact for each in (parent, *parents)):
         raise Discard("unchanged")
     return context.propose(artifact, parents=parents, operator=operator, attributes=attributes, born=born)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 from typing import Any, cast
 
@@ -23,6 +24,7 @@ from flowevolve.policies.speculation import Speculation
 from flowevolve.pool import Candidate
 from flowevolve.programs.prompts import CODE_TITLE
 from flowevolve.programs.slots import REST, Slot, unchanged
+from flowevolve.sim.code_prompt import read_prompt
 from flowevolve.tasks.house_style import house_style_task, make_rows
 from tests.cse_running import Ran, algorithm, asked, evaluated, ran, selected, titles
 from tests.interruption import events_of, evolve
@@ -193,6 +195,32 @@ def test_parents_are_sampled_in_proportion_to_rewards() -> None:
     assert len(sample(known, reward, 5, random)) == 3
     worthless = [candidate("a", 0.0), candidate("b", 0.0)]
     assert {sample(worthless, reward, 1, random)[0].id for _ in range(50)} == {"a", "b"}
+
+
+def test_a_program_that_was_written_twice_is_one_parent() -> None:
+    reward = Reward(worst=0.0, epsilon=0.001)
+    first = candidate("a", 1.0)
+    known = [first, *(replace(first, id=f"twin-{number}") for number in range(8)), candidate("z", 1.0)]
+    random = Random(1)
+    drawn = Counter(sample(known, reward, 1, random)[0].id for _ in range(2000))
+    assert set(drawn) == {"a", "z"}
+    assert drawn["z"] / 2000 == pytest.approx(0.5, abs=0.05)
+    assert {tuple(sorted(each.id for each in sample(known, reward, 3, random))) for _ in range(20)} == {("a", "z")}
+
+
+class Copyist(Agents):
+    """A coder who answers a crossover with the second parent as it is."""
+
+    def program(self, prompt: str, random: Random) -> str:
+        others = read_prompt(prompt).others
+        return next(iter(others[0].files.values())) if others else super().program(prompt, random)
+
+
+def test_a_child_that_is_its_second_parent_is_not_evaluated() -> None:
+    _, report, facts = ran(agents=Copyist(silent=[DIAGNOSE_TITLE]), budget=fe.Budget(proposals=40))
+    assert report.stages["write"].counts.reasons["unchanged"] >= 10
+    assert "crossover" in {data["operator"] for data in selected(facts)}
+    assert "crossover" not in {each.operator for each in evaluated(report.pool)}
 
 
 # Slots

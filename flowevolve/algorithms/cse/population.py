@@ -54,9 +54,11 @@ class Population:
 def sample(candidates: Sequence[Candidate], reward: Reward, count: int, random: Random) -> list[Candidate]:
     """Up to ``count`` different ones, one after another in proportion to their rewards; evenly where all have none.
 
-    What is drawn does not hang on the order of the candidates: programs to plans come in in any.
+    A program that was written more than once counts once, by the first of its ids. What is drawn does not hang on the
+    order of the candidates: programs to plans come in in any.
     """
-    left = sorted(candidates, key=lambda each: each.id)
+    twins = sorted(candidates, key=lambda each: each.id, reverse=True)
+    left = sorted({each.artifact.id: each for each in twins}.values(), key=lambda each: each.id)
     sampled: list[Candidate] = []
     while left and len(sampled) < count:
         weights = [reward.of(each) for each in left]
