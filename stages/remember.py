@@ -24,6 +24,7 @@ from flowevolve.agents.memory import (
     read_digest,
     read_insight,
     reflect_prompt,
+    shown_board,
 )
 from flowevolve.archives.memory import Learned, Memory, compressed_note, learned_note, render, tokens_of
 from flowevolve.context import StageContext
@@ -84,12 +85,14 @@ def recollect(memory: Memory, context: StageContext) -> Recollection:
 class Reflect:
     """Learns from the change between a candidate and its first parent; a candidate that failed teaches, too.
 
-    ``change`` says by how much the score rose, where that is not the difference of the mean scores.
+    ``change`` says by how much the score rose, where that is not the difference of the mean scores. With a ``memory``
+    the directions in it are shown, settled for this item as `memory.board`.
     """
 
     statement: str
     role: str = AGENT
     change: Callable[[Candidate, Assessed], float] = score_change
+    memory: Memory | None = None
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         assessed = item.expect(Assessed)
@@ -102,13 +105,23 @@ class Reflect:
             return None
         parent = context.pool[child.parents[0]]
         change = self.change(parent, assessed)
-        prompt = reflect_prompt(self.statement, as_shown(parent), as_shown(child, assessed.failure), change)
+        shown = as_shown(parent), as_shown(child, assessed.failure)
+        prompt = reflect_prompt(self.statement, *shown, change, self._board(context))
         insight = await try_asking(context, self.role, prompt, read_insight, agent="reflect", candidate=child.id)
         return (
             None
             if insight is None
             else Learned(child.id, parent.id, change, _true_to(insight, change, assessed.failure))
         )
+
+    def _board(self, context: StageContext) -> str:
+        memory = self.memory
+        if memory is None:
+            return ""
+        settled = context.decide(
+            "memory.board", lambda: {"directions": shown_board(memory.directions), "version": context.pool.version}
+        )
+        return str(settled["directions"])
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ class Remembering(fe.Algorithm):
             (
                 Stage("write", self._write, ("assess",), workers=2),
                 Stage("assess", self._assess, ("reflect",), workers=3),
-                Stage("reflect", Reflect("Find a number."), ("update",), workers=3),
+                Stage("reflect", Reflect("Find a number.", memory=self.memory), ("update",), workers=3),
                 Stage("compress", Compress(self.memory), ("update",)),
                 Stage("update", self._update, ("compress",), commits=True),
             ),

@@ -31,6 +31,7 @@ DISTILL_TITLE = "# What other tasks can learn"
 
 CHILD_HEADING = "## What was made of it"
 CHANGE_HEADING = "## How the score changed"
+BOARD_HEADING = "## Directions that were tried"
 MEMORY_HEADING = "## What is known"
 IMPROVING_HEADING = "## Steps that helped most"
 DEGRADING_HEADING = "## Steps that harmed most"
@@ -142,9 +143,17 @@ class Advice:
     text: str
 
 
-def reflect_prompt(statement: str, parent: Shown, child: Shown, change: float) -> str:
-    """Ask what one change teaches. ``change`` is by how much the score rose; a child that failed has no score."""
+def reflect_prompt(statement: str, parent: Shown, child: Shown, change: float, board: str = "") -> str:
+    """Ask what one change teaches. ``change`` is by how much the score rose; a child that failed has no score.
+
+    ``board`` has the directions that are known (`shown_board`): a change of one of these kinds keeps its name, and is
+    counted with it.
+    """
     found = "helped" if change > 0 else "did not help"
+    known = [f"{BOARD_HEADING}\n{fence(board)}"] if board else []
+    named = (
+        "\n  One that was tried before keeps the words that it has in the list, without the brackets." if board else ""
+    )
     return "\n\n".join(
         [
             f"{REFLECT_TITLE}\n\nA program was changed, and both versions were run. The change {found}.",
@@ -153,10 +162,11 @@ def reflect_prompt(statement: str, parent: Shown, child: Shown, change: float) -
             f"{OUTCOME_HEADING}\n{shown_outcome(parent)}",
             shown_programs(CHILD_HEADING, {"Program": child}),
             f"{CHANGE_HEADING}\nChange: {json.dumps(change)}",
+            *known,
             f"""{REPLY_HEADING}
 Compare the two versions. Reply with one JSON object in a fenced block:
 {{"direction": "...", "outcome": "success|failed|neutral", "lesson": "..."}}
-- direction: what kind of change it is, in a few words that would fit the same change elsewhere in the program.
+- direction: what kind of change it is, in a few words that would fit the same change elsewhere in the program.{named}
 - outcome: success if the score rose because of it, failed if it fell or the program broke, neutral if nothing changed.
 - lesson: one or two sentences on why, and what to do again or to leave alone in the next change to this program.""",
         ]
@@ -261,13 +271,17 @@ def shown_memory(directions: Sequence[tuple[Direction, int]], lessons: Sequence[
     """A memory as prompts for programs show it; empty for an empty one."""
     parts: list[str] = []
     if directions:
-        lines = (f"- {each.direction} ({each.outcome}, {_times(count)})" for each, count in directions)
-        parts.append("\n".join(["Directions that were tried:", *lines]))
+        parts.append(f"Directions that were tried:\n{shown_board(directions)}")
     for kind, heading in (("success", "What worked:"), ("failed", "What did not work:")):
         lines = (_item(lesson.text) for lesson in lessons if lesson.kind == kind)
         if any(lesson.kind == kind for lesson in lessons):
             parts.append("\n".join([heading, *lines]))
     return "\n\n".join(parts)
+
+
+def shown_board(directions: Sequence[tuple[Direction, int]]) -> str:
+    """A direction board, a line for each direction."""
+    return "\n".join(f"- {each.direction} ({each.outcome}, {_times(count)})" for each, count in directions)
 
 
 def _step(number: int, step: Step) -> str:

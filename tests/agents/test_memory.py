@@ -24,6 +24,7 @@ from flowevolve.agents.memory import (
     read_insight,
     read_queries,
     reflect_prompt,
+    shown_board,
     shown_memory,
 )
 from flowevolve.programs.prompts import Shown
@@ -45,6 +46,20 @@ def test_a_reflection_sees_both_programs_and_the_change() -> None:
     assert "Change: -0.5" in sections(prompt)["## How the score changed"]
     assert "did not help" in prompt
     assert list(sections(prompt))[-1] == "## What to write"
+
+
+def test_a_reflection_sees_the_board_so_that_a_direction_keeps_its_name() -> None:
+    board = shown_board([(LOOPS, 3), (Direction("fewer calls", "failed"), 1)])
+    parts = sections(reflect_prompt("Be fast.", PARENT, CHILD, -0.5, board))
+    assert parts["## Directions that were tried"].strip() == (
+        "```\n- loops unrolled (success, 3 times)\n- fewer calls (failed, once)\n```"
+    )
+    assert "the words that it has in the list" in parts["## What to write"]
+    assert [seen.score for seen in all_programs(reflect_prompt("", PARENT, CHILD, 0.0, board))] == [0.5, None]
+    without = reflect_prompt("Be fast.", PARENT, CHILD, -0.5)
+    assert without == reflect_prompt("Be fast.", PARENT, CHILD, -0.5, shown_board([]))
+    assert "## Directions that were tried" not in sections(without)
+    assert "in the list" not in without
 
 
 def test_an_insight_is_read_on_one_line_and_cut() -> None:

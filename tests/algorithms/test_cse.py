@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 import flowevolve as fe
-from flowevolve.agents.memory import COMPRESS_TITLE, REFLECT_TITLE
+from flowevolve.agents.memory import BOARD_HEADING, COMPRESS_TITLE, REFLECT_TITLE
 from flowevolve.agents.plan import IMPLEMENT_TITLE, PLAN_TITLE
 from flowevolve.agents.slots import DIAGNOSE_TITLE, IMPROVE_HEADING, KEEP_HEADING, TAKE_HEADING
 from flowevolve.algorithm import Tuning, WorkersWanted
@@ -293,6 +293,7 @@ def test_what_is_switched_off_is_not_there(planning: bool, evolution: bool, loca
     assert operators["implement"] == 5
     assert set(operators) == {"seed", "implement", *(("mutate", "crossover") if evolution else ("refine",))}
     assert any("## Advice" in prompt for prompt in asked(facts, "write")) is local_memory
+    assert any(BOARD_HEADING in prompt for prompt in asked(facts, "reflect")) is local_memory
     assert bool(evolved.memory.entries) is local_memory
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 import flowevolve as fe
-from flowevolve.agents.memory import COMPRESS_TITLE, DISTILL_TITLE, QUERIES_TITLE
+from flowevolve.agents.memory import BOARD_HEADING, COMPRESS_TITLE, DISTILL_TITLE, QUERIES_TITLE
 from flowevolve.archives.memory import COMPRESSED, LEARNED, Memory, render
 from flowevolve.events import Event
 from flowevolve.llm.calls import CallRecord
@@ -146,6 +146,7 @@ def test_for_global_memory_alone_a_run_learns_without_showing_it(tmp_path: Path,
     assert (COMPRESS_TITLE in titles(facts)) is local_memory
     assert events_of(facts, "memory.distilled")
     assert any("Lesson" in prompt for prompt in asked(facts, "write")) is local_memory
+    assert any(BOARD_HEADING in prompt for prompt in asked(facts, "reflect")) is local_memory
 
 
 # Figures of efficiency problems

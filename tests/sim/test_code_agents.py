@@ -35,6 +35,7 @@ from flowevolve.agents.memory import (
     read_insight,
     read_queries,
     reflect_prompt,
+    shown_board,
     shown_memory,
 )
 from flowevolve.agents.plan import implement_prompt, plan_prompt, read_plans
@@ -117,6 +118,10 @@ PROMPTS: Mapping[str, Ask] = {
     "reflect": (reflect_prompt(TASK, Shown(PROGRAM, 0.5), Shown(OTHER, 0.75), 0.25), read_insight),
     "reflect on a failure": (
         reflect_prompt(TASK, Shown(PROGRAM, 0.5), Shown(GROWN, None, 'Traceback\nKeyError: {"a": []}'), -0.5),
+        read_insight,
+    ),
+    "reflect with a board": (
+        reflect_prompt(TASK, Shown(PROGRAM, 0.5), Shown(OTHER, 0.75), 0.25, shown_board(TRIED)),
         read_insight,
     ),
     "compress": (compress_prompt(Digest(TRIED, LESSONS), 300), read_digest),
@@ -241,6 +246,12 @@ def test_reflection_tells_the_kind_of_change_and_what_came_of_it(child: Changed,
     assert kind in hinted(worse.lesson, "avoid") & hinted(broken.lesson, "avoid")
     assert not hinted(same.lesson, "prefer") | hinted(same.lesson, "avoid")
     assert "KeyError: 3" in broken.lesson
+
+
+def test_a_reflection_counts_what_was_changed_whatever_was_tried_before() -> None:
+    parent, child = Shown(PROGRAM, 0.5), Shown(OTHER, 0.75)
+    board = shown_board([(Direction("## The program", "failed"), 2), *TRIED])
+    assert ask(reflect_prompt(TASK, parent, child, 0.25, board)) == ask(reflect_prompt(TASK, parent, child, 0.25))
 
 
 def test_what_is_alike_in_a_memory_becomes_one() -> None:

@@ -9,11 +9,12 @@ from typing import cast
 
 import pytest
 
-from flowevolve.agents.memory import COMPRESS_TITLE, LESSONS_KEPT, REFLECT_TITLE, Lesson
-from flowevolve.archives.memory import COMPRESSED, LEARNED
+from flowevolve.agents.memory import BOARD_HEADING, COMPRESS_TITLE, LESSONS_KEPT, REFLECT_TITLE, Lesson, shown_board
+from flowevolve.archives.memory import COMPRESSED, LEARNED, Memory
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import JSON, ChatReply, ChatRequest
 from flowevolve.pool import Add, Note, Pool
+from flowevolve.sim.code_prompt import sections
 from tests.interruption import Fact, asked, events_of, evolve
 from tests.remembering import Agent, Remembering
 
@@ -78,6 +79,23 @@ def test_a_reply_may_call_a_change_neutral_of_a_child_that_works_whatever_its_sc
         2.0: "neutral",
         3.0: "neutral",
     }
+
+
+def test_a_reflection_is_shown_the_directions_that_were_known_when_it_began() -> None:
+    algorithm, agent = Remembering(tickets=6, limit_tokens=10_000), Agent()
+    pool, facts = ran(algorithm, agent)
+    shown = [
+        sections(prompt).get(BOARD_HEADING, "").replace("```", "").strip()
+        for prompt in agent.asked
+        if prompt.startswith(REFLECT_TITLE)
+    ]
+    settled = events_of(facts, "memory.board")
+    assert Counter(shown) == Counter(str(event.data["directions"]) for event in settled)
+    for event in settled:
+        known = Memory.as_of(pool.updates_between(0, cast(int, event.data["version"])))
+        assert event.data["directions"] == shown_board(known.directions)
+    assert shown[0] == ""
+    assert "- numbers by " in shown[-1]
 
 
 def test_a_child_enters_the_pool_whatever_becomes_of_its_reflection() -> None:

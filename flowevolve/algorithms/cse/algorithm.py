@@ -147,7 +147,8 @@ class CSE(Algorithm):
         if not config.learns:
             yield Stage("update", Update(self.memory), commits=True)
             return
-        yield self._workers.stage("reflect", Reflect(statement, change=self._change), "update")
+        reflect = Reflect(statement, change=self._change, memory=self.memory if config.local_memory else None)
+        yield self._workers.stage("reflect", reflect, "update")
         yield Stage("compress", Compress(self.memory), ("update",))
         yield Stage("update", Update(self.memory), ("compress",), commits=True)
 
