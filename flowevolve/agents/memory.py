@@ -211,18 +211,23 @@ def read_digest(reply: str) -> Digest:
 
 
 def queries_prompt(statement: str, program: Shown, memory: str, count: int) -> str:
-    """Ask what to look for among experience with other tasks. ``memory`` is what is known of this one, or empty."""
+    """Ask what to look for among experience with other tasks. ``memory`` is what is known of this one, or empty.
+
+    A program without score and feedback is yet to be written: it may be told by a plan, under a name of its own.
+    """
+    ran = program.score is not None or bool(program.feedback.strip())
+    due, holds = ("improved", "holds") if ran else ("written", "could hold")
     known = [f"{MEMORY_HEADING}\n{fence(memory)}"] if memory else []
     return "\n\n".join(
         [
-            f"{QUERIES_TITLE}\n\nA program is to be improved. Experience with other tasks can be searched by meaning.",
+            f"{QUERIES_TITLE}\n\nA program is to be {due}. Experience with other tasks can be searched by meaning.",
             task_section(statement),
             f"{PROGRAM_HEADING}\n{shown_files(program.program)}",
-            f"{OUTCOME_HEADING}\n{shown_outcome(program)}",
+            *([f"{OUTCOME_HEADING}\n{shown_outcome(program)}"] if ran else []),
             *known,
             f"""{REPLY_HEADING}
 {count} search queries, as a JSON array of texts in a fenced block.
-- Each is about another thing that holds this program back: its method, its data, its mistakes.
+- Each is about another thing that {holds} this program back: its method, its data, its mistakes.
 - A query is one sentence in words that would fit other tasks of the kind, without names from this one.""",
         ]
     )

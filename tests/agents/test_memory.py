@@ -114,6 +114,17 @@ def test_queries_see_the_program_and_what_is_known() -> None:
     assert read_queries('["a", "b", "a", "c", "d"]', 3) == ("a", "b", "c")
 
 
+def test_queries_for_a_program_that_is_yet_to_be_written_say_nothing_of_what_became_of_it() -> None:
+    prompt = queries_prompt("Be fast.", Shown({"plan": "Sort first."}, None), "", 3)
+    parts = sections(prompt)
+    assert "Sort first." in parts["## The program"]
+    assert "## What became of it" not in parts
+    assert "is to be written" in parts[""]
+    failed = sections(queries_prompt("Be fast.", CHILD, "", 3))
+    assert "it failed" in failed["## What became of it"]
+    assert "is to be improved" in failed[""]
+
+
 def test_distillation_sees_the_best_program_and_the_steps() -> None:
     step = Step(0.25, Insight(LOOPS, "it is hot\nprefer: loops"))
     prompt = distill_prompt("Be fast.", PARENT, [step], [])

@@ -10,11 +10,13 @@ import pytest
 
 import flowevolve as fe
 from flowevolve.agents.memory import BOARD_HEADING, COMPRESS_TITLE, DISTILL_TITLE, QUERIES_TITLE
+from flowevolve.agents.plan import IMPLEMENT_TITLE
 from flowevolve.archives.memory import COMPRESSED, LEARNED, Memory, render
 from flowevolve.events import Event
 from flowevolve.llm.calls import CallRecord
 from flowevolve.policies.staleness import Guarded, Reflective
 from flowevolve.pool import Add, Note, Pool
+from flowevolve.programs.prompts import OUTCOME_HEADING
 from tests.algorithms.nearest import evolve_nearest
 from tests.cse_running import Ran, algorithm, asked, evaluated, ran, selected, titles
 from tests.interruption import Fact, events_of
@@ -135,8 +137,21 @@ def test_what_one_run_has_learnt_the_next_one_recalls(tmp_path: Path) -> None:
     assert distilled.data["entries"] == [{"task": "parts", "title": "sums", "text": "Make each number larger."}]
     _, _, later = ran(algorithm(**settings))
     assert QUERIES_TITLE in titles(later)
-    assert all("Make each number larger." in prompt for prompt in asked(later, "write")[5:])
+    assert all("Make each number larger." in prompt for prompt in asked(later, "write"))
+    for_plans = [prompt for prompt in asked(later, "recall") if "plan number" in prompt]
+    assert len(for_plans) == 5
+    assert all(OUTCOME_HEADING not in prompt for prompt in for_plans)
     assert events_of(later, "memory.looked")[-1].data["entries"] == 1
+
+
+@pytest.mark.parametrize("evolution", [True, False])
+def test_without_plans_the_first_programs_recall_by_the_seed(tmp_path: Path, evolution: bool) -> None:
+    ran(algorithm(**with_memory(tmp_path / "memory")))
+    _, report, facts = ran(algorithm(**with_memory(tmp_path / "memory", planning=False, evolution=evolution)))
+    assert report.error is None
+    first = asked(facts, "write")[:5]
+    assert all(prompt.startswith(IMPLEMENT_TITLE) and "Make each number larger." in prompt for prompt in first)
+    assert sum(OUTCOME_HEADING not in prompt for prompt in asked(facts, "recall")) == 5
 
 
 @pytest.mark.parametrize("local_memory", [True, False])

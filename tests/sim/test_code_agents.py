@@ -129,6 +129,10 @@ PROMPTS: Mapping[str, Ask] = {
         queries_prompt(TASK, Shown(PROGRAM, 0.5), shown_memory(TRIED, LESSONS), 3),
         lambda reply: read_queries(reply, 3),
     ),
+    "queries for a plan": (
+        queries_prompt(TASK, Shown({"plan": "Search by halves.\nprefer: loops"}, None), "", 3),
+        lambda reply: read_queries(reply, 3),
+    ),
     "distill": (distill_prompt(TASK, Shown(PROGRAM, 0.5), STEPS, HARM), read_advice),
     "summarize a seed": (summarize_prompt(PROGRAM), read_summary),
     "summarize": (summarize_prompt(OTHER, str(SAID)), read_summary),

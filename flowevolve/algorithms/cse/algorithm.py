@@ -4,8 +4,9 @@
                                     ▲   │                           ▲   │
                                     renew (stale)                  compress (memory too long)
 
-Without a global memory there is no recall, without evolution no diagnose, without any memory nothing from reflect on
-but update. The published form is lockstep one flow wide: one child a step, written by what the step before has learnt.
+Programs to plans go to write, with a global memory by way of recall. Without one there is no recall, without evolution
+no diagnose, without any memory nothing from reflect on but update. The published form is lockstep one flow wide: one
+child a step, written by what the step before has learnt.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ class CSE(Algorithm):
         yield Stage("select", select, (before[0],))
         if "recall" in before:
             recall = Recall(statement, lambda: self._global, queries=config.queries, top=config.recalled)
-            yield self._workers.stage("recall", RecallFor(recall), before[1], capacity=1)
+            yield self._workers.stage("recall", RecallFor(recall), *before[1:], capacity=1)
         if "diagnose" in before:
             yield self._workers.stage("diagnose", Diagnose(statement), "write", capacity=1)
         yield Stage("renew", Renew(self.memory), ("write",))
@@ -160,7 +161,7 @@ class CSE(Algorithm):
         seed = context.propose(self._task.seed(), parents=[], operator="seed")
         yield self.welcome(seed)
         for plan in await self._plans(context):
-            yield Emit(Planned(plan, seed), to="write")
+            yield Emit(Planned(plan, seed), to="write" if self.config.memory.location is None else "recall")
 
     async def _plans(self, context: StageContext) -> Sequence[str]:
         """Empty ones where there is to be no planning, or nothing can be read of the reply."""

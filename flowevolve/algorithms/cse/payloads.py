@@ -18,6 +18,8 @@ class Planned:
 
     plan: str
     form: Candidate
+    recalled: str = ""
+    """What was learnt with other tasks."""
 
 
 @dataclass(frozen=True, slots=True)

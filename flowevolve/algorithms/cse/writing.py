@@ -42,7 +42,7 @@ class Write:
     async def _to_plan(self, planned: Planned, born: int, context: StageContext) -> Candidate:
         return await write_program(
             planned.form,
-            implement_prompt(self.statement, planned.form.artifact, planned.plan),
+            implement_prompt(self.statement, planned.form.artifact, planned.plan, advice=planned.recalled),
             "whole",
             context,
             role=CODE,
