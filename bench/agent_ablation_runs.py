@@ -13,11 +13,11 @@ PARTS = ("planning", "evolution", "memory")
 AGENTS = ("summarizer", "navigator", "sampler")
 """Of ContextEvolve, as its figure 2 (c) has them."""
 SWITCHES: Mapping[str, str] = {"memory": "local_memory"}
-"""What turns a part off, where that has another name."""
+"""What turns a part off, where that has another name. Global memory is in none of these runs."""
 PROBLEMS = ("min_max_distance_2d", "autocorrelation_1")
 """Those whose programs take least time."""
 EVALUATIONS, AGENT_EVALUATIONS = 30, 40
-"""Of a run of CSE, as in the paper, the seed among them; and of ContextEvolve."""
+"""Of a run of CSE, the seed among them (the paper's 30 have none); and of ContextEvolve."""
 
 
 def subsets() -> list[tuple[str, ...]]:
