@@ -20,7 +20,7 @@ from flowevolve.algorithms.levi.choosing import Advise, Select, Shift
 from flowevolve.algorithms.levi.config import LEVIConfig
 from flowevolve.algorithms.levi.describing import Describe
 from flowevolve.algorithms.levi.payloads import Finalist
-from flowevolve.algorithms.levi.progress import Progress, plan_note
+from flowevolve.algorithms.levi.progress import Progress, in_full, plan_note
 from flowevolve.algorithms.levi.stages import Cascade, Evaluate, Write, described
 from flowevolve.algorithms.levi.triggers import Evaluations
 from flowevolve.algorithms.levi.update import Update
@@ -86,12 +86,13 @@ class LEVI(Algorithm):
         return self._all if self._progress.examples is None else self._progress.examples
 
     def best(self) -> Candidate | None:
-        """Of finalists, once there are any, as these alone are scored on all examples."""
+        """Of finalists, as these alone are scored on all examples, until the search has gone on and found an elite."""
         return max(self.frontier(), key=lambda each: each.mean_score, default=None)
 
     def frontier(self) -> Sequence[Candidate]:
-        """The elites, or the finalists."""
-        return [self.archive[name] for name in self._progress.finalists] or self.archive.elites
+        """The elites, or the finalists with their scores on all examples."""
+        finalists = [in_full(self.archive[name]) for name in self._progress.finalists]
+        return [each for each in finalists if each is not None] or self.archive.elites
 
     def welcome(self, candidate: Candidate) -> Emit:
         return Emit(Written(check_components(candidate, self._task.seed())), to="evaluate")

@@ -12,9 +12,15 @@ from flowevolve.pool import Add, Annotate, Candidate, Note, Update
 PLAN, UNWRITTEN, PROXY, ADVICE = "levi.plan", "levi.unwritten", "levi.proxy", "levi.advice"
 """Kinds of notes."""
 FULL = "full"
-"""The attribute of a candidate that was scored on all examples after a proxy benchmark."""
+"""The attribute of a candidate that was scored on all examples after a proxy benchmark: these scores, by example."""
 _REMEMBERED = 8
 """Failures that are remembered, the latest."""
+
+
+def in_full(candidate: Candidate) -> Candidate | None:
+    """With its scores on all examples; None if it was no finalist."""
+    scores = candidate.attributes.get(FULL)
+    return None if scores is None else candidate.scored(cast("dict[str, float]", scores))
 
 
 def plan_note(seeds: int, tries: int, variants: int) -> Note:
@@ -37,8 +43,8 @@ class Progress:
         self.advice = ""
         self.failures: deque[str] = deque(maxlen=_REMEMBERED)
         """Ids of the latest candidates that failed."""
-        self.finalists: list[str] = []
-        """Ids of candidates that were scored on all examples after a proxy benchmark."""
+        self.finalists: dict[str, None] = {}
+        """Ids of candidates that were scored on all examples after a proxy benchmark; none once an elite came later."""
         self.in_vain = 0
         """Seeds that were given up after all their tries."""
         self.gave_up = False
@@ -62,12 +68,14 @@ class Progress:
     def apply(self, update: Update) -> None:
         for change in update.changes:
             match change:
-                case Add(candidate=candidate):
+                case Add(candidate=candidate, status=status):
                     self._added(candidate)
+                    if status == "confirmed":
+                        self.finalists.clear()
                 case Note(kind=kind, data=data):
                     self._noted(kind, data)
                 case Annotate(candidate_id=name, attributes=attributes) if FULL in attributes:
-                    self.finalists.append(name)
+                    self.finalists[name] = None
                 case _:
                     pass
 

@@ -9,6 +9,7 @@ from typing import cast
 
 from flowevolve.algorithms.levi.describing import Describe
 from flowevolve.algorithms.levi.payloads import Brief, Finalist, Unwritten
+from flowevolve.algorithms.levi.progress import in_full
 from flowevolve.algorithms.levi.writing import Writer
 from flowevolve.archives.map_elites import DESCRIPTOR, MapElites
 from flowevolve.context import StageContext
@@ -51,7 +52,7 @@ class Write:
 
 @dataclass(frozen=True)
 class Evaluate:
-    """``narrow`` runs what candidates are scored on now, ``full`` all there is, for finalists."""
+    """``narrow`` runs what candidates are scored on now, ``full`` all there is, for those that become finalists."""
 
     narrow: Assess
     full: Assess
@@ -59,6 +60,10 @@ class Evaluate:
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         if isinstance(item.payload, Finalist):
+            known = in_full(item.payload.candidate)
+            if known is not None:
+                yield Emit(Finalist(known, scored=True))
+                return
             scored = await self.full.assess(item.payload.candidate, context)
             if scored.failure is not None:
                 raise Discard(f"failed on all examples: {scored.failure}")

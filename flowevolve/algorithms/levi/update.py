@@ -41,7 +41,7 @@ class Update:
             case Advice(text=text):
                 context.commit([Note(ADVICE, {"text": text})])
             case Finalist(candidate=candidate):
-                context.commit([Annotate(candidate.id, {FULL: True}, candidate.scores)])
+                context.commit([Annotate(candidate.id, {FULL: dict(candidate.scores)})])
             case Unwritten(reason=reason):
                 context.commit([Note(UNWRITTEN, {"reason": reason})])
                 for emission in await self._open(None, context):
