@@ -42,8 +42,8 @@ class Update:
                 context.commit([Note(ADVICE, {"text": text})])
             case Finalist(candidate=candidate):
                 context.commit([Annotate(candidate.id, {FULL: dict(candidate.scores)})])
-            case Unwritten(reason=reason):
-                context.commit([Note(UNWRITTEN, {"reason": reason})])
+            case Unwritten(reason=reason, last=last):
+                context.commit([Note(UNWRITTEN, {"reason": reason, "last": last})])
                 for emission in await self._open(None, context):
                     yield emission
             case _:
