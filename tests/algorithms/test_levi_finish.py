@@ -24,9 +24,9 @@ def full_scores(updates: Sequence[Update]) -> dict[str, Mapping[str, float]]:
     """Of finalists, by their ids."""
     changes = [each for update in updates for each in update.changes if isinstance(each, Annotate)]
     return {
-        each.candidate_id: cast("Mapping[str, float]", each.attributes["full"])
+        each.candidate_id: cast("Mapping[str, float]", each.attributes["levi.full"])
         for each in changes
-        if "full" in each.attributes
+        if "levi.full" in each.attributes
     }
 
 

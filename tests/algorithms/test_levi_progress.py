@@ -54,7 +54,7 @@ def test_the_opening_is_over_once_it_has_had_its_share() -> None:
 
 def test_a_whole_evaluation_is_expected_to_cost_what_rollouts_have() -> None:
     cost = Cost(rollouts=4, tokens=10, dollars=0.2, evaluations=1).to_json()
-    one = Candidate("1", Artifact({"x": "1"}), operator="mutate", attributes={"failure": None, "cost": cost})
+    one = Candidate("1", Artifact({"x": "1"}), operator="mutate", attributes={"failure": None, "levi.cost": cost})
     progress = progress_after([Add(one, "confirmed"), seed("2")])
     assert progress.whole(10) == Cost(rollouts=10, tokens=25, dollars=0.5, evaluations=1)
     assert progress_after([]).whole(10) == Cost(rollouts=10, evaluations=1)

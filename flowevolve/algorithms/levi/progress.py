@@ -13,9 +13,9 @@ from flowevolve.pool import Add, Annotate, Candidate, Note, Update
 
 PLAN, UNWRITTEN, PROXY, ADVICE = "levi.plan", "levi.unwritten", "levi.proxy", "levi.advice"
 """Kinds of notes."""
-FULL = "full"
+FULL = "levi.full"
 """The attribute of a candidate that was scored on all examples after a proxy benchmark: these scores, by example."""
-COST = "cost"
+COST = "levi.cost"
 """The attribute of a candidate of a run with a proxy benchmark that has what its evaluation cost."""
 _REMEMBERED = 8
 """Failures that are remembered, the latest."""
