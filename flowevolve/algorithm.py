@@ -177,6 +177,13 @@ class Algorithm:
         """
         return Cost(proposals=1)
 
+    def finishing(self, part: Callable[[Cost], float]) -> Cost:
+        """What `finish` is expected to spend: while flows are admitted, that much of the budget is kept for it.
+
+        ``part`` says what share a cost is of the limit of which it is the largest share.
+        """
+        return Cost()
+
     def step_width(self) -> BatchSize | None:
         """The policy for how many flows a step of the synchronous form opens; None: as many as the user says."""
         return None

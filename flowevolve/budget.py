@@ -1,8 +1,8 @@
 """Budgets: the limits that end a run, and the ledger that keeps to them.
 
-Work is admitted only while what was spent plus what open flows have reserved leaves room for it; once a limit is
-reached only flows already open spend more, so the overshoot is at most the work in flight, and `Ledger.overshoot` says
-how much it was.
+Work is admitted only while what was spent, plus what open flows have reserved and what the algorithm's end will take,
+leaves room for it; once a limit is reached only flows already open spend more, so the overshoot is at most the work in
+flight and what the end takes beyond its estimate, and `Ledger.overshoot` says how much it was.
 """
 
 from __future__ import annotations
@@ -128,8 +128,11 @@ class Ledger:
 
     def share(self, more: Cost) -> float:
         """What share of the limit that is nearest its end is spent with this much more; 0 if nothing is limited."""
-        spent = self.spent + more
-        return max((spent.amount(name) / limit for name, limit in self._limits.items()), default=0.0)
+        return self.part(self.spent + more)
+
+    def part(self, cost: Cost) -> float:
+        """What share a cost is of the limit of which it is the largest share; 0 if nothing is limited."""
+        return max((cost.amount(name) / limit for name, limit in self._limits.items()), default=0.0)
 
     def reserve(self, flow: int, estimate: Cost) -> None:
         """Hold this much for a flow until it is charged or closed."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, TypeVarTuple
 
 import anyio
 import anyio.to_thread
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from flowevolve import collector
 from flowevolve.errors import EngineError
@@ -103,6 +104,31 @@ async def in_thread(function: Callable[[*Args], T], *args: *Args, limiter: anyio
     finally:
         loop.holds -= 1
         await anyio.sleep_until(comes_in)
+
+
+async def in_thread_until(
+    give_up: Callable[[], None],
+    function: Callable[[*Args], T],
+    *args: *Args,
+    limiter: anyio.CapacityLimiter | None = None,
+) -> T:
+    """As `in_thread`; when cancelled, call ``give_up``, wait for the work's end, and be cancelled."""
+    done = False
+
+    async def watch() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            if not done:
+                give_up()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch)
+        result = await in_thread(function, *args, limiter=limiter)
+        done = True
+        tasks.cancel_scope.cancel()
+    await checkpoint_if_cancelled()
+    return result
 
 
 def run(function: Callable[[*Args], Awaitable[T]], *args: *Args, clock: Clock = "real") -> T:

@@ -56,6 +56,7 @@ class Services(Protocol):
     ) -> ChatReply: ...
     async def embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply: ...
     def charge(self, stage: str, item_id: str, cost: Cost) -> None: ...
+    def cost(self, item_id: str) -> Cost: ...
     def share(self, more: Cost) -> float: ...
     def propose(
         self,
@@ -176,6 +177,11 @@ class StageContext:
     def spend(self, cost: Cost) -> None:
         """Charge the budget for something other than LLM calls, which are charged by themselves."""
         self._services.charge(self.stage, self.item_id, cost)
+
+    @property
+    def cost(self) -> Cost:
+        """What this work has cost so far."""
+        return self._services.cost(self.item_id)
 
     def share(self, more: Cost | None = None) -> float:
         """What share of the budget is spent with this much more, of the limit nearest its end; times are not counted.

@@ -173,6 +173,10 @@ class Effects:
         self._ledger.charge(flow_of(root), cost)
         self._costs[root] = self._costs.get(root, Cost()) + cost
 
+    def cost(self, item_id: str) -> Cost:
+        """What the work on an item has cost so far."""
+        return self._costs.get(root_of(item_id), Cost())
+
     def share(self, more: Cost) -> float:
         return self._ledger.share(more)
 

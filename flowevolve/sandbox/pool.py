@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar, TypeVarTuple
+from typing import Self
 
 import anyio
-from anyio.lowlevel import checkpoint_if_cancelled
 
 from flowevolve import clock
 from flowevolve.errors import InputError
@@ -20,9 +19,6 @@ from flowevolve.sandbox.inside.wire import Request
 from flowevolve.sandbox.outcome import MEGABYTE, Outcome, no_report
 from flowevolve.sandbox.settings import SandboxSettings
 from flowevolve.sandbox.worker import Worker
-
-T = TypeVar("T")
-Args = TypeVarTuple("Args")
 
 SAMPLE_SECONDS = 0.02
 """How often the memory of a program is looked at."""
@@ -96,7 +92,10 @@ class Sandbox:
         sample_seconds: float = SAMPLE_SECONDS,
         runs: int = 1,
     ) -> list[Outcome]:
-        """Run a Python program again and again, up to a failure, on a core that no other pinned run has meanwhile."""
+        """Run a Python program again and again, up to a failure, on a core that no other pinned run has meanwhile.
+
+        No other one of this user's, in whatever process: this one waits for a core if need be.
+        """
         request = self._request(source, call, arguments, None, "program.py", timeout, memory_mb)
         outcomes: list[Outcome] = []
         async with CORES.one() as core:
@@ -147,7 +146,7 @@ class Sandbox:
 
     async def _run_in(self, worker: Worker, request: Request) -> Outcome | None:
         try:
-            return await self._in_thread(worker.kill, worker.run, request)
+            return await clock.in_thread_until(worker.kill, worker.run, request, limiter=self._threads)
         finally:
             if worker.usable:
                 self._idle.append(worker)
@@ -162,22 +161,3 @@ class Sandbox:
     async def _close(self, worker: Worker) -> None:
         with anyio.CancelScope(shield=True):
             await clock.in_thread(worker.close, limiter=self._threads)
-
-    async def _in_thread(self, give_up: Callable[[], None], function: Callable[[*Args], T], *args: *Args) -> T:
-        """Run in a thread; when cancelled, give up, wait for the thread's end, and be cancelled."""
-        done = False
-
-        async def watch() -> None:
-            try:
-                await anyio.sleep_forever()
-            finally:
-                if not done:
-                    give_up()
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(watch)
-            result = await clock.in_thread(function, *args, limiter=self._threads)
-            done = True
-            tasks.cancel_scope.cancel()
-        await checkpoint_if_cancelled()
-        return result

@@ -192,9 +192,9 @@ def test_a_proxy_benchmark_is_chosen_and_left_at_the_end() -> None:
             if isinstance(change, Annotate) and change.candidate_id == each.id and change.scores is not None
         )
         assert rebased.scores == {name: each.scores[name] for name in examples}
-    full = [each for each in changes if isinstance(each, Annotate) and "full" in each.attributes]
+    full = [each for each in changes if isinstance(each, Annotate) and "levi.full" in each.attributes]
     assert 1 <= len(full) <= 5
-    assert all(each.scores is not None and list(each.scores) == every for each in full)
+    assert all(list(cast("dict[str, float]", each.attributes["levi.full"])) == every for each in full)
     assert result.best is not None
     assert result.best.id in [each.candidate_id for each in full]
     assert not events(facts, "levi.no_proxy")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from flowevolve.algorithms.levi.payloads import Brief
 from flowevolve.algorithms.levi.progress import UNWRITTEN, Progress, plan_note
 from flowevolve.artifact import Artifact
+from flowevolve.budget import Cost
 from flowevolve.pool import Add, Candidate, Change, Note, Update
 
 PLAN = plan_note(2, 3, 20)
@@ -43,6 +44,20 @@ def test_tries_are_counted_whatever_came_of_them() -> None:
     after = progress_after([*tried, LOST, seed("3")])
     assert not after.gave_up
     assert (after.in_vain, after.seeds, after.opening) == (1, ["3"], False)
+
+
+def test_the_opening_is_over_once_it_has_had_its_share() -> None:
+    begun: list[Change] = [PLAN, seed("own", "seed"), seed("1", failure="timeout"), LOST]
+    over = progress_after([*begun, Note(UNWRITTEN, {"reason": "spent", "last": True})])
+    assert (over.opening, over.gave_up, over.in_vain) == (False, False, 0)
+
+
+def test_a_whole_evaluation_is_expected_to_cost_what_rollouts_have() -> None:
+    cost = Cost(rollouts=4, tokens=10, dollars=0.2, evaluations=1).to_json()
+    one = Candidate("1", Artifact({"x": "1"}), operator="mutate", attributes={"failure": None, "levi.cost": cost})
+    progress = progress_after([Add(one, "confirmed"), seed("2")])
+    assert progress.whole(10) == Cost(rollouts=10, tokens=25, dollars=0.5, evaluations=1)
+    assert progress_after([]).whole(10) == Cost(rollouts=10, evaluations=1)
 
 
 def test_the_tasks_own_seed_is_one_only_if_it_works() -> None:

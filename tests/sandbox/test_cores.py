@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import anyio
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,8 +19,8 @@ from flowevolve.sandbox.cores import Cores
 def test_no_core_is_held_twice_and_none_is_lost(cores: set[int], holds: list[float], give_up: float) -> None:
     held: set[int] = set()
 
-    async def main() -> None:
-        lock = Cores(cores)
+    async def main(folder: str) -> None:
+        lock = Cores(cores, Path(folder))
 
         async def measure(seconds: float) -> None:
             async with lock.one() as core:
@@ -38,14 +41,15 @@ def test_no_core_is_held_twice_and_none_is_lost(cores: set[int], holds: list[flo
                 tasks.start_soon(measure, 1.0)
         assert anyio.current_time() <= give_up + 1.001
 
-    clock.run(main, clock="virtual")
+    with TemporaryDirectory() as folder:
+        clock.run(main, folder, clock="virtual")
 
 
-def test_who_takes_one_again_and_again_waits_behind_others() -> None:
+def test_who_takes_one_again_and_again_waits_behind_others(tmp_path: Path) -> None:
     order: list[str] = []
 
     async def main() -> None:
-        lock = Cores([3])
+        lock = Cores([3], tmp_path)
 
         async def measure(name: str) -> None:
             for _ in range(3):
@@ -61,11 +65,11 @@ def test_who_takes_one_again_and_again_waits_behind_others() -> None:
     assert order == ["a", "b", "a", "b", "a", "b"]
 
 
-def test_who_comes_first_is_served_first() -> None:
+def test_who_comes_first_is_served_first(tmp_path: Path) -> None:
     order: list[int] = []
 
     async def main() -> None:
-        lock = Cores([3])
+        lock = Cores([3], tmp_path)
 
         async def measure(number: int) -> None:
             async with lock.one():
@@ -80,9 +84,9 @@ def test_who_comes_first_is_served_first() -> None:
     assert order == [0, 1, 2, 3]
 
 
-def test_a_turn_that_comes_to_somebody_who_left_is_the_next_ones() -> None:
+def test_a_turn_that_comes_to_somebody_who_left_is_the_next_ones(tmp_path: Path) -> None:
     async def main() -> None:
-        lock = Cores([0])
+        lock = Cores([0], tmp_path)
         async with anyio.create_task_group() as tasks:
             leaving = anyio.CancelScope()
 

@@ -10,7 +10,8 @@ Seeds, their variants and the fit of the archive are the init phase; shift and a
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import ClassVar, cast
 
 from pydantic import BaseModel
@@ -20,7 +21,7 @@ from flowevolve.algorithms.levi.choosing import Advise, Select, Shift
 from flowevolve.algorithms.levi.config import LEVIConfig
 from flowevolve.algorithms.levi.describing import Describe
 from flowevolve.algorithms.levi.payloads import Finalist
-from flowevolve.algorithms.levi.progress import Progress, plan_note
+from flowevolve.algorithms.levi.progress import Progress, in_full, plan_note
 from flowevolve.algorithms.levi.stages import Cascade, Evaluate, Write, described
 from flowevolve.algorithms.levi.triggers import Evaluations
 from flowevolve.algorithms.levi.update import Update
@@ -86,12 +87,13 @@ class LEVI(Algorithm):
         return self._all if self._progress.examples is None else self._progress.examples
 
     def best(self) -> Candidate | None:
-        """Of finalists, once there are any, as these alone are scored on all examples."""
+        """Of finalists, as these alone are scored on all examples, until the search has gone on and found an elite."""
         return max(self.frontier(), key=lambda each: each.mean_score, default=None)
 
     def frontier(self) -> Sequence[Candidate]:
-        """The elites, or the finalists."""
-        return [self.archive[name] for name in self._progress.finalists] or self.archive.elites
+        """The elites, or the finalists with their scores on all examples."""
+        finalists = [in_full(self.archive[name]) for name in self._progress.finalists]
+        return [each for each in finalists if each is not None] or self.archive.elites
 
     def welcome(self, candidate: Candidate) -> Emit:
         return Emit(Written(check_components(candidate, self._task.seed())), to="evaluate")
@@ -107,6 +109,18 @@ class LEVI(Algorithm):
         rollouts = candidates * (self._writer.rollouts + cases)
         return Cost(proposals=candidates, evaluations=candidates, rollouts=rollouts)
 
+    def _expected(self) -> Cost:
+        """Of one candidate, on what candidates are scored on now."""
+        return self._cost(1, len(self._cases()))
+
+    def finishing(self, part: Callable[[Cost], float]) -> Cost:
+        """Of as many finalists as take half of what the opening leaves."""
+        if self._progress.examples is None:
+            return Cost()
+        whole, room = self._progress.whole(len(self._all)), (1 - self.config.init_share) / 2
+        costs = accumulate([whole] * self.config.finalists, initial=Cost())
+        return max((cost for cost in costs if part(cost) <= room), key=lambda cost: cost.evaluations)
+
     def gap(self, item: Item[object], pool: PoolReader) -> int:
         """How many of the candidates that it was made from are no elites any more."""
         return sum(name not in self.archive for name in item.derives)
@@ -115,14 +129,15 @@ class LEVI(Algorithm):
         config, archive, progress = self.config, self.archive, self._progress
         cascade = Cascade(archive, self._cases, config.cascade_examples, config.cascade_fraction)
         narrow = Assess(self._rollouts, self._task, cascade, self._cases)
-        evaluate = Evaluate(narrow, Assess(self._rollouts, self._task), self._describe)
+        evaluate = Evaluate(narrow, Assess(self._rollouts, self._task), self._describe, config.proxy > 0)
+        write = Write(self._writer, config.init_share, self._expected)
         # What is selected is chosen when it is written: write's queue is short, so that tickets wait before selection.
         return Graph(
             (
                 Stage("select", Select(archive, progress, config), ("write",)),
                 self._workers.stage("shift", Shift(archive, config), "write"),
                 self._workers.stage("advise", Advise(archive, progress, config, self._writer), "update"),
-                self._workers.stage("write", Write(self._writer, config.init_share), "evaluate", "update", capacity=1),
+                self._workers.stage("write", write, "evaluate", "update", capacity=1),
                 self._workers.stage("evaluate", evaluate, "update"),
                 Stage("update", Update(archive, progress, config, self._all), ("write",), commits=True),
             ),
@@ -191,11 +206,20 @@ class LEVI(Algorithm):
         context.commit([*(measured if self._progress.examples is not None else ()), fitted_note(space)])
 
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
-        """After a proxy benchmark the best elites are scored on all examples."""
+        """After a proxy benchmark the best elites are scored on all examples, as far as the budget goes."""
         if self._progress.examples is None:
             return
-        ranked = sorted(self.archive.elites, key=lambda each: -each.mean_score)
-        names: list[JSON] = [each.id for each in ranked[: self.config.finalists]]
-        chosen = context.decide("levi.finalists", lambda: {"shown": names})
+        chosen = context.decide("levi.finalists", lambda: {"shown": self._finalists(context)})
         for name in cast("list[str]", chosen["shown"]):
             yield Emit(Finalist(context.pool[name]), to="evaluate", derives=(name,))
+
+    def _finalists(self, context: StageContext) -> list[JSON]:
+        """Those that were finalists before are for nothing; where a limit is passed, so is what takes nothing of it."""
+        whole, cost, limit = self._progress.whole(len(self._all)), Cost(), max(1.0, context.share())
+        chosen: list[JSON] = []
+        for elite in sorted(self.archive.elites, key=lambda each: -each.mean_score)[: self.config.finalists]:
+            more = whole if in_full(elite) is None else Cost()
+            if context.share(cost + more) <= limit:
+                cost += more
+                chosen.append(elite.id)
+        return chosen

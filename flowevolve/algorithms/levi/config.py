@@ -59,7 +59,7 @@ class LEVIConfig(Section):
     proxy: int = Field(default=0, ge=0)
     """Size of the proxy benchmark, of validation examples that rank the seeds as all do; 0: all examples, always."""
     finalists: int = Field(default=5, gt=0)
-    """Elites that are scored on all examples at the end, after a proxy benchmark."""
+    """Elites that are scored on all examples after a proxy benchmark, at the end; fewer where the budget won't do."""
 
     @field_validator("temperatures")
     @classmethod

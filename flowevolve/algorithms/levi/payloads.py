@@ -29,9 +29,10 @@ class Brief:
 
 @dataclass(frozen=True, slots=True)
 class Unwritten:
-    """A try at a seed that came to nothing, and why."""
+    """A try at a seed that came to nothing, and why. ``last``: the opening has had its share, there are no more."""
 
     reason: str
+    last: bool = False
 
 
 @dataclass(frozen=True, slots=True)

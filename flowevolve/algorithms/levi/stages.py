@@ -9,8 +9,10 @@ from typing import cast
 
 from flowevolve.algorithms.levi.describing import Describe
 from flowevolve.algorithms.levi.payloads import Brief, Finalist, Unwritten
+from flowevolve.algorithms.levi.progress import COST, in_full
 from flowevolve.algorithms.levi.writing import Writer
 from flowevolve.archives.map_elites import DESCRIPTOR, MapElites
+from flowevolve.budget import Cost
 from flowevolve.context import StageContext
 from flowevolve.item import Item
 from flowevolve.llm.types import JSON, LLMError
@@ -19,6 +21,8 @@ from flowevolve.stage import Discard, Emit
 from flowevolve.stages.assess import Assess, Level
 from flowevolve.stages.payloads import Written
 
+_SPENT = "init has had its share of the budget"
+
 
 @dataclass(frozen=True)
 class Write:
@@ -26,11 +30,16 @@ class Write:
 
     writer: Writer
     init_share: float
+    expected: Callable[[], Cost]
+    """What is known beforehand of what a candidate costs: nothing of tokens and dollars."""
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         brief = item.expect(Brief)
-        if brief.operator == "variant" and brief.opening:
-            self._check_share(context)
+        if brief.opening and not self._affordable(context):
+            if brief.operator != "diverse":
+                raise Discard(_SPENT)
+            yield Emit(Unwritten(_SPENT, last=True), to="update")
+            return
         shown = [context.pool[name] for name in brief.shown]
         try:
             candidate = await self.writer.write(brief, shown, item.version, context)
@@ -42,30 +51,38 @@ class Write:
             emission = Emit(Written(candidate), to="evaluate", derives=candidate.parents)
         yield emission
 
-    def _check_share(self, context: StageContext) -> None:
-        """What tokens and dollars come to, nobody knew when the variants were planned."""
-        share = context.decide("levi.afforded", lambda: {"share": context.share()})["share"]
-        if cast(float, share) >= self.init_share:
-            raise Discard("init has had its share of the budget")
+    def _affordable(self, context: StageContext) -> bool:
+        """What tokens, dollars and tries in vain come to, nobody knew when seeds and variants were planned."""
+        found = context.decide("levi.afforded", lambda: {"share": context.share(self.expected())})
+        return cast(float, found["share"]) <= self.init_share
 
 
 @dataclass(frozen=True)
 class Evaluate:
-    """``narrow`` runs what candidates are scored on now, ``full`` all there is, for finalists."""
+    """``narrow`` runs what candidates are scored on now, ``full`` all there is, for those that become finalists."""
 
     narrow: Assess
     full: Assess
     describe: Describe
+    costs: bool
+    """Whether candidates are to say what it cost."""
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         if isinstance(item.payload, Finalist):
+            known = in_full(item.payload.candidate)
+            if known is not None:
+                yield Emit(Finalist(known, scored=True))
+                return
             scored = await self.full.assess(item.payload.candidate, context)
             if scored.failure is not None:
                 raise Discard(f"failed on all examples: {scored.failure}")
             yield Emit(Finalist(scored.candidate, scored=True))
             return
         assessed = await self.narrow.assess(item.expect(Written).candidate, context)
-        yield Emit(replace(assessed, candidate=described(assessed.candidate, self.describe)))
+        candidate = described(assessed.candidate, self.describe)
+        if self.costs:
+            candidate = replace(candidate, attributes={**candidate.attributes, COST: context.cost.to_json()})
+        yield Emit(replace(assessed, candidate=candidate))
 
 
 def described(candidate: Candidate, describe: Describe) -> Candidate:

@@ -41,9 +41,9 @@ class Update:
             case Advice(text=text):
                 context.commit([Note(ADVICE, {"text": text})])
             case Finalist(candidate=candidate):
-                context.commit([Annotate(candidate.id, {FULL: True}, candidate.scores)])
-            case Unwritten(reason=reason):
-                context.commit([Note(UNWRITTEN, {"reason": reason})])
+                context.commit([Annotate(candidate.id, {FULL: dict(candidate.scores)})])
+            case Unwritten(reason=reason, last=last):
+                context.commit([Note(UNWRITTEN, {"reason": reason, "last": last})])
                 for emission in await self._open(None, context):
                     yield emission
             case _:

@@ -1,0 +1,111 @@
+"""Cores among processes: claims on files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from threading import Event, Thread
+
+import anyio
+import pytest
+
+from flowevolve.errors import InputError
+from flowevolve.sandbox.claim import Claim
+from flowevolve.sandbox.cores import Cores
+
+pytestmark = pytest.mark.anyio
+
+HOLDER = """
+import sys
+from pathlib import Path
+from flowevolve.sandbox.claim import Claim
+print(Claim(Path(sys.argv[1]), 0).take(), flush=True)
+sys.stdin.read()
+"""
+
+
+def free(folder: Path, core: int = 0) -> bool:
+    """Whether anybody could have the core at once."""
+    claim = Claim(folder, core)
+    try:
+        return claim.take()
+    finally:
+        claim.close()
+
+
+async def test_two_who_measure_take_different_cores(tmp_path: Path) -> None:
+    one, other = Cores([0, 1], tmp_path), Cores([0, 1], tmp_path)
+    async with one.one() as first, other.one() as second:
+        assert {first, second} == {0, 1}
+    async with other.one() as again:
+        assert again == 0
+
+
+async def test_who_finds_no_core_waits_for_one_and_may_leave(tmp_path: Path) -> None:
+    one, other = Cores([3], tmp_path), Cores([3], tmp_path)
+    had = anyio.Event()
+
+    async def measure() -> None:
+        async with other.one() as core:
+            assert core == 3
+            had.set()
+
+    async with anyio.create_task_group() as tasks:
+        async with one.one():
+            async with anyio.create_task_group() as leaving:
+                leaving.start_soon(measure)
+                await anyio.wait_all_tasks_blocked()
+                leaving.cancel_scope.cancel()
+            tasks.start_soon(measure)
+            await anyio.wait_all_tasks_blocked()
+            assert not had.is_set()
+        await had.wait()
+    assert free(tmp_path, 3)
+
+
+def test_who_had_it_waits_behind_who_waits(tmp_path: Path) -> None:
+    held, waiting, give_up = Claim(tmp_path, 0), Claim(tmp_path, 0), Event()
+    assert held.take()
+    thread = Thread(target=waiting.wait, args=(give_up,))
+    thread.start()
+    while not waiting.in_line:
+        pass
+    held.close()
+    assert not free(tmp_path)
+    thread.join()
+    assert not free(tmp_path)
+    waiting.close()
+    assert free(tmp_path)
+
+
+def test_who_gives_up_has_nothing(tmp_path: Path) -> None:
+    held, waiting, give_up = Claim(tmp_path, 0), Claim(tmp_path, 0), Event()
+    assert held.take()
+    give_up.set()
+    waiting.wait(give_up)
+    waiting.close()
+    held.close()
+    assert free(tmp_path)
+
+
+def test_a_core_is_free_again_when_its_holder_was_killed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "True\n"
+        assert not free(tmp_path)
+        assert free(tmp_path, 1)
+        holder.kill()
+    assert free(tmp_path)
+
+
+def test_a_folder_that_can_not_be_used_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(InputError, match=r"file: .*TMPDIR"):
+        Claim(file, 0)
+    monkeypatch.setattr(os, "getuid", lambda: tmp_path.stat().st_uid + 1)
+    with pytest.raises(InputError, match="somebody else"):
+        Claim(tmp_path, 0)
