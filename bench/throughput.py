@@ -156,7 +156,7 @@ def served(places: Iterable[Place], workloads: Sequence[str]) -> dict[str, objec
 
     A real server's answers of reflections are put into the form they are to have (`bench.recording_server`).
     """
-    real = next((place for place in places if place.url is not None), None)
+    real = _real(places)
     if real is None:
         return {"speeds": {name: WORKLOADS[name].speeds for name in workloads}}
     return {
@@ -169,8 +169,7 @@ def served(places: Iterable[Place], workloads: Sequence[str]) -> dict[str, objec
 
 def described(name: str, places: Iterable[Place]) -> dict[str, object]:
     """A workload as it was run: how long answers are is known of simulated servers only."""
-    given = WORKLOADS[name]
-    real = next((place for place in places if place.url is not None), None)
+    given, real = WORKLOADS[name], _real(places)
     workload = small(given) if real is not None and real.small else given
     outputs = {profile: lengths.median for profile, lengths in workload.outputs.items()}
     return {
@@ -180,6 +179,10 @@ def described(name: str, places: Iterable[Place]) -> dict[str, object]:
         "validation": workload.validation,
         "source": workload.source,
     }
+
+
+def _real(places: Iterable[Place]) -> Place | None:
+    return next((place for place in places if place.url is not None), None)
 
 
 def require_peers() -> None:

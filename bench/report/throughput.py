@@ -70,11 +70,7 @@ def _measured(content: Content) -> str:
     runs = f"{settings['repeats']} x {settings['seconds']:g} s of real time each"
     busiest = max(row["server_cpu_share"] for row in content["rows"])
     process = "server's process" if content["simulated"] else "process that records requests"
-    after = (
-        " A\nserver that is sped up multiplies what clients add to a call, for all alike."
-        if content["simulated"]
-        else ""
-    )
+    after = _SPED_UP if content["simulated"] else ""
     return f"""\
 {_where(content)}
 Every method has the same task, prompts and validation examples, minibatches of 3, and at most
@@ -90,11 +86,8 @@ def _where(content: Content) -> str:
         return "*Simulated* servers, over HTTP, at many times their speed; answers are drawn alike for all methods."
     most = settings["max_tokens"]
     limit = "" if most is None else f", {most} tokens at most, a reflection's too"
-    text = (
-        ""
-        if settings["text_share"] == 1
-        else f"\nPrompts have {settings['text_share']:g} times the text that the simulated workloads have."
-    )
+    part = settings["text_share"]
+    text = "" if part == 1 else f"\nPrompts have {part:g} times the text that the simulated workloads have."
     kept = "" if settings["fresh"] else _KEPT
     return f"""\
 A real server with the model {settings["model"]}. Answers are as long as it writes them{limit}.{text}

@@ -67,18 +67,21 @@ def _windows(found: Mapping[str, Rows]) -> str:
 
 def _pxn(found: Mapping[str, Rows]) -> str:
     rates = [
-        (f"{suffix} {name}", rows[name, ESTIMATED]["proposals_per_min"])
+        (f"{suffix} {name}", {each: rows[name, each]["proposals_per_min"] for each in methods(rows, "gepa_pxn")})
         for suffix, rows in found.items()
-        for name in workloads(rows, ESTIMATED)
+        for name in workloads(rows, *methods(rows, "gepa_pxn"))
     ]
-    empty = sum(rate == 0 for _, rate in rates)
-    where, most = max(rates, key=lambda each: each[1])
+    empty = sum(each[ESTIMATED] == 0 for _, each in rates)
+    best = sum(max(each.values()) > each[ESTIMATED] for _, each in rates)
+    where, most = max(((where, each[ESTIMATED]) for where, each in rates), key=lambda each: each[1])
+    of = len(rates)
     return f"""\
-In PxN 8x8 a round makes 64 proposals at once and takes about as long as a window: on {empty} of {len(rates)} workloads
+In PxN 8x8 a round makes 64 proposals at once, and can take longer than a window: on {empty} of {of} workloads
 and servers none of them fell into the time counted, and where a round did, the lump may flatter it
-({most:.2f}/min on {where}). So "gepa's best PxN width" is mostly 4x4. *PxN 8x8's rate estimated by its tokens* is what
-8x8 would make if each of its proposals cost the output tokens that 4x4's do; it stands in the place of 8x8's count, and
-the best width is chosen again. It is an estimate, not a measurement."""
+({most:.2f}/min on {where}). So on {best} of {of} a narrower width is "gepa's best PxN width".
+*PxN 8x8's rate estimated by its tokens* is what 8x8 would make if each of its proposals cost the output tokens that
+4x4's do; it stands in the place of 8x8's count, and the best width is chosen again. It is an estimate, not a
+measurement."""
 
 
 def _late(content: Content, found: Mapping[str, Rows]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from bench import overhead
+from bench.overhead_growth import PARTS
 from bench.report.overhead import LEVELS, section
 
 SIZE = 100
@@ -18,7 +19,7 @@ def made() -> dict[str, object]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(overhead, "LEVELS", dict.fromkeys(LEVELS, 40))  # a tenth of the calls are made
         patch.setattr(overhead, "memory", lambda levels: (80.0, {f"{level}": 90.0 for level in levels}))
-        patch.setattr(overhead, "PARTS", {name: (grow, 10 * SIZE) for name, (grow, _) in overhead.PARTS.items()})
+        patch.setattr(overhead, "PARTS", {name: (grow, 10 * SIZE) for name, (grow, _) in PARTS.items()})
         patch.setattr(overhead, "CANDIDATES", 10 * SIZE)
         return overhead.measure(quick=True)
 
@@ -39,7 +40,7 @@ def test_the_result_has_its_figures(made: dict[str, object]) -> None:
 def test_everything_that_grows_is_measured_at_two_sizes_or_more(made: dict[str, object]) -> None:
     growth = made["growth"]
     assert isinstance(growth, dict)
-    assert list(growth) == [*overhead.PARTS, overhead.WHOLE]
+    assert list(growth) == [*PARTS, overhead.WHOLE]
     for part in growth.values():
         sizes = [int(size) for size in part["seconds_at"]]
         assert sizes[-2:] == [SIZE // 10, SIZE]
