@@ -31,7 +31,12 @@ async def smollm2(log: Path) -> AsyncGenerator[str]:
         model=str(MODEL),
         device="cpu",
         flags=("--dtype=bfloat16", "--max-model-len=4096", "--max-num-seqs=64", "--enforce-eager"),
-        environment={"HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_ENABLE_V1_MULTIPROCESSING": "0"},
+        environment={
+            "HF_HUB_OFFLINE": "1",
+            "VLLM_CPU_KVCACHE_SPACE": "1",
+            "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+            "VLLM_SERVER_DEV_MODE": "1",  # so that its prefix cache can be emptied between methods
+        },
     )
     async with serve_vllm(NAME, settings, log=log, tell=lambda news: print(news.detail, flush=True)) as urls:
         yield urls[0]

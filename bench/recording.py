@@ -15,7 +15,7 @@ from flowevolve.prompts import JUDGE_TITLE, MERGE_TITLE, REFLECT_TITLE
 
 CHAT = "/v1/chat/completions"
 RECORDING = "/recording"
-"""GET: the spans since the last DELETE; DELETE: forget them, and begin anew with an idle server."""
+"""GET: the spans since the last DELETE; DELETE: forget them and, where the server can, the prompts it cached."""
 
 Role = Literal["rollout", "reflection", "judge", "merge"]
 

@@ -3,7 +3,8 @@
     python -m bench.recording_server sim PROFILE WORKLOAD SPEED
     python -m bench.recording_server URL
 
-Prints its address. `GET /recording` answers with the spans so far and the process's CPU time, `DELETE` begins anew.
+Prints its address. `GET /recording` answers with the spans so far and the process's CPU time, `DELETE` begins anew and
+answers whether the server has forgotten, too, what it had cached of prompts.
 A model in front of which it stands may be too small to put a reflection into the form it is asked for: then it is put
 there on the way back, for all methods alike.
 """
@@ -14,7 +15,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from typing import cast
@@ -38,6 +39,8 @@ PRESET = "normal"
 MOST_TOKENS = 8192
 REQUESTS_PER_MINUTE, TOKENS_PER_MINUTE = 10_000.0, 10_000_000.0
 """Of the API: the provider's usage tier 4, so that the client's limit decides and not the account's."""
+RESET = "/reset_prefix_cache?reset_running_requests=true"
+"""vLLM's, in its development mode; other servers have nothing there."""
 _PASSED_ON = ("Content-Type", "Retry-After")
 
 
@@ -53,7 +56,7 @@ def shaped(profile: str, workload: str, speed: float) -> Profile:
 class _Desk:
     """Middleware: answers at `RECORDING`, and has all else recorded."""
 
-    def __init__(self, fresh: Callable[[], None]) -> None:
+    def __init__(self, fresh: Callable[[], Awaitable[bool]]) -> None:
         self._recorder = Recorder()
         self._fresh = fresh
 
@@ -62,8 +65,7 @@ class _Desk:
             return await self._recorder(request, handler)
         if request.method == "DELETE":
             self._recorder.clear()
-            self._fresh()
-            return web.Response()
+            return web.json_response({"fresh": await self._fresh()})
         spans = [list(asdict(span).values()) for span in self._recorder.spans()]
         return web.json_response({"cpu": time.process_time(), "now": time.monotonic(), "spans": spans})
 
@@ -72,8 +74,9 @@ class _Desk:
 async def simulated(profile: Profile) -> AsyncGenerator[str]:
     backend = SimBackend(RulesWorld(PRESETS[PRESET]), profile)
 
-    def fresh() -> None:
+    async def fresh() -> bool:
         backend.service = make_service(profile)  # no prefix is cached and no rate limit used up
+        return True
 
     async with serve(backend, middlewares=[web.middleware(_Desk(fresh))]) as url:
         yield url
@@ -97,7 +100,11 @@ async def in_front_of(url: str) -> AsyncGenerator[str]:
                 content = _fenced(content)
             return web.Response(body=content, status=answer.status, headers=kept)
 
-        app = web.Application(client_max_size=64 * 2**20, middlewares=[web.middleware(_Desk(lambda: None))])
+        async def fresh() -> bool:
+            async with session.post(upstream + RESET) as answer:
+                return answer.status == 200 and json.loads(await answer.read()).get("success") is True
+
+        app = web.Application(client_max_size=64 * 2**20, middlewares=[web.middleware(_Desk(fresh))])
         app.router.add_route("*", "/{path:.*}", forward)
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
         await runner.setup()

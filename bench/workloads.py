@@ -24,6 +24,8 @@ from flowevolve.tasks.instructions import COMPONENT, InstructionFollowing
 
 CARRIED_CHARS = 240
 """How much of a call's answer the next call of the same example is shown."""
+SMALL = 1 / 8
+"""Of the text of a workload, what is left where it is `small`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +116,8 @@ WORKLOADS: Mapping[str, Workload] = {
 
 
 def small(workload: Workload) -> Workload:
-    """The same with an eighth of the text, for models that read slowly and little."""
-    return replace(workload, context=replace(workload.context, median=workload.context.median / 8))
+    """The same with `SMALL` of the text, for models that read slowly and little."""
+    return replace(workload, context=replace(workload.context, median=workload.context.median * SMALL))
 
 
 class Pipeline:

@@ -3,7 +3,8 @@
 The port gives each worker one task at a time; so that it works on minibatches of three like all others, its training
 tasks are groups of three examples, run side by side, whose reward is their mean. Its own settings are chosen for speed:
 as many workers as fill the client's limit, a lag budget that keeps none of them waiting, no stale work thrown away (a
-proposal is a whole text, so that none is out of date), and validation as wide as the client allows.
+proposal is a whole text, so that none is out of date), and validation as wide as the client allows. What it validates
+is its own rule: whatever did no worse than its parent on the minibatch, where gepa and ours want it to do better.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.report.text import Content, ranged, table, verdict
+from bench.report.text import Content, percent, ranged, table, verdict
 
 LEVELS = (1, 64, 512)
 WAYS = (
@@ -48,6 +48,8 @@ nothing is shared: every call is a turn of the event loop of its own, and starti
 {_memory(content)}
 
 {_growth(content)}
+
+{_growth_verdict(content)}
 
 {_engine(content)}
 
@@ -98,10 +100,27 @@ def _memory(content: Content) -> str:
 
 def _growth(content: Content) -> str:
     rows = [
-        (name, f"{part['n']:,}", f"{part['seconds']:.1f} s", f"{part['ratio']:.1f}", f"{part['n_log_n']:.1f}")
+        (
+            name,
+            f"{part['n']:,}",
+            f"{part['seconds']:.1f} s",
+            f"{part['ratio']:.1f}",
+            f"{part['n_log_n']:.1f}",
+            verdict(part["ratio"] <= part["n_log_n"]),
+        )
         for name, part in content["growth"].items()
     ]
-    return table(("what grows", "to n", "CPU time", "cost(10n)/cost(n)", "of n log n"), rows)
+    return table(("what grows", "to n", "CPU time", "cost(10n)/cost(n)", "of n log n", ""), rows)
+
+
+def _growth_verdict(content: Content) -> str:
+    above = [
+        f"{name} ({percent(part['ratio'] / part['n_log_n'] - 1)} above it)"
+        for name, part in content["growth"].items()
+        if part["ratio"] > part["n_log_n"]
+    ]
+    found = f"missed by {'; '.join(above)}" if above else "met"
+    return f"Target: nothing grows faster than n log n, from a tenth of n to n: {found}."
 
 
 def _engine(content: Content) -> str:

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import tomli_w
 
 from bench.presets import PRESETS
-from bench.report.text import Content, percent, ranged, table
+from bench.report.text import Content, percent, table
+from bench.report.throughput_goals import as_interval, goals, interval, places, share
+from bench.report.throughput_labels import LABELS
+from bench.report.throughput_notes import notes
+from bench.report.throughput_tables import beside_gepa, best_scores, times
+from bench.throughput_rows import BASE, methods, over_estimated_pxn, time_to_score
 
-LABELS = {
-    "gepa_sync": "gepa 0.1.4, synchronous",
-    "gepa_pxn_2x2": "gepa, PxN 2x2",
-    "gepa_pxn_4x4": "gepa, PxN 4x4",
-    "gepa_pxn_8x8": "gepa, PxN 8x8",
-    "agentdescent": "agentdescent 0.7.0, asynchronous",
-    "sync": "ours, lockstep",
-    "stream_plain": "ours, `stream_plain`",
-    "stream": "ours, `stream`",
-    "stream_careful": "ours, `stream_careful`",
-    "combee_10": "ours, Combee, 10 reflections a proposal",
-    "combee_40": "ours, Combee, 40 reflections a proposal",
-    "ceiling": "load without end",
-}
 COLUMNS = {
     "proposals_per_min": ("proposals/min", "{:.2f}"),
     "validations_per_min": ("validations/min", "{:.2f}"),
@@ -32,6 +23,7 @@ COLUMNS = {
     "median_in_flight": ("median", "{:.0f}"),
     "idle_share": ("time with <= 1", "{:.0%}"),
     "tokens_per_accepted": ("tokens per accepted", "{:,.0f}"),
+    "requests_per_proposal": ("requests per proposal", "{:.0f}"),
     "best_score": ("best score", "{:.2f}"),
     "client_cpu_s": ("client CPU s", "{:.1f}"),
 }
@@ -56,65 +48,56 @@ def section(content: Content) -> str:
         by_place.setdefault((row["server"], row["workload"]), []).append(row)
     tables = [_methods(server, workload, rows) for (server, workload), rows in by_place.items()]
     title = "Throughput" if content["simulated"] else f"Throughput on a real server ({content['rows'][0]['server']})"
-    return "\n\n".join(
-        (f"## {title}", _measured(content), _workloads(content), figures(content), *tables, *_presets(content))
+    parts = (
+        f"## {title}",
+        f"    {content['command']}",
+        goals(content),
+        _measured(content),
+        notes(content),
+        _workloads(content),
+        figures(content),
+        beside_gepa(content),
+        times(content),
+        best_scores(content),
+        *tables,
+        *_presets(content),
     )
+    return "\n\n".join(filter(None, parts))
 
 
 def _measured(content: Content) -> str:
     settings = content["settings"]
-    where = "*Simulated* servers, over HTTP, at many times their speed" if content["simulated"] else "A real server"
     runs = f"{settings['repeats']} x {settings['seconds']:g} s of real time each"
     busiest = max(row["server_cpu_share"] for row in content["rows"])
     process = "server's process" if content["simulated"] else "process that records requests"
-    after = _SPED_UP if content["simulated"] else _room(content)
+    after = _SPED_UP if content["simulated"] else ""
     return f"""\
-    {content["command"]}
-
-{where}.
-Every method has the same task, prompts, answer lengths and validation examples, minibatches of 3, and at most
+{_where(content)}
+Every method has the same task, prompts and validation examples, minibatches of 3, and at most
 {settings["concurrency"]} calls in flight. Each runs in a process of its own, in random order, {runs},
 of which the first fifth is left out of rates. The server records every request: in flight, tokens and proposals
 (answered reflections; Combee's are made of many, and counted where they are made) are its count. Peers get a client
-that costs less CPU time than their own or ours. Of one core the {process} took {percent(busiest)} at most.{after}
+that costs less CPU time than their own or ours. Of one core the {process} took {percent(busiest)} at most.{after}"""
 
-*Accepted* is what entered the pool, which is not the same everywhere: gepa, agentdescent, our lockstep and
-`stream_plain` validate whatever was better on its minibatch and keep all of it; `stream_careful` keeps what does
-best on some validation example, `stream` only what raises the mean score, and stops validating the rest early.
-So it makes more proposals of the same tokens and keeps fewer. Runs are short: a few gepa iterations, and in PxN 8x8
-hardly one round, so that its proposals come in lumps (0: none ended in the time counted).{_combee(content)}"""
+
+def _where(content: Content) -> str:
+    settings = content["settings"]
+    if content["simulated"]:
+        return "*Simulated* servers, over HTTP, at many times their speed; answers are drawn alike for all methods."
+    most = settings["max_tokens"]
+    limit = "" if most is None else f", {most} tokens at most, a reflection's too"
+    part = settings["text_share"]
+    text = "" if part == 1 else f"\nPrompts have {part:g} times the text that the simulated workloads have."
+    kept = "" if settings["fresh"] else _KEPT
+    return f"""\
+A real server with the model {settings["model"]}. Answers are as long as it writes them{limit}.{text}
+A reflection that comes without a fenced block is put into one on its way back, for all methods alike: the model may be
+too small to do so.{kept}"""
 
 
 _SPED_UP = " A\nserver that is sped up multiplies what clients add to a call, for all alike."
-
-
-def _room(content: Content) -> str:
-    """What limits all methods on a server that has less room than clients."""
-    by_method = {(row["workload"], row["method"]): row for row in content["rows"]}
-    rates = [
-        each["output_tokens_per_s"] / by_method[workload, "gepa_sync"]["output_tokens_per_s"]
-        for (workload, method), each in by_method.items()
-        if method == "ceiling" and (workload, "gepa_sync") in by_method
-    ]
-    if not rates:
-        return ""
-    return f"""
-
-This server has little room: load without end gets {min(rates):.1f} to {max(rates):.1f} times the output tokens/s
-of synchronous gepa. Streams keep it full all the time (in flight, mean), so they can't be much faster than that, and
-output tokens are fewer where more of the work goes into reading prompts (reflection, judging). Where an example takes
-four calls, a stream of 64 flows is still filling when a run ends, with requests spent that have no proposal yet."""
-
-
-def _combee(content: Content) -> str:
-    if not any(row["method"].startswith("combee") for row in content["rows"]):
-        return " Best scores say little."
-    return """
-
-Combee's proposals can't be counted beside the others': each is made of 10 or 40 reflections. **Its best scores are the
-highest by far**, ours in the stream included: in the simulated world what many reflections found can nearly always be
-put into one prompt (`flowevolve/sim/rules_merger.py`), and Combee is the only one here that does so. How far a real
-model can is not measured here. Combee runs in the stream, too (docs/how-to/combee.md)."""
+_KEPT = """
+The server is not reset between methods: what its prefix cache holds of one method's prompts, the next one may find."""
 
 
 def _workloads(content: Content) -> str:
@@ -123,36 +106,45 @@ def _workloads(content: Content) -> str:
             name,
             f"{each['calls']}",
             f"{each['prompt_tokens_median']:.0f}",
-            ", ".join(f"{tokens:.0f} ({profile})" for profile, tokens in each["output_tokens_median"].items()),
+            _answers(content, name),
             f"{each['validation']}",
             each["source"],
         )
         for name, each in content["workloads"].items()
     ]
     header = ("workload", "calls per example", "text per prompt", "answers", "validation", "source")
-    return f"{table(header, rows)}\n\nTexts and answers are in tokens, medians."
+    meant = "medians" if content["simulated"] else "of texts medians, of answers means of synchronous gepa's"
+    return f"{table(header, rows)}\n\nTexts and answers are in tokens, {meant}."
+
+
+def _answers(content: Content, workload: str) -> str:
+    lengths = content["workloads"][workload]["output_tokens_median"]
+    if lengths is not None:
+        return ", ".join(f"{tokens:.0f} ({profile})" for profile, tokens in lengths.items())
+    (rows,) = places(content).values()
+    gepa = rows.get((workload, BASE))
+    if gepa is None or gepa["requests_per_proposal"] is None:
+        return "–"
+    answered_per_s = gepa["proposals_per_min"] * gepa["requests_per_proposal"] / 60
+    return f"{gepa['output_tokens_per_s'] / answered_per_s:.0f}"
 
 
 def figures(content: Content) -> str:
     """The table, as the README has it too."""
-    intervals = content["intervals"]
-    suffixes = [name.removeprefix("saturation_") for name in content["ratios"] if _is_saturation(name)]
-    rows = [
-        (label, *(_interval(intervals.get(f"{stem}_{each}")) for each in suffixes))
-        for stem, label in RATIOS.items()
-        if any(f"{stem}_{each}" in intervals for each in suffixes)
-    ]
-    return table(("mean over workloads (95 % interval)", *suffixes), rows)
-
-
-def _is_saturation(name: str) -> bool:
-    return name.startswith("saturation_") and not name.startswith("saturation_plain_")
-
-
-def _interval(found: Mapping[str, float] | None) -> str:
-    if found is None:
-        return "–"
-    return ranged({"median": found["mean"], "low": found["low"], "high": found["high"]}, 2)
+    found, intervals = places(content), content["intervals"]
+    lines: list[tuple[str, ...]] = []
+    for stem, label in RATIOS.items():
+        names = [f"{stem}_{suffix}" for suffix in found]
+        if any(name in intervals for name in names):
+            lines.append((label, *(interval(intervals[name]) if name in intervals else "–" for name in names)))
+        if stem == "stream_vs_gepa_pxn":
+            estimated = [over_estimated_pxn(rows, "stream") for rows in found.values()]
+            if any(estimated):
+                lines.append(("the same, PxN 8x8's rate estimated by its tokens", *map(as_interval, estimated)))
+    if all("stream" in methods(rows) and BASE in methods(rows) for rows in found.values()):
+        timed = [share(time_to_score(rows, "stream", [BASE])) for rows in found.values()]
+        lines.append(("`stream`: time to synchronous gepa's last score, over its own", *timed))
+    return table(("mean over workloads (95 % interval)", *found), lines)
 
 
 def _methods(server: str, workload: str, rows: Sequence[Row]) -> str:

@@ -1,11 +1,14 @@
-"""At width 1 every method sends the same requests for the same decisions: as many, of the same shapes, to the same end."""
+"""At width 1 every method sends the same requests for the same decisions: as many, of the same shapes, to the same end.
+
+What agentdescent decides otherwise, on a tie, is asserted as it is.
+"""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
@@ -28,6 +31,8 @@ MAX_TOKENS = 40
 SCORES = ("0.10", "0.20", "0.00", "0.30", "0.00", "0.40", "0.50", "0.00")
 """What the seed and each proposal after it score on every example: better than all before, or worse than all."""
 ACCEPTED = sum(score != "0.00" for score in SCORES[1 : PROPOSALS + 1])
+TIES = ("0.10",) * len(SCORES)
+"""No proposal is better than its parent, and none is worse."""
 
 Shape = tuple[Role, int, int | None, bool]
 """Whose request, how long, its ``max_tokens``, and whether it has a sampling seed."""
@@ -55,8 +60,9 @@ class Graded:
 class Scripted:
     """Answers the n-th reflection with ``way n`` and every rollout with the score of its way; keeps the shapes."""
 
-    def __init__(self) -> None:
+    def __init__(self, scores: Sequence[str] = SCORES) -> None:
         self.shapes: list[Shape] = []
+        self._scores = scores
         self._reflections = 0
         self._lock = threading.Lock()
 
@@ -71,7 +77,7 @@ class Scripted:
             if role == "reflection":
                 self._reflections += 1
                 return f"```\nway {self._reflections:03}\n```"
-        return SCORES[int(messages[0]["content"].removeprefix("way "))]
+        return self._scores[int(messages[0]["content"].removeprefix("way "))]
 
 
 @contextmanager
@@ -128,8 +134,8 @@ def chats(url: str) -> Chats:
     return Chats(url, "m", concurrency=8, max_tokens=MAX_TOKENS)
 
 
-def carry_out(method: str) -> tuple[Scripted, Told]:
-    script, told = Scripted(), Told()
+def carry_out(method: str, scores: Sequence[str] = SCORES) -> tuple[Scripted, Told]:
+    script, told = Scripted(scores), Told()
     with serving(script) as url:
         match method:
             case "gepa":
@@ -190,6 +196,20 @@ def test_a_method_of_threads_sends_as_many_of_each_shape() -> None:
     script, told = carry_out("agentdescent")
     assert Counter(script.shapes) == Counter(expected())
     assert told.kinds == {"began": 1, "proposed": PROPOSALS, "validated": 1 + ACCEPTED, "accepted": 1 + ACCEPTED}
+
+
+@pytest.mark.parametrize("method", ["gepa", "sync", "stream"])
+def test_a_tie_with_its_parent_is_not_validated(method: str) -> None:
+    script, told = carry_out(method, TIES)
+    assert told.kinds == {"began": 1, "proposed": PROPOSALS, "validated": 1, "accepted": 1}
+    assert len(script.shapes) == VALIDATION + PROPOSALS * 7
+
+
+def test_agentdescent_validates_and_keeps_ties() -> None:
+    """Its own rule, `ParetoAggregator.step` of 0.7.0: what did no worse. It costs a validation for every tie."""
+    script, told = carry_out("agentdescent", TIES)
+    assert told.kinds == {"began": 1, "proposed": PROPOSALS, "validated": 1 + PROPOSALS, "accepted": 1 + PROPOSALS}
+    assert len(script.shapes) == VALIDATION + PROPOSALS * (7 + VALIDATION)
 
 
 def test_batched_proposals_cost_what_single_ones_do() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from bench.recording import Role, Span
 from bench.report.throughput import section
-from bench.throughput import Place, Plan, content
+from bench.throughput import Place, Plan, content, described, served
 from bench.throughput_ratios import ratio, ratios
+from bench.throughput_rows import Row, Rows, beside, over_estimated_pxn, time_to_score, values
 from bench.throughput_runs import Figures, Run, figures, in_flight
 
 SECONDS = 100.0
@@ -85,16 +86,89 @@ def test_without_anything_to_compare_with_there_is_no_ratio() -> None:
     assert set(ratios("vllm", {("aime", "stream"): [figures(run(span(0, 1)))]}).values()) == {None}
 
 
-@pytest.fixture
-def made() -> dict[str, object]:
-    methods: Mapping[str, int] = {"gepa_sync": 2, "gepa_pxn_4x4": 8, "stream": 12, "ceiling": 0}
+def rows_of(**methods: Row) -> Rows:
+    return {("aime", method): row for method, row in methods.items()}
+
+
+def test_of_a_file_without_values_two_repeats_are_their_range() -> None:
+    assert values({"values": {"x": [3, 1, 2]}, "range": {"x": [1, 3]}}, "x") == [3, 1, 2]
+    assert values({"range": {"x": [1, 3]}}, "x") == [1, 3]
+
+
+def test_a_figure_beside_another_methods() -> None:
+    rows = rows_of(stream={"range": {"x": [4, 8]}}, gepa_sync={"range": {"x": [2, 2]}}, none={"range": {"x": [0, 0]}})
+    found = beside(rows, "stream", "gepa_sync", "x")
+    assert found is not None
+    assert (found.mean, found.low, found.high) == (3, 2, 4)
+    assert beside(rows, "stream", "none", "x") is None
+    assert beside(rows, "stream", "absent", "x") is None
+
+
+def pxn(proposals: float, tokens: float) -> Row:
+    figures = {"proposals_per_min": proposals, "output_tokens_per_s": tokens}
+    return {**figures, "values": {name: [value] for name, value in figures.items()}}
+
+
+def test_a_width_without_a_whole_round_is_estimated_by_its_tokens() -> None:
+    rows = rows_of(stream=pxn(60, 0), gepa_pxn_2x2=pxn(5, 50), gepa_pxn_4x4=pxn(10, 100), gepa_pxn_8x8=pxn(0, 200))
+    found = over_estimated_pxn(rows, "stream")
+    assert found is not None
+    assert found.mean == pytest.approx(60 / 20)
+    assert over_estimated_pxn({key: row for key, row in rows.items() if key[1] != "gepa_pxn_8x8"}, "stream") is None
+
+
+def curves(*each: Sequence[tuple[float, float]]) -> Row:
+    return {"curves": each}
+
+
+def test_the_time_to_a_score_is_to_what_the_best_of_the_others_ends_with() -> None:
+    slow, quick = [(0.0, 0.1), (50.0, 0.4), (80.0, 0.6)], [(0.0, 0.2), (20.0, 0.5)]
+    rows = rows_of(
+        gepa_pxn_2x2=curves(slow, [(0.0, 0.1), (60.0, 0.5)]),  # mean 0.55; both have 0.5, after 80 and 60 s
+        gepa_pxn_4x4=curves(quick, [(0.0, 0.1), (40.0, 0.5)]),  # mean 0.5; after 20 and 40 s
+        stream=curves([(0.0, 0.3), (10.0, 0.6)], [(0.0, 0.3), (5.0, 0.5)]),
+        sync=curves([(0.0, 0.3), (10.0, 0.6)], [(0.0, 0.3), (5.0, 0.4)]),
+        lucky=curves([(0.0, 0.5)], [(0.0, 0.2)]),
+    )
+    both = ("gepa_pxn_2x2", "gepa_pxn_4x4")
+    found = time_to_score(rows, "stream", both)
+    assert (found.mean, found.reached, found.runs) == (7.5 / 30, 2, 2)
+    found = time_to_score(rows, "sync", both)
+    assert (found.mean, found.reached, found.runs) == (None, 1, 2)
+    assert time_to_score(rows, "lucky", both).runs == 0
+
+
+def result(place: Place, **methods: int) -> dict[str, object]:
     found: dict[tuple[str, str], list[tuple[Run, Figures]]] = {}
     for method, proposals in methods.items():
         spans = [span(n, n + 1, 50, "reflection") for n in range(proposals)] + [span(0, 90, 900)]
-        one = run(*spans, method=method)
+        one = replace(run(*spans, method=method), fresh=place.url is None)
         found["aime", method] = [(one, figures(one))] * 2
     plan = Plan(list(methods), ["aime"], repeats=2, seconds=10, concurrency=64, seed=0)
-    return content({Place("qwen3-8b-h100", "vllm"): found}, plan, command="python -m bench.throughput")
+    return content({place: found}, plan, command="python -m bench.throughput")
+
+
+@pytest.fixture
+def made() -> dict[str, object]:
+    return result(Place("qwen3-8b-h100", "vllm"), gepa_sync=2, gepa_pxn_4x4=8, stream=12, ceiling=0)
+
+
+def test_the_page_has_a_verdict_for_every_goal(made: dict[str, object]) -> None:
+    page = section(made)
+    assert "| proposals/min, 6 times synchronous gepa's | vllm | 6.00 | met |" in page
+    assert "| proposals/min, more than gepa's best PxN width | vllm | 1.50 | met |" in page
+    assert "| time to the score of gepa's best PxN width, less than its own | vllm | – | not measured |" in page
+
+
+def test_the_page_says_what_a_real_server_was_asked() -> None:
+    place = Place("vllm-cpu", "vllm_cpu", url="http://127.0.0.1:1/v1", model="m", max_tokens=48)
+    page = section(result(place, gepa_sync=2, gepa_pxn_4x4=8, stream=8, ceiling=0))
+    assert "| proposals/min, 5 times synchronous gepa's | vllm_cpu | 4.00 | missed |" in page
+    assert "48 tokens at most" in page
+    assert "Prompts have 0.125 times the text" in page
+    assert "not reset between methods" in page
+    assert "Not run here: gepa, PxN 2x2;" in page
+    assert "qwen3-8b-h100" not in page
 
 
 def test_the_result_file_has_rows_and_ratios(made: dict[str, object]) -> None:
@@ -112,6 +186,22 @@ def test_the_result_file_has_rows_and_ratios(made: dict[str, object]) -> None:
     assert [(row["server"], row["workload"], row["method"]) for row in rows] == [
         ("qwen3-8b-h100", "aime", method) for method in sorted(("gepa_sync", "gepa_pxn_4x4", "stream", "ceiling"))
     ]
+
+
+def test_a_workload_is_described_as_it_was_run() -> None:
+    simulated = [Place("qwen3-8b-h100", "vllm")]
+    real = [Place("vllm-cpu", "vllm_cpu", url="http://127.0.0.1:1/v1", model="m", max_tokens=48)]
+    assert described("hover", simulated)["prompt_tokens_median"] == 954
+    assert described("hover", simulated)["output_tokens_median"] == {"qwen3-8b-h100": 110, "gpt-4o-mini-api": 50}
+    assert described("hover", real)["prompt_tokens_median"] == 954 / 8
+    assert described("hover", real)["output_tokens_median"] is None
+    assert served(real, ["hover"]) == {
+        "model": "m",
+        "max_tokens": 48,
+        "text_share": 1 / 8,
+        "reflections_fenced": True,
+    }
+    assert served(simulated, ["aime"]) == {"speeds": {"aime": {"qwen3-8b-h100": 30, "gpt-4o-mini-api": 30}}}
 
 
 def test_the_page_shows_every_method_and_our_settings(made: dict[str, object]) -> None:

@@ -6,12 +6,13 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from aiohttp import ClientSession
+from aiohttp import ClientSession, web
+from aiohttp.test_utils import TestServer
 
 from bench.recording import RECORDING, Span
 from bench.recording_server import in_front_of, shaped, simulated
 from bench.workloads import CARRIED_CHARS, WORKLOADS, Pipeline, small
-from flowevolve.llm.types import Message
+from flowevolve.llm.types import JSON, Message
 from flowevolve.sim.profiles import PROFILES, APIProfile, BatchingProfile, faster
 
 
@@ -67,8 +68,28 @@ async def test_the_server_records_who_asked_for_what() -> None:
                 ("reflection", 24, 7),
             ]
             assert all(each.tokens and each.tokens <= 7 and each.ended > each.begun for each in recorded)
-        async with session.delete(direct.removesuffix("/v1") + RECORDING):
-            assert await _spans(session, direct) == []
+        assert await _begins_fresh(session, direct)
+        assert await _spans(session, direct) == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("answer", "fresh"), [({"success": True}, True), ({"success": False}, False), (None, False)])
+async def test_a_real_servers_prefix_cache_is_emptied_where_it_lets_us(answer: JSON, fresh: bool) -> None:
+    app = web.Application()
+    if answer is not None:
+
+        async def reset(request: web.Request) -> web.Response:
+            return web.json_response(answer)
+
+        app.router.add_post("/reset_prefix_cache", reset)
+    async with TestServer(app) as server, in_front_of(str(server.make_url("/v1"))) as url, ClientSession() as session:
+        assert await _begins_fresh(session, url) is fresh
+
+
+async def _begins_fresh(session: ClientSession, url: str) -> bool:
+    async with session.delete(url.removesuffix("/v1") + RECORDING) as answer:
+        fresh: bool = (await answer.json())["fresh"]
+        return fresh
 
 
 async def _spans(session: ClientSession, url: str) -> list[Span]:

@@ -1,0 +1,59 @@
+"""`bench.overhead` in small: its result file has what the page and its readers look for. No timing is asserted.
+
+What is not run here is the memory of processes of their own.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from bench import overhead
+from bench.overhead_growth import PARTS
+from bench.report.overhead import LEVELS, section
+
+SIZE = 100
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, object]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(overhead, "LEVELS", dict.fromkeys(LEVELS, 40))  # a tenth of the calls are made
+        patch.setattr(overhead, "memory", lambda levels: (80.0, {f"{level}": 90.0 for level in levels}))
+        patch.setattr(overhead, "PARTS", {name: (grow, 10 * SIZE) for name, (grow, _) in PARTS.items()})
+        patch.setattr(overhead, "CANDIDATES", 10 * SIZE)
+        return overhead.measure(quick=True)
+
+
+def test_the_result_has_its_figures(made: dict[str, object]) -> None:
+    for name in ("cpu_ms_per_call", "calls_per_second", "raw_cpu_ms_per_call", "sdk_cpu_ms_per_call", "rss_mb_idle"):
+        value = made[name]
+        assert isinstance(value, float)
+        assert value > 0
+    assert {"machine", "versions", "commit", "date", "targets", "settings"} <= made.keys()
+    memory, costs = made["rss_mb"], made["costs"]
+    assert isinstance(memory, dict)
+    assert isinstance(costs, dict)
+    assert list(memory) == ["100", "1000", "10000"]
+    assert set(costs) == {f"{way}, {level} in flight" for way in overhead.WAYS for level in LEVELS}
+
+
+def test_everything_that_grows_is_measured_at_two_sizes_or_more(made: dict[str, object]) -> None:
+    growth = made["growth"]
+    assert isinstance(growth, dict)
+    assert list(growth) == [*PARTS, overhead.WHOLE]
+    for part in growth.values():
+        sizes = [int(size) for size in part["seconds_at"]]
+        assert sizes[-2:] == [SIZE // 10, SIZE]
+        assert part["n"] == SIZE
+        assert part["ratio"] == part["seconds"] / part["seconds_at"][f"{SIZE // 10}"]
+
+
+def test_the_page_has_a_verdict_on_growth(made: dict[str, object]) -> None:
+    growth = {"as it may": {"n": 100, "seconds": 1.0, "seconds_at": {}, "ratio": 11.0, "n_log_n": 12.5}}
+    whole = {overhead.WHOLE: {**growth["as it may"], "seconds_at": {"100": 1.0}}}
+    page = section({**made, "growth": {**growth, **whole}})
+    assert "| as it may | 100 | 1.0 s | 11.0 | 12.5 | met |" in page
+    assert "from a tenth of n to n: met." in page
+    fast = {"too fast": {**growth["as it may"], "ratio": 15.0}}
+    page = section({**made, "growth": {**fast, **whole}})
+    assert "missed by too fast (20 % above it)." in page
