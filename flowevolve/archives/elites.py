@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 from flowevolve.archives.descriptors import check_ribs, cvt_archive, load_ribs, uniform_centroids
 from flowevolve.pool import Candidate
-from flowevolve.programs.features import FEATURES, features
+from flowevolve.programs.features import FEATURES, program_features
 
 if TYPE_CHECKING:
     from ribs.archives import CVTArchive, GridArchive
@@ -106,9 +106,9 @@ class Cells:
 class Mapped:
     """The best program of each cell, of equals the first; what failed has none.
 
-    ``names`` are the features that span the space: `FITNESS`, those of `flowevolve.programs.features` of the program's
-    first file, and metrics. They are normalised by ``ranges`` where these have them, else by the least and the greatest
-    value so far; when such a range grows, all programs are mapped anew.
+    ``names`` are the features that span the space: `FITNESS`, those of `flowevolve.programs.features` of all the
+    program's files, and metrics. They are normalised by ``ranges`` where these have them, else by the least and the
+    greatest value so far; when such a range grows, all programs are mapped anew.
     """
 
     def __init__(self, cells: Cells, names: Sequence[str], ranges: Mapping[str, tuple[float, float]]) -> None:
@@ -160,8 +160,7 @@ def _normalised(value: float, span: tuple[float, float]) -> float:
 
 def _measures(program: Candidate, names: Sequence[str]) -> list[float]:
     """The features of a program; 0 where it has none, as of one that is not written in Python."""
-    source = next(iter(program.artifact.values()))
-    found = features(source, [name for name in names if name in FEATURES]) or {}
+    found = program_features(program.artifact, [name for name in names if name in FEATURES]) or {}
     metrics = cast("Mapping[str, float]", program.attributes.get("metrics") or {})
     known = {**metrics, **found, FITNESS: program.mean_score}
     return [value if isfinite(value := float(known.get(name, 0.0))) else 0.0 for name in names]

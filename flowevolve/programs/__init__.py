@@ -7,6 +7,7 @@ from flowevolve.programs.edits import apply_edits as apply_edits
 from flowevolve.programs.evaluator import EvaluatorProblem as EvaluatorProblem
 from flowevolve.programs.features import FEATURES as FEATURES
 from flowevolve.programs.features import features as features
+from flowevolve.programs.features import program_features as program_features
 from flowevolve.programs.features import syntax_error as syntax_error
 from flowevolve.programs.problem import Case as Case
 from flowevolve.programs.problem import CommandProblem as CommandProblem

@@ -53,10 +53,28 @@ FEATURES: Mapping[str, Callable[[ast.AST, str], float]] = {
     "length": lambda tree, source: float(len(source)),
 }
 """By name: a number from the syntax tree and the source. ``length`` is in characters."""
+_GREATEST = {"loop_nesting"}
+"""Of several files the greatest counts; all others add up."""
+
+
+def program_features(files: Mapping[str, str], names: Sequence[str]) -> dict[str, float] | None:
+    """The named features of a program's files together, each parsed by itself; None if one does not parse.
+
+    Of several files those in Python (``.py``) count, and there are no features without any.
+
+    Raises:
+        KeyError: if there is no feature of a name.
+    """
+    sources = [text for name, text in files.items() if len(files) == 1 or name.endswith(".py")]
+    found = [features(source, names) for source in sources]
+    known = [each for each in found if each is not None]
+    if not known or len(known) < len(found):
+        return None
+    return {name: (max if name in _GREATEST else sum)(each[name] for each in known) for name in names}
 
 
 def features(source: str, names: Sequence[str]) -> dict[str, float] | None:
-    """The named features of a program; None if it does not parse.
+    """The named features of one file; None if it does not parse.
 
     Raises:
         KeyError: if there is no feature of a name.

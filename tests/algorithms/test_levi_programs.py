@@ -104,6 +104,25 @@ def test_features_of_what_is_no_python() -> None:
     assert broken == {"lines": 1.0, "score one": 2.0, "score two": 0.0}
 
 
+def test_programs_of_several_files_are_told_apart_by_all_of_them() -> None:
+    task = {"name": "program", "problem": "tests.programs.problems:NearestInFiles"}
+    result, _ = evolve(config(task=task, budget={"evaluations": 40}))
+    assert result.report.error is None
+    seed = evaluated(result)[0]
+    assert len(seed.artifact) == 2
+    descriptor = cast("dict[str, float]", seed.attributes[DESCRIPTOR])
+    assert (descriptor["cyclomatic_complexity"], descriptor["comprehension_count"]) == (4.0, 2.0)
+
+
+def test_features_that_no_candidate_has_are_named_with_what_to_set(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    old = tmp_path / "old.py"
+    old.write_text("print 'Python 2'\n")
+    task = {"name": "program", "program": str(old), "command": ["sh", "-c", "wc -l < $0", "{program}"]}
+    with pytest.raises(InputError, match=r"algorithm\.features: no candidate .* parses as Python, .*length, lines"):
+        evolve(config({"seeds": 0}, task=task))
+
+
 def test_many_scores_are_told_apart_by_groups() -> None:
     cases = [str(number) for number in range(20)]
     describe = Describe(Artifact({"p": "x"}), lambda: cases, (), None)

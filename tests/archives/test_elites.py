@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -61,6 +62,14 @@ def test_features_can_be_of_the_text_or_of_the_problem() -> None:
     plain = program("plain", 0.5)
     loops = program("loops", 0.4, source="for i in x:\n for j in x:\n  for k in x: pass")
     assert entered(elites, [plain, loops, program("again", 0.3)]) == {"plain", "loops"}
+
+
+def test_features_are_those_of_all_files() -> None:
+    elites = Mapped(GRID, ("loop_count", "seconds"), {"loop_count": (0, 4), "seconds": (0, 10)})
+    plain = program("plain", 0.5)
+    helper = {"helper.py": "from __future__ import annotations\nfor i in x:\n for j in x:\n  for k in x: pass"}
+    several = replace(program("several", 0.4), artifact=Artifact({**plain.artifact, **helper}, "program"))
+    assert entered(elites, [plain, several]) == {"plain", "several"}
 
 
 def test_a_program_that_does_not_parse_and_a_score_that_is_no_number_do_no_harm() -> None:

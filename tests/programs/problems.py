@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flowevolve.artifact import Artifact
 from flowevolve.llm.types import JSON
 from flowevolve.programs import Case, FunctionProblem, Verdict, WrongResultError
 
@@ -18,6 +19,28 @@ def guess(shift):
     return [x + shift for x in point]
 # EVOLVE-BLOCK-END
 """
+FILES = {
+    "program.py": """\
+from place import POINT
+
+# EVOLVE-BLOCK-START
+SCALE = 3.0
+
+
+def guess(shift):
+    point = [SCALE * x for x in POINT]
+    return [x + shift for x in point]
+# EVOLVE-BLOCK-END
+""",
+    "place.py": """\
+from __future__ import annotations
+
+# EVOLVE-BLOCK-START
+POINT = [9.0, -7.5, 4.0, 20.0]
+# EVOLVE-BLOCK-END
+""",
+}
+"""The same in two files."""
 TARGET = (1.0, 2.0, 3.0, 5.0)
 
 
@@ -42,3 +65,12 @@ class Nearest(FunctionProblem):
             raise WrongResultError("not all are numbers")
         squares = sum((x - y) ** 2 for x, y in zip(numbers, TARGET, strict=True))
         return Verdict(-squares, f"squared distance {squares:.6g}", metrics={"distance": squares**0.5})
+
+
+class NearestInFiles(Nearest):
+    """The same, in programs of two files."""
+
+    name = "nearest_in_files"
+
+    def seed(self) -> Artifact:
+        return Artifact(FILES, kind="program")

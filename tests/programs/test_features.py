@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flowevolve.programs.features import FEATURES, features, syntax_error
+from flowevolve.programs.features import FEATURES, features, program_features, syntax_error
 
 SOURCE = """\
 def f(xs, n):
@@ -40,6 +40,26 @@ def test_what_does_not_parse_has_none() -> None:
     assert features("def f(:", ["length"]) is None
     with pytest.raises(KeyError):
         features("a = 1", ["beauty"])
+
+
+def test_of_several_files_features_add_up_and_the_deepest_nesting_counts() -> None:
+    future = f"from __future__ import annotations\n{SOURCE}"
+    found = program_features({"program.py": SOURCE, "helper.py": future, "notes.txt": "not ("}, list(FEATURES))
+    one, other = features(SOURCE, list(FEATURES)), features(future, list(FEATURES))
+    assert found is not None
+    assert one is not None
+    assert other is not None
+    assert found == {name: 2 if name == "loop_nesting" else one[name] + other[name] for name in FEATURES}
+
+
+def test_a_program_has_no_features_if_one_of_its_files_has_none() -> None:
+    assert program_features({"program.py": SOURCE, "helper.py": "def f(:"}, ["length"]) is None
+    assert program_features({"main.c": "int x;", "data.txt": "x"}, ["length"]) is None
+
+
+@pytest.mark.parametrize("source", [SOURCE, "def f(:", "int x;"])
+def test_of_one_file_they_are_its_own_whatever_its_name_is(source: str) -> None:
+    assert program_features({"program.x": source}, list(FEATURES)) == features(source, list(FEATURES))
 
 
 @pytest.mark.parametrize(

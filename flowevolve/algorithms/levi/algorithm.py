@@ -190,7 +190,7 @@ class LEVI(Algorithm):
         names = self._describe.names()
         unknown = [name for name in names if not any(name in each for each in descriptors)]
         if unknown:
-            raise InputError(f"algorithm.outputs: no candidate has a metric {', '.join(unknown)}")
+            raise InputError(self._describe.missing(unknown))
         seed = context.derive_random("levi.space").getrandbits(31)
         config = self.config
 

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from flowevolve.artifact import Artifact
 from flowevolve.errors import InputError
-from flowevolve.programs.features import FEATURES, features
+from flowevolve.programs.features import FEATURES, program_features
 
 SYNTAX = (
     "cyclomatic_complexity",
@@ -67,7 +67,7 @@ class Describe:
         self, artifact: Artifact, scores: Mapping[str, float], metrics: Mapping[str, float]
     ) -> dict[str, float]:
         """The features that can be told: of a program that does not parse only those of its text."""
-        found = self._of_text("\n".join(artifact.values()))
+        found = self._of_text(artifact)
         for name in self._outputs:
             if name == SCORES:
                 found.update(_grouped(self._cases(), scores))
@@ -75,10 +75,21 @@ class Describe:
                 found[name] = metrics[name]
         return {name: value for name, value in found.items() if isfinite(value)}
 
-    def _of_text(self, text: str) -> dict[str, float]:
+    def missing(self, names: Sequence[str]) -> str:
+        """What to say where no candidate has these."""
+        syntax = [name for name in names if name in self._features]
+        if not syntax:
+            return f"algorithm.outputs: no candidate has a metric {', '.join(names)}"
+        return (
+            f"algorithm.features: no candidate that works parses as Python, so none has {', '.join(syntax)}; "
+            f"name features of any text: {', '.join(TEXT)}"
+        )
+
+    def _of_text(self, artifact: Artifact) -> dict[str, float]:
+        text = "\n".join(artifact.values())
         plain = {name: TEXT[name](text) for name in self._features if name in TEXT}
         syntax = [name for name in self._features if name not in TEXT]
-        return plain | ((features(text, syntax) or {}) if syntax else {})
+        return plain | ((program_features(artifact, syntax) or {}) if syntax else {})
 
 
 def _grouped(cases: Sequence[str], scores: Mapping[str, float]) -> dict[str, float]:
