@@ -125,11 +125,12 @@ class Algorithm:
     """Base of algorithms: subclass, name it, give it archives and a graph.
 
     ``config_type`` is the model its settings are checked against before `make` gets them, by default one without any;
-    ``roles`` are the LLM roles it calls; ``staleness`` names the policy that a run without another goes by. ``init``
-    yields emissions into the graph before the stream starts (usually the seed, to be evaluated); when they have
-    drained, ``fit`` may commit what was learnt from them. ``finish`` may emit once more when everything has drained or
-    was cut off; the pool may be empty then. An algorithm that is an async context manager is entered for the time of
-    its run, as a task is: what it holds open, such as a global memory, it has from there.
+    ``roles`` are the LLM roles it calls, beside those that `named_roles` finds in its settings; ``staleness`` names the
+    policy that a run without another goes by. ``init`` yields emissions into the graph before the stream starts
+    (usually the seed, to be evaluated); when they have drained, ``fit`` may commit what was learnt from them.
+    ``finish`` may emit once more when everything has drained or was cut off; the pool may be empty then. An algorithm
+    that is an async context manager is entered for the time of its run, as a task is: what it holds open, such as a
+    global memory, it has from there.
     """
 
     name: ClassVar[str]
@@ -149,6 +150,11 @@ class Algorithm:
             InputError: if the task does not suit it, or ``tuning`` asks for what it does not have.
         """
         return cast("Callable[[Task, BaseModel, Tuning], Algorithm]", cls)(task, config, tuning)
+
+    @classmethod
+    def named_roles(cls, config: BaseModel) -> Sequence[str]:
+        """The LLM roles whose names its settings choose; those in ``roles`` may be among them."""
+        return ()
 
     def graph(self) -> Graph:
         raise NotImplementedError(f"{type(self).__name__} needs a graph()")

@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import cast
 
-from pydantic import ValidationError
-
 from flowevolve.algorithm import Algorithm, Tuning, WorkersWanted
 from flowevolve.algorithms.ace import ACE
 from flowevolve.algorithms.code_evolve import CodeEvolve
@@ -52,7 +50,7 @@ from flowevolve.programs.callable import callable_problem
 from flowevolve.programs.evaluator import EvaluatorProblem, command_problem, in_view
 from flowevolve.programs.problem import Problem
 from flowevolve.programs.task import ProgramTask
-from flowevolve.registry import Registry, describe_validation
+from flowevolve.registry import Registry, validated
 from flowevolve.roles import ModelSettings, RoleSettings, model_names, role_settings
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.code import CodeWorld
@@ -200,10 +198,7 @@ def find_algorithm(config: Config) -> type[Algorithm]:
 
 def make_algorithm(config: Config, task: Task) -> Algorithm:
     factory = find_algorithm(config)
-    try:
-        settings = factory.config_type.model_validate(config.algorithm.settings)
-    except ValidationError as error:
-        raise InputError(describe_validation(error, "algorithm", list(factory.config_type.model_fields))) from None
+    settings = validated(factory.config_type, config.algorithm.settings, "algorithm")
     return factory.make(task, settings, make_tuning(config))
 
 
@@ -223,9 +218,11 @@ def make_roles(config: Config) -> dict[str, RoleSettings]:
     """The roles of a run: those its algorithm calls, and those the config adds.
 
     Raises:
-        InputError: if a model has no name.
+        InputError: if a model has no name, or a setting of the algorithm's is wrong.
     """
-    return role_settings(config, find_algorithm(config).roles)
+    factory = find_algorithm(config)
+    settings = validated(factory.config_type, config.algorithm.settings, "algorithm")
+    return role_settings(config, [*factory.roles, *factory.named_roles(settings)])
 
 
 @asynccontextmanager

@@ -184,6 +184,18 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known) or 'none'}"
 
 
+def validated(model: type[BaseModel], settings: Mapping[str, object], where: str) -> BaseModel:
+    """Settings as a model has them.
+
+    Raises:
+        InputError: naming the first one that is wrong.
+    """
+    try:
+        return model.model_validate(settings)
+    except ValidationError as error:
+        raise InputError(describe_validation(error, where, list(model.model_fields))) from None
+
+
 def describe_validation(error: ValidationError, where: str = "", known: Sequence[str] = ()) -> str:
     """The first thing wrong, in one line: where, what, what was given. ``known`` holds the keys there are."""
     first = error.errors()[0]

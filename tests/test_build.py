@@ -8,7 +8,7 @@ import pytest
 
 from flowevolve import build, clock
 from flowevolve.algorithms.gepa import GEPA
-from flowevolve.build import open_roles
+from flowevolve.build import make_roles, open_roles
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
 from flowevolve.llm.aiohttp import AioHTTPTransport
@@ -41,6 +41,42 @@ def test_a_run_has_the_roles_its_algorithm_calls_and_those_the_config_adds(monke
             return list(roles)
 
     assert clock.run(go, clock="virtual") == ["task", "navigator", "judge"]
+
+
+EMBEDDED = {"embedding": {"role": "other"}}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "expected"),
+    [
+        ("code_evolve", {}, ["code", "meta"]),
+        ("code_evolve", {"exploring_role": "other"}, ["code", "meta", "other"]),
+        ("cse", {"memory": {"location": "m", **EMBEDDED}}, ["code", "agent", "embedding", "other"]),
+        ("cse", {"memory": EMBEDDED}, ["code", "agent", "embedding"]),
+        ("ace", EMBEDDED, ["task", "reflection", "embedding", "other"]),
+        ("ace", {"embedding": {"by": "hashing", "role": "other"}}, ["task", "reflection", "embedding"]),
+    ],
+)
+def test_roles_that_settings_name_are_the_algorithms_too(
+    name: str, settings: dict[str, object], expected: list[str]
+) -> None:
+    config = parse_config({"algorithm": {"name": name, **settings}, "budget": {"proposals": 1}}, "test")
+    assert list(make_roles(config)) == expected
+
+
+def test_a_role_that_a_setting_names_needs_a_model() -> None:
+    llm = {"backend": "openai", "roles": {"code": {"model": "m"}, "meta": {"model": "m"}}}
+    algorithm = {"name": "code_evolve", "exploring_role": "explorer"}
+    config = parse_config({"algorithm": algorithm, "budget": {"proposals": 1}, "llm": llm}, "test")
+    with pytest.raises(InputError, match=r"role 'explorer' names no model: .*llm\.roles\.explorer\.model"):
+        make_roles(config)
+
+
+def test_settings_that_are_wrong_are_told_where_roles_are_asked_for() -> None:
+    algorithm = {"name": "code_evolve", "exploring_role": ""}
+    config = parse_config({"algorithm": algorithm, "budget": {"proposals": 1}}, "test")
+    with pytest.raises(InputError, match=r"algorithm\.exploring_role: .*at least 1 character"):
+        make_roles(config)
 
 
 @pytest.mark.anyio

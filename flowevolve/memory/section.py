@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from pydantic import Field
+
 from flowevolve.llm.keys import read_key
 from flowevolve.memory.embedders import LOCAL_MODEL, Embedder, EmbedderName, make_embedder
 from flowevolve.memory.store import COLLECTION, GlobalMemory
@@ -18,10 +20,15 @@ class EmbeddingSection(Section):
     """``role``: the model of an LLM role; ``local``: a small model in this process (extra ``memory``); ``hashing``:
     hashed words.
     """
-    role: str = "embedding"
+    role: str = Field(default="embedding", min_length=1)
     """With ``role``: which."""
     model: str = LOCAL_MODEL
     """With ``local``: a folder, or a name at Hugging Face."""
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The LLM role that embeds, if one does."""
+        return (self.role,) if self.by == "role" else ()
 
     def make(self) -> Embedder:
         """Raises:

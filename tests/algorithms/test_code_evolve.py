@@ -99,6 +99,17 @@ def test_inspirations_are_others_of_the_island_and_none_comes_twice(run: Run) ->
     assert any(OTHERS_HEADING in prompt for _, prompt in asked(facts))
 
 
+def test_a_role_of_its_own_may_write_programs_when_exploring() -> None:
+    explorer = {**coder(), "explorer": coder()["code"]}
+    report, facts = evolve(
+        algorithm(exploring_role="explorer"), roles=lambda: explorer, budget=fe.Budget(evaluations=40), max_in_flight=6
+    )
+    assert report.error is None
+    assert Counter(role for role, _ in asked(facts)).keys() == {"code", "meta", "explorer"}
+    made = [each for each in programs(report.pool) if each.operator == "explore"]
+    assert 0 < len(made) <= sum(role == "explorer" for role, _ in asked(facts))
+
+
 def test_how_often_an_island_explores_is_what_its_schedule_says() -> None:
     exploration = {"initial": 0.3, "least": 0.3, "most": 0.3}
     _, _, facts = ran(algorithm(exploration=exploration), budget=fe.Budget(evaluations=600))

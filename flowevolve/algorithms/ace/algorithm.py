@@ -11,7 +11,7 @@ What is evolved is the playbook, a function of the log; a validated version of i
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -87,6 +87,10 @@ class ACE(Algorithm):
     @classmethod
     def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> ACE:
         return cls(task, ACEConfig.model_validate(config), tuning)
+
+    @classmethod
+    def named_roles(cls, config: BaseModel) -> Sequence[str]:
+        return ACEConfig.model_validate(config).embedding.roles
 
     def best(self) -> Candidate | None:
         return self._progress.best

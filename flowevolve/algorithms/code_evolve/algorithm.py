@@ -74,6 +74,10 @@ class CodeEvolve(Algorithm):
     def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> CodeEvolve:
         return cls(task, CodeEvolveConfig.model_validate(config), tuning)
 
+    @classmethod
+    def named_roles(cls, config: BaseModel) -> Sequence[str]:
+        return (CodeEvolveConfig.model_validate(config).exploring_role,)
+
     def best(self) -> Candidate | None:
         return self.islands.best()
 

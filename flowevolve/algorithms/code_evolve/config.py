@@ -105,7 +105,7 @@ class CodeEvolveConfig(Section):
     """The prompt that all islands begin with; empty: one that ships."""
     form: Form = "edits"
     """How programs are written: SEARCH/REPLACE edits or whole."""
-    exploring_role: str = "code"
+    exploring_role: str = Field(default="code", min_length=1)
     """The LLM role that writes programs when exploring; ``code`` writes the others."""
     archive: ArchiveSection = ArchiveSection()
     exploration: ExplorationSection = ExplorationSection()

@@ -93,6 +93,11 @@ class CSE(Algorithm):
     def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> CSE:
         return cls(task, CSEConfig.model_validate(config), tuning)
 
+    @classmethod
+    def named_roles(cls, config: BaseModel) -> Sequence[str]:
+        memory = CSEConfig.model_validate(config).memory
+        return () if memory.location is None else memory.embedding.roles
+
     async def __aenter__(self) -> Self:
         """Raises:
         InputError: if the global memory can't be opened.
