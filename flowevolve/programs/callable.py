@@ -54,12 +54,11 @@ class CallableProblem(FunctionProblem):
 
     def score(self, case: Case, result: JSON) -> Verdict:
         try:
-            said = self._score(result, case.arguments) if self._takes_arguments else self._score(result)
+            return _verdict(self._score(result, case.arguments) if self._takes_arguments else self._score(result))
         except WrongResultError:
             raise
         except Exception as error:  # a user's function met a stranger's data
             raise WrongResultError(f"{type(error).__name__}: {error}") from error
-        return _verdict(said)
 
     async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
         """Raises:
@@ -119,8 +118,12 @@ def _verdict(said: object) -> Verdict:
 
 
 def _number(value: object) -> float | None:
-    plain = value.item() if hasattr(value, "item") else value
-    return float(plain) if isinstance(plain, int | float) and math.isfinite(plain) else None
+    """A finite number, also as an array of one; None of anything else, such as a longer array."""
+    try:
+        plain = value.item() if hasattr(value, "item") else value
+        return float(plain) if isinstance(plain, int | float) and math.isfinite(plain) else None
+    except (ValueError, OverflowError, TypeError, RuntimeError):  # other libraries than numpy raise the last two
+        return None
 
 
 def _takes_two(function: Scorer) -> bool:

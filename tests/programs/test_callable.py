@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from flowevolve.artifact import Artifact
@@ -88,6 +90,42 @@ async def test_scorers_that_fail(said: str) -> None:
     assert verdict.failure is not None
     with pytest.raises(InputError, match="the seed fails on case 'one'"):
         await judge(problem, SEED)
+
+
+UNCOUNTED: dict[str, object] = {
+    "an array": np.array([1.0, 2.0]),
+    "an empty array": np.array([]),
+    "more than a float holds": 10**400,
+    "more digits than Python prints": 10**5000,
+    "infinity": math.inf,
+    "a text": "many",
+    "an object": object(),
+    "a class": np.ndarray,
+}
+UNREADABLE: dict[str, object] = {
+    "an array": np.array([1.0, 2.0]),
+    "more digits than Python prints": 10**5000,
+    "feedback that is an array": {"score": 1.0, "feedback": np.array([1, 2])},
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("more", UNCOUNTED.values(), ids=UNCOUNTED)
+async def test_what_is_no_finite_number_is_no_metric(more: object) -> None:
+    problem = CallableProblem(lambda result: {"score": np.float64(1.5), "size": np.array([3]), "more": more}, SEED, "f")
+    verdict = await judge(problem, "def f(): return 1")
+    assert (verdict.value, verdict.failure) == (1.5, None)
+    assert set(verdict.metrics) == {"score", "size", "seconds"}
+    assert verdict.metrics["size"] == 3.0
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("said", UNREADABLE.values(), ids=UNREADABLE)
+async def test_answers_of_a_scorer_that_can_not_be_read_are_failures(said: object) -> None:
+    verdict = await judge(CallableProblem(lambda result: said, SEED, "f"), "def f(): return 1")
+    assert verdict.value == 0.0
+    assert verdict.failure is not None
+    assert "\n" not in verdict.failure
 
 
 def test_a_problem_as_a_configuration_names_it(tmp_path: Path) -> None:
