@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +16,7 @@ from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
 from flowevolve.registry import describe_validation
 from flowevolve.sandbox import Outcome, Sandbox, SandboxSettings
+from flowevolve.sandbox.outcome import read_json
 
 sandbox_app = typer.Typer(no_args_is_help=True, help="Run programs that nobody trusts.")
 
@@ -47,7 +49,7 @@ def sandbox_run_command(
         settings = SandboxSettings.model_validate(given)
     except ValidationError as error:
         raise InputError(describe_validation(error, "sandbox")) from None
-    source, values, words = _text(file), _arguments(arguments), None if command is None else shlex.split(command)
+    source, values, words = _text(file), _arguments(arguments), None if command is None else _words(command)
 
     async def go() -> Outcome:
         async with Sandbox(settings) as sandbox:
@@ -63,11 +65,21 @@ def _text(file: Path) -> str:
         raise InputError(f"{file}: can't be read: {error}") from None
 
 
+def _words(command: str) -> list[str]:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise InputError(f"--command: {str(error).lower()}: {command}") from None
+    if not words:
+        raise InputError("--command: is empty; name what runs the file, or leave it out for Python")
+    return words
+
+
 def _arguments(text: str) -> dict[str, JSON] | list[JSON]:
     try:
-        values = json.loads(text)
+        values = read_json(os.fsencode(text), "--arguments:")
     except ValueError as error:
-        raise InputError(f"--arguments: not JSON: {error}") from None
+        raise InputError(str(error)) from None
     if not isinstance(values, dict | list):
         raise InputError("--arguments: give a JSON object (by name) or list (by place)")
     return values

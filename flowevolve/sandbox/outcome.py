@@ -76,7 +76,7 @@ def no_report(request: Request, stopped: Stopped | None) -> Outcome:
 
 
 def read_result(text: bytes, limit: int) -> JSON:
-    """One JSON document, and nothing but what JSON has.
+    """The result in what a program handed over.
 
     Raises:
         ValueError: saying what is wrong with it.
@@ -85,13 +85,22 @@ def read_result(text: bytes, limit: int) -> JSON:
         raise ValueError("the program ended without a result")
     if len(text) > limit:
         raise ValueError(f"the result is longer than {limit} bytes; sandbox.result_kb allows more")
+    return read_json(text, "the result")
+
+
+def read_json(text: bytes, what: str) -> JSON:
+    """One JSON document in UTF-8, and nothing but what JSON has.
+
+    Raises:
+        ValueError: saying what is wrong with ``what``.
+    """
     try:
         value: JSON = json.loads(text.decode(), parse_constant=_no_such_number)
     except RecursionError:
-        raise ValueError(f"the result is nested more than {DEEPEST} deep") from None
+        raise ValueError(f"{what} is nested more than {DEEPEST} deep") from None
     except ValueError as error:
-        raise ValueError(f"the result is not JSON: {error}") from None
-    _check(value)
+        raise ValueError(f"{what} is not JSON: {error}") from None
+    _check(value, what)
     return value
 
 
@@ -99,7 +108,7 @@ def _no_such_number(name: str) -> float:
     raise ValueError(f"{name} is no JSON number")
 
 
-def _check(value: JSON) -> None:
+def _check(value: JSON, what: str) -> None:
     """Level by level, for neither depth nor breadth to cost more than reading it did."""
     level = [value]
     for _ in range(DEEPEST):
@@ -113,11 +122,11 @@ def _check(value: JSON) -> None:
             elif isinstance(each, str):
                 each.encode()  # half a character would be an error wherever it is written
             elif isinstance(each, int | float) and not _is_finite(each):
-                raise ValueError("the result has a number beyond what a float holds")
+                raise ValueError(f"{what} has a number beyond what a float holds")
         if not inner:
             return
         level = inner
-    raise ValueError(f"the result is nested more than {DEEPEST} deep")
+    raise ValueError(f"{what} is nested more than {DEEPEST} deep")
 
 
 def _is_finite(number: float) -> bool:

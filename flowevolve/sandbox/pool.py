@@ -17,7 +17,7 @@ from flowevolve.sandbox import launch
 from flowevolve.sandbox.cores import CORES
 from flowevolve.sandbox.inside.wire import Request
 from flowevolve.sandbox.outcome import MEGABYTE, Outcome, no_report
-from flowevolve.sandbox.settings import SandboxSettings
+from flowevolve.sandbox.settings import MOST_MB, SandboxSettings
 from flowevolve.sandbox.worker import Worker
 
 SAMPLE_SECONDS = 0.02
@@ -118,6 +118,8 @@ class Sandbox:
             raise InputError(f"sandbox: {name!r} is no name for a program's file; give one without a folder")
         if (timeout is not None and timeout <= 0) or (memory_mb is not None and memory_mb <= 0):
             raise InputError(f"sandbox: a timeout of {timeout} s and {memory_mb} MB of memory: give more than 0")
+        if memory_mb is not None and memory_mb > MOST_MB:
+            raise InputError(f"sandbox: {memory_mb} MB of memory: give {MOST_MB} at most")
         settings = self.settings
         result_limit = settings.result_kb * 1024
         return Request(

@@ -14,6 +14,7 @@ import pytest
 from flowevolve import clock
 from flowevolve.errors import InputError
 from flowevolve.sandbox import Outcome, Sandbox, SandboxSettings, measure
+from flowevolve.sandbox.settings import MOST_MB, MOST_PROCESSES
 from tests.sandbox.conftest import left_over
 
 pytestmark = pytest.mark.anyio
@@ -242,6 +243,20 @@ async def test_names_in_other_folders_and_limits_of_nothing_are_refused() -> Non
             await sandbox.run("", name="../x.py")
         with pytest.raises(InputError, match="give more than 0"):
             await sandbox.run("", timeout=0)
+        with pytest.raises(InputError, match="give 16777216 at most"):
+            await sandbox.run("", memory_mb=10**12)
+
+
+@pytest.mark.parametrize("setting", ["memory_mb", "disk_mb", "processes"])
+def test_limits_that_no_kernel_has_are_refused(setting: str) -> None:
+    with pytest.raises(ValueError, match=setting):
+        SandboxSettings.model_validate({setting: 10**12})
+
+
+async def test_the_greatest_limits_work() -> None:
+    settings = {**ONE.model_dump(), "memory_mb": MOST_MB, "disk_mb": MOST_MB, "processes": MOST_PROCESSES}
+    async with Sandbox(SandboxSettings.model_validate(settings)) as sandbox:
+        assert (await sandbox.run("result = 1")).result == 1
 
 
 async def test_a_measurement_drops_the_extremes() -> None:
