@@ -12,6 +12,7 @@ from flowevolve.context import StageContext
 from flowevolve.item import Item
 from flowevolve.llm.types import JSON
 from flowevolve.pool import Candidate
+from flowevolve.programs.task import ProgramTask
 from flowevolve.stage import Emit
 from flowevolve.stages.payloads import Assessed, Written
 from flowevolve.stages.rollouts import Rollouts
@@ -52,6 +53,7 @@ class Assess:
 
         Raises:
             TaskFailedError: if the task's own code has failed every time.
+            InputError: if it is the seed that evolution starts from, and its score does not suit the problem.
         """
         context.spend(Cost(evaluations=1))
         cases = self._cases()
@@ -68,6 +70,8 @@ class Assess:
         assessed = self._assessed(candidate, cases, done, rejection)
         score = assessed.candidate.mean_score
         context.log("candidate.assessed", candidate=candidate.id, score=score, failure=assessed.failure)
+        if candidate.operator == "seed" and assessed.failure is None and isinstance(self.task, ProgramTask):
+            self.task.check_seed(score)
         return assessed
 
     def _cases(self) -> Sequence[str]:

@@ -61,22 +61,15 @@ class CallableProblem(FunctionProblem):
             raise WrongResultError(f"{type(error).__name__}: {error}") from error
 
     async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
-        """Raises:
-        InputError: if it is the seed that fails: then nobody could tell a better program.
-        """
         outcome = await self.run(artifact, case, sandbox)
         if outcome.status != "ok":
-            verdict = failed(self.worst, outcome)
-        else:
-            seconds = {"seconds": outcome.seconds}
-            try:
-                said = await clock.in_thread(self.score, case, outcome.result)
-                verdict = Verdict(said.value, said.feedback, said.failure, {**said.metrics, **seconds})
-            except WrongResultError as error:
-                verdict = Verdict(self.worst, f"The result is no solution: {error}", str(error), seconds)
-        if verdict.failure is not None and artifact == self.seed():
-            raise InputError(f"task {self.name!r}: the seed fails on case {case.id!r}: {verdict.failure}")
-        return verdict
+            return failed(self.worst, outcome)
+        seconds = {"seconds": outcome.seconds}
+        try:
+            said = await clock.in_thread(self.score, case, outcome.result)
+        except WrongResultError as error:
+            return Verdict(self.worst, f"The result is no solution: {error}", str(error), seconds)
+        return Verdict(said.value, said.feedback, said.failure, {**said.metrics, **seconds})
 
 
 def callable_problem(

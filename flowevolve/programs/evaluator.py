@@ -73,32 +73,22 @@ class EvaluatorProblem:
     """Characters of each text that feedback quotes."""
     notes: Sequence[str] = ()
     """What whoever runs this should know, a line each."""
-    seed_may_fail: bool = False
-    """Whether what evolution starts from is a mere frame."""
     cases: Sequence[Case] = (Case("evaluator"),)
 
     def seed(self) -> Artifact:
         return Artifact({self.file: self.source}, kind="program")
 
-    async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
+    def check_seed(self, score: float) -> None:
         """Raises:
-        InputError: if it is the seed that fails: then nobody could tell a better program.
+        InputError: if the seed works and has this score, which is less than a failure's.
         """
-        verdict = await self._judge(artifact, sandbox)
-        if artifact == self.seed() and not self.seed_may_fail:
-            self._check(verdict)
-        return verdict
-
-    def _check(self, seed: Verdict) -> None:
-        if seed.failure is not None:
-            raise InputError(f"{self.folder}: {self.file}, which evolution starts from, fails: {seed.failure}")
-        if seed.value < self.worst:
+        if score < self.worst:
             raise InputError(
-                f"{self.folder}: {self.file} scores {seed.value:.6g}, less than a failure's {self.worst:.6g}; "
-                "set task.worst below all scores"
+                f"{self.folder}: {self.file}, which evolution starts from, scores {score:.6g}, less than a failure's "
+                f"{self.worst:.6g}; set task.worst below all scores"
             )
 
-    async def _judge(self, artifact: Artifact, sandbox: Sandbox) -> Verdict:
+    async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
         said = Report({})
         seconds = 0.0
         for step in self.steps:

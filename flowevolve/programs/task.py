@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 from flowevolve.artifact import Artifact
 from flowevolve.errors import EngineError, InputError
 from flowevolve.llm.types import JSON
+from flowevolve.programs.evaluator import EvaluatorProblem
 from flowevolve.programs.problem import Case, Problem
 from flowevolve.sandbox import Sandbox, SandboxSettings
 from flowevolve.tasks.base import ChatModel, Dataset, Example, Rollout, Score, Task
@@ -60,6 +61,13 @@ class ProgramTask:
 
     def seed(self) -> Artifact:
         return self.problem.seed()
+
+    def check_seed(self, score: float) -> None:
+        """Raises:
+        InputError: if a problem of a user's has another idea of scores than ``score``, that of a seed that works.
+        """
+        if isinstance(self.problem, EvaluatorProblem):
+            self.problem.check_seed(score)
 
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
         """The program's verdict on one case; ``llm`` is not asked."""

@@ -18,6 +18,7 @@ from flowevolve.errors import InputError
 from flowevolve.pool import Add, Candidate
 from flowevolve.result import Result
 from flowevolve.run import Watchers, run
+from tests.programs.problems import SEED
 
 LITTLE: Mapping[str, object] = {"name": "levi", "max_in_flight": 4, "seeds": 2, "variants": 4, "advice_every": 10}
 
@@ -92,6 +93,24 @@ def test_a_seed_that_fails_is_no_end_where_others_work(tmp_path: Path) -> None:
     task = {"name": "program", "problem": "tests.programs.problems:Nearest", "source": "def guess(shift): return 'x'"}
     with pytest.raises(InputError, match="works; the last failed: give a list of 4 numbers"):
         evolve(config({"seeds": 1, "seed_tries": 2}, task=task))
+
+
+def test_a_seed_that_a_scorer_of_yours_turns_down_is_no_end(tmp_path: Path) -> None:
+    (tmp_path / "seed.py").write_text(SEED)
+    task = {
+        "name": "program",
+        "program": str(tmp_path / "seed.py"),
+        "entry": "guess",
+        "evaluator": "tests.programs.problems:all_but_the_seed",
+        "cases": [{"shift": 0}],
+        "worst": -1e6,
+    }
+    result, _ = evolve(config(task=task, budget={"evaluations": 60}))
+    assert result.report.error is None
+    seed = evaluated(result)[0]
+    assert seed.attributes["failure"] == "ValueError: the seed will not do"
+    assert result.best is not None
+    assert result.best.score > -1e6
 
 
 def test_features_of_what_is_no_python() -> None:

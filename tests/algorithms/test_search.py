@@ -116,6 +116,21 @@ def test_a_seed_that_fails_ends_the_run_and_says_why() -> None:
         evolve(config(task=task))
 
 
+COMMANDS = [
+    ("echo no >&2; exit 3", "problem 'seed': the seed fails: error: RuntimeError: sh ended with 3; levi can begin"),
+    ("echo -5", r"seed\.txt, which evolution starts from, scores -5, less than a failure's 0; set task\.worst"),
+]
+
+
+@pytest.mark.parametrize(("script", "says"), COMMANDS)
+def test_a_seed_that_an_evaluator_of_yours_turns_down_ends_the_run(tmp_path: Path, script: str, says: str) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "seed.txt").write_text("one\n")
+    task = {"name": "program", "program": str(tmp_path / "seed.txt"), "command": ["sh", "-c", script, "{program}"]}
+    with pytest.raises(InputError, match=says):
+        evolve(config(task=task))
+
+
 def test_other_tasks_are_refused() -> None:
     with pytest.raises(InputError, match=r'algorithm best_of_n evolves programs; set task\.name = "program"'):
         evolve(config("best_of_n", task={"name": "house_style"}))

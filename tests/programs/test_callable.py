@@ -88,8 +88,16 @@ async def test_scorers_that_fail(said: str) -> None:
     problem = CallableProblem(lambda result: eval(said), SEED, "double")
     verdict = await judge(problem, "def double(): return 1")
     assert verdict.failure is not None
-    with pytest.raises(InputError, match="the seed fails on case 'one'"):
-        await judge(problem, SEED)
+    assert (await judge(problem, SEED)).failure == verdict.failure
+
+
+@pytest.mark.anyio
+async def test_a_copy_of_the_seed_fails_as_any_program_does() -> None:
+    scores = iter([1.0])
+    problem = CallableProblem(lambda result: next(scores), SEED, "double")
+    assert (await judge(problem, SEED)).value == 1.0
+    later = await judge(problem, SEED)
+    assert (later.value, later.failure) == (0.0, "StopIteration: ")
 
 
 UNCOUNTED: dict[str, object] = {

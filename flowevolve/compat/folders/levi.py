@@ -65,7 +65,6 @@ def read(folder: Path, worst: float) -> EvaluatorProblem:
         score=named(SCORE),
         worst=worst,
         notes=[SHARED, *doubts],
-        seed_may_fail=names["seed_program"] not in known,
     )
 
 
