@@ -64,7 +64,7 @@ class ProgramTask:
 
     def check_seed(self, score: float) -> None:
         """Raises:
-        InputError: if a problem of a user's has another idea of scores than ``score``, that of a seed that works.
+        InputError: if an evaluator gives the seed, which works, this score, and that is less than a failure's.
         """
         if isinstance(self.problem, EvaluatorProblem):
             self.problem.check_seed(score)
