@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from bench.program_runs import ABLATIONS, BASELINES, METHODS, Mode, Run
+from bench.program_runs import ABLATIONS, BASELINES, CHOSEN, METHODS, Mode, Run
 from bench.stats import Interval, interval
 
 Content = dict[str, object]
@@ -25,7 +25,8 @@ def summarise(runs: Sequence[Run]) -> Content:
         "pairs": [
             compared(grouped, problem, method, baseline)
             for problem in problems
-            for method in METHODS
+            for method in (*METHODS, *CHOSEN)
+            if (problem, method, "stream") in grouped
             for baseline in BASELINES
         ],
         "ablations": [
@@ -47,7 +48,7 @@ def group(runs: Sequence[Run]) -> Runs:
     groups: dict[tuple[str, str, Mode], list[Run]] = {}
     for run in sorted(runs, key=lambda run: run.job.seed):
         groups.setdefault((run.job.problem, run.job.method, run.job.mode), []).append(run)
-    order = [*BASELINES, *METHODS, *ABLATIONS]
+    order = [*BASELINES, *METHODS, *CHOSEN, *ABLATIONS]
     problems = list(dict.fromkeys(run.job.problem for run in runs))
     return dict(sorted(groups.items(), key=lambda each: (problems.index(each[0][0]), order.index(each[0][1]))))
 

@@ -47,6 +47,15 @@ METHODS: Mapping[str, Settings] = {"levi": {"name": "levi"}, "code_evolve": _COD
 send programs six times a run, as in the published ones. Running times are a feature by default, and none here: they
 would make runs differ that are to be equal.
 """
+CHOSEN: Mapping[str, tuple[str, Settings]] = {
+    "levi, chosen": (
+        "levi",
+        {"temperatures": [0.003, 0.01, 0.03, 0.1], "seeds": 2, "variants": 10, "shift_every": 50},
+    ),
+    "code_evolve, chosen": ("code_evolve", {"islands": 2, "archive": {"name": "naive", "size": 5}}),
+}
+"""Of what, and what is set otherwise: by how runs with other seeds ended, those from `CHOSEN_ON` on."""
+CHOSEN_ON = (100, 101, 102, 103)
 ABLATIONS: Mapping[str, tuple[str, Settings]] = {
     "levi, no diverse seeds": ("levi", {"seeds": 0}),
     "levi, uniform centroids": ("levi", {"centroids": "uniform"}),
@@ -93,11 +102,11 @@ class Run:
 
 
 def settings_of(method: str) -> Settings:
-    """The ``[algorithm]`` table of a method, a baseline or an ablation."""
+    """The ``[algorithm]`` table of a method, with other settings or without a part, or of a baseline."""
     known = {**BASELINES, **METHODS}
     if method in known:
         return known[method]
-    base, changed = ABLATIONS[method]
+    base, changed = {**CHOSEN, **ABLATIONS}[method]
     return {**METHODS[base], **changed}
 
 

@@ -20,6 +20,8 @@ from bench.program_figures import Content, summarise
 from bench.program_runs import (
     ABLATIONS,
     BASELINES,
+    CHOSEN,
+    CHOSEN_ON,
     CPU_SECONDS,
     METHODS,
     PROBLEMS,
@@ -44,7 +46,7 @@ ABLATION_SEEDS, SYNC_SEEDS = 3, 1
 def jobs(problems: Sequence[str], seeds: int, evaluations: int, *, ablations: bool) -> list[Job]:
     """Seed by seed, so that what there is when a bench is stopped can be compared."""
     methods = (*BASELINES, *METHODS)
-    wanted: list[tuple[Sequence[str], Mode, int]] = [(methods, "stream", seeds)]
+    wanted: list[tuple[Sequence[str], Mode, int]] = [((*methods, *CHOSEN), "stream", seeds)]
     if ablations:
         wanted.append((tuple(ABLATIONS), "stream", min(seeds, ABLATION_SEEDS)))
     wanted.append((methods, "sync", min(seeds, SYNC_SEEDS)))
@@ -111,6 +113,8 @@ def report(runs: Sequence[Run], seeds: int, evaluations: int) -> Content:
             "sync_seeds": min(seeds, SYNC_SEEDS),
             "problems": dict(PROBLEMS),
             "methods": {**BASELINES, **METHODS},
+            "chosen": {name: changed for name, (_, changed) in CHOSEN.items()},
+            "chosen_on": CHOSEN_ON,
             "ablations": {name: changed for name, (_, changed) in ABLATIONS.items()},
         },
         **environment(),

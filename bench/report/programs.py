@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 from bench.report.text import Content, percent, table
@@ -9,13 +10,19 @@ from bench.report.text import Content, percent, table
 WHAT = """\
 *Simulated* (profile `{profile}`, world `{world}`), {seeds} seeds, {evaluations} evaluations each, {width} flows at a
 time. The programs are real, run and scored as they are, each call with {cpu_seconds:g} s of CPU time at most (in a
-process without the sandbox's walls, which this coder does not need). **Who writes them is not real**: a simulated
+process without the sandbox's walls, which this coder does not need; a run repeats but for programs that are near that
+limit). **Who writes them is not real**: a simulated
 coder makes small random changes of the programs it is shown (numbers, operators, calls, loops, statements, terms that
 are added, parts of the other programs shown), with no idea behind any. So this shows what selection, archives and
 islands make of undirected changes. It can't show what they make of a language model's ideas, nor what a statement,
 feedback, advice or an evolved prompt is worth to one that understands it. One and the same coder writes for all, so
 LEVI's division of work between a large and a small model is not part of it. LEVI is as it ships, CodeEvolve with
 {code_evolve}. Intervals are 95 % (bootstrap over seeds)."""
+
+CHOSEN = """\
+*Chosen* are settings that did well on these problems with other seeds ({seeds}), of some that were tried for each
+algorithm: {said}; all else is as above. Programs of this coder score close to each other, and at LEVI's own
+temperatures parents are then drawn nearly evenly from the archive."""
 
 
 def section(content: Content) -> str:
@@ -24,7 +31,7 @@ def section(content: Content) -> str:
     parts = [
         "## Programs",
         "    python -m bench.programs --ablations --json bench/results/programs.json",
-        _what(settings),
+        f"{_what(settings)}\n\n{_chosen(settings)}",
         "### Scores at the end of the budget",
         _scores(content),
         "### LEVI and CodeEvolve less the plain searches",
@@ -48,6 +55,14 @@ def _what(settings: Content) -> str:
         f"and cells by {' and '.join(code_evolve['archive']['features'])}"
     )
     return WHAT.format(**{**settings, "code_evolve": said})
+
+
+def _chosen(settings: Content) -> str:
+    said = "; ".join(
+        f"`{name}` has {', '.join(f'{key} = {json.dumps(value)}' for key, value in changed.items())}"
+        for name, changed in settings["chosen"].items()
+    )
+    return CHOSEN.format(said=said, seeds=", ".join(map(str, settings["chosen_on"])))
 
 
 def _scores(content: Content) -> str:
@@ -82,9 +97,10 @@ def _differences(found: Sequence[Mapping[str, object]], word: str) -> str:
 
 
 def _lockstep(settings: Content) -> str:
+    seeds = settings["sync_seeds"]
     return (
-        f"Virtual time alone, in which programs take none; {settings['sync_seeds']} seeds. A step of lockstep is "
-        f"{settings['width']} flows, CodeEvolve's an epoch of all islands, which is as many."
+        f"Virtual time alone, in which programs take none; {seeds} seed{'' if seeds == 1 else 's'}. "
+        f"A step of lockstep is {settings['width']} flows, CodeEvolve's an epoch of all islands, which is as many."
     )
 
 

@@ -11,14 +11,27 @@ from bench.evaluations import Burning
 from bench.evaluations import configure as configure_burning
 from bench.kept_runs import keeping, left, read_runs
 from bench.program_figures import summarise
-from bench.program_runs import ABLATIONS, BASELINES, METHODS, PROBLEMS, QUARTERS, Job, Mode, Run, configure, perform
-from bench.programs import SYNC_SEEDS, jobs, report
+from bench.program_runs import (
+    ABLATIONS,
+    BASELINES,
+    CHOSEN,
+    CHOSEN_ON,
+    METHODS,
+    PROBLEMS,
+    QUARTERS,
+    Job,
+    Mode,
+    Run,
+    configure,
+    perform,
+)
+from bench.programs import SEEDS, SYNC_SEEDS, jobs, report
 from bench.report.evaluations import section as evaluations_section
 from bench.report.programs import section
 from flowevolve.build import make_algorithm, make_task
 from flowevolve.programs import WrongResultError
 
-EVERY = (*BASELINES, *METHODS, *ABLATIONS)
+EVERY = (*BASELINES, *METHODS, *CHOSEN, *ABLATIONS)
 
 
 def run_of(method: str, score: float, *, seed: int = 0, mode: Mode = "stream", minutes: float = 2.0) -> Run:
@@ -46,6 +59,10 @@ def test_every_job_of_a_seed_comes_before_those_of_the_next() -> None:
     assert [job.seed for job in first] == sorted(job.seed for job in first)
     assert len(wanted) == len(EVERY) * (SYNC_SEEDS + 1) + len((*BASELINES, *METHODS)) * SYNC_SEEDS
     assert not any(job.method in ABLATIONS for job in jobs(["circle_packing_32"], 1, 100, ablations=False))
+
+
+def test_no_seed_that_settings_were_chosen_on_is_in_a_figure() -> None:
+    assert not set(CHOSEN_ON) & set(range(SEEDS))
 
 
 def test_a_run_keeps_to_its_budget_and_repeats() -> None:
