@@ -186,7 +186,7 @@ class StageContext:
     def share(self, more: Cost | None = None) -> float:
         """What share of the budget is spent with this much more, of the limit nearest its end; times are not counted.
 
-        For what init does, as nothing else bounds that. What hangs on it belongs in `decide`.
+        For what init and finish do, as nothing else bounds that. What hangs on it belongs in `decide`.
         """
         return self._services.share(more or Cost())
 

@@ -46,7 +46,9 @@ async def inject(
     estimate = algorithm.estimate(INJECTION)
     refusal = runtime.ledger.refusal(estimate + algorithm.finishing(runtime.ledger.part))
     if refusal is not None:
-        raise InputError(f"inject: budget.{refusal} is spent, or reserved by open work; give the run more")
+        raise InputError(
+            f"inject: budget.{refusal} is spent, or kept for open work and the end of the run; give the run more"
+        )
     made: list[Candidate] = []
     refused: list[Exception] = []
 

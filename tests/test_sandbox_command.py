@@ -52,7 +52,7 @@ def test_calls_and_commands(tmp_path: Path) -> None:
         (["{file}", "--arguments", "[" * 900 + "]" * 900], "--arguments: is nested more than 64 deep"),
         (["{file}", "--arguments", "[" * 10**5], "--arguments: is nested more than 64 deep"),
         (["{file}", "--arguments", "[1e999]"], "--arguments: has a number beyond what a float holds"),
-        (["{file}", "--arguments", '["\\ud800"]'], "surrogates not allowed"),
+        (["{file}", "--arguments", '["\\ud800"]'], "half a character"),
         (["{file}", "--command", "sh\n'"], "--command: no closing quotation: "),
         (["{file}", "--command", " "], "--command: is empty"),
         (["{file}", "--arguments", "3"], "--arguments: give a JSON object"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Event
 
@@ -30,23 +31,27 @@ class Claim:
         self.core = core
         self.held = False
         self.in_line = False
-        """Whether it has come to stand in line."""
+        """Whether it stands there."""
         _check(folder)
         self._line = _opened(folder / f"core-{core}.line")
         self._file = _opened(folder / f"core-{core}")
 
     def take(self) -> bool:
-        """Whether it is ours now. It is not if somebody has it, or waits for it."""
-        if _locked(self._line):
+        """Whether it is ours now. It is not if somebody has it, or somebody else waits for it."""
+        if self.in_line or _locked(self._line):
             self.held = _locked(self._file)
-            fcntl.flock(self._line, fcntl.LOCK_UN)
+            if self.held or not self.in_line:
+                self._leave_line()
         return self.held
 
-    def wait(self, give_up: Event) -> None:
-        """Block until it is ours, or ``give_up`` is set."""
-        self.in_line = _waited(self._line, give_up)
-        self.held = self.in_line and _waited(self._file, give_up)
+    def line_up(self) -> bool:
+        """Whether it stands in line now. It does not if somebody else does."""
+        self.in_line = self.in_line or _locked(self._line)
+        return self.in_line
+
+    def _leave_line(self) -> None:
         fcntl.flock(self._line, fcntl.LOCK_UN)
+        self.in_line = False
 
     def close(self) -> None:
         """Leave the core, or the line, to others."""
@@ -84,8 +89,13 @@ def _locked(file: int) -> bool:
     return True
 
 
-def _waited(file: int, give_up: Event) -> bool:
-    while not _locked(file):
+def wait_for_one(claims: Sequence[Claim], give_up: Event) -> Claim | None:
+    """Block until one of them is ours, or ``give_up`` is set; meanwhile stand in one line, if there is room in any."""
+    while True:
+        for claim in claims:
+            if claim.take():
+                return claim
+        if not any(claim.in_line for claim in claims):
+            any(claim.line_up() for claim in claims)
         if give_up.wait(LOOK_SECONDS):
-            return False
-    return True
+            return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from threading import Event
 import anyio
 
 from flowevolve import clock
-from flowevolve.sandbox.claim import Claim
+from flowevolve.sandbox.claim import Claim, wait_for_one
 
 
 class Cores:
@@ -23,10 +22,9 @@ class Cores:
     """
 
     def __init__(self, cores: Iterable[int], folder: Path) -> None:
-        self._free = deque(sorted(cores))
-        """Those that nobody in this process has or waits for."""
-        self._turns = anyio.Semaphore(len(self._free))
-        self._threads = anyio.CapacityLimiter(len(self._free))
+        self._cores = sorted(cores)
+        self._turns = anyio.Semaphore(len(self._cores))
+        self._threads = anyio.CapacityLimiter(len(self._cores))
         self._folder = folder
 
     @asynccontextmanager
@@ -36,29 +34,34 @@ class Cores:
         Raises:
             InputError: if the folder can't be used.
         """
-        async with self._turns:
-            claim = self._claim()
+        async with self._turns:  # so that none is to be had only where other processes have some
+            claim = self._taken() or await self._waited_for()
             try:
-                if not claim.held:
-                    give_up = Event()
-                    await clock.in_thread_until(give_up.set, claim.wait, give_up, limiter=self._threads)
                 yield claim.core
             finally:
                 claim.close()
-                self._free.append(claim.core)
 
-    def _claim(self) -> Claim:
-        """The first that no other process has; if there is none, the first, to wait for."""
-        for _ in self._free.copy():
-            claim = Claim(self._folder, self._free[0])
+    def _taken(self) -> Claim | None:
+        """The first that nobody has or waits for."""
+        for core in self._cores:
+            claim = Claim(self._folder, core)
             if claim.take():
-                break
+                return claim
             claim.close()
-            self._free.rotate(-1)
-        else:
-            claim = Claim(self._folder, self._free[0])
-        self._free.popleft()
-        return claim
+        return None
+
+    async def _waited_for(self) -> Claim:
+        """The first that others leave."""
+        claims = [Claim(self._folder, core) for core in self._cores]
+        give_up, had = Event(), None
+        try:
+            had = await clock.in_thread_until(give_up.set, wait_for_one, claims, give_up, limiter=self._threads)
+        finally:
+            for claim in claims:
+                if claim is not had:
+                    claim.close()
+        assert had is not None, "only who is cancelled gives up"
+        return had
 
 
 def usable_cores() -> set[int]:

@@ -120,13 +120,20 @@ def _check(value: JSON, what: str) -> None:
             elif isinstance(each, list):
                 inner += each
             elif isinstance(each, str):
-                each.encode()  # half a character would be an error wherever it is written
+                _check_text(each, what)
             elif isinstance(each, int | float) and not _is_finite(each):
                 raise ValueError(f"{what} has a number beyond what a float holds")
         if not inner:
             return
         level = inner
     raise ValueError(f"{what} is nested more than {DEEPEST} deep")
+
+
+def _check_text(text: str, what: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # it would be an error wherever the text is written
+        raise ValueError(f"{what} has half a character: a surrogate without its other half") from None
 
 
 def _is_finite(number: float) -> bool:

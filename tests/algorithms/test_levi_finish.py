@@ -95,6 +95,14 @@ def test_room_is_kept_for_finalists(limits: Mapping[str, int]) -> None:
     assert events(facts, "levi.selected")
 
 
+def test_finalists_of_before_need_no_room_once_more() -> None:
+    settings = {**PROXY, "max_in_flight": 1}
+    _, facts = evolve(settings, budget={"rollouts": 900})
+    result, combined = evolve(settings, before=facts, budget={"rollouts": 900 + 2 * len(EVERY)})
+    assert len(events(combined, "levi.selected")) > len(events(facts, "levi.selected"))
+    assert not result.report.overshoot
+
+
 def test_room_is_kept_for_the_tokens_of_finalists() -> None:
     result, _ = evolve({**PROXY, "max_in_flight": 1}, budget={"tokens": 150_000})
     assert full_scores(updates_of(result))

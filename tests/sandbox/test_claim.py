@@ -6,13 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 
 import anyio
 import pytest
 
 from flowevolve.errors import InputError
-from flowevolve.sandbox.claim import Claim
+from flowevolve.sandbox.claim import Claim, wait_for_one
 from flowevolve.sandbox.cores import Cores
 
 pytestmark = pytest.mark.anyio
@@ -65,16 +65,33 @@ async def test_who_finds_no_core_waits_for_one_and_may_leave(tmp_path: Path) -> 
     assert free(tmp_path, 3)
 
 
+async def test_who_waits_has_whichever_core_is_free_first(tmp_path: Path) -> None:
+    one, other = Cores([0, 1], tmp_path), Cores([0, 1], tmp_path)
+    had = anyio.Event()
+
+    async def measure() -> None:
+        async with other.one() as core:
+            assert core == 1
+            had.set()
+
+    async with one.one() as first, anyio.create_task_group() as tasks:
+        assert first == 0
+        async with one.one():
+            tasks.start_soon(measure)
+            await anyio.wait_all_tasks_blocked()
+            assert not had.is_set()
+        await had.wait()
+    assert free(tmp_path)
+    assert free(tmp_path, 1)
+
+
 def test_who_had_it_waits_behind_who_waits(tmp_path: Path) -> None:
-    held, waiting, give_up = Claim(tmp_path, 0), Claim(tmp_path, 0), Event()
+    held, waiting = Claim(tmp_path, 0), Claim(tmp_path, 0)
     assert held.take()
-    thread = Thread(target=waiting.wait, args=(give_up,))
-    thread.start()
-    while not waiting.in_line:
-        pass
+    assert waiting.line_up()
     held.close()
     assert not free(tmp_path)
-    thread.join()
+    assert wait_for_one([waiting], Event()) is waiting
     assert not free(tmp_path)
     waiting.close()
     assert free(tmp_path)
@@ -84,7 +101,7 @@ def test_who_gives_up_has_nothing(tmp_path: Path) -> None:
     held, waiting, give_up = Claim(tmp_path, 0), Claim(tmp_path, 0), Event()
     assert held.take()
     give_up.set()
-    waiting.wait(give_up)
+    assert wait_for_one([waiting], give_up) is None
     waiting.close()
     held.close()
     assert free(tmp_path)

@@ -114,11 +114,14 @@ class LEVI(Algorithm):
         return self._cost(1, len(self._cases()))
 
     def finishing(self, part: Callable[[Cost], float]) -> Cost:
-        """Of as many finalists as take half of what the opening leaves."""
+        """Of those who would be finalists now and were none before, and one more, as far as half of what the opening
+        leaves will do.
+        """
         if self._progress.examples is None:
             return Cost()
+        new = sum(in_full(elite) is None for elite in self._leading())
         whole, room = self._progress.whole(len(self._all)), (1 - self.config.init_share) / 2
-        costs = accumulate([whole] * self.config.finalists, initial=Cost())
+        costs = accumulate([whole] * min(new + 1, self.config.finalists), initial=Cost())
         return max((cost for cost in costs if part(cost) <= room), key=lambda cost: cost.evaluations)
 
     def gap(self, item: Item[object], pool: PoolReader) -> int:
@@ -213,11 +216,15 @@ class LEVI(Algorithm):
         for name in cast("list[str]", chosen["shown"]):
             yield Emit(Finalist(context.pool[name]), to="evaluate", derives=(name,))
 
+    def _leading(self) -> Sequence[Candidate]:
+        """The best elites, as many as there are to be finalists."""
+        return sorted(self.archive.elites, key=lambda each: -each.mean_score)[: self.config.finalists]
+
     def _finalists(self, context: StageContext) -> list[JSON]:
         """Those that were finalists before are for nothing; where a limit is passed, so is what takes nothing of it."""
         whole, cost, limit = self._progress.whole(len(self._all)), Cost(), max(1.0, context.share())
         chosen: list[JSON] = []
-        for elite in sorted(self.archive.elites, key=lambda each: -each.mean_score)[: self.config.finalists]:
+        for elite in self._leading():
             more = whole if in_full(elite) is None else Cost()
             if context.share(cost + more) <= limit:
                 cost += more
