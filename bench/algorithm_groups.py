@@ -128,7 +128,7 @@ def groups(processes: int) -> Mapping[str, Group]:
             {"efficiency_distances": measured_problem("efficiency_distances")},
             searches,
             tokens=60_000,
-            quick_tokens=10_000,
+            quick_tokens=20_000,
             quick_problems=("efficiency_distances",),
             measured=True,
         ),
