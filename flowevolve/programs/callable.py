@@ -10,13 +10,11 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from flowevolve import clock
-from flowevolve.artifact import Artifact
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
 from flowevolve.plugins import LoadError, imported
 from flowevolve.programs.evaluator import read_text
-from flowevolve.programs.problem import Case, FunctionProblem, Verdict, WrongResultError, failed
-from flowevolve.sandbox import Sandbox
+from flowevolve.programs.problem import Case, FunctionProblem, Verdict, WrongResultError
 
 Scorer = Callable[..., object]
 """``score(result)`` or ``score(result, arguments)``: a number, or a mapping: ``score``, ``feedback`` and metrics."""
@@ -60,16 +58,8 @@ class CallableProblem(FunctionProblem):
         except Exception as error:  # a user's function met a stranger's data
             raise WrongResultError(f"{type(error).__name__}: {error}") from error
 
-    async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
-        outcome = await self.run(artifact, case, sandbox)
-        if outcome.status != "ok":
-            return failed(self.worst, outcome)
-        seconds = {"seconds": outcome.seconds}
-        try:
-            said = await clock.in_thread(self.score, case, outcome.result)
-        except WrongResultError as error:
-            return Verdict(self.worst, f"The result is no solution: {error}", str(error), seconds)
-        return Verdict(said.value, said.feedback, said.failure, {**said.metrics, **seconds})
+    async def scored(self, case: Case, result: JSON) -> Verdict:
+        return await clock.in_thread(self.score, case, result)
 
 
 def callable_problem(

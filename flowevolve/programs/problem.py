@@ -94,6 +94,14 @@ class ScoredProblem:
         """
         raise NotImplementedError
 
+    async def scored(self, case: Case, result: JSON) -> Verdict:
+        """`score`, which must not block for long; whoever's may, calls it elsewhere.
+
+        Raises:
+            WrongResultError: as `score`.
+        """
+        return self.score(case, result)
+
     async def run(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Outcome:
         """Run a program on one case."""
         raise NotImplementedError
@@ -104,7 +112,7 @@ class ScoredProblem:
             return failed(self.worst, outcome)
         seconds = {"seconds": outcome.seconds}
         try:
-            verdict = self.score(case, outcome.result)
+            verdict = await self.scored(case, outcome.result)
         except WrongResultError as error:
             return Verdict(self.worst, f"The result is no solution: {error}", str(error), seconds)
         return Verdict(verdict.value, verdict.feedback, verdict.failure, {**verdict.metrics, **seconds})

@@ -29,7 +29,6 @@ class Claim:
 
     def __init__(self, folder: Path, core: int) -> None:
         self.core = core
-        self.held = False
         self.in_line = False
         """Whether it stands there."""
         _check(folder)
@@ -38,11 +37,12 @@ class Claim:
 
     def take(self) -> bool:
         """Whether it is ours now. It is not if somebody has it, or somebody else waits for it."""
-        if self.in_line or _locked(self._line):
-            self.held = _locked(self._file)
-            if self.held or not self.in_line:
-                self._leave_line()
-        return self.held
+        if not (self.in_line or _locked(self._line)):
+            return False
+        taken = _locked(self._file)
+        if taken or not self.in_line:
+            self._leave_line()
+        return taken
 
     def line_up(self) -> bool:
         """Whether it stands in line now. It does not if somebody else does."""
