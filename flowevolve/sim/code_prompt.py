@@ -12,6 +12,7 @@ from flowevolve.agents.slots import FROM_FIRST, FROM_SECOND, KEEP_HEADING, TAKE_
 from flowevolve.programs.edits import SEARCH_LINE
 from flowevolve.programs.prompts import (
     ADVICE_HEADING,
+    ANCESTORS_HEADING,
     HOW_HEADING,
     OTHERS_HEADING,
     OUTCOME_HEADING,
@@ -51,6 +52,8 @@ class Asked:
     """Parts that are to stay as the parent has them."""
     take: Sequence[str] = ()
     """Parts that are to be as the first other program has them."""
+    ancestors: Sequence[Seen] = ()
+    """Versions of the parent before it."""
     anew: bool = False
     """Whether the parent only shows the form of a program."""
 
@@ -66,6 +69,7 @@ def read_prompt(prompt: str) -> Asked:
         leanings(hints),
         [*listed(parts.get(KEEP_HEADING, "")), *(part for part, _, source in taken if source == FROM_FIRST)],
         [part for part, _, source in taken if source == FROM_SECOND],
+        programs(parts.get(ANCESTORS_HEADING, "")),
         prompt.startswith(IMPLEMENT_TITLE),
     )
 

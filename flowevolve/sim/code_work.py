@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from flowevolve.programs.slots import restore
+from flowevolve.sim.code_crossover import Other
 from flowevolve.sim.code_prompt import Asked, Seen
 from flowevolve.sim.coder import PREFERRED, Coder, Work, edit_files
 
@@ -36,7 +37,7 @@ def work_on(asked: Asked, coder: Coder, rng: random.Random) -> Done | None:
         return _different(rng.choice(working), asked, rng) if working else None
     if asked.anew:
         return _different(asked.parent, asked, rng)
-    others = [seen.files for seen in asked.others]
+    others = _beside(asked.parent, asked)
     work = Work(_weighed(coder.weights, asked, bool(others)), rng.choice(coder.changes), coder.steps)
     if not (asked.keep or asked.take) or rng.random() >= coder.heedful:
         return Done(asked.parent.files, *edit_files(asked.parent.files, others, work, rng))
@@ -48,11 +49,18 @@ def _different(seen: Seen, asked: Asked, rng: random.Random) -> Done:
     return Done(seen.files, *edit_files(seen.files, [], work, rng))
 
 
-def _with_parts(
-    old: Mapping[str, str], others: Sequence[Mapping[str, str]], asked: Asked, work: Work, rng: random.Random
-) -> Done:
+def _beside(parent: Seen, asked: Asked) -> list[Other]:
+    shown = [*((seen, False) for seen in asked.others), *((seen, True) for seen in asked.ancestors)]
+    return [Other(seen.files, _better(seen.score, parent.score), before) for seen, before in shown]
+
+
+def _better(score: float | None, than: float | None) -> bool | None:
+    return None if score is None or than is None or score == than else score > than
+
+
+def _with_parts(old: Mapping[str, str], others: Sequence[Other], asked: Asked, work: Work, rng: random.Random) -> Done:
     """Parts that are to be kept stay, those to be taken from another program are. The taking counts as a change."""
-    taken = restore(others[0], old, asked.take) if others and asked.take else None
+    taken = restore(asked.others[0].files, old, asked.take) if asked.others and asked.take else None
     if taken is None or taken == old:
         return Done(old, *edit_files(old, others, work.keeping(asked.keep), rng))
     if work.changes == 1:

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from flowevolve.programs.blocks import inside
 from flowevolve.programs.features import syntax_error
 from flowevolve.programs.slots import REST
+from flowevolve.sim.code_crossover import Other, cross
 from flowevolve.sim.code_expressions import change_calls, change_operators, grow
 from flowevolve.sim.code_numbers import change_constants, change_loops, change_text_constant
 from flowevolve.sim.code_source import Source, parse
-from flowevolve.sim.code_structure import change_statements, cross, sources
+from flowevolve.sim.code_structure import change_statements
 
 Change = Callable[[Source, float, random.Random], str | None]
 """Makes another program, given how far numbers may go, relative to their size; None if there is nothing to change."""
@@ -91,7 +92,7 @@ class Work:
 
 
 def edit_files(
-    files: Mapping[str, str], others: Sequence[Mapping[str, str]], work: Work, rng: random.Random
+    files: Mapping[str, str], others: Sequence[Other], work: Work, rng: random.Random
 ) -> tuple[dict[str, str], list[str]]:
     """The files after the work, and the kinds of the changes made, in order."""
     changed, kinds = dict(files), list[str]()
@@ -101,8 +102,7 @@ def edit_files(
         name = rng.choices(list(changed), [len(text) for text in changed.values()])[0]
         prefix = "" if len(files) == 1 else f"{name}:"
         kept = [part.removeprefix(prefix) for part in work.keep if part.startswith(prefix)]
-        theirs = [other[name] for other in others if name in other]
-        text, kind = _edited(changed[name], theirs, kept, work, rng)
+        text, kind = _edited((name, changed[name]), others, kept, work, rng)
         if kind is not None:
             changed[name] = text
             kinds.append(kind)
@@ -110,9 +110,10 @@ def edit_files(
 
 
 def _edited(
-    text: str, others: Sequence[str], kept: Sequence[str], work: Work, rng: random.Random
+    file: tuple[str, str], others: Sequence[Other], kept: Sequence[str], work: Work, rng: random.Random
 ) -> tuple[str, str | None]:
-    """A program with one change that holds together, and the kind of it; None if none was found."""
+    """A file's text with one change that holds together, and the kind of it; None if none was found."""
+    name, text = file
     source = parse(text, kept)
     if source is None:
         if REST in kept:
@@ -120,11 +121,10 @@ def _edited(
         block = rng.choice(inside(text))
         changed = change_text_constant(text, block, _step(work, rng), rng)
         return (text, None) if changed is None else (changed, "constants")
-    crossed = sources(others)
     for _ in range(_ATTEMPTS):
         kind = rng.choices(list(work.weights), list(work.weights.values()))[0]
         step = _step(work, rng)
-        changed = cross(source, crossed, rng) if kind == "crossover" else _CHANGES[kind](source, step, rng)
+        changed = cross(source, name, others, rng) if kind == "crossover" else _CHANGES[kind](source, step, rng)
         if changed is not None and changed != text and _holds_together(source, changed):
             return changed, kind
     return text, None

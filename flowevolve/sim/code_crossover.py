@@ -1,0 +1,133 @@
+"""How the world `code` makes use of other programs that it is shown: their functions, and what their numbers say."""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from flowevolve.sim.code_source import Source, first_line, is_number, last_line, parse
+from flowevolve.sim.code_structure import lines_of
+
+Number = tuple[ast.expr, float]
+"""Where it is, and its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A program beside the one that is changed, and whether its score is better; None if there are no two scores."""
+
+    files: Mapping[str, str]
+    better: bool | None
+    before: bool = False
+    """Whether the one that is changed came of it: then its functions are those that were given up."""
+
+
+def cross(source: Source, name: str, others: Sequence[Other], rng: random.Random) -> str | None:
+    """The file ``name`` of a program, with a function or with numbers by what another program has under these names."""
+    known = [(other, theirs) for other in others if (theirs := parse(other.files.get(name, ""))) is not None]
+    if not known:
+        return None
+    other, theirs = rng.choice(known)
+    found = [
+        _with_numbers(source, theirs, other.better, rng),
+        None if other.before else _with_function(source, theirs, rng),
+    ]
+    changed = [text for text in found if text is not None and text != source.text]
+    return rng.choice(changed) if changed else None
+
+
+def _with_function(source: Source, other: Source, rng: random.Random) -> str | None:
+    """With the functions it calls that are not here."""
+    ours, theirs = _functions(source), _functions(other)
+    shared = [
+        name
+        for name, function in ours.items()
+        if name in theirs
+        and source.may_change(function)
+        and source.said(function) != other.said(theirs[name])
+        and _parameters(function) == _parameters(theirs[name])
+    ]
+    if not shared:
+        return None
+    name = rng.choice(shared)
+    lines: list[str] = []
+    for helper in _needed(theirs[name], theirs):
+        if helper not in ours:
+            lines += [*lines_of(other, theirs[helper]), "", ""]
+    lines += lines_of(other, theirs[name])
+    return source.with_lines(first_line(ours[name]), last_line(ours[name]), lines)
+
+
+def _parameters(function: ast.FunctionDef) -> list[str]:
+    return [each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)]
+
+
+def _functions(source: Source) -> dict[str, ast.FunctionDef]:
+    return {each.name: each for each in source.tree.body if isinstance(each, ast.FunctionDef)}
+
+
+def _needed(function: ast.FunctionDef, among: dict[str, ast.FunctionDef]) -> list[str]:
+    """Names of the functions it calls, directly or not; those that others call come first."""
+    found: list[str] = []
+
+    def visit(each: ast.FunctionDef) -> None:
+        for node in ast.walk(each):
+            if isinstance(node, ast.Name) and node.id in among and node.id not in (*found, function.name):
+                found.append(node.id)
+                visit(among[node.id])
+
+    visit(function)
+    return found[::-1]
+
+
+def _with_numbers(source: Source, other: Source, better: bool | None, rng: random.Random) -> str | None:
+    """One number or vector that both have under the same name, or all of them, moved along the difference.
+
+    Of two places the better one is nearer to the best, as a rule, so the new one is on its side of their middle, or as
+    far beyond it as the other is on this side.
+    """
+    ours, theirs = _values(source), _values(other)
+    shared = [
+        (ours[name], theirs[name])
+        for name in ours
+        if name in theirs and len(ours[name]) == len(theirs[name]) and _said(ours[name]) != _said(theirs[name])
+    ]
+    if not shared:
+        return None
+    chosen = shared if rng.random() < 0.5 else [rng.choice(shared)]
+    low, high = (0.0, 1.0) if better is None else (0.5, 2.0) if better else (-1.0, 0.5)
+    share = rng.uniform(low, high)
+    pairs = [pair for mine, its in chosen for pair in zip(mine, its, strict=True)]
+    return source.with_texts([(source.place(node), _moved(mine, its, share)) for (node, mine), (_, its) in pairs])
+
+
+def _values(source: Source) -> dict[str, list[Number]]:
+    """The numbers that are assigned to a name, alone or in lists, where they may change."""
+    assigned = [node for node in source.nodes(ast.Assign) if len(node.targets) == 1]
+    found = {node.targets[0].id: _numbers(node.value) for node in assigned if isinstance(node.targets[0], ast.Name)}
+    return {name: values for name, values in found.items() if values}
+
+
+def _numbers(node: ast.expr) -> list[Number]:
+    if isinstance(node, ast.List | ast.Tuple):
+        return [number for each in node.elts for number in _numbers(each)]
+    negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+    constant = node.operand if isinstance(node, ast.UnaryOp) and negative else node
+    if not isinstance(constant, ast.Constant) or not is_number(constant):
+        return []
+    assert isinstance(constant.value, int | float)
+    return [(node, -constant.value if negative else constant.value)]
+
+
+def _said(values: Sequence[Number]) -> list[float]:
+    return [value for _, value in values]
+
+
+def _moved(mine: float, its: float, share: float) -> str:
+    """Integers stay such, and numbers of things above 0."""
+    value = mine + share * (its - mine)
+    if isinstance(mine, int) and isinstance(its, int):
+        return repr(max(round(value), min(1, mine, its)))
+    return repr(float(f"{value:.12g}"))
