@@ -43,6 +43,7 @@ _CAPABILITIES = ("CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID")
 ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "HOME": "/tmp",  # noqa: S108 - each program has one of its own
+    "TMPDIR": "/tmp",  # noqa: S108
     "LANG": "C.UTF-8",
     "USER": "sandbox",
     "PYTHONHASHSEED": "0",  # the order of sets repeats
@@ -151,10 +152,12 @@ def _view(more: Mapping[Path, str]) -> list[str]:
         arguments += ["--perms", "0755", "--dir", _READABLE]
     for folder, there in more.items():
         arguments += ["--ro-bind", str(folder), there]
-    arguments += ["--dev", "/dev", "--size", str(_SMALL), "--tmpfs", "/tmp"]  # noqa: S108 - inside
+    # No terminals: they would be the same for all programs, and any of them could load line disciplines.
+    arguments += ["--dev", "/dev", "--perms", "0555", "--size", "4096", "--tmpfs", "/dev/pts"]
+    arguments += ["--size", str(_SMALL), "--tmpfs", "/tmp"]  # noqa: S108 - inside
     # Root mounts /proc itself: bubblewrap's would be partly covered, and then nobody inside may mount another.
     arguments += ["--dir", "/proc"] if os.geteuid() == 0 else ["--proc", "/proc"]
-    return [*arguments, "--chdir", "/tmp", "--remount-ro", "/dev", "--remount-ro", "/"]  # noqa: S108 - inside
+    return [*arguments, "--chdir", "/tmp", "--remount-ro", "/dev/pts", "--remount-ro", "/dev", "--remount-ro", "/"]  # noqa: S108 - inside
 
 
 def _interpreter() -> Path:

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import tempfile
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import IO
 
 from flowevolve.errors import InputError
@@ -102,7 +102,7 @@ class Worker:
         limits = (_REPORT_LIMIT, request.output_limit, request.output_limit, request.result_limit + 1)
         self._control.settimeout(request.timeout + GRACE_SECONDS)
         try:
-            wire.send(self._control, json.dumps(asdict(request)).encode())
+            wire.send(self._control, wire.packed(request))
             report, stdout, stderr, result = (wire.receive(self._control, limit) for limit in limits)
         except TimeoutError:
             self.kill()

@@ -14,11 +14,10 @@ import resource
 import sys
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
-from flowevolve.sandbox.inside import kernel, syscalls
+from flowevolve.sandbox.inside import files, kernel, syscalls
 from flowevolve.sandbox.inside.wire import Request
 
 FAILED, OUT_OF_MEMORY, DENIED = 1, 201, 202
@@ -37,13 +36,14 @@ def become_program(request: Request, streams: tuple[int, int, int, int]) -> NoRe
         _move(streams)
         folder = request.folder or "/tmp"  # noqa: S108 - a fresh one, nobody else's
         os.chdir(folder)
-        path = Path(folder, request.name)
-        path.write_text(request.source, encoding="utf-8")
-        os.environ.update(HOME=folder, TMPDIR=folder)
+        path = f"{folder}/{request.name}"
+        files.write(path, request.source.encode())
+        if request.folder is not None:
+            os.environ.update(HOME=folder, TMPDIR=folder)
         _limit(request)
         if request.command is not None:
-            _become_command([*request.command, str(path)])
-        code = _run(request, str(path))
+            _become_command([*request.command, path])
+        code = _run(request, path)
     except BaseException as error:  # noqa: BLE001 - this process ends here, and says why
         code = _explain(error)
     finish(code)
@@ -78,11 +78,11 @@ def _move(streams: tuple[int, int, int, int]) -> None:
 def _limit(request: Request) -> None:
     """Resource limits and the filter of system calls; neither can be taken back."""
     kernel.allow_looking_in(True)  # its own /proc/self is to be its own
-    Path("/proc/self/oom_score_adj").write_text("1000", encoding="utf-8")  # the first to go where memory runs out
+    files.write("/proc/self/oom_score_adj", b"1000")  # the first to go where memory runs out
     if request.core is not None:
         os.sched_setaffinity(0, {request.core})
     cpu_seconds = int(request.timeout * max(1, request.processes)) + 1
-    mapped = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0]) * resource.getpagesize()
+    mapped = int(files.read("/proc/self/statm").split()[0]) * resource.getpagesize()
     limits = {
         resource.RLIMIT_CORE: 1,  # unlike 0, it also keeps a system's crash handler from starting
         resource.RLIMIT_CPU: cpu_seconds,

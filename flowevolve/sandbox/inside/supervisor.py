@@ -14,10 +14,9 @@ import signal
 import socket
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 
-from flowevolve.sandbox.inside import candidate, wire
+from flowevolve.sandbox.inside import candidate, files, wire
 from flowevolve.sandbox.inside.wire import Report, Request, Stopped
 
 _PAGE = resource.getpagesize()
@@ -71,7 +70,7 @@ def supervise(connection: socket.socket, request: Request) -> None:
     peak = max(used.ru_maxrss * 1024, watch.peak)
     samples = whole_trace(watch.samples, seconds, peak)
     report = Report(code, stopped, seconds, used.ru_utime + used.ru_stime, peak, samples)
-    wire.send(connection, json.dumps(asdict(report)).encode())
+    wire.send(connection, wire.packed(report))
     for output in outputs:
         wire.send(connection, bytes(output.content))
 
@@ -91,10 +90,10 @@ def _input(request: Request) -> int:
     """Where the program's standard input comes from: for other languages the arguments, else nothing."""
     if request.command is None:
         return os.open(os.devnull, os.O_RDONLY)
-    path = Path(request.folder or "/tmp", ".arguments")  # noqa: S108 - the program's own folder
-    path.write_text(json.dumps(request.arguments), encoding="utf-8")
+    path = f"{request.folder or '/tmp'}/.arguments"  # noqa: S108 - the program's own folder
+    files.write(path, json.dumps(request.arguments).encode())
     descriptor = os.open(path, os.O_RDONLY)
-    path.unlink()
+    os.unlink(path)  # noqa: PTH108
     return descriptor
 
 
@@ -170,9 +169,9 @@ def _end_all(program: int) -> int:
 
 def _others() -> list[int]:
     """All processes of the program: in namespaces all but us, else our descendants."""
-    parents = _parents()
     if os.getpid() == 1:
-        return [pid for pid in parents if pid != 1]
+        return [pid for pid in _in_view() if pid != 1]
+    parents = _parents()
     found: set[int] = set()
     while new := {pid for pid, parent in parents.items() if parent in found | {os.getpid()}} - found:
         found |= new
@@ -182,26 +181,28 @@ def _others() -> list[int]:
 def _parents() -> dict[int, int]:
     """The parent of every process in view."""
     found = {}
-    for name in os.listdir("/proc"):  # noqa: PTH208 - many times a second
-        if name.isdecimal():
-            with suppress(OSError):
-                # pid (name) state parent ...; a name may have spaces and brackets
-                fields = Path("/proc", name, "stat").read_bytes().rpartition(b")")[2].split()
-                found[int(name)] = int(fields[1])
+    for pid in _in_view():
+        with suppress(OSError):
+            # pid (name) state parent ...; a name may have spaces and brackets
+            found[pid] = int(files.read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[1])
     return found
+
+
+def _in_view() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208 - many times a second
 
 
 def _resident(pid: int) -> int:
     """Bytes of memory; none where the process has just ended."""
     with suppress(OSError, IndexError):
-        return int(Path("/proc", str(pid), "statm").read_bytes().split()[1]) * _PAGE
+        return int(files.read(f"/proc/{pid}/statm").split()[1]) * _PAGE
     return 0
 
 
 def _page_tables(pid: int) -> int:
     """Bytes that the kernel maps its memory with; no other count has them."""
     with suppress(OSError):
-        for line in Path("/proc", str(pid), "status").read_bytes().splitlines():
+        for line in files.read(f"/proc/{pid}/status").splitlines():
             if line.startswith(b"VmPTE:"):
                 return int(line.split()[1]) * 1024
     return 0
@@ -210,7 +211,7 @@ def _page_tables(pid: int) -> int:
 def _share(pid: int) -> int:
     """Bytes of memory, what is shared counted in part; slower. All of it where the process does not let us look."""
     with suppress(OSError):
-        for line in Path("/proc", str(pid), "smaps_rollup").read_bytes().splitlines():
+        for line in files.read(f"/proc/{pid}/smaps_rollup").splitlines():
             if line.startswith(b"Pss:"):
                 return int(line.split()[1]) * 1024
     return _resident(pid)

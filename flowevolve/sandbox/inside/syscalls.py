@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
+from functools import cache
 
 _DENIED: dict[str, tuple[int | None, int | None]] = {
     # name: number on x86_64, number on aarch64
@@ -111,6 +112,7 @@ _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
 MACHINES = tuple(_MACHINES)
 
 
+@cache
 def denying_filter() -> bytes:
     """The filter for this machine: denied calls fail with EPERM, unknown ones with ENOSYS."""
     column, architecture, clone, clone3, sockets, prlimit = _MACHINES[os.uname().machine]

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 
-from flowevolve.sandbox.inside import kernel, wire
+from flowevolve.sandbox.inside import kernel, syscalls, wire
 from flowevolve.sandbox.inside.supervisor import supervise
 from flowevolve.sandbox.inside.wire import Request
 
@@ -48,6 +48,7 @@ def main(setup: Setup) -> int:
     for name in setup.preload:
         with suppress(ImportError):
             import_module(name)
+    syscalls.denying_filter()  # which is kept
     gc.collect()
     gc.freeze()
     kernel.allow_looking_in(False)
@@ -114,8 +115,6 @@ def _furnish(shared_bytes: int) -> None:
     flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
     kernel.mount("proc", "/proc", flags)
     kernel.mount("tmpfs", "/dev/shm", flags, f"size={shared_bytes},nr_inodes=256,mode=1777")  # noqa: S108
-    # No terminals: bubblewrap's would be the same for all programs, and any of them could load line disciplines.
-    kernel.mount("tmpfs", "/dev/pts", flags, "size=4096,nr_inodes=1,mode=0555")
 
 
 def _serve(control: socket.socket) -> None:
