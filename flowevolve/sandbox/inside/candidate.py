@@ -98,7 +98,7 @@ def _limit(request: Request) -> None:
     if request.command is None:  # other languages' run times reserve far more than they use
         limits[resource.RLIMIT_AS] = mapped + request.memory
     if request.folder is None:  # elsewhere it would count all processes of the user
-        limits[resource.RLIMIT_NPROC] = request.processes + 2  # and the two that watch
+        limits[resource.RLIMIT_NPROC] = request.processes + 1  # and the one that watches
     for limit, value in limits.items():
         hard = resource.getrlimit(limit)[1]
         bound = value if hard == resource.RLIM_INFINITY else min(value, hard)

@@ -112,6 +112,11 @@ _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
 MACHINES = tuple(_MACHINES)
 
 
+def clone() -> int:
+    """The number of the call that makes processes on this machine."""
+    return _MACHINES[os.uname().machine][2]
+
+
 @cache
 def denying_filter() -> bytes:
     """The filter for this machine: denied calls fail with EPERM, unknown ones with ENOSYS."""

@@ -1,8 +1,8 @@
 """A warm interpreter that every program is a fresh fork of.
 
 Per program it forks once, waits, and knows nothing of what went on: request and report pass between the engine and the
-fork, so that no program's memory holds anything of another's. The fork enters namespaces of its own inside those that
-bubblewrap made, and forks the supervisor, process 1 there.
+fork, so that no program's memory holds anything of another's. The fork is process 1 of namespaces of its own, inside
+those that bubblewrap made: the supervisor of the program.
 
 It ends when its control socket closes, and when a fork did not end well: then nothing here is worth trusting any more.
 """
@@ -57,7 +57,7 @@ def main(setup: Setup) -> int:
     control = socket.socket(fileno=setup.control)
     wire.send(control, wire.READY)
     while _another(control):
-        fork = os.fork()
+        fork = kernel.fork_into_namespaces() if setup.namespaces else os.fork()
         if fork == 0:
             os._exit(_one_program(control, setup))
         if os.waitpid(fork, 0)[1] != 0:
@@ -75,10 +75,10 @@ def _another(control: socket.socket) -> bool:
 
 def _one_program(control: socket.socket, setup: Setup) -> int:
     try:
-        if not setup.namespaces:
+        if setup.namespaces:
+            _furnish(setup.shared_bytes)
+        else:
             kernel.adopt_orphans()
-        elif first := _in_namespaces(setup):
-            return int(os.waitpid(first, 0)[1] != 0)
         _serve(control)
     except (OSError, EOFError, ValueError) as error:
         os.write(2, f"{error}\n".encode())
@@ -92,22 +92,13 @@ def _namespaces_work(setup: Setup) -> bool:
     if fork:
         return os.waitpid(fork, 0)[1] == 0
     try:
-        first = _in_namespaces(setup)
+        first = kernel.fork_into_namespaces()
+        if not first:
+            _furnish(setup.shared_bytes)
         os._exit(int(os.waitpid(first, 0)[1] != 0) if first else 0)
     except OSError as error:
         os.write(2, f"namespaces inside of bubblewrap: {error}\n".encode())
         os._exit(1)
-
-
-def _in_namespaces(setup: Setup) -> int:
-    """Enter namespaces and fork their first process: returns its number to the caller, and 0 in it."""
-    kernel.allow_looking_in(True)  # without it our own uid_map is root's
-    kernel.enter_namespaces()
-    kernel.allow_looking_in(False)
-    first = os.fork()
-    if not first:
-        _furnish(setup.shared_bytes)
-    return first
 
 
 def _furnish(shared_bytes: int) -> None:
