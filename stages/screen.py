@@ -28,7 +28,7 @@ class Screen:
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         proposed = item.expect(Proposed)
         rollouts, baseline = await self._run(proposed, context)
-        accepted = self.accepts(proposed, rollouts, baseline, context)
+        accepted = bool(self.accepts(proposed, rollouts, baseline, context))  # a plug-in may compare numpy's numbers
         context.log(
             "candidate.screened",
             candidate=proposed.candidate.id,

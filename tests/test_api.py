@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 import flowevolve as fe
@@ -75,6 +76,28 @@ def test_a_task_that_fails_sometimes_costs_score_only() -> None:
     result = fe.optimize(Flaky(), budget=fe.Budget(proposals=3), clock="virtual")
     assert result.seed_score == pytest.approx(0.5 * 19 / 20)
     assert result.report.error is None
+
+
+class OfNumpy(Broken):
+    """Scores by numpy's functions, which give numpy's own numbers."""
+
+    def __init__(self, number: type[np.number[Any]]) -> None:
+        self.number: Callable[[float], Any] = number
+
+    async def rollout(self, artifact: fe.Artifact, example: Example, llm: ChatModel) -> Rollout:
+        output = await llm([Message("system", artifact["prompt"]), Message("user", "hello")])
+        value = self.number(len(output) % 10 / 10)
+        score = Score(value, "Be brief.", passed=value >= 1, metrics={"length": self.number(len(output))})
+        return Rollout(example.id, output, score, (Call("prompt", {"request": "hello"}, output),))
+
+
+@pytest.mark.parametrize("number", [np.float64, np.float32, np.int64])
+@pytest.mark.parametrize("algorithm", ["gepa", "ace", "combee"])
+def test_scores_may_be_numbers_of_numpy(algorithm: str, number: type[np.number[Any]], tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    result = fe.optimize(OfNumpy(number), algorithm=algorithm, budget=fe.Budget(proposals=6), clock="virtual", out=out)
+    assert result.best is not None
+    assert json.loads((out / "result.json").read_text())["best"]["score"] == result.best.score
 
 
 def test_public_names_are_there() -> None:

@@ -35,6 +35,12 @@ class Score:
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Further numbers, such as seconds."""
 
+    def __post_init__(self) -> None:
+        """Numbers of other libraries, such as numpy's, become Python's own, which the journal can hold."""
+        object.__setattr__(self, "value", float(self.value))
+        object.__setattr__(self, "passed", bool(self.passed))
+        object.__setattr__(self, "metrics", {name: float(number) for name, number in self.metrics.items()})
+
 
 @dataclass(frozen=True, slots=True)
 class Call:

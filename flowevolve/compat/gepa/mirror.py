@@ -104,7 +104,8 @@ class Mirror:
         if self._track_best_outputs:
             self._outputs.setdefault(candidate_id, {})[example] = batch.outputs[place]
         if batch.objective_scores:
-            self._objectives.setdefault(candidate_id, {})[example] = dict[str, JSON](batch.objective_scores[place])
+            scores = {name: float(score) for name, score in batch.objective_scores[place].items()}
+            self._objectives.setdefault(candidate_id, {})[example] = dict[str, JSON](scores)
 
     def objectives(self, candidate_id: str) -> dict[str, JSON]:
         """The objectives' scores by validation example, as they were seen."""

@@ -84,7 +84,8 @@ class AdapterRollouts(Rollouts):
 
         def pay(batch: Batch) -> None:
             nonlocal paid
-            calls = len(example_ids) if split == "val" or batch.num_metric_calls is None else batch.num_metric_calls
+            made = batch.num_metric_calls
+            calls = len(example_ids) if split == "val" or made is None else int(made)
             context.spend(Cost(rollouts=calls))
             self._mirror.count(calls)
             paid = True
@@ -107,9 +108,7 @@ class AdapterRollouts(Rollouts):
         if not paid:  # it had come back before the run was interrupted
             pay(batch)
         return tuple(
-            AdapterRollout(
-                example_id, "", Score(float(score), "", self._mirror.perfect(score)), batch=batch, place=place
-            )
+            AdapterRollout(example_id, "", Score(score, "", self._mirror.perfect(score)), batch=batch, place=place)
             for place, (example_id, score) in enumerate(zip(example_ids, batch.scores, strict=True))
         )
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from gepa.core.adapter import EvaluationBatch
 from gepa.utils import NoImprovementStopper
 
 import flowevolve.compat.gepa as compat
@@ -111,6 +114,45 @@ def test_a_run_that_has_ended_ends_again(tmp_path: Path) -> None:
     again = Fragile()
     assert optimize(again, tmp_path) == first
     assert again.calls == []
+
+
+@dataclass
+class OfNumpy(Fragile):
+    """Gives numpy's numbers, as ``np.mean`` and sums over arrays do."""
+
+    number: Callable[[float], Any] = np.float64
+    count: Callable[[int], Any] = np.int64
+
+    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        plain = super().evaluate(batch, candidate, capture_traces)
+        objectives = [{name: self.number(value) for name, value in each.items()} for each in plain.objective_scores]
+        return EvaluationBatch(
+            outputs=plain.outputs,
+            scores=[self.number(score) for score in plain.scores],
+            trajectories=plain.trajectories,
+            objective_scores=objectives,
+            num_metric_calls=self.count(len(batch)),
+        )
+
+
+class OfMeans:
+    """A criterion whose answer is numpy's."""
+
+    def should_accept(self, proposal: Any, state: Any) -> Any:
+        return np.mean(proposal.subsample_scores_after) > np.mean(proposal.subsample_scores_before)
+
+
+@pytest.mark.parametrize("number", [np.float64, np.float32, np.int64])
+def test_numbers_of_numpy_are_written_down_and_gone_on_with(tmp_path: Path, number: type[np.number[Any]]) -> None:
+    more: dict[str, Any] = {"frontier_type": "hybrid", "acceptance_criterion": OfMeans(), "perfect_score": 1.0}
+    whole = OfNumpy(objectives=True, number=number)
+    expected = optimize(whole, None, **more)
+    broken = OfNumpy(breaks_at=12, objectives=True, number=number)
+    with pytest.raises(OutOfOrderError):
+        optimize(broken, tmp_path, **more)
+    second = OfNumpy(objectives=True, number=number)
+    assert replace(optimize(second, tmp_path, **more), run_dir=None) == expected
+    assert broken.calls + second.calls == whole.calls
 
 
 def test_a_run_of_gepas_own_is_not_gone_on_with(tmp_path: Path) -> None:
