@@ -8,32 +8,41 @@ from random import Random
 from typing import TypeVar
 
 from flowevolve.concurrency import run_all
-from flowevolve.policies.scan import neighbour_groups, shuffled_groups
+from flowevolve.policies.scan import Group, neighbour_groups, shuffled_groups
 
 T = TypeVar("T")
 Merge = Callable[[Sequence[T], str], Awaitable[T | None]]
 """Merges two or more; the text names the merge within its scan (``0.3``: level and place). None: nothing came of it."""
 
 
-async def scan(parts: Sequence[T], merge: Merge[T], *, copies: int, most: int, rng: Random) -> T | None:
+async def scan(parts: Sequence[T], merge: Merge[T], *, copies: int, most: int, rng: Random) -> Sequence[T]:
     """Merge all in a balanced tree of groups of at most ``most``, level by level, the groups of a level side by side.
 
     On the first level every part is in ``copies`` groups drawn at random, so that what one merge overlooks, or a merge
-    of which nothing came, is not lost. None if nothing came of any merge, or there are no parts.
+    of which nothing came, is not lost. Above it the parts of a merge of which nothing came are merged on the next level
+    with the others. Returns one; several, which hold everything, if nothing came of any merge of the last level; or
+    none, if nothing came of any of the first, or there are no parts.
     """
-    groups = shuffled_groups(len(parts), copies, most, rng)
-    level = 0
-    while parts:
-        jobs = [
-            partial(_merged, [parts[position] for position in group], merge, f"{level}.{place}")
-            for place, group in enumerate(groups)
-        ]
-        parts = [merged for merged in await run_all(jobs) if merged is not None]
-        if len(parts) == 1:
-            return parts[0]
-        groups = neighbour_groups(len(parts), most) if parts else []
+    merged = await _level(parts, shuffled_groups(len(parts), copies, most, rng), merge, 0) if parts else []
+    left = [each for each, _ in merged if each is not None]
+    level = 1
+    while len(left) > 1:
+        merged = await _level(left, neighbour_groups(len(left), most), merge, level)
+        before = len(left)
+        left = [part for each, group in merged for part in (group if each is None else [each])]
+        if len(left) == before:
+            break
         level += 1
-    return None
+    return left
+
+
+async def _level(
+    parts: Sequence[T], groups: Sequence[Group], merge: Merge[T], level: int
+) -> list[tuple[T | None, Sequence[T]]]:
+    """What came of the merge of each group, and the group's parts."""
+    grouped = [[parts[position] for position in group] for group in groups]
+    jobs = [partial(_merged, group, merge, f"{level}.{place}") for place, group in enumerate(grouped)]
+    return list(zip(await run_all(jobs), grouped, strict=True))
 
 
 async def _merged(parts: Sequence[T], merge: Merge[T], name: str) -> T | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, cast
 
 import pytest
@@ -17,8 +18,8 @@ from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.llm.calls import CallRecord, Role
 from flowevolve.llm.ensemble import Models
-from flowevolve.llm.types import ChatRequest
-from flowevolve.prompts import MERGE_TITLE, labelled_blocks
+from flowevolve.llm.types import ChatReply, ChatRequest
+from flowevolve.prompts import MERGE_TITLE, labelled_blocks, parse_instruction
 from flowevolve.result import Result
 from flowevolve.run import Watchers, run
 from flowevolve.sim.backend import SimBackend
@@ -151,6 +152,39 @@ def test_a_stage_of_gepa_that_it_has_not_can_be_given_no_workers() -> None:
 def roles() -> Mapping[str, Models]:
     backend = SimBackend(RulesWorld(), PROFILES["instant"])
     return {name: Role(backend, "simulated") for name in ("task", "reflection")}
+
+
+class NoLastMerge(SimBackend):
+    """Has nothing to say of versions that are merges themselves."""
+
+    def __init__(self) -> None:
+        super().__init__(RulesWorld(), PROFILES["instant"])
+        self._merged: set[str] = set()
+
+    async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
+        reply = await super().chat(request, timeout=timeout)
+        asked = request.messages[-1].content
+        if not asked.startswith(MERGE_TITLE):
+            return reply
+        if self._merged.issuperset(text for _, text in labelled_blocks(asked.partition("## The versions")[2])):
+            return replace(reply, text="Much in common.")
+        self._merged.add(parse_instruction(reply.text))
+        return reply
+
+
+def test_a_round_whose_last_merge_fails_makes_its_proposal_of_what_was_merged_before() -> None:
+    backend = NoLastMerge()
+    _, facts = evolve(
+        Combee(TASK, CombeeConfig(batch=6, fan_in=4)),
+        roles=lambda: {name: Role(backend, "simulated") for name in ("task", "reflection")},
+        mode="sync",
+        max_in_flight=6,
+        budget=fe.Budget(proposals=2),
+    )
+    failed = events_of(facts, "merge.failed")
+    assert failed
+    assert {event.data["merge"] for event in failed} == {"1.0"}
+    assert {event.data["item"] for event in failed} <= {event.data["item"] for event in aggregated(facts)}
 
 
 @pytest.mark.parametrize("batch_size", ["fixed", "dynamic"])

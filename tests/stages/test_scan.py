@@ -30,14 +30,14 @@ class Union:
         return None if name in self._failing else frozenset(number for part in parts for number in part)
 
 
-def scanned(count: int, merge: Union, *, copies: int = 2, most: int = 8, seed: int = 0) -> tuple[Part | None, float]:
+def scanned(count: int, merge: Union, *, copies: int = 2, most: int = 8, seed: int = 0) -> tuple[list[Part], float]:
     """The result, and how many seconds it took."""
 
-    async def go() -> tuple[Part | None, float]:
+    async def go() -> tuple[list[Part], float]:
         began = anyio.current_time()
         parts = [frozenset({number}) for number in range(count)]
         merged = await scan(parts, merge, copies=copies, most=most, rng=Random(seed))
-        return merged, anyio.current_time() - began
+        return list(merged), anyio.current_time() - began
 
     return clock.run(go, clock="virtual")
 
@@ -46,7 +46,7 @@ def scanned(count: int, merge: Union, *, copies: int = 2, most: int = 8, seed: i
 def test_nothing_is_lost_and_no_merge_gets_too_much(count: int, copies: int, most: int, seed: int) -> None:
     merge = Union()
     merged, _ = scanned(count, merge, copies=copies, most=most, seed=seed)
-    assert merged == frozenset(range(count))
+    assert merged == [frozenset(range(count))]
     assert all(2 <= size <= most for size in merge.sizes)
     assert len(set(merge.names)) == len(merge.names)
 
@@ -62,15 +62,37 @@ def test_few_are_merged_by_one_call_and_one_by_none() -> None:
     merge = Union()
     assert scanned(8, merge)[1] == 1
     assert merge.sizes == [8]
-    assert scanned(1, merge) == (frozenset({0}), 0)
-    assert scanned(0, merge) == (None, 0)
+    assert scanned(1, merge) == ([frozenset({0})], 0)
+    assert scanned(0, merge) == ([], 0)
 
 
-@given(st.integers(0, 9), st.integers(0, 50))
-def test_a_merge_that_comes_to_nothing_loses_nothing(failing: int, seed: int) -> None:
-    merged, _ = scanned(40, Union([f"0.{failing}"]), seed=seed)
-    assert merged == frozenset(range(40))
+@given(st.integers(0, 9), st.sampled_from(["1.0", "1.1"]), st.integers(0, 50))
+def test_a_merge_that_comes_to_nothing_loses_nothing(first: int, second: str, seed: int) -> None:
+    for failing in ([f"0.{first}"], [second], [f"0.{first}", second]):
+        merge = Union(failing)
+        merged, _ = scanned(40, merge, seed=seed)
+        assert merged == [frozenset(range(40))]
+        assert max(merge.sizes) <= 8
 
 
-def test_where_no_merge_comes_to_anything_nothing_does() -> None:
-    assert scanned(9, Union(["0.0", "0.1", "0.2"]))[0] is None
+def test_where_the_last_merge_comes_to_nothing_its_parts_are_the_result() -> None:
+    merge = Union(["2.0"])
+    merged, _ = scanned(40, merge)
+    assert len(merged) == 2
+    assert merged[0] | merged[1] == frozenset(range(40))
+    assert merge.names[-1] == "2.0"
+
+
+def test_where_no_merge_of_the_first_level_comes_to_anything_nothing_does() -> None:
+    assert scanned(9, Union(["0.0", "0.1", "0.2"]))[0] == []
+
+
+@given(st.integers(9, 60), st.sets(st.tuples(st.integers(1, 5), st.integers(0, 5))), st.integers(2, 8))
+def test_above_the_first_level_nothing_is_lost_whatever_fails(
+    count: int, failing: set[tuple[int, int]], most: int
+) -> None:
+    merge = Union([f"{level}.{place}" for level, place in failing])
+    merged, _ = scanned(count, merge, most=most)
+    assert frozenset[int]().union(*merged) == frozenset(range(count))
+    assert max(merge.sizes) <= most
+    assert len(set(merge.names)) == len(merge.names)

@@ -77,8 +77,8 @@ class Curate:
             rng = context.derive_random("ace.gather", context.item_id)
             gather = partial(_gather, context=context)
             gathered = await scan(said, gather, copies=self.copies, most=self.fan_in, rng=rng)
-            context.log("lessons.gathered", samples=len(said), lessons=len(gathered or ()))
-            said = said if gathered is None else [gathered]
+            context.log("lessons.gathered", samples=len(said), lessons=sum(map(len, gathered)))
+            said = list(gathered) or said
         return list(dict.fromkeys(text for texts in said for text in texts))
 
 

@@ -85,21 +85,21 @@ class Aggregate:
         yield Emit(Proposed(candidate, tuple(baseline), tuple(baseline.values())), derives=(parent.id,))
 
     async def _merged(self, parent: Candidate, component: str, texts: Sequence[str], context: StageContext) -> str:
-        """One text of all.
+        """One text of all; the first of those that are left where the last merge could not be read.
 
         Raises:
             Discard: if no merge could be read.
         """
-        merged = await scan(
+        left = await scan(
             texts,
             partial(_merge, parent=parent, component=component, context=context),
             copies=self.copies,
             most=self.fan_in,
             rng=context.derive_random("scan", context.item_id, component),
         )
-        if merged is None:
+        if not left:
             raise Discard("no merge could be read")
-        return merged
+        return left[0]
 
 
 async def _merge(
