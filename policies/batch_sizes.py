@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from flowevolve.policies.gathering import PAST, Batch
+
+LEAST = 2
+"""A batch of one merges nothing: next to it every merge would look slow."""
 
 
 @dataclass(frozen=True)
 class DelayProfile:
     """Combee's controller (arXiv 2604.04247): profiles the delay, and settles where larger batches hardly save any.
 
-    Beyond that point a larger batch only makes each merge harder. The sizes tried are 1, 2, 4, … and at last ``most``,
-    ``repeats`` batches of each, whose median counts. A size is kept if, for each member of a batch, it saves at least
-    ``gain`` of what would be saved if a batch took as long as at the size before; else the one before is, for good.
+    Beyond that point a larger batch only makes each merge harder. The sizes tried are 2, 4, 8, … and at last ``most``,
+    ``repeats`` batches of each, whose median counts. Then the smallest is compared with the next, the better of them
+    with the one after, and so on: a larger size is better if, for each member of a batch, it saves at least ``gain`` of
+    what would be saved if a batch took as long as at the smaller one. What is left at the end stays.
     """
 
     most: int
@@ -25,23 +29,23 @@ class DelayProfile:
     def next(self, past: Sequence[Batch]) -> int:
         if len(past) >= PAST:  # the profile is being forgotten; it was settled long ago
             return max(batch.size for batch in list(past)[PAST // 2 :])
-        smaller, delay_before = 0, 0.0
-        size = 1
-        delays: list[float] = []
-        for batch in past:
-            if batch.size < size:
-                continue  # no more could come: it says little about a whole one
-            delays.append(batch.seconds / batch.size)
-            if len(delays) < self.repeats:
-                continue
-            delay = median(delays)
-            if smaller and not self._pays(1 - smaller / size, delay_before, delay):
-                return smaller
-            if size == self.most:
+        best, least = 0, 0.0
+        for size in self._sizes():
+            # One that could not be filled is of no size that is tried: it says little about a whole one.
+            seconds = [batch.seconds for batch in past if batch.size == size][: self.repeats]
+            if len(seconds) < self.repeats:
                 return size
-            smaller, delay_before, delays = size, delay, []
-            size = min(2 * size, self.most)
-        return size
+            delay = median(seconds) / size
+            if not best or self._pays(1 - best / size, least, delay):
+                best, least = size, delay
+        return best
+
+    def _sizes(self) -> Iterator[int]:
+        size = LEAST
+        while size < self.most:
+            yield size
+            size *= 2
+        yield self.most
 
     def _pays(self, ideal: float, before: float, now: float) -> bool:
-        return before - now >= self.gain * ideal * before
+        return before <= 0 or before - now >= self.gain * ideal * before  # no time: no call was made, as of a cache

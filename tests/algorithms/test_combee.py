@@ -36,9 +36,11 @@ def ran(mode: Mode = "sync", *, width: int = 6, batch: int = 6, **more: object) 
     facts: list[Fact] = []
     bound = {"width" if mode == "sync" else "max_in_flight": width}
     budget = more.pop("budget", {"proposals": 8})
+    seed = more.pop("seed", 0)
     config = parse_config(
         {
             "clock": "virtual",
+            "seed": seed,
             "algorithm": {"name": "combee", "mode": mode, "batch": batch, **bound, **more},
             "budget": budget,
         },
@@ -119,17 +121,21 @@ def test_a_proposal_is_screened_on_all_its_minibatches_each_example_once() -> No
 def test_the_controller_profiles_steps_and_settles() -> None:
     _, facts = ran("sync", width=16, batch=16, batch_size="dynamic", budget={"minutes": 60})
     steps = [cast(int, event.data["flows"]) for event in events_of(facts, "step.ended")]
-    assert steps[:6] == [1, 1, 1, 2, 2, 2]
+    assert steps[:6] == [2, 2, 2, 4, 4, 4]
     assert len(set(steps[20:-1])) == 1
     asked = [cast(int, event.data["width"]) for event in events_of(facts, "width.changed")]
-    assert asked[:2] == [1, 2]
+    assert asked[:2] == [2, 4]
 
 
-def test_inside_the_stream_the_controller_goes_by_the_merges() -> None:
-    _, facts = ran("stream", width=16, batch=8, batch_size="dynamic", budget={"minutes": 30})
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_inside_the_stream_the_controller_goes_by_the_merges(seed: int) -> None:
+    """One call takes hardly longer with eight reflections than with two, so it settles at eight."""
+    budget = {"minutes": 30}
+    _, facts = ran("stream", width=16, batch=8, batch_size="dynamic", budget=budget, seed=seed)
     gathered = [len(cast("list[str]", event.data["items"])) for event in events_of(facts, "items.gathered")]
-    assert gathered[0] == 1
-    assert max(gathered) > 1
+    assert max(gathered[:3]) == 2
+    assert gathered.index(8) < len(gathered) // 2
+    assert max(gathered[len(gathered) // 2 :]) == 8
     assert not events_of(facts, "width.changed")
 
 
