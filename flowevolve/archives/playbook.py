@@ -217,13 +217,16 @@ def slug(section: str) -> str:
 
 
 def within(bullets: Sequence[Bullet], token_budget: int) -> list[Bullet]:
-    """The bullets that a prompt has room for: the least helpful ones, and of equals the oldest, are left out."""
+    """The bullets that a prompt has room for: the least helpful ones, and of equals the oldest, are left out.
+
+    One that is longer than what is left is passed over for shorter ones.
+    """
     ranked = sorted(bullets, key=lambda bullet: (bullet.harmful - bullet.helpful, -bullet.changed))
     kept: set[str] = set()
     left = token_budget * CHARS_PER_TOKEN
     for bullet in ranked:
-        left -= len(bullet.text) + len(bullet.id) + 6
-        if left < 0:
-            break
-        kept.add(bullet.id)
+        length = len(bullet.text) + len(bullet.id) + 6
+        if length <= left:
+            left -= length
+            kept.add(bullet.id)
     return [bullet for bullet in bullets if bullet.id in kept]

@@ -104,6 +104,12 @@ def test_beyond_the_token_budget_the_least_helpful_bullets_are_left_out() -> Non
     assert within(bullets, 1000) == bullets
 
 
+def test_a_bullet_that_is_too_long_does_not_hide_those_behind_it() -> None:
+    long = Bullet("str-00001", "strategies", "x" * 500, helpful=5)
+    short = [Bullet(f"str-{number:05d}", "strategies", "short advice", helpful=1) for number in range(2, 6)]
+    assert within([long, *short], 100) == short
+
+
 @st.composite
 def schedules(draw: st.DrawFn) -> Sequence[tuple[int, str, int]]:
     """What 64 workers do: which of them, what, and how many commits old the playbook is that it has seen."""
