@@ -40,7 +40,10 @@ NOTE_LINE = re.compile(
 _ID = re.compile(r"\b[a-z]{1,3}-\d{5,}\b")
 _USED = re.compile(r"^[ \t*_]*used[ \t*_]*:[^\n]*\Z", re.IGNORECASE | re.MULTILINE)
 _TAG = re.compile(r"\[?\b([a-z]{1,3}-\d{5,})\b\]?\W+(helpful|harmful|neutral)\b", re.IGNORECASE)
-_LESSON = re.compile(r"^[ \t*_-]*lesson[ \t*_]*:[ \t*_]*(.+)$", re.IGNORECASE | re.MULTILINE)
+_LESSON = re.compile(
+    r"^(?:[^\w\n]|[\d_])*lesson[ \t]*#?\d*[ \t*_]*:[ \t*_]*(.+)$",  # also as part of a list, numbered or not
+    re.IGNORECASE | re.MULTILINE,
+)
 _SAME = re.compile(r"^\W*(\d+)\W+(same|new|conflict)\b", re.IGNORECASE | re.MULTILINE)
 
 
@@ -207,12 +210,17 @@ def _wish(entry: JSON) -> Wish | None:
         case "ADD", _, _ if text:
             return Wish("ADD", (), section, text)
         case "UPDATE", str(name), _ if text:
-            return Wish("UPDATE", (name,), "", text)
+            return Wish("UPDATE", (_plain(name),), "", text)
         case "DELETE", str(name), _:
-            return Wish("DELETE", (name,), "", "")
-        case "MERGE", _, list(names) if text and len(set(map(str, names))) > 1:
-            return Wish("MERGE", tuple(dict.fromkeys(map(str, names))), "", text)
+            return Wish("DELETE", (_plain(name),), "", "")
+        case "MERGE", _, list(names) if text and len(ids := tuple(dict.fromkeys(map(_plain, names)))) > 1:
+            return Wish("MERGE", ids, "", text)
     return None
+
+
+def _plain(name: JSON) -> str:
+    """An id, which may be written as prompts show it: in brackets."""
+    return str(name).strip(" []").lower()
 
 
 def merge_prompt(texts: Sequence[str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from flowevolve.artifact import Artifact
@@ -46,6 +48,43 @@ def test_lessons_and_tags_of_known_bullets_are_read() -> None:
     assert reflection.tags == {"str-00001": "helpful"}
     with pytest.raises(UnparsableReplyError):
         parse_lesson("No idea.", set())
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["1. {}", "## {}", "> {}", "* {}", "- **{}**", "2) {}", "> - {}", "  {}"],
+)
+@pytest.mark.parametrize(
+    "said", ["Lesson: check units", "Lesson 1: check units", "lesson #2: check units", "Lesson : check units"]
+)
+def test_lessons_are_read_in_the_forms_that_models_give_a_list(line: str, said: str) -> None:
+    written = line.format(said)
+    reply = f"Diagnosis: hasty.\n{written}\nstr-00001: helpful"
+    assert [lesson.strip("*") for lesson in parse_lesson(reply, set()).lessons] == ["check units"]
+    assert [lesson.strip("*") for lesson in parse_lessons(written)] == ["check units"]
+
+
+def test_what_only_speaks_of_a_lesson_is_none() -> None:
+    assert (
+        parse_lesson("Diagnosis: the lesson: none.\nNo lesson: it was right.\nLessons learnt: many", set()).lessons
+        == ()
+    )
+
+
+@pytest.mark.parametrize("name", ["[str-00001]", " str-00001 ", "STR-00001", "[STR-00001]"])
+def test_ids_of_operations_are_read_as_prompts_show_them(name: str) -> None:
+    wishes, unread = parse_wishes(
+        json.dumps(
+            [
+                {"op": "UPDATE", "id": name, "text": "a"},
+                {"op": "DELETE", "id": name},
+                {"op": "MERGE", "ids": [name, "[str-00002]"], "text": "b"},
+                {"op": "MERGE", "ids": [name, "str-00001"], "text": "one and the same"},
+            ]
+        )
+    )
+    assert [wish.ids for wish in wishes] == [("str-00001",), ("str-00001",), ("str-00001", "str-00002")]
+    assert unread == 1
 
 
 def test_operations_that_can_not_be_read_are_counted() -> None:
