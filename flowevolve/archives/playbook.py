@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Literal, cast
 
+from flowevolve.errors import InputError
 from flowevolve.llm.types import CHARS_PER_TOKEN, JSON
 from flowevolve.playbook_prompts import NOTE_LINE
 from flowevolve.pool import DEFAULT_POOL, Note, Update
@@ -24,6 +25,7 @@ PLAYBOOK = "playbook"
 Verb = Literal["ADD", "UPDATE", "MERGE", "DELETE"]
 Counts = Mapping[str, tuple[int, int]]
 """What is added to the helpful and harmful counters, by the bullets' ids."""
+_LIKE_BULLET = re.compile(r"\s*(?:[-*+]\s*)?\[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,16 +201,27 @@ def render(bullets: Iterable[Bullet], *, counters: bool = False) -> str:
 
 
 def parse_bullets(text: str) -> list[Bullet]:
-    """The bullets of a rendered playbook; other lines are passed over."""
-    found: list[Bullet] = []
+    """The bullets of a rendered playbook; lines of prose are passed over.
+
+    Raises:
+        InputError: if a line looks like a bullet and is none, or an id comes twice.
+    """
+    found: dict[str, Bullet] = {}
     section = "strategies"
-    for line in text.splitlines():
+    for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("### "):
             section = line.removeprefix("### ").strip()
         elif match := NOTE_LINE.match(line):
-            counts = int(match["up"] or 0), int(match["down"] or 0)
-            found.append(Bullet(match["id"], section, match["text"], *counts))
-    return found
+            name, counts = match["id"], (int(match["up"] or 0), int(match["down"] or 0))
+            if name in found:
+                raise InputError(f"line {number}: the id {name} comes a second time; give each bullet one of its own")
+            found[name] = Bullet(name, section, match["text"], *counts)
+        elif _LIKE_BULLET.match(line):
+            raise InputError(
+                f"line {number}: {line!r:.80} is not read as a bullet; write it as '- [str-00001] text': up to three "
+                "small letters and at least five digits"
+            )
+    return list(found.values())
 
 
 def slug(section: str) -> str:

@@ -310,6 +310,24 @@ def test_a_given_playbook_is_gone_on_with(tmp_path: Path) -> None:
     assert min(int(name[-5:]) for name in bullets) == 41
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("- [calc-00002] four letters", r"line 3: '- \[calc-00002\] four letters' is not read as a bullet"),
+        ("- [str-3] a short id", "line 3"),
+        ("* [str-00004] a star", "line 3"),
+        ("  - [str-00004] indented", "line 3"),
+        ("[str-00004] helpful=0 harmful=0 :: as the authors have it", "line 3"),
+        ("- [str-00001] again", r"line 3: the id str-00001 comes a second time"),
+    ],
+)
+def test_a_bullet_that_can_not_be_taken_over_is_refused(tmp_path: Path, line: str, said: str) -> None:
+    path = tmp_path / "playbook.md"
+    path.write_text(f"### strategies\n- [str-00001] Be brief.\n{line}\n")
+    with pytest.raises(InputError, match=rf"algorithm\.playbook: .*playbook\.md: {said}"):
+        evolve({"playbook": str(path)})
+
+
 def test_what_does_not_suit_it_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.md").write_text("nothing")
     with pytest.raises(InputError, match="holds no bullets"):

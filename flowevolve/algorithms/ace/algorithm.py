@@ -180,7 +180,7 @@ def _initial(config: ACEConfig) -> list[Bullet]:
     """The bullets of the file named in the configuration.
 
     Raises:
-        InputError: if there is no such file, or none in it.
+        InputError: if there is no such file, no bullet in it, or one that can't be read.
     """
     if config.playbook is None:
         return []
@@ -188,6 +188,8 @@ def _initial(config: ACEConfig) -> list[Bullet]:
         bullets = parse_bullets(config.playbook.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"algorithm.playbook: {config.playbook} can't be read: {error}") from None
+    except InputError as error:
+        raise InputError(f"algorithm.playbook: {config.playbook}: {error}") from None
     if not bullets:
         raise InputError(f"algorithm.playbook: {config.playbook} holds no bullets; write each as '- [str-00001] text'")
     return bullets
