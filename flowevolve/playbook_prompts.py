@@ -30,6 +30,9 @@ NEW_HEADING = "## New advice"
 NOTED_HEADING = "## Noted meanwhile"
 CITE_RULE = 'After the answer, add one more line "Used:" with the ids of the notes that helped, or "Used: none".'
 
+NOTHING_USED = "none"
+"""Stands where ids would, if an answer says that it used no note."""
+
 Tag = Literal["helpful", "harmful", "neutral"]
 
 NOTE_LINE = re.compile(
@@ -38,7 +41,11 @@ NOTE_LINE = re.compile(
 """A bullet as prompts show it, with its counters or without."""
 
 _ID = re.compile(r"\b[a-z]{1,3}-\d{5,}\b")
-_USED = re.compile(r"^[ \t*_]*used[ \t*_]*:[^\n]*\Z", re.IGNORECASE | re.MULTILINE)
+_USED = re.compile(
+    r"^[ \t*_]*used[ \t*_]*:(?:[^\n]*\Z|[^\n]*\b(?:none|[a-z]{1,3}-\d{5,})\b[^\n]*\n)", re.IGNORECASE | re.MULTILINE
+)
+"""The line that cites: the last one, or one further up that has an id or says that there is none."""
+_NONE = re.compile(r"^[ \t*_]*used[ \t*_]*:[ \t*_]*none\b", re.IGNORECASE | re.MULTILINE)
 _TAG = re.compile(r"\[?\b([a-z]{1,3}-\d{5,})\b\]?\W+(helpful|harmful|neutral)\b", re.IGNORECASE)
 _LESSON = re.compile(
     r"^(?:[^\w\n]|[\d_])*lesson[ \t]*#?\d*[ \t*_]*:[ \t*_]*(.+)$",  # also as part of a list, numbered or not
@@ -58,8 +65,13 @@ def with_playbook(artifact: Artifact, playbook: str, *, cite: bool = False, refl
 
 
 def split_citation(reply: str) -> tuple[str, tuple[str, ...]]:
-    """An answer without its last line 'Used: …', and the ids it cites there or anywhere else, each once."""
+    """An answer without its line 'Used: …', and the ids it cites there or anywhere else, each once.
+
+    Just `NOTHING_USED` if it cites none and says so.
+    """
     cited = tuple(dict.fromkeys(_ID.findall(reply)))
+    if not cited and _NONE.search(reply):
+        cited = (NOTHING_USED,)
     return _USED.sub("", reply.rstrip()).rstrip(), cited
 
 

@@ -31,8 +31,14 @@ def test_every_component_ends_with_the_playbook() -> None:
         ("42\nUsed: str-00001, mis-00012", "42", ("str-00001", "mis-00012")),
         ("42\n**Used:** [str-00001]\n", "42", ("str-00001",)),
         ("As [str-00001] says, 42", "As [str-00001] says, 42", ("str-00001",)),
-        ("42\nUsed: none", "42", ()),
+        ("42\nUsed: none", "42", ("none",)),
+        ("42\n**Used:** None.", "42", ("none",)),
+        ("42\nUsed:", "42", ()),
+        ("42\nUsed: str-00001\n\nGood luck!", "42\n\nGood luck!", ("str-00001",)),
+        ("Used: str-00001\n42", "42", ("str-00001",)),
+        ("42\nUsed: none\nThat is all.", "42\nThat is all.", ("none",)),
         ("I used: a trick\n42", "I used: a trick\n42", ()),
+        ("Used: a trick\n42", "Used: a trick\n42", ()),
     ],
 )
 def test_citations_are_read_anywhere_and_their_line_is_taken_off(reply: str, text: str, cited: tuple[str, ...]) -> None:

@@ -23,7 +23,7 @@ from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import JSON
-from flowevolve.playbook_prompts import GATHER_TITLE
+from flowevolve.playbook_prompts import GATHER_TITLE, LESSON_TITLE, USED_HEADING
 from flowevolve.pool import Note
 from flowevolve.result import Result
 from flowevolve.run import Given, Watchers, carry_out, make_plan
@@ -31,7 +31,7 @@ from flowevolve.sim import rules_playbook
 from flowevolve.tasks.base import Dataset
 from flowevolve.tasks.house_style import house_style_task, make_rows
 from flowevolve.tasks.instructions import InstructionFollowing
-from tests.interruption import Fact, Memory, as_kept
+from tests.interruption import Fact, Memory, as_kept, asked
 
 TASK = house_style_task(make_rows(rules=8, per_example=3, overlap=0.3, rows=40, seed=1))
 SMALL = house_style_task(make_rows(rules=5, per_example=2, overlap=0.3, rows=10, seed=1))
@@ -308,6 +308,17 @@ def test_a_given_playbook_is_gone_on_with(tmp_path: Path) -> None:
     bullets = {bullet.id: bullet for bullet in (*book.bullets, *book.gone.values())}
     assert bullets["mis-00041"].helpful >= 3
     assert min(int(name[-5:]) for name in bullets) == 41
+
+
+def test_an_answer_that_used_no_note_says_nothing_about_those_it_was_shown(tmp_path: Path) -> None:
+    """The simulated model says "Used: none" where no note is about a rule that it kept."""
+    path = tmp_path / "playbook.md"
+    path.write_text("- [str-00001] Water the plants.\n")
+    _, facts = evolve({"playbook": str(path)})
+    prompts = [asked(fact)[-1].content for fact in facts if isinstance(fact, CallRecord) and fact.role == "reflection"]
+    lessons = [prompt for prompt in prompts if prompt.startswith(LESSON_TITLE)]
+    assert lessons
+    assert not [prompt for prompt in lessons if "str-00001" in prompt.partition(USED_HEADING)[2]]
 
 
 @pytest.mark.parametrize(

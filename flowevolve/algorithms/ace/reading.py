@@ -10,7 +10,7 @@ from flowevolve.archives.playbook import Bullet, Playbook, render, within
 from flowevolve.artifact import Artifact
 from flowevolve.context import StageContext
 from flowevolve.llm.types import Message
-from flowevolve.playbook_prompts import split_citation, with_playbook
+from flowevolve.playbook_prompts import NOTHING_USED, split_citation, with_playbook
 from flowevolve.tasks.base import Call, ChatModel, Example, Rollout, Task
 
 CITED = "cited"
@@ -76,9 +76,10 @@ class _CitingModel:
 
 
 def cited_bullets(rollout: Rollout, shown: Sequence[Bullet]) -> tuple[Bullet, ...]:
-    """The bullets a rollout cites, or all that were shown to it if it cites none of them."""
+    """The bullets a rollout cites. If it cites none of them: none where it says so, else all that were shown to it."""
     cited = {name for call in rollout.calls if call.component == CITED for name in call.output.split()}
-    return tuple(bullet for bullet in shown if bullet.id in cited) or tuple(shown)
+    used = tuple(bullet for bullet in shown if bullet.id in cited)
+    return used if used or NOTHING_USED in cited else tuple(shown)
 
 
 def question_of(rollout: Rollout) -> str:
