@@ -240,6 +240,23 @@ class Memory:
 """
 
 
+SOMETIMES = """
+class Odd:
+    def __str__(self): raise ValueError
+
+
+class Memory:
+    def __init__(self, llm, labels): self.llm = llm
+    def predict(self, text):
+        if "skin" in text:
+            {}
+        return "flu"
+    def learn_from_batch(self, batch): pass
+    def get_state(self): return None
+    def set_state(self, state): pass
+"""
+
+
 class Writes:
     """A proposer that always writes the same."""
 
@@ -273,6 +290,25 @@ def test_a_forged_report_earns_what_its_answers_are_worth(rows: Path) -> None:
     assert isinstance(wrong, list)
     assert all(isinstance(each, dict) and each["label"] == "rash" for each in wrong)
     assert sum(found.scores.values()) == len(found.scores) - len(wrong) < len(found.scores)
+
+
+@pytest.mark.parametrize(
+    "done",
+    [
+        "raise ValueError",
+        r"raise ValueError('\ud800')",
+        r"return '\ud800'",
+        r"return self.llm('\ud800' + text)",
+        "return Odd()",
+    ],
+)
+def test_a_prediction_that_goes_wrong_is_a_wrong_answer_and_no_more(rows: Path, done: str) -> None:
+    result = with_proposer(config(rows, budget={"proposals": 3}), Writes(SOMETIMES.format(done)))
+    (found, *_) = [each for each in result.report.pool.snapshot().candidates() if each.operator == "write"]
+    wrong = found.attributes["mistakes"]
+    assert isinstance(wrong, list)
+    assert {str(each["text"]) for each in wrong if isinstance(each, dict)} <= {"itchy red skin", "skin rash spreads"}
+    assert 0 < len(wrong) == len(found.scores) - sum(found.scores.values()) < len(found.scores)
 
 
 def test_proposers_that_write_nothing_end_the_run_though_they_cost_neither_time_nor_proposals(rows: Path) -> None:

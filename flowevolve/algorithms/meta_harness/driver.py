@@ -33,6 +33,7 @@ class Asking:
     def __call__(self, prompt: str) -> str:
         if not isinstance(prompt, str):
             raise TypeError(f"llm takes one text, not a {type(prompt).__name__}")
+        prompt.encode()  # half a surrogate pair can't be sent: an error here is one of this prediction alone
         if prompt in self.replies:
             return self.replies[prompt]
         self.asked.append(prompt)
@@ -96,12 +97,13 @@ def predict(
         memory = kind(asking, list(labels))
         memory.set_state(json.loads(state))
         seed()
-        answer = memory.predict(text)
+        said = memory.predict(text)
+        answer = None if said is None else sendable(str(said))
     except UnansweredError:
         answer = None
     except Exception:  # noqa: BLE001 - reported
         return {"asked": asking.asked[:1], "problem": trace()}
-    return {"asked": asking.asked[:1], "answer": None if answer is None else str(answer)}
+    return {"asked": asking.asked[:1], "answer": answer}
 
 
 def seed() -> None:
@@ -117,4 +119,9 @@ def plain(state: object) -> Any:  # noqa: ANN401 - JSON
 
 
 def trace() -> str:
-    return traceback.format_exc()[-_TRACE:]
+    return sendable(traceback.format_exc()[-_TRACE:])
+
+
+def sendable(text: str) -> str:
+    """Without halves of surrogate pairs, with which the whole report could not be sent."""
+    return text.encode("utf-8", "replace").decode()
