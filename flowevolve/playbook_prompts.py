@@ -35,11 +35,11 @@ NOTHING_USED = "none"
 
 Tag = Literal["helpful", "harmful", "neutral"]
 
-NOTE_LINE = re.compile(
-    r"^- \[(?P<id>[a-z]{1,3}-\d{5,})\] (?P<text>.*?)(?: \(helpful (?P<up>\d+), harmful (?P<down>\d+)\))?$"
-)
+_COUNTERS = r"(?: \(helpful (?P<up>\d+), harmful (?P<down>\d+)\))"
+NOTE_LINE = re.compile(rf"^- \[(?P<id>[a-z]{{1,3}}-\d{{5,}})\] (?P<text>.*?){_COUNTERS}?$")
 """A bullet as prompts show it, with its counters or without."""
 
+_SHOWN_COUNTERS = re.compile(rf"{_COUNTERS}$", re.IGNORECASE)
 _ID = re.compile(r"\b[a-z]{1,3}-\d{5,}\b")
 _USED = re.compile(
     r"^[ \t*_]*used[ \t*_]*:(?:[^\n]*\Z|[^\n]*\b(?:none|[a-z]{1,3}-\d{5,})\b[^\n]*\n)", re.IGNORECASE | re.MULTILINE
@@ -216,7 +216,7 @@ def _json_list(reply: str) -> list[JSON]:
 def _wish(entry: JSON) -> Wish | None:
     if not isinstance(entry, dict):
         return None
-    text = " ".join(str(entry.get("text") or "").split())
+    text = _SHOWN_COUNTERS.sub("", " ".join(str(entry.get("text") or "").split()))
     section = str(entry.get("section") or "")
     match str(entry.get("op")).upper(), entry.get("id"), entry.get("ids"):
         case "ADD", _, _ if text:

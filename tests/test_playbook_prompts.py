@@ -107,6 +107,14 @@ def test_operations_that_can_not_be_read_are_counted() -> None:
         parse_wishes("Nothing to do [really].")
 
 
+@pytest.mark.parametrize(
+    "entry", ['"op": "UPDATE", "id": "str-00001"', '"op": "ADD"', '"op": "MERGE", "ids": ["a", "b"]']
+)
+def test_counters_that_a_curator_repeats_are_no_part_of_the_text(entry: str) -> None:
+    wishes, _ = parse_wishes(f'[{{{entry}, "text": "Be brief (in mails). (helpful 3, harmful 1)"}}]')
+    assert [wish.text for wish in wishes] == ["Be brief (in mails)."]
+
+
 def test_what_a_comparison_does_not_say_is_put_to_the_test() -> None:
     assert parse_comparison("1: same\n3. NEW", 3) == ["same", "conflict", "new"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from flowevolve.memory.section import EmbeddingSection
 
@@ -48,3 +48,12 @@ class ACEConfig(BaseModel):
     sections: tuple[str, ...] = Field(default=("strategies", "formulas", "mistakes", "context"), min_length=1)
     playbook: Path | None = None
     """A file with bullets to start from, as a playbook is shown in prompts."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.duplicate < self.unlike:
+            raise ValueError(
+                f"duplicate is {self.duplicate}, below unlike, {self.unlike}: what lies between them is asked about; "
+                "give duplicate the larger one"
+            )
+        return self
