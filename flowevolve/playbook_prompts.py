@@ -42,7 +42,8 @@ NOTE_LINE = re.compile(rf"^- \[(?P<id>[a-z]{{1,3}}-\d{{5,}})\] (?P<text>.*?){_CO
 _SHOWN_COUNTERS = re.compile(rf"{_COUNTERS}$", re.IGNORECASE)
 _ID = re.compile(r"\b[a-z]{1,3}-\d{5,}\b")
 _USED = re.compile(
-    r"^[ \t*_]*used[ \t*_]*:(?:[^\n]*\Z|[^\n]*\b(?:none|[a-z]{1,3}-\d{5,})\b[^\n]*\n)", re.IGNORECASE | re.MULTILINE
+    r"^[ \t*_]*used[ \t*_]*:(?:[^\n]*\Z|(?:[ \t*_]*none|[^\n]*\b[a-z]{1,3}-\d{5,})\b[^\n]*\n)",
+    re.IGNORECASE | re.MULTILINE,
 )
 """The line that cites: the last one, or one further up that has an id or says that there is none."""
 _NONE = re.compile(r"^[ \t*_]*used[ \t*_]*:[ \t*_]*none\b", re.IGNORECASE | re.MULTILINE)

@@ -38,7 +38,7 @@ def test_every_component_ends_with_the_playbook() -> None:
         ("Used: str-00001\n42", "42", ("str-00001",)),
         ("42\nUsed: none\nThat is all.", "42\nThat is all.", ("none",)),
         ("I used: a trick\n42", "I used: a trick\n42", ()),
-        ("Used: a trick\n42", "Used: a trick\n42", ()),
+        ("Used: a trick, and none of it new\n42", "Used: a trick, and none of it new\n42", ()),
     ],
 )
 def test_citations_are_read_anywhere_and_their_line_is_taken_off(reply: str, text: str, cited: tuple[str, ...]) -> None:
