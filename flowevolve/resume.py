@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from flowevolve.clients import Follow
@@ -23,8 +24,9 @@ from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.result import Result
 from flowevolve.run import Given, Plan, Watchers, carry_out, make_plan
 from flowevolve.store.history import RunHistory
+from flowevolve.store.lock import Lock
 from flowevolve.store.reading import JOURNAL, Recorded
-from flowevolve.store.rundir import RESULT, RunDirectory
+from flowevolve.store.rundir import RESULT, RunDirectory, claim, has_begun
 from flowevolve.tasks.base import Task
 
 MAY_CHANGE = (
@@ -65,7 +67,7 @@ async def resume(
     again: bool = False,
     plan: Callable[[Config, Given], Plan] = make_plan,
 ) -> Result:
-    """Go on with the run in a directory until its budget is spent.
+    """Go on with the run in a directory until its budget is spent; one that never began is begun.
 
     ``config`` stands in for the run's own; ``changes`` are overrides of it, ``key=value``. What was given as an object
     when the run began has to be given again. With ``again`` a run that has ended ends once more, with the same result,
@@ -76,10 +78,51 @@ async def resume(
             not one it can go on with.
         BackendUnreachableError, BackendRefusedError, TaskFailedError: as `flowevolve.run`.
     """
+    given, watchers = Given(task, staleness), watchers or Watchers()
+    lock = claim(directory)
+    try:
+        if has_begun(directory):
+            return await _go_on(directory, lock, config, changes, given, watchers, follow, again, plan)
+        return await _begin(directory, lock, config, changes, given, watchers, follow, plan)
+    finally:
+        lock.release()
+
+
+async def _begin(
+    directory: Path,
+    lock: Lock,
+    config: Config | None,
+    changes: Sequence[str],
+    given: Given,
+    watchers: Watchers,
+    follow: Follow | None,
+    plan: Callable[[Config, Given], Plan],
+) -> Result:
+    """Begin a run that has only made its files: nothing binds it to the settings it was to have."""
+    if config is None:
+        with Recorded(directory) as recorded:
+            config = parse_config(recorded.config, f"{directory}/config.toml")
+            _check_given(directory, frozenset(json.loads(recorded.meta("given") or "[]")), given)
+    wanted = with_overrides(config, changes)
+    table, names = wanted.model_dump(mode="json"), given.names()
+    keep = partial(RunDirectory, directory, table, sync=wanted.journal.sync, given=names, lock=lock)
+    return await carry_out(plan(wanted, given), keep, watchers, follow)
+
+
+async def _go_on(
+    directory: Path,
+    lock: Lock,
+    config: Config | None,
+    changes: Sequence[str],
+    given: Given,
+    watchers: Watchers,
+    follow: Follow | None,
+    again: bool,
+    plan: Callable[[Config, Given], Plan],
+) -> Result:
     before = _look(directory)  # not in a thread: doing a run again needs the clock where it was
     wanted = with_overrides(before.config if config is None else config, changes)
     _check_compatible(directory, before.config, wanted)
-    given = Given(task, staleness)
     _check_given(directory, before.given, given)
     changed = wanted != before.config
     if before.ended is not None and not changed and before.ended not in OPEN_ENDED and not again:
@@ -88,21 +131,26 @@ async def resume(
             f"--set budget.{before.ended if before.ended in type(wanted.budget).model_fields else 'minutes'}=…"
         )
     planned = plan(wanted, given)
-    keeping = _reopen(directory, wanted)
+    table = wanted.model_dump(mode="json")
+    keeping = RunDirectory.reopen(directory, table, sync=wanted.journal.sync, lock=lock)
     # A response cache has learnt since then: asked again, it would answer at other times.
     exact = wanted.clock == "virtual" and wanted.llm.cache.path is None
     if exact and not changed and before.ended is None and not before.was_touched:
-        return await _do_again(keeping, planned, watchers or Watchers(), follow)
+        return await _do_again(keeping, planned, watchers, follow)
     try:
         history = await in_thread(RunHistory, directory)
-        return await carry_out(planned, lambda: keeping, watchers or Watchers(), follow, history)
+        return await carry_out(planned, lambda: keeping, watchers, follow, history)
     finally:
         keeping.close()
 
 
 def is_run(directory: Path) -> bool:
-    """Whether there is a run in a directory that could be gone on with."""
-    return (directory / JOURNAL).is_file()
+    """Whether there is a run in a directory that could be gone on with.
+
+    Raises:
+        InputError: if its journal can't be read.
+    """
+    return (directory / JOURNAL).is_file() and has_begun(directory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +170,7 @@ def _look(directory: Path) -> _Before:
         table, source = recorded.config, f"{directory}/config.toml"
         given, last = recorded.given, recorded.last_event()
         if given is None or last is None:
-            raise InputError(f"{directory}: the run was killed before it did anything; remove it and start again")
+            raise InputError(f"{directory}: its journal has no run.start, but there is a result; start a new run")
         end = recorded.event(last[0])
         stops = [event.data["reason"] for event in recorded.events_of_kind("run.stopping")]
         touched = (
@@ -136,10 +184,6 @@ def _look(directory: Path) -> _Before:
         str(end.data["reason"]) if end.kind == "run.stop" and (directory / RESULT).exists() else None,
         touched,
     )
-
-
-def _reopen(directory: Path, config: Config) -> RunDirectory:
-    return RunDirectory.reopen(directory, config.model_dump(mode="json"), sync=config.journal.sync)
 
 
 def _check_given(directory: Path, before: frozenset[str], given: Given) -> None:

@@ -105,7 +105,7 @@ async def run(
     given = Given(task, staleness)
     plan = make_plan(config, given)
     table, sync = config.model_dump(mode="json"), config.journal.sync
-    keep = None if out is None else partial(RunDirectory, out, table, events=events, sync=sync)
+    keep = None if out is None else partial(RunDirectory, out, table, events=events, sync=sync, given=given.names())
     return await carry_out(plan, keep, watchers or Watchers(), follow)
 
 
@@ -170,7 +170,8 @@ async def open_run(
     """
     given = Given(task, staleness)
     plan = make_plan(config, given)
-    keep = None if out is None else partial(RunDirectory, out, config.model_dump(mode="json"), sync=config.journal.sync)
+    table, sync = config.model_dump(mode="json"), config.journal.sync
+    keep = None if out is None else partial(RunDirectory, out, table, sync=sync, given=given.names())
     async with _opened(plan, keep, watchers or Watchers(), None) as opened:
         async with beside() as tasks:
             for follow in opened.clients.follows:

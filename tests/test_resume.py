@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,9 +13,10 @@ import pytest
 import flowevolve as fe
 from flowevolve import clock
 from flowevolve.config import Config, parse_config
-from flowevolve.errors import InputError
+from flowevolve.errors import BackendUnreachableError, InputError
 from flowevolve.result import Result
-from flowevolve.run import Watchers
+from flowevolve.run import Given, Plan, Watchers, make_plan
+from flowevolve.store.rundir import RunDirectory
 from flowevolve.tasks.house_style import house_style_task, make_rows
 
 SETTINGS: Mapping[str, object] = {
@@ -194,3 +196,81 @@ def test_a_start_that_is_not_there_is_refused(tmp_path: Path) -> None:
         run(tmp_path / "b", start={"run": str(tmp_path / "a"), "version": 999})
     with pytest.raises(InputError, match="no such run directory"):
         run(tmp_path / "c", start={"run": str(tmp_path / "nothing")})
+
+
+def test_a_run_that_failed_before_it_began_leaves_the_directory_to_the_next(tmp_path: Path) -> None:
+    run(tmp_path / "a")
+    with pytest.raises(InputError, match="no such run directory"):
+        run(tmp_path / "b", start={"run": str(tmp_path / "nothing")}, seed=7)
+    first = run(tmp_path / "b", start={"run": str(tmp_path / "a")}, seed=7)
+    assert first.report.stop_reason == "proposals"
+    with pytest.raises(InputError, match="holds a run already"):
+        run(tmp_path / "b", seed=7)
+
+
+def test_a_run_that_failed_before_it_began_is_begun_by_resume_with_any_settings(tmp_path: Path) -> None:
+    before = run(tmp_path / "a")
+    with pytest.raises(InputError, match="no such run directory"):
+        run(tmp_path / "b", start={"run": str(tmp_path / "nothing")}, seed=7)
+    result, events = resume(tmp_path / "b", f"start.run={tmp_path / 'a'}", "seed=8")
+    assert events[0].kind == "run.start"
+    assert result.seed_score == before.seed_score
+    assert tomllib.loads((tmp_path / "b" / "config.toml").read_text())["seed"] == 8
+    log = [json.loads(line)["seq"] for line in (tmp_path / "b" / "events.jsonl").read_text().splitlines()]
+    assert log == list(range(len(log)))
+    again, _ = resume(tmp_path / "b", "budget.proposals=12")
+    assert again.report.spent.proposals >= 12
+
+
+def test_a_run_killed_before_its_first_event_is_begun_by_resume(tmp_path: Path) -> None:
+    before = run(tmp_path)
+    with sqlite3.connect(tmp_path / "journal.sqlite") as database:
+        database.execute("DELETE FROM events")
+        database.execute("DELETE FROM calls")
+    database.close()
+    with pytest.raises(InputError):  # its result says that there was more
+        resume(tmp_path)
+    (tmp_path / "result.json").unlink()
+    after, _ = resume(tmp_path)
+    assert after.to_json() == before.to_json()
+
+
+def test_an_object_has_to_be_given_again_though_the_run_never_began(tmp_path: Path) -> None:
+    task = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=30, seed=1))
+
+    async def go() -> None:
+        await fe.run(config(start={"run": str(tmp_path / "nothing")}), task=task, out=tmp_path / "run")
+
+    with pytest.raises(InputError, match="no such run directory"):
+        clock.run(go, clock="virtual")
+    with pytest.raises(InputError, match="task was given as an object"):
+        resume(tmp_path / "run", "start=null")
+
+
+def test_nobody_else_works_on_a_run_from_the_moment_it_is_looked_at(tmp_path: Path) -> None:
+    run(tmp_path)
+    refused: list[str] = []
+
+    def plan(wanted: Config, given: Given) -> Plan:
+        with pytest.raises(InputError, match="is at work in this run directory") as caught:
+            RunDirectory.reopen(tmp_path, {})
+        refused.append(str(caught.value))
+        return make_plan(wanted, given)
+
+    async def go() -> Result:
+        return await fe.resume(tmp_path, changes=["budget.proposals=12"], plan=plan)
+
+    assert clock.run(go, clock="virtual").report.spent.proposals >= 12
+    assert refused
+    RunDirectory.reopen(tmp_path, {}).close()
+
+
+def test_a_script_whose_server_was_not_up_yet_is_started_again(tmp_path: Path) -> None:
+    def script(llm: fe.LLM | None, kind: clock.Clock) -> Result:
+        return fe.optimize(llm=llm, budget=fe.Budget(proposals=3), clock=kind, out=tmp_path, resume=True)
+
+    down = fe.LLM("simulated", base_url="http://127.0.0.1:9/v1", patience_seconds=0.01)
+    for _ in range(2):
+        with pytest.raises(BackendUnreachableError):
+            script(down, "real")
+    assert script(None, "virtual").report.stop_reason == "proposals"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
 from flowevolve.item import flow_of
 from flowevolve.llm.calls import CallRecord
-from flowevolve.llm.types import ChatRequest, EmbedRequest
+from flowevolve.llm.types import JSON, ChatRequest, EmbedRequest
 from flowevolve.store.payloads import dump
 from flowevolve.store.texts import Texts, is_unicode, pack, unpack
 from flowevolve.writer import Writer
@@ -78,11 +79,13 @@ class _Call:
 class Journal:
     """Writes to ``path``: a new journal, or with ``resume`` the one that is there. A context manager; or `close` it.
 
+    A new one notes in ``meta`` what the run was ``given`` as objects.
+
     Raises:
         InputError: if the file can't be opened as a journal, holds one already, or has none to go on with.
     """
 
-    def __init__(self, path: Path, *, resume: bool = False, sync: Sync = "normal") -> None:
+    def __init__(self, path: Path, *, resume: bool = False, sync: Sync = "normal", given: Sequence[JSON] = ()) -> None:
         self.origin = 0.0
         """The loop's time at which the run began: times of calls are written relative to it."""
         self.unsaved: dict[str, str] = {}
@@ -96,7 +99,7 @@ class Journal:
             try:
                 database = sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False)
                 self._database = stack.enter_context(closing(database))
-                self._open(resume)
+                self._open(resume, given)
                 self._database.execute(f"PRAGMA synchronous={sync}")
             except sqlite3.Error as error:
                 raise InputError(f"{path}: can't write a journal here: {error}") from error
@@ -153,7 +156,7 @@ class Journal:
     ) -> None:
         self.close()
 
-    def _open(self, resume: bool) -> None:
+    def _open(self, resume: bool, given: Sequence[JSON]) -> None:
         """Make the tables of a new journal, or look at the one that is there."""
         database = self._database
         schema = find_schema(database)
@@ -169,7 +172,8 @@ class Journal:
         database.execute("PRAGMA journal_mode=WAL")
         if schema is None:
             database.executescript(_SCHEMA)
-            database.execute("INSERT INTO meta VALUES ('schema', ?)", (str(SCHEMA_VERSION),))
+            meta = {"schema": str(SCHEMA_VERSION), "given": _json(list(given))}
+            database.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
             database.commit()
         else:
             for (data,) in database.execute(_PROPOSALS):

@@ -112,7 +112,7 @@ class Recorded:
         try:
             schema = find_schema(self._database)
             if schema is None:
-                raise InputError(f"{path / JOURNAL}: is empty: the run was killed before it began")
+                raise InputError(f"{path / JOURNAL}: is empty: the run never began; start it again")
             if schema not in _VIEWS:
                 raise InputError(
                     f"{path / JOURNAL}: has schema {schema}; this version of flowevolve reads up to {SCHEMA_VERSION}"

@@ -1,14 +1,16 @@
 """The run directory: everything one run leaves on disk.
 
 ``config.toml`` (resolved), ``journal.sqlite``, ``events.jsonl`` on request, ``lock`` and, once the run has ended,
-``result.json``. A directory that already holds a run is never written over; the run can be gone on with.
+``result.json``. A directory that already holds a run is never written over; the run can be gone on with. One that
+failed or was killed before it began makes way for another.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Self, TextIO
 
@@ -17,32 +19,59 @@ import tomli_w
 from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
 from flowevolve.llm.calls import CallRecord
+from flowevolve.llm.types import JSON
 from flowevolve.store.files import PART, open_text, put_on_disk, write_whole, writing
-from flowevolve.store.journal import Journal, Sync
+from flowevolve.store.journal import Journal, Sync, find_schema
 from flowevolve.store.lock import Lock
-from flowevolve.store.reading import CONFIG, JOURNAL, Recorded
+from flowevolve.store.reading import CONFIG, JOURNAL, Recorded, open_read_only
 
 EVENTS, RESULT = "events.jsonl", "result.json"
+_BEGUN = "SELECT 1 FROM events WHERE kind = 'run.start' LIMIT 1"
+
+
+def claim(path: Path) -> Lock:
+    """The lock of a directory with a run in it.
+
+    Raises:
+        InputError: if there is none in it, or another process is at work on it.
+    """
+    open_read_only(path).close()
+    return Lock(path)
 
 
 class RunDirectory:
     """A run's directory, which no other process may use meanwhile. Close it when the run has ended.
+
+    ``given`` names what the run was given as objects; ``lock`` is the directory's, where the caller holds it already.
 
     Raises:
         InputError: if the directory holds a run already, is in use, or can't be written.
     """
 
     def __init__(
-        self, path: Path, config: Mapping[str, object], *, events: bool = False, sync: Sync = "normal"
+        self,
+        path: Path,
+        config: Mapping[str, object],
+        *,
+        events: bool = False,
+        sync: Sync = "normal",
+        given: Sequence[JSON] = (),
+        lock: Lock | None = None,
     ) -> None:
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
-            if any((path / name).exists() for name in (CONFIG, JOURNAL, RESULT)):
-                raise InputError(f"{path}: holds a run already; give another directory with --out, or remove it")
-        self._open(path, config, events=events, sync=sync, resume=False)
+        self._open(path, config, events=events, sync=sync, given=given, lock=lock, resume=False)
 
     @classmethod
-    def reopen(cls, path: Path, config: Mapping[str, object], *, events: bool = False, sync: Sync = "normal") -> Self:
+    def reopen(
+        cls,
+        path: Path,
+        config: Mapping[str, object],
+        *,
+        events: bool = False,
+        sync: Sync = "normal",
+        lock: Lock | None = None,
+    ) -> Self:
         """Go on with the run in a directory.
 
         ``config`` replaces the one that is there once the run does go on; ``events.jsonl``, if it is there or asked
@@ -54,17 +83,29 @@ class RunDirectory:
         if not (path / JOURNAL).is_file():
             raise InputError(f"{path}: holds no run to go on with: there is no {JOURNAL} in it")
         directory = cls.__new__(cls)
-        directory._open(path, config, events=events, sync=sync, resume=True)
+        directory._open(path, config, events=events, sync=sync, given=(), lock=lock, resume=True)
         return directory
 
-    def _open(self, path: Path, config: Mapping[str, object], *, events: bool, sync: Sync, resume: bool) -> None:
+    def _open(
+        self,
+        path: Path,
+        config: Mapping[str, object],
+        *,
+        events: bool,
+        sync: Sync,
+        given: Sequence[JSON],
+        lock: Lock | None,
+        resume: bool,
+    ) -> None:
         self.path = path
         self._events: TextIO | None = None
         self._failure: OSError | None = None
         with ExitStack() as stack, writing(path):
-            self._lock = Lock(path)
+            self._lock = lock or Lock(path)
             stack.callback(self._lock.release)
-            self.journal = Journal(path / JOURNAL, resume=resume, sync=sync)
+            if not resume:
+                _make_way(path)
+            self.journal = Journal(path / JOURNAL, resume=resume, sync=sync, given=given)
             stack.callback(self.journal.close)
             (path / (RESULT + PART)).unlink(missing_ok=True)
             self._config = tomli_w.dumps(_without_none(config))
@@ -137,6 +178,29 @@ class RunDirectory:
                 f"{self.path / EVENTS}: is not complete: {self._failure}; see that there is space, and resume: "
                 "it is then written anew from the journal"
             ) from self._failure
+
+
+def has_begun(path: Path) -> bool:
+    """Whether the run in a directory has done anything. One that failed or was killed before that has paid for nothing.
+
+    Raises:
+        InputError: if there is no journal, or it can't be read.
+    """
+    with closing(open_read_only(path)) as database:
+        try:
+            begun = find_schema(database) is not None and database.execute(_BEGUN).fetchone() is not None
+        except sqlite3.Error as error:
+            raise InputError(f"{path / JOURNAL}: can't be read: {error}") from error
+    return begun or (path / RESULT).exists()
+
+
+def _make_way(path: Path) -> None:
+    """Remove what a run that never began has left."""
+    journal = (path / JOURNAL).is_file()
+    if has_begun(path) if journal else any((path / name).exists() for name in (CONFIG, RESULT)):
+        raise InputError(f"{path}: holds a run already; give another directory with --out, or remove it")
+    for name in (CONFIG, *(JOURNAL + ending for ending in ("-wal", "-shm", "-journal", ""))):
+        (path / name).unlink(missing_ok=True)
 
 
 def read_result(path: Path) -> dict[str, object]:

@@ -190,8 +190,11 @@ class Launch:
             )
             return
         table, sync = self.config.model_dump(mode="json"), self.config.journal.sync
-        keep = None if self.run_dir is None else partial(RunDirectory, self.run_dir, table, sync=sync)
-        await carry_out(self._plan(self.config, Given(self.task)), keep, watchers, None)
+        given = Given(self.task)
+        keep = (
+            None if self.run_dir is None else partial(RunDirectory, self.run_dir, table, sync=sync, given=given.names())
+        )
+        await carry_out(self._plan(self.config, given), keep, watchers, None)
 
     def _plan(self, config: Config, given: Given) -> Plan:
         algorithm = AdapterGEPA(self.task, self.parts, make_tuning(config))
