@@ -68,17 +68,28 @@ async def as_completed(tasks: TaskGroup, jobs: Sequence[Callable[[], Awaitable[T
 async def beside() -> AsyncGenerator[TaskGroup]:
     """A task group for what goes on beside a block, cancelled when that ends.
 
-    What the block raises comes out as it is, not wrapped in a group.
+    What the block raises comes out as it is, not wrapped in a group; else what failed beside it does, which ends it.
     """
-    failure: Exception | None = None
-    async with anyio.create_task_group() as tasks:
-        try:
-            yield tasks
-        except Exception as error:  # noqa: BLE001 - raised again below, outside the group that would wrap it
-            failure = error
-        tasks.cancel_scope.cancel()
+    failure: BaseException | None = None
+    try:
+        async with anyio.create_task_group() as tasks:
+            try:
+                yield tasks
+            except Exception as error:  # noqa: BLE001 - raised again below, outside the group that would wrap it
+                failure = error
+            tasks.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        failure = failure or first_leaf(group)
     if failure is not None:
         raise failure
+
+
+def first_leaf(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first exception in a group that is no group itself."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 class Pulse:

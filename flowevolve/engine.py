@@ -16,6 +16,7 @@ import anyio
 from flowevolve.algorithm import Algorithm
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Budget, Cost, Ledger
+from flowevolve.concurrency import first_leaf
 from flowevolve.counts import RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
 from flowevolve.effects import Settled, nothing_to_settle
 from flowevolve.errors import EngineError, FlowevolveError, InputError
@@ -216,7 +217,7 @@ class Engine:
                     await self._lifecycle.run(tasks)
                     tasks.cancel_scope.cancel()
         except BaseExceptionGroup as group:
-            raise _first_leaf(group) from group
+            raise first_leaf(group) from group
         self._executor.close()
         self._lifecycle.hold_open()
         self._runtime.effects.keep_state()
@@ -325,10 +326,3 @@ def _event_log(history: History | None) -> EventLog:
     if history is None:
         return EventLog(anyio.current_time)
     return EventLog(anyio.current_time, first=history.last.seq + 1, elapsed=history.last.time)
-
-
-def _first_leaf(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

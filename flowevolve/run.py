@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
 
-import anyio
-
 from flowevolve.algorithm import Algorithm
 from flowevolve.build import (
     check_backend,
@@ -328,11 +326,7 @@ def _clients(
 
 
 async def _run_and_follow(engine: Engine, follows: Sequence[Follow]) -> RunReport:
-    if not follows:
-        return await engine.run()
-    async with anyio.create_task_group() as tasks:
+    async with beside() as tasks:
         for follow in follows:
             tasks.start_soon(follow, engine)
-        report = await engine.run()
-        tasks.cancel_scope.cancel()
-    return report
+        return await engine.run()

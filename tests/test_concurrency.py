@@ -90,3 +90,17 @@ def test_what_is_beside_a_block_ends_with_it_and_the_blocks_error_comes_out_as_i
     with pytest.raises(ValueError, match="mine"):
         clock.run(go, ValueError("mine"), clock="virtual")
     assert ended == [1.0, 1.0]
+
+
+def test_what_fails_beside_a_block_ends_it_and_comes_out_as_it_is() -> None:
+    async def fail() -> None:
+        await anyio.sleep(1.0)
+        raise ValueError("beside")
+
+    async def go() -> None:
+        async with beside() as tasks:
+            tasks.start_soon(fail)
+            await anyio.sleep_forever()
+
+    with pytest.raises(ValueError, match="beside"):
+        clock.run(go, clock="virtual")

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
+import anyio
 import pytest
 
 import flowevolve as fe
@@ -245,6 +246,22 @@ def test_an_object_has_to_be_given_again_though_the_run_never_began(tmp_path: Pa
         clock.run(go, clock="virtual")
     with pytest.raises(InputError, match="task was given as an object"):
         resume(tmp_path / "run", "start=null")
+
+
+def test_what_the_engine_refuses_is_one_line_beside_whatever_follows_the_run(tmp_path: Path) -> None:
+    run(tmp_path)
+    with sqlite3.connect(tmp_path / "journal.sqlite") as database:
+        database.execute("UPDATE events SET data = '{}' WHERE seq = 3")
+    database.close()
+
+    async def follow(engine: fe.Engine) -> None:
+        await anyio.sleep_forever()
+
+    async def go() -> Result:
+        return await fe.resume(tmp_path, changes=["budget.proposals=12"], follow=follow)
+
+    with pytest.raises(InputError, match="the journal can't be followed at event 3"):
+        clock.run(go, clock="virtual")
 
 
 def test_nobody_else_works_on_a_run_from_the_moment_it_is_looked_at(tmp_path: Path) -> None:
