@@ -20,10 +20,12 @@ def open_text(path: Path, mode: Literal["w", "a"]) -> TextIO:
 
 
 def write_whole(path: Path, parts: Iterable[str]) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all, be it that the machine loses power."""
     draft = path.with_name(path.name + PART)
     with open_text(draft, "w") as file:
         file.writelines(parts)
+        file.flush()
+        os.fsync(file.fileno())  # before it takes the other's place, which some file systems put on disk first
     draft.replace(path)
 
 

@@ -99,7 +99,9 @@ class RunDirectory:
     ) -> None:
         self.path = path
         self._events: TextIO | None = None
+        self._folders = (path,) if sync == "full" else ()
         self._failure: OSError | None = None
+        self._held_up: StorageError | None = None
         with ExitStack() as stack, writing(path):
             self._lock = lock or Lock(path)
             stack.callback(self._lock.release)
@@ -115,25 +117,31 @@ class RunDirectory:
                 write_whole(path / EVENTS, _recorded_events(path) if resume else ())
                 self._events = open_text(path / EVENTS, "a")
             if sync == "full":
-                put_on_disk(path / CONFIG, path, path.absolute().parent)
+                put_on_disk(path, path.absolute().parent)
             stack.pop_all()
 
     def event(self, event: Event) -> None:
         """An event sink: the journal, and ``events.jsonl`` if asked for."""
         self.journal.event(event)
-        if self._failure is None:
+        if event.kind == "run.resumed":
+            self._go_on()
+        if self._events is not None and self._failure is None:
             try:
-                if event.kind == "run.resumed":
-                    self._go_on()
-                if self._events is not None:
-                    self._events.write(event.to_json() + "\n")
+                self._events.write(event.to_json() + "\n")
             except OSError as error:  # said at the end: sinks don't raise
                 self._failure = error
 
     def _go_on(self) -> None:
-        """The run does go on: not before that is its configuration replaced, and its result gone."""
-        write_whole(self.path / CONFIG, [self._config])
-        (self.path / RESULT).unlink(missing_ok=True)
+        """The run does go on: not before that is its result gone, and its configuration replaced."""
+        try:
+            (self.path / RESULT).unlink(missing_ok=True)
+            self._write(CONFIG, self._config)
+        except OSError as error:  # said by `settled`: sinks don't raise
+            self._held_up = _not_written(self.path / CONFIG, error)
+
+    def _write(self, name: str, text: str) -> None:
+        write_whole(self.path / name, [text])
+        put_on_disk(*self._folders)
 
     def call(self, record: CallRecord) -> None:
         """An `flowevolve.llm.client.LLMClient` observer."""
@@ -150,10 +158,19 @@ class RunDirectory:
             StorageError: if something could not be written.
         """
         await self.journal.settled()
+        if self._held_up is not None:
+            raise self._held_up
 
     def write_result(self, result: Mapping[str, object]) -> None:
-        """Write ``result.json`` whole or not at all."""
-        write_whole(self.path / RESULT, [json.dumps(result, indent=2, ensure_ascii=False) + "\n"])
+        """Write ``result.json`` whole or not at all.
+
+        Raises:
+            StorageError: if it can't be written.
+        """
+        try:
+            self._write(RESULT, json.dumps(result, indent=2, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise _not_written(self.path / RESULT, error) from error
 
     def close(self) -> None:
         """Write what is left.
@@ -221,6 +238,10 @@ def read_result(path: Path) -> dict[str, object]:
     if not isinstance(result, dict) or result.get("schema") != 1:
         raise InputError(f"{file}: not a result of schema 1")
     return result
+
+
+def _not_written(path: Path, error: OSError) -> StorageError:
+    return StorageError(f"{path}: can't be written: {error}; see that there is space, and resume")
 
 
 def _without_none(table: Mapping[str, object]) -> dict[str, object]:

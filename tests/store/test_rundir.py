@@ -11,8 +11,10 @@ from typing import IO
 
 import pytest
 
+from flowevolve import clock
 from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
+from flowevolve.store.journal import Sync
 from flowevolve.store.rundir import RunDirectory, read_result
 
 ROOT = Path(__file__).parents[2]
@@ -118,12 +120,78 @@ def test_two_in_one_process_exclude_each_other_too(tmp_path: Path) -> None:
     RunDirectory.reopen(tmp_path / "run", {}).close()
 
 
-def test_what_must_survive_a_loss_of_power_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[str] = []
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """What was put on disk and what was put in another's place, by name, in order."""
+    steps: list[tuple[str, str]] = []
+    replace = Path.replace
+
+    def note_replace(self: Path, target: Path) -> Path:
+        steps.append(("replaced", target.name))
+        return replace(self, target)
+
     monkeypatch.setattr(
-        os, "fsync", lambda descriptor: synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        os, "fsync", lambda descriptor: steps.append(("synced", Path(f"/proc/self/fd/{descriptor}").readlink().name))
     )
-    RunDirectory(tmp_path / "plain", {}).close()
-    assert synced == []
-    RunDirectory(tmp_path / "run", {}, sync="full").close()
-    assert synced == [str(tmp_path / "run" / "config.toml"), str(tmp_path / "run"), str(tmp_path)]
+    monkeypatch.setattr(Path, "replace", note_replace)
+    return steps
+
+
+def go_on(path: Path, sync: Sync) -> None:
+    directory = RunDirectory.reopen(path, {}, sync=sync)
+    directory.event(Event(1, 2.0, "run.resumed", {}))
+    directory.write_result({"schema": 1})
+    directory.close()
+
+
+WRITTEN = {
+    name: [("synced", f"{name}.part"), ("replaced", name)] for name in ("config.toml", "events.jsonl", "result.json")
+}
+
+
+def test_a_file_takes_its_place_when_it_is_on_disk(tmp_path: Path, done: list[tuple[str, str]]) -> None:
+    """Else a loss of power may leave it empty."""
+    RunDirectory(tmp_path / "run", {}, events=True).close()
+    assert done == [*WRITTEN["config.toml"], *WRITTEN["events.jsonl"]]
+    done.clear()
+    go_on(tmp_path / "run", "normal")
+    assert done == [*WRITTEN["events.jsonl"], *WRITTEN["config.toml"], *WRITTEN["result.json"]]
+
+
+def test_what_must_survive_a_loss_of_power_is_synced(tmp_path: Path, done: list[tuple[str, str]]) -> None:
+    path = tmp_path / "run"
+    folder, parent = ("synced", "run"), ("synced", tmp_path.name)
+    RunDirectory(path, {}, sync="full").close()
+    assert done == [*WRITTEN["config.toml"], folder, parent]
+    done.clear()
+    go_on(path, "full")
+    assert done == [folder, parent, *WRITTEN["config.toml"], folder, *WRITTEN["result.json"], folder]
+
+
+def fill_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    def on_a_full_disk(path: Path, mode: str) -> IO[str]:
+        return Path("/dev/full").open(mode)
+
+    monkeypatch.setattr("flowevolve.store.files.open_text", on_a_full_disk)
+
+
+def test_a_result_that_finds_no_space_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = RunDirectory(tmp_path, {})
+    fill_disk(monkeypatch)
+    with pytest.raises(StorageError, match=r"result\.json: can't be written: .*No space left.*; see that .* resume"):
+        directory.write_result({"schema": 1})
+    directory.close()
+    assert not (tmp_path / "result.json").exists()
+
+
+def test_a_run_does_not_go_on_where_there_is_no_space_for_its_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    RunDirectory(tmp_path, {"seed": 1}).close()
+    directory = RunDirectory.reopen(tmp_path, {"seed": 2})
+    fill_disk(monkeypatch)
+    directory.event(Event(0, 2.0, "run.resumed", {}))
+    with pytest.raises(StorageError, match=r"config\.toml: can't be written: .*No space left"):
+        clock.run(directory.settled, clock="virtual")
+    directory.close()
+    assert (tmp_path / "config.toml").read_text() == "seed = 1\n"
