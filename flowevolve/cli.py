@@ -12,6 +12,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -23,10 +24,11 @@ from rich.console import Console
 from flowevolve import clock
 from flowevolve.backends import SHIPPED_BACKENDS
 from flowevolve.build import endpoints, make_roles, make_sim, problem_notes
+from flowevolve.clients import Follow
 from flowevolve.config import Config, load_config, parse_config
-from flowevolve.engine import Engine
 from flowevolve.errors import FlowevolveError, InputError
 from flowevolve.folder_run import load_folder
+from flowevolve.interrupts import until_interrupted
 from flowevolve.list_command import list_command
 from flowevolve.new_command import new_app
 from flowevolve.own_server import starts_vllm
@@ -40,7 +42,7 @@ from flowevolve.serve_command import serve_command
 from flowevolve.sim.server import serve
 from flowevolve.store.compact import compact
 from flowevolve.store.export import export
-from flowevolve.store.reading import Recorded
+from flowevolve.store.reading import JOURNAL, Recorded
 from flowevolve.store.rundir import read_result
 from flowevolve.telemetry.comparison import compare
 from flowevolve.telemetry.logs import configure_logs, log_event
@@ -89,8 +91,8 @@ def run_command(
     directory = out or _fresh_directory(config)
     console.print(_title(settings), highlight=False)
 
-    async def go(watchers: Watchers) -> Result:
-        return await run(settings, out=directory, events=events, watchers=watchers, follow=_listen)
+    async def go(watchers: Watchers, follow: Follow) -> Result:
+        return await run(settings, out=directory, events=events, watchers=watchers, follow=follow)
 
     _show(go, settings.clock, directory, metrics_port)
 
@@ -119,7 +121,10 @@ def _start(named: str | None) -> list[str]:
 
 
 def _show(
-    go: Callable[[Watchers], Awaitable[Result]], clock_name: clock.Clock, directory: Path, metrics_port: int | None
+    go: Callable[[Watchers, Follow], Awaitable[Result]],
+    clock_name: clock.Clock,
+    directory: Path,
+    metrics_port: int | None,
 ) -> None:
     """Carry out a run, showing how it goes and what it came to."""
     progress: Progress = LiveTable(console, "") if console.is_terminal else Lines(_plain)
@@ -131,7 +136,11 @@ def _show(
 
     watchers = Watchers((progress.event, log_event, metrics.event), (metrics.call,), (_tell_server,), (traffic.watch,))
     with progress:
-        result = clock.run(go, watchers, clock=clock_name)
+        result = clock.run(until_interrupted, partial(go, watchers), clock=clock_name)
+    if result is None:
+        known = (directory / JOURNAL).is_file()
+        _plain(f"interrupted; to go on: flowevolve resume {directory}" if known else "interrupted before the run began")
+        raise typer.Exit(INTERRUPTED)
     console.print(summarize(result.to_json()))
     console.print(f"written to {directory}", highlight=False, soft_wrap=True)
     if result.report.stop_reason == "interrupted":
@@ -152,8 +161,8 @@ def resume_command(
         settings = parse_config(recorded.config, f"{directory}/config.toml")
     console.print(f"going on with {directory}: {_title(settings)}", highlight=False, soft_wrap=True)
 
-    async def go(watchers: Watchers) -> Result:
-        return await resume(directory, changes=overrides or (), watchers=watchers, follow=_listen)
+    async def go(watchers: Watchers, follow: Follow) -> Result:
+        return await resume(directory, changes=overrides or (), watchers=watchers, follow=follow)
 
     _show(go, settings.clock, directory, metrics_port)
 
@@ -169,11 +178,13 @@ def replay_command(
     """Run a recorded run's replies and latencies again on the virtual clock: what if there were other workers?"""
     configure_logs(logging.INFO if verbose else logging.WARNING)
 
-    async def go() -> Replayed:
+    async def go(follow: Follow) -> Replayed:
         watchers = Watchers(events=(log_event,))
-        return await replay(directory, changes=overrides or (), slots=slots, out=out, watchers=watchers, follow=_listen)
+        return await replay(directory, changes=overrides or (), slots=slots, out=out, watchers=watchers, follow=follow)
 
-    replayed = clock.run(go, clock="virtual")
+    replayed = clock.run(until_interrupted, go, clock="virtual")
+    if replayed is None:
+        raise typer.Exit(INTERRUPTED)
     scores = not replayed.replies.stand_ins
     console.print(compare(replayed.recorded, replayed.replayed, scores=scores, notes=replayed.notes))
     if out is not None:
@@ -265,16 +276,6 @@ app.add_typer(sandbox_app, name="sandbox")
 
 app.command("list")(list_command)
 app.add_typer(new_app, name="new")
-
-
-async def _listen(engine: Engine) -> None:
-    """First signal: stop and drain. Second: stop at once."""
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async for _ in signals:
-            if engine.stopping:
-                engine.cancel("interrupted")
-            else:
-                engine.stop("interrupted")
 
 
 def _serve_metrics(metrics: Metrics, port: int) -> None:

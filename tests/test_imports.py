@@ -28,7 +28,17 @@ LAYERS: list[set[str]] = [
     {"build", "own_server"},
     {"clients"},
     {"run"},
-    {"resume", "replay", "serve_command", "list_command", "new_command", "sandbox_command", "scaffold", "folder_run"},
+    {
+        "resume",
+        "replay",
+        "serve_command",
+        "list_command",
+        "new_command",
+        "sandbox_command",
+        "scaffold",
+        "folder_run",
+        "interrupts",
+    },
     {"compat"},
     {"api", "cli", "__init__", "__main__"},
 ]

@@ -1,0 +1,55 @@
+"""Ctrl-C and SIGTERM, from the start of a command's run to its end."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+from anyio.abc import TaskStatus
+
+from flowevolve.clients import Follow
+from flowevolve.concurrency import beside
+from flowevolve.engine import Engine
+
+T = TypeVar("T")
+
+
+async def until_interrupted(go: Callable[[Follow], Awaitable[T]]) -> T | None:
+    """What ``go`` returns, which gives its run what it is given itself; None if it was cut off.
+
+    While the engine runs, the first signal stops it, and the second ends it at once. Before it has begun, and after
+    it has ended, the first one cuts off what is under way, and another ends the process.
+    """
+    interrupts = _Interrupts()
+    async with beside() as tasks:
+        await tasks.start(interrupts.listen)
+        with interrupts.scope:
+            return await go(interrupts.follow)
+    return None
+
+
+class _Interrupts:
+    def __init__(self) -> None:
+        self.scope = anyio.CancelScope()
+        self._engine: Engine | None = None
+
+    async def follow(self, engine: Engine) -> None:
+        self._engine = engine
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self._engine = None
+
+    async def listen(self, *, task_status: TaskStatus[None]) -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            task_status.started()
+            async for _ in signals:
+                if self._engine is None:
+                    self.scope.cancel()
+                    return  # what another signal does is not up to us any more
+                if self._engine.stopping:
+                    self._engine.cancel("interrupted")
+                else:
+                    self._engine.stop("interrupted")

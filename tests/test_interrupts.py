@@ -1,0 +1,140 @@
+"""Ctrl-C and SIGTERM, whatever a command's run is at: the virtual clock, with signals that the process sends itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+import flowevolve as fe
+from flowevolve import clock
+from flowevolve.clients import Follow
+from flowevolve.config import parse_config
+from flowevolve.interrupts import until_interrupted
+from flowevolve.result import Result
+from flowevolve.store.reading import Recorded
+
+ROOT = Path(__file__).parents[1]
+BOTH = pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+TASK = """
+import os
+
+import anyio
+
+from flowevolve.tasks.base import Dataset
+from flowevolve.tasks.house_style import house_style_task
+
+
+class Signalling:
+    \"\"\"Sends its own process the signal in $SIGNAL where $WHEN says.\"\"\"
+
+    def __init__(self):
+        whole = house_style_task()
+        self.task, self.name = whole, "signalling"
+        self.data = Dataset(whole.data.train[:6], whole.data.val[:6], whole.data.test[:6])
+        self.left = 4
+
+    async def __aenter__(self):
+        if os.environ.get("WHEN") == "start":
+            os.kill(os.getpid(), int(os.environ["SIGNAL"]))
+            await anyio.sleep_forever()
+        return self
+
+    async def __aexit__(self, *error):
+        print("left")
+
+    def seed(self):
+        return self.task.seed()
+
+    async def rollout(self, artifact, example, llm):
+        rollout = await self.task.rollout(artifact, example, llm)
+        if os.environ.get("WHEN") == "held out" and example in self.data.test:
+            self.left -= 1
+            if self.left == 0:
+                os.kill(os.getpid(), int(os.environ["SIGNAL"]))
+                await anyio.sleep_forever()
+        return rollout
+"""
+CONFIG = """
+clock = "virtual"
+held_out = true
+[task]
+name = "signalling:Signalling"
+[budget]
+proposals = 2
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "signalling.py").write_text(TASK)
+    (tmp_path / "run.toml").write_text(CONFIG)
+    return tmp_path
+
+
+def flowevolve(folder: Path, *arguments: str, how: signal.Signals, when: str = "") -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{folder}", "SIGNAL": str(int(how)), "WHEN": when}
+    command = [sys.executable, "-c", "from flowevolve.cli import main; main()", *arguments]
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=120, env=environment, check=False
+    )
+
+
+@BOTH
+def test_during_the_held_out_test_the_run_can_be_gone_on_with(folder: Path, how: signal.Signals) -> None:
+    done = flowevolve(folder, "run", "run.toml", "--out", "out", how=how, when="held out")
+    assert (done.returncode, done.stderr) == (130, "")
+    assert done.stdout.endswith("left\ninterrupted; to go on: flowevolve resume out\n")
+    assert not (folder / "out" / "result.json").exists()
+    with Recorded(folder / "out") as recorded:
+        before = [call for call in recorded.calls() if call.stage == "held_out"]
+    assert len(before) >= 4
+    done = flowevolve(folder, "resume", "out", how=how)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((folder / "out" / "result.json").read_text())["held_out"]["examples"] == 6
+    with Recorded(folder / "out") as recorded:
+        after = [call for call in recorded.calls() if call.stage == "held_out"]
+    assert after[: len(before)] == before
+    assert len(after) == 12
+
+
+@BOTH
+def test_before_the_run_has_begun_it_is_over_in_good_order(folder: Path, how: signal.Signals) -> None:
+    done = flowevolve(folder, "run", "run.toml", "--out", "out", how=how, when="start")
+    assert (done.returncode, done.stderr) == (130, "")
+    assert done.stdout.endswith("interrupted before the run began\n")
+    assert flowevolve(folder, "run", "run.toml", "--out", "out", how=how).returncode == 0
+
+
+def interrupted(*, twice: bool) -> Result | None:
+    settings = {"clock": "virtual", "held_out": True, "drain_seconds": 10_000, "budget": {"proposals": 50}}
+    config = parse_config(settings, "test")
+
+    async def go(follow: Follow) -> Result:
+        async def signals(engine: fe.Engine) -> None:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(follow, engine)
+                await anyio.sleep(60.0)
+                signal.raise_signal(signal.SIGINT)
+                if twice:
+                    await anyio.sleep(0.1)
+                    signal.raise_signal(signal.SIGINT)
+
+        return await fe.run(config, follow=signals)
+
+    return clock.run(until_interrupted, go, clock="virtual")
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_run_that_is_interrupted_pays_for_no_held_out_test(twice: bool) -> None:
+    result = interrupted(twice=twice)
+    assert result is not None
+    assert result.report.stop_reason == "interrupted"
+    assert result.held_out is None
+    assert (result.report.held > 0) == twice
