@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from flowevolve.budget import Budget
 from flowevolve.clients import Follow
 from flowevolve.clock import in_thread
-from flowevolve.config import Config, parse_config, with_overrides
+from flowevolve.config import Config, StoppingSection, parse_config, with_overrides
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.item import INJECTION
@@ -126,10 +127,7 @@ async def _go_on(
     _check_given(directory, before.given, given)
     changed = wanted != before.config
     if before.ended is not None and not changed and before.ended not in OPEN_ENDED and not again:
-        raise InputError(
-            f"{directory}: the run has ended ({before.ended}); to go on with it, give it more, such as "
-            f"--set budget.{before.ended if before.ended in type(wanted.budget).model_fields else 'minutes'}=…"
-        )
+        raise InputError(f"{directory}: the run has ended ({before.ended}){_advice(before.ended)}")
     planned = plan(wanted, given)
     table = wanted.model_dump(mode="json")
     keeping = RunDirectory.reopen(directory, table, sync=wanted.journal.sync, lock=lock)
@@ -142,6 +140,15 @@ async def _go_on(
         return await carry_out(planned, lambda: keeping, watchers, follow, history)
     finally:
         keeping.close()
+
+
+def _advice(ended: str) -> str:
+    """What makes a run go on that ended for this reason."""
+    if ended in Budget.model_fields:
+        return f"; to go on with it, give it more, such as --set budget.{ended}=…"
+    if ended in StoppingSection.model_fields:
+        return f"; to go on with it, loosen the rule that ended it: --set stopping.{ended}=…"
+    return ": the algorithm has nothing left to do. Start a new run from its pool: flowevolve run CONFIG --from DIR"
 
 
 def is_run(directory: Path) -> bool:

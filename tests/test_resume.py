@@ -93,6 +93,21 @@ def test_a_run_that_has_ended_goes_on_with_a_larger_budget(tmp_path: Path) -> No
     assert log == list(range(len(log)))
 
 
+def test_a_run_that_a_stopping_rule_ended_is_told_which_to_loosen(tmp_path: Path) -> None:
+    before = run(tmp_path, stopping={"no_improvement": 1}, budget={"proposals": 60})
+    assert before.report.stop_reason == "no_improvement"
+    with pytest.raises(InputError, match=r"has ended \(no_improvement\).* --set stopping\.no_improvement=…"):
+        resume(tmp_path)
+    after, _ = resume(tmp_path, "stopping.no_improvement=5")
+    assert after.report.spent.proposals >= before.report.spent.proposals + 4
+
+
+def test_a_run_whose_algorithm_had_nothing_left_to_do_is_not_told_to_get_more_time(tmp_path: Path) -> None:
+    run(tmp_path, algorithm={"name": "ace", "epochs": 1}, staleness={}, speculation={}, budget={"proposals": 10_000})
+    with pytest.raises(InputError, match=r"has ended \(exhausted\): .*nothing left to do.* --from DIR$"):
+        resume(tmp_path)
+
+
 @pytest.mark.parametrize("changes", [(), ("budget.proposals=12",)])
 def test_a_run_killed_before_it_could_write_its_result_writes_it(tmp_path: Path, changes: tuple[str, ...]) -> None:
     before = run(tmp_path)
