@@ -214,7 +214,8 @@ def has_begun(path: Path) -> bool:
 def _make_way(path: Path) -> None:
     """Remove what a run that never began has left."""
     journal = (path / JOURNAL).is_file()
-    if has_begun(path) if journal else any((path / name).exists() for name in (CONFIG, RESULT)):
+    taken = has_begun(path) if journal else any((path / name).exists() for name in (CONFIG, RESULT))
+    if taken:
         raise InputError(f"{path}: holds a run already; give another directory with --out, or remove it")
     for name in (CONFIG, *(JOURNAL + ending for ending in ("-wal", "-shm", "-journal", ""))):
         (path / name).unlink(missing_ok=True)
