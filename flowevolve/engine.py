@@ -255,25 +255,38 @@ class Engine:
         """Start the run in the background; follow it with `events`, end it with `stop`."""
         self._background = anyio.create_task_group()
         await self._background.__aenter__()
+        self._background.start_soon(self.run)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
-        if self._background is None:
+        """Wait for the run. What the block or the run raised comes out as it is, not wrapped in a group."""
+        background, self._background = self._background, None
+        if background is None:
             raise EngineError("the engine was not entered")
         if error is not None:
             self.cancel()
-        return await self._background.__aexit__(kind, error, traceback)
+        try:
+            return await background.__aexit__(kind, error, traceback)
+        except BaseExceptionGroup as group:
+            if len(group.exceptions) > 1:
+                raise
+            (failure,) = group.exceptions
+        if failure is error:
+            return False  # it goes on from here
+        raise failure
 
     async def events(self, buffer: int = 65536) -> AsyncGenerator[Event]:
-        """Start the run and yield its events as they happen, until it ends. Use inside ``async with engine``.
+        """Yield the run's events from now on as they happen, until it ends. Use inside ``async with engine``.
 
         Raises:
             EngineError: if the caller fell more than ``buffer`` events behind; the run itself never waits for a caller.
         """
         if self._background is None:
             raise EngineError("use events() inside 'async with engine:'")
+        if self._report is not None:
+            return
         send, receive = anyio.create_memory_object_stream[Event](buffer)
         lagging = False
 
@@ -285,19 +298,16 @@ class Engine:
                 lagging = True
 
         unsubscribe = self._events.subscribe(forward)
-
-        async def run() -> None:
-            with send:
-                await self.run()
-
-        self._background.start_soon(run)
         try:
             async for event in receive:
                 yield event
                 if lagging:
                     raise EngineError(f"the caller of events() fell more than {buffer} events behind")
+                if event.kind == "run.stop":
+                    return
         finally:
             unsubscribe()  # first: an event must not meet a closed stream when the caller leaves early
+            send.close()
             receive.close()
 
     @property

@@ -162,9 +162,10 @@ async def open_run(
     out: Path | None = None,
     watchers: Watchers | None = None,
 ) -> AsyncIterator[Engine]:
-    """A run in a loop of one's own: the engine, which runs while its `Engine.events` are iterated over.
+    """A run in a loop of one's own: the engine, which runs beside the block.
 
-    When the block is left, the run is waited for, and its result written; stop or cancel it to be done sooner.
+    When the block is left, the run is waited for, and its result written; stop or cancel it to be done sooner. What the
+    block raises comes out as it is.
 
     Raises:
         InputError, BackendUnreachableError, BackendRefusedError, TaskFailedError: as `run`.
