@@ -19,7 +19,6 @@ from typing import Annotated, NoReturn
 import anyio
 import typer
 from prometheus_client import start_http_server
-from rich.console import Console
 
 from flowevolve import clock
 from flowevolve.backends import SHIPPED_BACKENDS
@@ -50,12 +49,13 @@ from flowevolve.telemetry.metrics import Metrics
 from flowevolve.telemetry.progress import Lines, LiveTable, Progress
 from flowevolve.telemetry.summary import summarize
 from flowevolve.telemetry.traffic_metrics import TrafficMetrics
+from flowevolve.terminal import plain_console
 from flowevolve.vllm.server import News
 
 INTERRUPTED = 130
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
-console = Console()
+console = plain_console()
 
 ConfigPath = Annotated[
     Path,
@@ -314,7 +314,7 @@ def _tell_server(news: News) -> None:
 
 
 def _plain(line: str) -> None:
-    console.print(line, highlight=False, markup=False, soft_wrap=True)
+    console.print(line, highlight=False, soft_wrap=True)
 
 
 def main() -> NoReturn:
@@ -322,6 +322,6 @@ def main() -> NoReturn:
     try:
         app()
     except FlowevolveError as error:
-        Console(stderr=True).print(f"error: {error}", highlight=False, markup=False, soft_wrap=True)
+        plain_console(stderr=True).print(f"error: {error}", highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
     sys.exit(0)

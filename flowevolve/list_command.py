@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from flowevolve.archives.catalog import ARCHIVES
 from flowevolve.backends import BACKENDS
@@ -29,8 +28,9 @@ from flowevolve.config import parse_config, with_overrides
 from flowevolve.registry import Listed
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.rules_params import PRESETS
+from flowevolve.terminal import plain_console
 
-console = Console()
+console = plain_console()
 
 POLICIES: Mapping[str, Callable[[], list[Listed]]] = {
     "staleness": STALENESS.listing,
@@ -64,7 +64,7 @@ def list_command(
     """List what can be named in a config. Of what other packages bring it says which, and what is wrong with it."""
     lines = _lines(what) if graph is None else _graph_lines(graph, overrides or ())
     for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def _lines(what: Listing) -> list[str]:

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from flowevolve.scaffold import scaffold
+from flowevolve.terminal import plain_console
 
-console = Console()
+console = plain_console()
 new_app = typer.Typer(no_args_is_help=True, help="Write a small working package to start from.")
 
 Name = Annotated[str, typer.Argument(help="what a config will name it by, such as hill_climb")]
@@ -32,7 +32,6 @@ def new_task(name: Name, folder: Folder = None) -> None:
 def _tell(folder: Path) -> None:
     console.print(
         f"written to {folder}; try it: cd {folder} && pip install -e '.[dev]' && pytest",
-        markup=False,
         highlight=False,
         soft_wrap=True,
     )

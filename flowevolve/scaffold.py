@@ -29,7 +29,7 @@ def scaffold(kind: str, name: str, folder: Path | None = None) -> Path:
     class_name = "".join(part.capitalize() for part in module.split("_"))
     known = {"name": module, "package": module.replace("_", "-"), "class_name": class_name}
     _check_folder(folder)
-    _check_name(kind, name, module)
+    _check_name(kind, name, module, class_name)
     written = {
         template.name.removesuffix(".txt").replace("NAME", module): template.read_text("utf-8")
         for template in (files("flowevolve") / "templates" / kind).iterdir()
@@ -45,8 +45,9 @@ def scaffold(kind: str, name: str, folder: Path | None = None) -> Path:
     return folder
 
 
-def _check_name(kind: str, name: str, module: str) -> None:
-    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", module) or keyword.iskeyword(module):
+def _check_name(kind: str, name: str, module: str, class_name: str) -> None:
+    keywords = keyword.iskeyword(module) or keyword.iskeyword(class_name)
+    if keywords or not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", module):
         raise InputError(f"{name}: is no name for a package; take lower-case words joined by _, such as hill_climb")
     if module in NAMES[kind]():
         raise InputError(f"{name}: the {kind} {module!r} exists already; choose another name")

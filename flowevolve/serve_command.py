@@ -9,17 +9,17 @@ from typing import Annotated
 import anyio
 import typer
 from pydantic import ValidationError
-from rich.console import Console
 
 from flowevolve import clock
 from flowevolve.concurrency import beside
 from flowevolve.errors import BackendUnreachableError, InputError
 from flowevolve.registry import describe_validation
+from flowevolve.terminal import plain_console
 from flowevolve.vllm.server import News
 from flowevolve.vllm.serving import serve_vllm
 from flowevolve.vllm.settings import VLLMSettings
 
-console = Console()
+console = plain_console()
 
 
 def serve_command(
@@ -82,4 +82,4 @@ async def _serve(model: str, settings: VLLMSettings, log: Path) -> None:
 
 
 def _print(line: str) -> None:
-    console.print(line, highlight=False, markup=False, soft_wrap=True)
+    console.print(line, highlight=False, soft_wrap=True)

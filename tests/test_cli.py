@@ -162,6 +162,24 @@ def test_run_writes_a_result_and_report_reads_it(config: Path) -> None:
     assert flowevolve("report", "elsewhere", cwd=folder).returncode == 2
 
 
+def test_texts_are_shown_as_they_are(config: Path) -> None:
+    """What looks like markup or an emoji to a console is part of the name of something."""
+    folder = config.parent
+    assert flowevolve("run", "run.toml", "--out", "[i]:bug:", cwd=folder).stdout.endswith("written to [i]:bug:\n")
+    path = folder / "[i]:bug:" / "result.json"
+    result = json.loads(path.read_text())
+    result["task"] = "[b]:ant:"
+    result["best"]["components"] = {"[b]:bee:": "[b]:eye:"}
+    path.write_text(json.dumps(result))
+    report = flowevolve("report", "[i]:bug:", cwd=folder).stdout
+    for text in ("[b]:ant:", "best [b]:bee:", "[b]:eye:"):
+        assert text in report
+    wrong = flowevolve("run", "run.toml", "--set", "algorithm.name=a:warning:b", cwd=folder)
+    assert "'a:warning:b'" in wrong.stderr
+    (folder / "[b]:cat:.toml").write_text(GOOD)
+    assert "[b]:cat:.toml: fine" in flowevolve("check", "[b]:cat:.toml", cwd=folder).stdout
+
+
 def test_a_run_is_exported_and_compacted(config: Path) -> None:
     folder = config.parent
     assert flowevolve("run", "run.toml", "--out", "out", cwd=folder).returncode == 0

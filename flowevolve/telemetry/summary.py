@@ -52,7 +52,7 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     models = [_models(by_model)] if len(by_model) > 1 else []
     parts: list[RenderableType] = [head, *models, _stages(_table(result["stages"]))]
     for name, text in _table(best.get("components")).items():
-        parts.append(Panel(Text(str(text)), title=f"best {name}", title_align="left"))
+        parts.append(Panel(Text(str(text)), title=Text(f"best {name}"), title_align="left"))
     return Group(*parts)
 
 
