@@ -23,7 +23,7 @@ LAYERS: list[set[str]] = [
     {"lifecycle", "injection", "steps"},
     {"algorithms", "engine"},
     {"result", "store", "held_out", "credit"},
-    {"telemetry", "llm_section", "config"},
+    {"telemetry", "terminal", "llm_section", "config"},
     {"roles", "prices"},
     {"build", "own_server"},
     {"clients"},

@@ -15,6 +15,7 @@ from flowevolve.algorithms.gepa import GEPA, GEPAConfig
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost
 from flowevolve.compat.gepa.data import AnyId, Examples
+from flowevolve.compat.gepa.failures import Failures, Forgiving
 from flowevolve.compat.gepa.merging import Merger
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.reflection import Writer
@@ -66,7 +67,7 @@ class Parts:
     policy: EvaluationPolicy[AnyId, object]
     writer: Writer
     chunk: int | None
-    raising: bool
+    failures: Failures
     skip_perfect: bool
     reserved: int
     """Metric calls set aside for an iteration that begins, where ``max_metric_calls`` is given."""
@@ -80,7 +81,9 @@ class AdapterGEPA(GEPA):
     def __init__(self, task: AdapterTask, parts: Parts, tuning: Tuning) -> None:
         super().__init__(task, GEPAConfig(), tuning)
         self._parts = parts
-        self._iterations = AdapterSelect(parts.strategies, parts.merger, parts.train, parts.val, parts.mirror)
+        self._iterations = AdapterSelect(
+            parts.strategies, parts.merger, parts.train, parts.val, parts.mirror, parts.failures
+        )
         self.archives = (self._archive, parts.mirror, *([] if parts.merger is None else [parts.merger]))
 
     def estimate(self, trigger: str | None = None) -> Cost:
@@ -95,12 +98,14 @@ class AdapterGEPA(GEPA):
             {"train": parts.train, "val": parts.val},
             mirror,
             chunk=parts.chunk,
-            raising=parts.raising,
+            raising=parts.failures.raising,
         )
+        components = parts.failures.of("module_selector")(parts.components)
         propose = AdapterPropose(
-            parts.adapter, parts.components, parts.writer, parts.train, mirror, skip_perfect=parts.skip_perfect
+            parts.adapter, components, parts.writer, parts.train, mirror, skip_perfect=parts.skip_perfect
         )
-        screen = AdapterScreen(rollouts, StrictImprovement(), parts.criterion, parts.train, mirror)
+        criterion = Forgiving(parts.criterion, parts.failures)
+        screen = AdapterScreen(rollouts, StrictImprovement(), criterion, parts.train, mirror)
         evaluate = AdapterEvaluate(rollouts, val_ids, self._order_of_validation, self._archive.standing, mirror=mirror)
         update = AdapterUpdate(
             self._archive.standing, mirror=mirror, policy=parts.policy, val=parts.val, adapter=parts.adapter
@@ -123,7 +128,8 @@ class AdapterGEPA(GEPA):
         """What gepa's policy says; while it has no state to look at, everything, or what it says for the seed."""
         policy, mirror, val = self._parts.policy, self._parts.mirror, self._parts.val
         if mirror.begun:
-            return val.names(policy.get_eval_batch(val.loader, mirror.state))
+            with self._parts.failures.of("val_evaluation_policy"):
+                return val.names(policy.get_eval_batch(val.loader, mirror.state))
         for_seed = getattr(policy, "get_seed_eval_batch", None)
         return val.names(val.loader.all_ids() if for_seed is None else for_seed(val.loader))
 

@@ -27,6 +27,7 @@ from flowevolve.compat.gepa import arguments
 from flowevolve.compat.gepa.algorithm import AdapterTask, Parts
 from flowevolve.compat.gepa.bar import Bar
 from flowevolve.compat.gepa.data import AnyId
+from flowevolve.compat.gepa.failures import Failures
 from flowevolve.compat.gepa.launch import Launch, make_config, reflecting
 from flowevolve.compat.gepa.merging import Merger
 from flowevolve.compat.gepa.mirror import Mirror
@@ -181,7 +182,7 @@ def optimize(
             reflections,
         ),
         chunk=chunk_size,
-        raising=raise_on_exception,
+        failures=Failures(mirror, logger, raising=raise_on_exception),
         skip_perfect=skip_perfect_score,
         reserved=1 if width == 1 else 2 * (reflection_minibatch_size or 3),
     )

@@ -13,13 +13,14 @@ from gepa.utils import StopperProtocol
 
 from flowevolve.budget import Cost
 from flowevolve.compat.gepa.data import AnyId, Examples, IdsOnly
+from flowevolve.compat.gepa.failures import Failures
 from flowevolve.compat.gepa.merging import Merger, UndrawableError
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.context import StageContext
 from flowevolve.events import Event
 from flowevolve.item import Item, flow_of
 from flowevolve.llm.types import JSON
-from flowevolve.stage import Emit, Exhausted
+from flowevolve.stage import Discard, Emit, Exhausted
 from flowevolve.stages.payloads import Proposed, Selected
 
 
@@ -41,13 +42,15 @@ class AdapterSelect:
     """
 
     def __init__(
-        self, strategies: Strategies, merger: Merger | None, train: Examples, val: Examples, mirror: Mirror
-    ) -> None:
+        self, strategies: Strategies, merger: Merger | None, train: Examples, val: Examples, mirror: Mirror,
+        failures: Failures,
+    ) -> None:  # fmt: skip
         self._strategies = strategies
         self._merger = merger
         self._train = train
         self._val = val
         self._mirror = mirror
+        self._failures = failures
         self._stopped = False
         self._ids = IdsOnly(train.loader)
 
@@ -55,6 +58,8 @@ class AdapterSelect:
         chosen = context.decide("gepa.selected", lambda: self._choose(context))
         iteration, version = cast(int, chosen["iteration"]), cast(int, chosen["version"])
         self._mirror.begin(item.flow, iteration)
+        if "failed" in chosen:
+            raise Discard(str(chosen["failed"]))
         if "undrawable" in chosen:
             context.log("gepa.merge_skipped", reason=chosen["undrawable"])
         if chosen["merge"] is not None:
@@ -89,12 +94,16 @@ class AdapterSelect:
             self._mirror.tell(
                 "on_iteration_start", iteration=self._mirror.iteration, state=state, trainset_loader=self._train.loader
             )
+        undrawable: dict[str, JSON] = {}
         try:
             merge = None if self._merger is None else self._merger.find()
         except UndrawableError as error:
-            return {"merge": None, "undrawable": str(error), "tasks": self._sample()}
+            merge, undrawable = None, {"undrawable": str(error)}
         if merge is None:
-            return {"merge": None, "tasks": self._sample()}
+            try:
+                return {"merge": None, "tasks": self._sample(told=told), **undrawable}
+            except Discard as failed:  # settled, too: the strategies were asked, and have moved on
+                return {"merge": None, "tasks": [], "failed": failed.reason}
         ids = merge.subsample_indices or []
         described: dict[str, JSON] = {
             "parents": [self._mirror.candidate_id(number) for number in merge.parent_program_ids],
@@ -107,11 +116,12 @@ class AdapterSelect:
         """As gepa's composite: those behind the first that says stop are not asked."""
         return any(stopper(self._mirror.state) for stopper in self._strategies.stoppers)
 
-    def _sample(self) -> list[JSON]:
+    def _sample(self, *, told: bool) -> list[JSON]:
         strategies = self._strategies
-        tasks = strategies.sampling.sample_tasks(
-            self._mirror.state, strategies.candidates, strategies.batches, self._ids
-        )
+        with self._failures.of("candidate_selection_strategy, batch_sampler or sampling_strategy", told=told):
+            tasks = strategies.sampling.sample_tasks(
+                self._mirror.state, strategies.candidates, strategies.batches, self._ids
+            )
         batches = [list[JSON](self._train.names(task.minibatch_ids)) for task in tasks]
         return [
             {"parent": self._mirror.candidate_id(task.parent_idx), "batch": batch}

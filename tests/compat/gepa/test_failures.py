@@ -1,0 +1,154 @@
+"""Strategies of the user's that raise: the iteration ends, or the run, as in gepa."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gepa.api import optimize as gepas_optimize
+from gepa.strategies.eval_policy import FullEvaluationPolicy
+
+import flowevolve.compat.gepa as compat
+from flowevolve.errors import TaskFailedError
+from tests.compat.gepa.dummies import SEED, TRAIN, VAL, GEPAHashAdapter, Recorder, Silent, reflect
+
+
+class Failing:
+    """Raises at the calls that are numbered, from 1."""
+
+    def __init__(self, *failing: int, always: bool = False) -> None:
+        self._calls = 0
+        self._failing = failing
+        self._always = always
+
+    def _count(self) -> None:
+        self._calls += 1
+        if self._always or self._calls in self._failing:
+            raise RuntimeError(f"call {self._calls}")
+
+
+class Selector(Failing):
+    def select_candidate_idx(self, state: Any) -> int:
+        self._count()
+        return len(state.program_candidates) - 1
+
+
+class Sampler(Failing):
+    def next_minibatch_ids(self, loader: Any, state: Any) -> list[Any]:
+        self._count()
+        start = self._calls % len(TRAIN)
+        return [*loader.all_ids(), *loader.all_ids()][start : start + 3]
+
+
+class Components(Failing):
+    def __call__(self, *_: Any) -> list[str]:
+        self._count()
+        return ["first"] if self._calls % 2 else ["second"]
+
+
+class Criterion(Failing):
+    def should_accept(self, proposal: Any, state: Any) -> bool:
+        self._count()
+        return bool(sum(proposal.subsample_scores_after) > sum(proposal.subsample_scores_before))
+
+
+class Policy(Failing, FullEvaluationPolicy[Any, Any]):
+    def get_eval_batch(self, loader: Any, state: Any, target_program_idx: int | None = None) -> list[Any]:
+        self._count()
+        return list(loader.all_ids())
+
+
+Make = Callable[..., Failing]
+STRATEGIES: list[tuple[str, Make]] = [
+    ("candidate_selection_strategy", Selector),
+    ("batch_sampler", Sampler),
+    ("module_selector", Components),
+    ("acceptance_criterion", Criterion),
+    ("val_evaluation_policy", Policy),
+]
+each_strategy = pytest.mark.parametrize(("name", "make"), STRATEGIES, ids=[name for name, _ in STRATEGIES])
+
+
+def arguments(**given: Any) -> dict[str, Any]:
+    return {
+        "seed_candidate": dict(SEED),
+        "trainset": list(TRAIN),
+        "valset": list(VAL),
+        "adapter": GEPAHashAdapter(),
+        "reflection_lm": reflect,
+        "max_metric_calls": 150,
+        "logger": Silent(),
+        "raise_on_exception": False,
+        **given,
+    }
+
+
+def errors(recorder: Recorder) -> list[tuple[int, str, bool]]:
+    told = [event for name, event in recorder.told if name == "on_error"]
+    return [(event["iteration"], str(event["exception"]), event["will_continue"]) for event in told]
+
+
+@each_strategy
+def test_a_failure_ends_its_iteration(name: str, make: Make) -> None:
+    theirs, ours, logger = Recorder(), Recorder(), Silent()
+    expected = gepas_optimize(**arguments(**{name: make(1, 3), "callbacks": [theirs]}))
+    given = arguments(**{name: make(1, 3), "callbacks": [ours], "logger": logger})
+    assert compat.optimize(**given, max_in_flight=1) == expected
+    assert expected.num_candidates > 1
+    assert errors(ours) == errors(theirs)
+    assert len(errors(ours)) == 2
+    assert sum("failed with RuntimeError: call 1" in line for line in logger.lines) == 1
+
+
+@each_strategy
+def test_or_the_run(name: str, make: Make) -> None:
+    recorder = Recorder()
+    with pytest.raises(RuntimeError, match="call 1"):
+        compat.optimize(**arguments(**{name: make(1), "callbacks": [recorder], "raise_on_exception": True}))
+    assert [continues for _, _, continues in errors(recorder)] == [False]
+
+
+@each_strategy
+def test_one_that_always_fails_ends_the_run(name: str, make: Make) -> None:
+    """It would spend nothing, or spend everything on nothing."""
+    recorder = Recorder()
+    given = arguments(**{name: make(always=True), "callbacks": [recorder], "max_metric_calls": 10_000})
+    with pytest.raises(
+        TaskFailedError, match=f"{name}.* failed with RuntimeError: call 10, for the 10th time in a row"
+    ):
+        compat.optimize(**given, max_in_flight=1)
+    assert [continues for _, _, continues in errors(recorder)] == [True] * 9 + [False]
+
+
+@dataclass
+class Breaking(GEPAHashAdapter):
+    """Somebody ends the run while it evaluates."""
+
+    breaks_at: int | None = None
+
+    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        if len(self.calls) == self.breaks_at:
+            raise KeyboardInterrupt
+        return super().evaluate(batch, candidate, capture_traces)
+
+
+@pytest.mark.parametrize("calls", [3, 6, 12, 20])
+def test_a_run_with_failures_goes_on(calls: int, tmp_path: Path) -> None:
+    """Strategies are asked again, and fail again, for the iterations that there were; nobody is told again."""
+
+    def go(recorder: Recorder, run_dir: Path | None, breaks_at: int | None = None) -> Any:
+        strategies = {"candidate_selection_strategy": Selector(2, 5), "batch_sampler": Sampler(3)}
+        directory = None if run_dir is None else str(run_dir)
+        given = arguments(**strategies, adapter=Breaking(breaks_at=breaks_at), callbacks=[recorder], run_dir=directory)
+        return compat.optimize(**given, max_in_flight=1, track_best_outputs=False)
+
+    whole, first, second = Recorder(), Recorder(), Recorder()
+    expected = go(whole, None)
+    with pytest.raises(KeyboardInterrupt):
+        go(first, tmp_path, calls)
+    assert replace(go(second, tmp_path), run_dir=None) == expected
+    assert errors(first) + errors(second) == errors(whole)
+    assert len(errors(whole)) == 3
