@@ -23,4 +23,9 @@ on the real clock, one run each. What runs ours is `flowevolve.compat.gepa.optim
 {table(("", "proposals a minute", "requests a second"), rows)}
 
 With `adapter_concurrency=1` nothing is gained here: this adapter writes the proposals itself, in its one turn.
+
+The adapter is the bench's own; no other's throughput was measured. That gepa's default adapter, and its adapter for
+batches in one session, come to gepa's own result on the simulated server is tested
+(`tests/compat/gepa/test_gepas_adapters.py`); for DSPy programs the same is tested with a model that answers by hash,
+without a server (`make test-dspy`).
 """

@@ -10,12 +10,9 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, cast
 
 import pytest
-from gepa.adapters.default_adapter.default_adapter import DefaultAdapter
-from gepa.adapters.optimize_anything_adapter.optimize_anything_adapter import OptimizeAnythingAdapter
 from gepa.api import optimize as gepas_optimize
 from gepa.core.adapter import EvaluationBatch
 from gepa.core.data_loader import ListDataLoader
@@ -33,7 +30,6 @@ from tests.compat.gepa.dummies import (
     Recorder,
     Silent,
     reflect,
-    score_of,
 )
 
 
@@ -362,60 +358,3 @@ def test_one_line_says_how_to_go_faster() -> None:
 def test_a_progress_bar_counts_metric_calls(capsys: pytest.CaptureFixture[str]) -> None:
     result = optimize(HashAdapter(), display_progress_bar=True)
     assert f"{result.total_metric_calls}/120" in capsys.readouterr().err
-
-
-# gepa's own adapters
-
-
-def test_gepas_default_adapter_runs() -> None:
-    """With a function as its model that has learnt nothing but what its instruction says."""
-
-    def model(messages: Any) -> str:
-        return f"the answer is {messages[0]['content']}"
-
-    rows = [{"input": "?", "additional_context": {}, "answer": f"4{number % 3}"} for number in range(6)]
-    result: GEPAResult[Any, int] = compat.optimize(
-        seed_candidate={"instruction": "none"},
-        trainset=rows,
-        valset=rows,
-        task_lm=model,
-        reflection_lm=answers_in,
-        max_metric_calls=60,
-        logger=Silent(),
-    )
-    assert isinstance(result.best_candidate, dict)
-    assert result.val_aggregate_scores[result.best_idx] > 0
-    assert DefaultAdapter(model).evaluate(rows[:1], {"instruction": "40"}).scores == [1.0]  # type: ignore[arg-type]
-
-
-def answers_in(prompt: str | list[dict[str, Any]]) -> str:
-    """A reflection model that repeats the answers it has seen."""
-    return "```\n" + " ".join(sorted({"40", "41", "42"} & set(_numbers(str(prompt))))) + "\n```"
-
-
-def _numbers(text: str) -> list[str]:
-    return [word.strip("'.") for word in text.split()]
-
-
-def test_an_adapter_that_evaluates_many_batches_in_one_session_runs() -> None:
-    """gepa's `optimize_anything` adapter has ``batch_evaluate``, which gepa calls wherever it is there."""
-
-    def evaluator(candidate: dict[str, str], example: Any = None, **_: Any) -> Any:
-        score = score_of(example, candidate)
-        return score, None, {"score": score}
-
-    results = [
-        run(
-            seed_candidate=dict(SEED),
-            trainset=list(TRAIN),
-            valset=list(VAL),
-            adapter=OptimizeAnythingAdapter(evaluator=evaluator, parallel=False),  # type: ignore[arg-type]
-            reflection_lm=reflect,
-            max_metric_calls=90,
-            logger=Silent(),
-            **more,
-        )
-        for run, more in ((gepas_optimize, {}), (compat.optimize, MappingProxyType({"max_in_flight": 1})))
-    ]
-    assert results[0] == results[1]
-    assert results[0].num_candidates > 1
