@@ -22,7 +22,6 @@ from gepa.strategies.proposal_sampling import SamplingStrategy, SingleMutationSa
 from gepa.strategies.proposal_selection import SelectionStrategy
 from gepa.utils import StopperProtocol
 
-from flowevolve.artifact import Artifact
 from flowevolve.compat.gepa import arguments
 from flowevolve.compat.gepa.algorithm import AdapterTask, Parts
 from flowevolve.compat.gepa.bar import Bar
@@ -128,8 +127,8 @@ def optimize(
     )
     directory = None if run_dir is None else Path(run_dir)
     arguments.check_run_dir(directory)
-    if not seed_candidate:
-        raise InputError("seed_candidate: is empty; give at least one component, as a mapping of name to text")
+    arguments.check_perfect_score(perfect_score, used=skip_perfect_score)
+    seed_artifact = arguments.seed(seed_candidate)
     threads = AdapterThreads(
         arguments.find_adapter(cast("Adapter | None", adapter), task_lm, evaluator), adapter_concurrency
     )
@@ -186,7 +185,7 @@ def optimize(
         skip_perfect=skip_perfect_score,
         reserved=1 if width == 1 else 2 * (reflection_minibatch_size or 3),
     )
-    task = AdapterTask(type(threads.adapter).__name__, Artifact(seed_candidate), Dataset(train.all(), val.all()))
+    task = AdapterTask(type(threads.adapter).__name__, seed_artifact, Dataset(train.all(), val.all()))
     config = make_config(
         task, role.section, seed=seed, mode=mode, width=width, staleness=staleness, most=max_metric_calls
     )

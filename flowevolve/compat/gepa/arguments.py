@@ -24,6 +24,7 @@ from gepa.strategies.instruction_proposal import InstructionProposalSignature
 from gepa.strategies.proposal_selection import AllImprovements, SelectionStrategy
 from gepa.utils import FileStopper, MaxReflectionCostStopper, StopperProtocol
 
+from flowevolve.artifact import Artifact
 from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.threads import Adapter
 from flowevolve.errors import InputError
@@ -65,6 +66,26 @@ def find_adapter(
         if not callable(getattr(adapter, method, None)):
             raise InputError(f"adapter: {type(adapter).__name__} has no method {method}; see gepa's GEPAAdapter")
     return adapter
+
+
+def seed(given: object) -> Artifact:
+    """Raises:
+    InputError: if it is no mapping of names to texts, or an empty one.
+    """
+    if not isinstance(given, Mapping):
+        raise InputError(f"seed_candidate: is a {type(given).__name__}; give a mapping of component name to text")
+    try:
+        return Artifact(given)
+    except InputError as error:
+        raise InputError(f"seed_candidate: {error}") from None
+
+
+def check_perfect_score(given: float | None, *, used: bool) -> None:
+    """Raises:
+    InputError: if there is none and it is asked for.
+    """
+    if used and given is None:
+        raise InputError("perfect_score: is missing; give it, or leave minibatches in with skip_perfect_score=False")
 
 
 def examples(data: object, where: str) -> Examples:

@@ -88,6 +88,8 @@ class AdapterThreads:
 
 
 def _check(evaluated: Batch, examples: int) -> None:
+    if not all(hasattr(evaluated, name) for name in ("outputs", "scores", "trajectories", "objective_scores")):
+        raise InputError(f"adapter.evaluate: returned a {type(evaluated).__name__}; return a gepa EvaluationBatch")
     given = {"trajectories": evaluated.trajectories, "objective_scores": evaluated.objective_scores}
     wanted: dict[str, Sequence[object]] = {"scores": evaluated.scores, "outputs": evaluated.outputs}
     wanted |= {name: values for name, values in given.items() if values}

@@ -41,6 +41,10 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("cache_evaluation", {"cache_evaluation": True}),
     ("selection_strategy", {"selection_strategy": BestImprovement()}),
     ("seed_candidate", {"seed_candidate": {}}),
+    ("seed_candidate", {"seed_candidate": "Answer."}),
+    ("seed_candidate", {"seed_candidate": None}),
+    ("seed_candidate", {"seed_candidate": {"instruction": 3}}),
+    ("perfect_score", {"perfect_score": None}),
     ("trainset", {"trainset": 3}),
     ("trainset", {"trainset": []}),
     ("valset", {"valset": []}),
@@ -85,6 +89,10 @@ def test_a_key_is_not_repeated() -> None:
     with pytest.raises(InputError, match="api_key_env") as refused:
         optimize(reflection_lm="gpt", reflection_lm_kwargs={"api_key": "sk-secret"})
     assert "sk-secret" not in str(refused.value)
+
+
+def test_without_a_perfect_score_none_is_skipped() -> None:
+    assert optimize(perfect_score=None, skip_perfect_score=False) == optimize(skip_perfect_score=False)
 
 
 def test_the_default_strategies_may_be_named() -> None:

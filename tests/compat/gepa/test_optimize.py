@@ -297,6 +297,18 @@ def test_an_evaluation_that_does_not_fit_its_batch_is_told() -> None:
         optimize(Short())
 
 
+@pytest.mark.parametrize("returned", [None, ([], [])])
+def test_an_evaluation_that_is_none_is_told(returned: object) -> None:
+    class Forgetful(HashAdapter):
+        def evaluate(self, *args: Any, **more: Any) -> Any:
+            return returned
+
+    with pytest.raises(
+        InputError, match=rf"adapter\.evaluate: returned a {type(returned).__name__}; return a gepa Eval"
+    ):
+        optimize(Forgetful())
+
+
 # Where and when
 
 
