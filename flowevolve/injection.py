@@ -32,10 +32,10 @@ async def inject(
 
     Raises:
         InputError: if the run admits nothing more, its budget has no room, the algorithm takes no candidates from
-            outside, a parent is unknown, or the attributes are no plain data.
+            outside, a parent is unknown, the artifact is none, or the attributes are no plain data.
         EngineError: if ``welcome`` names no stage; what it raises itself comes out as it is.
     """
-    _check_attributes(attributes)
+    _check_given(artifact, attributes)
     while not runtime.turns.is_open and runtime.stop_reason is None:
         await runtime.changed.wait()
     if not (runtime.turns.is_open and runtime.admitting):
@@ -80,7 +80,9 @@ async def inject(
     return made[0]
 
 
-def _check_attributes(attributes: Mapping[str, JSON]) -> None:
+def _check_given(artifact: object, attributes: Mapping[str, JSON]) -> None:
+    if not isinstance(artifact, Artifact):
+        raise InputError(f"inject: the artifact is a {type(artifact).__name__}; make it an Artifact({{name: text}})")
     try:
         json.dumps(attributes)
     except (TypeError, ValueError) as error:

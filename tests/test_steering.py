@@ -223,6 +223,20 @@ def test_attributes_that_no_journal_can_hold_are_refused() -> None:
     assert report.stop_reason == "exhausted"
 
 
+def test_what_is_no_artifact_is_refused() -> None:
+    """Before a flow is opened for it, which would stay open."""
+    said: list[str] = []
+
+    async def try_it(engine: Engine) -> None:
+        with pytest.raises(InputError, match="inject: the artifact is a dict") as caught:
+            await engine.inject({"a": "x"})  # type: ignore[arg-type]
+        said.append(str(caught.value))
+
+    report, _ = evolve(Growing(), beside=try_it)
+    assert len(said) == 1
+    assert report.stop_reason == "exhausted"
+
+
 class Closing(Growing):
     """Evaluates one more at its end, which takes until the second 12."""
 
