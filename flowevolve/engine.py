@@ -261,7 +261,7 @@ class Engine:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
-        """Wait for the run. What the block or the run raised comes out as it is, not wrapped in a group."""
+        """Wait for the run. What the block or the run raised comes out as it is; only if both did, as a group."""
         background, self._background = self._background, None
         if background is None:
             raise EngineError("the engine was not entered")
