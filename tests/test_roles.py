@@ -18,8 +18,8 @@ def roles(llm: Mapping[str, object], called: tuple[str, ...] = ("task",)) -> dic
     return role_settings(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test"), called)
 
 
-def one(role: Mapping[str, object]) -> ModelSettings:
-    [model] = roles({**LLM, "roles": {"r": role}})["r"].models
+def one(role: Mapping[str, object], **llm: object) -> ModelSettings:
+    [model] = roles({**LLM, **llm, "roles": {"r": role}})["r"].models
     return model
 
 
@@ -58,6 +58,14 @@ def test_models_of_an_ensemble_are_as_their_role() -> None:
         ("http://there/v1", 9),
     ]
     assert role.concurrency == 3
+
+
+@pytest.mark.parametrize(
+    ("backend", "here", "there"), [("vllm", True, False), ("openai", False, False), ("sim", True, False)]
+)
+def test_a_server_of_ours_must_list_its_models_and_a_remote_api_need_not(backend: str, here: bool, there: bool) -> None:
+    plain, other = one({"model": "n"}, backend=backend), one({"base_url": "https://there/v1"}, backend=backend)
+    assert (plain.must_be_listed, other.must_be_listed) == (here, there)
 
 
 def test_roles_that_are_called_come_first_and_models_are_named_once() -> None:

@@ -12,7 +12,8 @@ from flowevolve import clock
 from flowevolve.llm.limits import estimated_tokens
 from flowevolve.llm.rate_headers import allowances
 from flowevolve.llm.rates import ModelRates, Sent
-from flowevolve.llm.types import ChatRequest, EmbedRequest, LLMError, R, Transport, UnreachableError
+from flowevolve.llm.reach import NO_LIST
+from flowevolve.llm.types import ChatRequest, EmbedRequest, LLMError, R, RefusedError, Transport, UnreachableError
 
 LONGEST_CHECK_SECONDS = 10.0
 """From one health check to the next, at most: each wait is twice the one before."""
@@ -55,13 +56,29 @@ class Endpoint:
     """Requests in flight, by identity, which holds as long as they are."""
     rates: dict[str, ModelRates] = field(default_factory=dict)
     """By model: what its headers tell and its refusals teach holds for this endpoint alone."""
+    _has_listed: bool = False
 
     async def models(self) -> tuple[str, ...]:
+        """As `Transport.models`, within `CHECK_TIMEOUT_SECONDS`."""
         try:
             with anyio.fail_after(CHECK_TIMEOUT_SECONDS):
-                return await self.transport.models()
+                listed = await self.transport.models()
+                self._has_listed = True
+                return listed
         except TimeoutError:
             raise UnreachableError(f"no list of models within {CHECK_TIMEOUT_SECONDS:g} s") from None
+
+    async def check_health(self) -> None:
+        """See whether it answers: with its models or, if it never had a list of them, by saying so.
+
+        Raises:
+            LLMError: if it does not.
+        """
+        try:
+            await self.models()
+        except RefusedError as error:
+            if self._has_listed or error.status not in NO_LIST:
+                raise
 
     def has(self, request: ChatRequest | EmbedRequest) -> bool:
         """Whether this very request is in flight here."""

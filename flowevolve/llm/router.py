@@ -207,10 +207,10 @@ class Router:
         return tuple(sorted(range(len(weights)), key=weights.__getitem__))
 
     async def _passes_check(self, endpoint: Endpoint) -> bool:
-        """Ask an ejected endpoint for its models; if it answers, it is on trial with the request that asked."""
+        """Check an ejected endpoint's health; if it answers, it is on trial with the request that asked."""
         endpoint.state = "trial"
         try:
-            await endpoint.models()
+            await endpoint.check_health()
         except LLMError as error:
             endpoint.said = str(error)
             self._put_off(endpoint, endpoint.next_wait())

@@ -55,6 +55,7 @@ class Fake:
         """Whether it passes health checks in spite of its trouble."""
         self.hangs = False
         """Whether its health checks are never answered."""
+        self.lists = True
 
     async def chat(self, request, *, timeout):
         self.calls.append(anyio.current_time())
@@ -73,6 +74,8 @@ class Fake:
         await (anyio.sleep_forever() if self.hangs else anyio.lowlevel.checkpoint())
         if self.trouble is not None and not self.seems_well:
             raise self.trouble
+        if not self.lists:
+            raise RefusedError("HTTP 404: Not Found", status=404)
         return self.served
 
     async def aclose(self) -> None:
@@ -314,6 +317,38 @@ async def test_a_hanging_health_check_holds_up_nobody_else() -> None:
         for _ in range(3):
             tasks.start_soon(one)
     assert took == pytest.approx([0.1, 0.1, 10.1])
+
+
+async def test_an_endpoint_without_a_list_of_models_comes_back_too() -> None:
+    rig = Rig(count=1)
+    fake = rig.fakes[0]
+    fake.trouble = DOWN
+    for _ in range(EJECT_AFTER):
+        with pytest.raises(UnreachableError):
+            await rig.send()
+    fake.trouble, fake.lists = None, False
+    await anyio.sleep(1)
+    await rig.send()
+    assert not rig.router.stats()[0].ejected
+
+
+async def test_an_endpoint_that_had_a_list_of_models_is_not_back_without_it() -> None:
+    """A gateway may say 404 for a server behind it that is not there."""
+    rig = Rig(count=2, takes=0.1)
+    bad = rig.fakes[0]
+    await rig.client.check()
+    bad.trouble = DOWN
+    for index in range(EJECT_AFTER):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(4):
+                tasks.start_soon(rig.ask, index)
+    bad.lists, bad.trouble = False, None
+    calls = len(bad.calls)
+    for _ in range(20):
+        await anyio.sleep(1)
+        await rig.send()
+    assert len(bad.calls) == calls
+    assert rig.router.stats()[0].ejected
 
 
 @pytest.mark.parametrize("error", [OverloadedError("429", status=429), RejectedError("too long", status=400)])
