@@ -218,6 +218,8 @@ def failures(seconds: float) -> Generator[None]:
             yield
     except _UNANSWERED as error:
         raise unreachable(error) from error
+    except aiohttp.ClientHttpProxyError as error:  # its text has the proxy's address, with the password
+        raise UnreachableError(f"no connection: the proxy answers {error.status} {error.message}") from error
     except aiohttp.ClientError as error:
         raise ServerError(f"the answer is not HTTP: {error}") from error
     except ValueError as error:
