@@ -245,14 +245,14 @@ def status_error(status: int, reason: str, headers: Mapping[str, str], content: 
             return RefusedError(said, status=status)
         case 429 if problem.get("code") == "insufficient_quota":
             return RefusedError(said, status=status)  # OpenAI's way to say that the account has no money left
-        case 429 | 503:
+        case 429 | 503 | 529:  # the last is Anthropic's
             return OverloadedError(said, status=status, retry_after=retry_after_seconds(headers), headers=headers)
         case 408:
             return UnreachableError(said, status=status)
         case _ if 400 <= status < 500:
             return RejectedError(said, status=status)
         case _:
-            return ServerError(said, status=status)
+            return ServerError(said, status=status, retry_after=retry_after_seconds(headers))
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:

@@ -223,6 +223,20 @@ async def test_backs_off_between_attempts_and_repeats_the_same_request() -> None
     assert rig.client.account.totals().retries == 3
 
 
+async def test_calls_that_a_busy_server_sends_away_do_not_come_back_as_a_herd() -> None:
+    busy = OverloadedError("503", status=503, retry_after=40)
+    transport = Scripted(*[busy] * 200, *["fine"] * 200)
+    rig = Rig(transport, limit=200, retry=RetryPolicy())
+    async with anyio.create_task_group() as tasks:
+        for item in range(200):
+            tasks.start_soon(partial(rig.ask, item=str(item)))
+    back = [at for at in transport.sent_at if at]
+    assert len(back) == 200
+    assert min(back) >= 40
+    assert max(back) <= 50
+    assert max(sum(start <= at < start + 1 for at in back) for start in range(40, 50)) < 40
+
+
 async def test_the_slot_is_free_while_backing_off() -> None:
     slow = Scripted(ServerError("500"), "late")
     rig = Rig(slow, Scripted("early"), limit=1, retry=RetryPolicy(base_seconds=30, max_seconds=30))
