@@ -104,7 +104,8 @@ class Router:
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
         """Make one call, as `flowevolve.llm.types.Transport.chat` says.
 
-        A request that is in flight already (a hedge) goes to another endpoint, where there is one.
+        A request that is in flight already (a hedge) goes to another endpoint, where there is one. ``timeout`` holds
+        for each endpoint that is asked. Replies have no headers: what they tell holds for one endpoint alone.
         """
         return await self._carry(request, lambda transport: transport.chat(request, timeout=timeout))
 
