@@ -309,6 +309,7 @@ def _member(model: ModelSettings, transport: Transport, gate: Gate | None) -> Ro
         stream=llm.stream,
         idle_seconds=llm.idle_seconds if llm.stream else None,
         gate=gate,
+        must_be_listed=model.must_be_listed,
     )
 
 

@@ -19,6 +19,22 @@ def _without_user(url: str) -> str:
     return url
 
 
+def _over_http(url: str) -> str:
+    if _is_address(url):
+        return url
+    if any(mark in url for mark in "@?#"):  # what is wrong is shown, and a key may stand beside these
+        raise PydanticCustomError("secret", "is no address, and may hold a key")
+    raise ValueError("is no address: needed are http:// or https://, a host and, if any, a port up to 65535")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        address = urlsplit(url)
+        return address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+    except ValueError:
+        return False
+
+
 def _without_key(settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
     for name in settings:
         if name.lower().replace("_", "") in ("apikey", "key", "token", "secret", "password"):
@@ -28,7 +44,7 @@ def _without_key(settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 Variable = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
 """The name of an environment variable, in capitals: what else might be put there by mistake is a key."""
-URL = Annotated[str, AfterValidator(_without_user)]
+URL = Annotated[str, AfterValidator(_over_http), AfterValidator(_without_user)]
 TransportName = Literal["openai", "aiohttp"]
 
 

@@ -23,6 +23,13 @@ class ModelSettings:
     llm: LLMSection
     name: str
     weight: float
+    elsewhere: bool
+    """Whether it is at another address than ``[llm]`` says."""
+
+    @property
+    def must_be_listed(self) -> bool:
+        """Whether its server is one of ours, and not an API that need not list all it serves."""
+        return self.llm.backend != "openai" and not self.elsewhere
 
     @property
     def backend(self) -> str:
@@ -58,7 +65,8 @@ def _settings(llm: LLMSection, name: str, role: RoleSection) -> RoleSettings:
     own = _with(llm, role)
     entries = [(_with(own, entry), entry.weight) for entry in role.models] or [(own, None)]
     models = tuple(
-        ModelSettings(section, _model(section, name), 1.0 if weight is None else weight) for section, weight in entries
+        ModelSettings(section, _model(section, name), 1.0 if weight is None else weight, section.urls != llm.urls)
+        for section, weight in entries
     )
     return RoleSettings(models, role.concurrency, role.bandit)
 

@@ -18,8 +18,8 @@ def roles(llm: Mapping[str, object], called: tuple[str, ...] = ("task",)) -> dic
     return role_settings(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test"), called)
 
 
-def one(role: Mapping[str, object]) -> ModelSettings:
-    [model] = roles({**LLM, "roles": {"r": role}})["r"].models
+def one(role: Mapping[str, object], **llm: object) -> ModelSettings:
+    [model] = roles({**LLM, **llm, "roles": {"r": role}})["r"].models
     return model
 
 
@@ -60,6 +60,14 @@ def test_models_of_an_ensemble_are_as_their_role() -> None:
     assert role.concurrency == 3
 
 
+@pytest.mark.parametrize(
+    ("backend", "here", "there"), [("vllm", True, False), ("openai", False, False), ("sim", True, False)]
+)
+def test_a_server_of_ours_must_list_its_models_and_a_remote_api_need_not(backend: str, here: bool, there: bool) -> None:
+    plain, other = one({"model": "n"}, backend=backend), one({"base_url": "https://there/v1"}, backend=backend)
+    assert (plain.must_be_listed, other.must_be_listed) == (here, there)
+
+
 def test_roles_that_are_called_come_first_and_models_are_named_once() -> None:
     found = roles({**LLM, "roles": {"judge": {"model": "n"}, "task": {}}}, ("task", "reflection"))
     assert list(found) == ["task", "reflection", "judge"]
@@ -97,6 +105,25 @@ def test_mistakes_are_named(mistake: str) -> None:
         roles(llm)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("localhost:8000/v1", "/v1", "", "http:/here/v1", "ftp://here/v1"),
+        *("http://here:99999/v1", "http://here:x/v1", "http://here:0/v1", "http://:8000/v1", "http://[here/v1"),
+    ],
+)
+@pytest.mark.parametrize("where", ["base_url", "base_urls", "role"])
+def test_what_is_no_address_is_said_to_be_none(url: str, where: str) -> None:
+    ways: dict[str, dict[str, object]] = {
+        "base_url": {"base_url": url},
+        "base_urls": {"base_urls": ["http://a/v1", url]},
+        "role": {"roles": {"r": {"base_url": url}}},
+    }
+    with pytest.raises(InputError, match=r"base_urls?.*is no address.*https?://.*port") as caught:
+        roles({"backend": "openai", "model": "m", **ways[where]})
+    assert repr(url) in str(caught.value)
+
+
 SECRETS: dict[str, dict[str, object]] = {
     "key in place of a variable": {"api_key_env": "sk-secret"},
     "key in place of a variable, with letters a variable could have": {"api_key_env": "hf_secret"},
@@ -105,6 +132,7 @@ SECRETS: dict[str, dict[str, object]] = {
     "key of a model": {"roles": {"r": {"models": [{"model": "a", "api_key": "sk-secret"}]}}},
     "key in place of a file": {"api_key_file": "sk-secret"},
     "key in the address": {"base_url": "http://user:sk-secret@here/v1"},
+    "key in what is no address": {"base_url": "http:/user:sk-secret@here/v1"},
 }
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 from io import BytesIO
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
 from flowevolve.llm import sse, wire
+from flowevolve.llm.proxies import proxy_for
 from flowevolve.llm.types import ChatReply, ChatRequest, EmbedReply, EmbedRequest
 
 # Bodies above this size, in bytes, are sent in pieces, so that the event loop gets its turns in between.
@@ -19,8 +18,9 @@ _LARGE = 2**20
 class AioHTTPTransport:
     """Calls the chat completions API at ``base_url`` (with its ``/v1``), over at most ``max_connections``.
 
-    Without an ``api_key`` none is sent. Proxies are those of the environment (``HTTPS_PROXY`` and the like). The
-    connections belong to the event loop of the first call; after ``aclose`` another loop can use the transport.
+    Without an ``api_key`` none is sent. Proxies are those of the environment (``HTTPS_PROXY`` and the like); none leads
+    to this machine. The connections belong to the event loop of the first call; after ``aclose`` another loop can use
+    the transport.
     """
 
     def __init__(
@@ -36,7 +36,8 @@ class AioHTTPTransport:
         if api_key:
             self._headers["Authorization"] = f"Bearer {api_key}"
         self._max_connections = max_connections
-        self._proxy = _proxy(base_url)
+        # Looked up once: aiohttp's own way asks the environment and reads ``~/.netrc`` at every request.
+        self._proxy = proxy_for(base_url)
         self._session: ClientSession | None = None
 
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
@@ -89,10 +90,3 @@ async def _content(response: ClientResponse) -> bytes:
     if 200 <= response.status < 300:
         return content
     raise wire.status_error(response.status, response.reason or "", response.headers, content)
-
-
-def _proxy(url: str) -> str | None:
-    """Looked up once: aiohttp's own way asks the environment and reads ``~/.netrc`` at every request."""
-    address, proxies = urlsplit(url), getproxies()
-    proxy = proxies.get(address.scheme) or proxies.get("all")
-    return None if proxy is None or proxy_bypass(address.netloc.rpartition("@")[2]) else proxy

@@ -32,6 +32,8 @@ class Role:
     """As a request's."""
     gate: Gate | None = None
     """A bound on its own requests in flight, inside that of the run."""
+    must_be_listed: bool = True
+    """Whether its backend's list of models must have it: that of a remote API need not be complete, nor be there."""
 
     @property
     def members(self) -> tuple[Role, ...]:

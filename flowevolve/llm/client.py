@@ -28,7 +28,7 @@ from flowevolve.llm.limits import Limits
 from flowevolve.llm.line import Ask
 from flowevolve.llm.pace import Pace
 from flowevolve.llm.pending import Backend, PendingCall, PendingChat, PendingEmbed
-from flowevolve.llm.reach import is_alive, served_models
+from flowevolve.llm.reach import check_models, is_alive
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.types import (
     ChatReply,
@@ -164,17 +164,12 @@ class LLMClient:
 
         Raises:
             BackendUnreachableError: if a backend gives no useful answer at the first try.
-            BackendRefusedError: if one turns us away or does not serve a role's model.
+            BackendRefusedError: if one turns us away, or does not list a role's model that must be listed.
         """
+        members = [(name, member) for name, role in self._roles.items() for member in role.members]
         for backend in self._backends.values():
-            served = await served_models(backend.transport, backend.where)
-            for name, member in ((name, member) for name, role in self._roles.items() for member in role.members):
-                if member.transport is backend.transport and member.model not in served:
-                    raise BackendRefusedError(
-                        f"{backend.where} does not serve {member.model!r}, the model of role {name!r}; "
-                        f"it serves {', '.join(served) or 'nothing'}. Set the role's model to one of these, "
-                        "or serve the model there"
-                    )
+            asked = [(name, member) for name, member in members if member.transport is backend.transport]
+            await check_models(backend.transport, backend.where, asked)
 
     def _role(self, name: str) -> Models:
         try:

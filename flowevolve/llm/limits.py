@@ -225,22 +225,9 @@ class _Model:
         now = clock.now()
         if error.headers is not None:
             self.rates.told(sent, now, allowances(error.headers))
-        if isinstance(error, OverloadedError) and error.status in (None, TOO_MANY_REQUESTS):
-            begins_storm = self.rates.refused(sent, now, error.retry_after)
-            if begins_storm:
-                self._tell_of_storm(now)
+        if is_refusal(error) and self.rates.refused(sent, now, error.retry_after):
+            tell_of_storm(self._news, self._backend, self._name, self.rates)
         self._wake()
-
-    def _tell_of_storm(self, now: float) -> None:
-        self._news.tell(
-            "limits.refused",
-            {
-                "backend": self._backend,
-                "model": self._name,
-                "pause_seconds": round(self.rates.paused_until - now, 3),
-                "requests_per_minute": self.rates.requests_per_minute,
-            },
-        )
 
     def _wake(self) -> None:
         if self.waiting:
@@ -249,7 +236,30 @@ class _Model:
     def _tokens(self, ask: Ask, request: ChatRequest | EmbedRequest) -> float:
         if not self.rates.counts_tokens:
             return 0.0
-        if isinstance(request, EmbedRequest):
-            return sum(map(len, request.texts)) / CHARS_PER_TOKEN
-        prompt = sum(len(message.content) for message in request.messages) / CHARS_PER_TOKEN
-        return prompt + (ask.expected_tokens or request.max_tokens or 0)
+        return estimated_tokens(request, ask.expected_tokens)
+
+
+def is_refusal(error: LLMError) -> bool:
+    """Whether a server says that it is asked too fast."""
+    return isinstance(error, OverloadedError) and error.status in (None, TOO_MANY_REQUESTS)
+
+
+def tell_of_storm(news: News, backend: str, model: str, rates: ModelRates) -> None:
+    """A storm of refusals has begun."""
+    news.tell(
+        "limits.refused",
+        {
+            "backend": backend,
+            "model": model,
+            "pause_seconds": round(rates.paused_until - clock.now(), 3),
+            "requests_per_minute": rates.requests_per_minute,
+        },
+    )
+
+
+def estimated_tokens(request: ChatRequest | EmbedRequest, expected: float = 0.0) -> float:
+    """The tokens that a request takes, ``expected`` for its answer; without, as many as it may have."""
+    if isinstance(request, EmbedRequest):
+        return sum(map(len, request.texts)) / CHARS_PER_TOKEN
+    prompt = sum(len(message.content) for message in request.messages) / CHARS_PER_TOKEN
+    return prompt + (expected or request.max_tokens or 0)

@@ -21,17 +21,21 @@ PREFIX_QUERIES = "vllm:prefix_cache_queries_total"
 PREFIX_HITS = "vllm:prefix_cache_hits_total"
 PROBE_SECONDS = 5.0
 """How long one answer may take."""
+FRUITLESS = 5
+"""Answers in a row without such metrics, from the first one on: whoever gives them has none, and is left alone."""
 
 
 class MetricsProbe:
     """Reads ``/metrics`` beside the API at ``base_url`` (with or without its ``/v1``). An async context manager.
 
-    ``silences`` is fired whenever there is no answer.
+    ``silences`` is fired whenever there is no answer, or one that says that the server is in trouble (5xx).
     """
 
     def __init__(self, base_url: str, silences: Pulse | None = None) -> None:
         self.url = base_url.rstrip("/").removesuffix("/v1") + "/metrics"
         self._silences = silences
+        self._has_told = False
+        self._fruitless = 0
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -46,17 +50,23 @@ class MetricsProbe:
 
     async def load(self) -> ServerLoad | None:
         """As `flowevolve.llm.admission.Probe.load`: None if there is no answer, or another server's metrics."""
-        if self._session is None:
+        if self._session is None or self._fruitless >= FRUITLESS:
             return None
         try:
             with anyio.fail_after(PROBE_SECONDS):
-                async with self._session.get(self.url, raise_for_status=True) as response:
+                async with self._session.get(self.url) as response:
                     text = await response.text()
+                    silent = response.status >= 500
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
+            silent = True
+        if silent:
             if self._silences is not None:
                 self._silences.fire()
             return None
-        return parse_load(text)
+        load = parse_load(text) if response.ok else None
+        self._has_told = self._has_told or load is not None
+        self._fruitless = 0 if self._has_told else self._fruitless + 1
+        return load
 
 
 class SummedProbe:

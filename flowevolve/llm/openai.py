@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
-from httpx2 import HTTPError, Limits, Response
+from httpx2 import AsyncBaseTransport, HTTPError, Limits, Response
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient
 
 from flowevolve.llm import sse, wire
+from flowevolve.llm.proxies import is_here
 from flowevolve.llm.types import JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest
+
+_NO_PROXIES: dict[str, AsyncBaseTransport | None] = {"http://": None, "https://": None, "all://": None}
 
 
 class OpenAITransport:
@@ -40,7 +43,9 @@ class OpenAITransport:
             api_key=api_key or "none",
             max_retries=0,
             timeout=None,  # the SDK's timeout starts anew with every byte read; ours is for the whole call
-            http_client=DefaultAioHttpClient(limits=limits, timeout=None),
+            http_client=DefaultAioHttpClient(
+                limits=limits, timeout=None, mounts=_NO_PROXIES if is_here(base_url) else None
+            ),
         )
 
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:

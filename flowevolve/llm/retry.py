@@ -19,8 +19,9 @@ class RetryPolicy:
     """Exponential backoff with jitter.
 
     The first wait is ``base_seconds``, each later one ``multiplier`` times as long, up to ``max_seconds``; a wait the
-    server asks for replaces it. Up to ``jitter`` times the backoff is added at random, so calls that failed together
-    return spread out, and more so the longer the trouble lasts.
+    server asks for replaces it. Up to ``jitter`` times the backoff, or half of what the server asked for if that is
+    longer, is added at random, so calls that failed together return spread out, and more so the longer the trouble
+    lasts.
 
     Raises:
         InputError: if a value is out of range.
@@ -79,7 +80,7 @@ class RetryPolicy:
         backoff = self._backoff(attempt)
         # A server that asks for more than our patience is asked once more when patience ends.
         least = backoff if retry_after is None else min(retry_after, self.patience_seconds)
-        return least + rng.random() * self.jitter * backoff
+        return least + rng.random() * self.jitter * max(backoff, least / 2)
 
     def _backoff(self, attempt: int) -> float:
         try:

@@ -11,29 +11,35 @@ models, asked for by the next request that comes once the check is due, at growi
 on trial, and when that is answered it is back. A failed call is raised as it is, and the client's retry goes
 elsewhere: an endpoint whose last call failed is ranked last. While none is up, calls fail like those of one endpoint
 that is down.
+
+How fast an endpoint may be asked is its own affair: what its headers tell and its refusals (429) teach holds for it
+alone. One that may not be asked yet is passed over while another may, and a request that one refuses goes to the next
+such at once. Only when none is left does the caller hear of a refusal, as of one server's.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from hashlib import blake2b
 from math import ceil
-from typing import Literal
 
 import anyio
 
 from flowevolve.concurrency import Pulse, run_all
 from flowevolve.errors import InputError
+from flowevolve.llm.endpoint import Endpoint, EndpointStats
+from flowevolve.llm.limits import is_refusal, tell_of_storm
 from flowevolve.llm.news import News
+from flowevolve.llm.rates import LEAST_PAUSE
 from flowevolve.llm.types import (
     ChatReply,
     ChatRequest,
     EmbedReply,
     EmbedRequest,
     LLMError,
+    OverloadedError,
     R,
     RefusedError,
     ServerError,
@@ -49,23 +55,8 @@ LONG_PREFIX = 256
 EJECT_AFTER = 3
 """Failures in a row."""
 FIRST_CHECK_SECONDS = 1.0
-LONGEST_CHECK_SECONDS = 10.0
-"""From an ejection to the first health check, and at most from one to the next: each wait is twice the one before."""
-CHECK_TIMEOUT_SECONDS = 10.0
+"""From an ejection to the first health check."""
 _RANKINGS = 1024
-
-
-@dataclass(slots=True)
-class EndpointStats:
-    """``failures`` are calls that found the endpoint unreachable or were answered with a 5xx."""
-
-    url: str
-    requests: int = 0
-    failures: int = 0
-    in_flight: int = 0
-    peak_in_flight: int = 0
-    ejections: int = 0
-    ejected: bool = False
 
 
 def make_router(urls: Sequence[str], make: Callable[[str], Transport], identity: str | None = None) -> Transport:
@@ -98,7 +89,7 @@ class Router:
         self.identity = self.urls[0] if identity is None else identity
         """The first endpoint stands for all, so that cached replies outlive the coming and going of the others."""
         self._first_check_seconds = first_check_seconds
-        self._endpoints = [_Endpoint(transport, EndpointStats(url)) for url, transport in endpoints.items()]
+        self._endpoints = [Endpoint(transport, EndpointStats(url)) for url, transport in endpoints.items()]
         self._changed = Pulse()
         self._ranking = lru_cache(_RANKINGS)(self._rank)
 
@@ -113,7 +104,8 @@ class Router:
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
         """Make one call, as `flowevolve.llm.types.Transport.chat` says.
 
-        A request that is in flight already (a hedge) goes to another endpoint, where there is one.
+        A request that is in flight already (a hedge) goes to another endpoint, where there is one. ``timeout`` holds
+        for each endpoint that is asked. Replies have no headers: what they tell holds for one endpoint alone.
         """
         return await self._carry(request, lambda transport: transport.chat(request, timeout=timeout))
 
@@ -138,11 +130,29 @@ class Router:
 
     async def _carry(self, request: ChatRequest | EmbedRequest, send: Callable[[Transport], Awaitable[R]]) -> R:
         endpoint = await self._choose(request)
+        refused: list[Endpoint] = []
+        while True:
+            try:
+                return await self._send(endpoint, request, send)
+            except OverloadedError as error:
+                if not is_refusal(error):
+                    raise
+                refused.append(endpoint)
+                others = [each for each in self._up() if each not in refused and each.held_back(request) <= 0]
+                if not others:
+                    raise self._refused_by_all(request, error) from error
+            endpoint = self._pick(request, others)
+
+    async def _send(
+        self, endpoint: Endpoint, request: ChatRequest | EmbedRequest, send: Callable[[Transport], Awaitable[R]]
+    ) -> R:
         on_trial = endpoint.state == "trial"
-        endpoint.enter(request)
+        sent = endpoint.enter(request)
         try:
             reply = await send(endpoint.transport)
         except LLMError as error:
+            if is_refusal(error) and endpoint.refused(sent, request.model, error):
+                tell_of_storm(self.news, endpoint.stats.url, request.model, endpoint.rates[request.model])
             self._heard(endpoint, error if _is_failure(error) else None, on_trial=on_trial)
             raise
         except BaseException:
@@ -152,9 +162,20 @@ class Router:
         finally:
             endpoint.leave(request)
         self._heard(endpoint, None, on_trial=on_trial)
-        return reply
+        return endpoint.answered(sent, request.model, reply)
 
-    async def _choose(self, request: ChatRequest | EmbedRequest) -> _Endpoint:
+    def _refused_by_all(self, request: ChatRequest | EmbedRequest, error: LLMError) -> OverloadedError:
+        """The refusal of one endpoint as that of all; what its headers say holds for itself alone."""
+        wait = error.retry_after
+        if wait is not None:
+            soonest = min((each.held_back(request) for each in self._up()), default=0.0)
+            wait = min(wait, max(LEAST_PAUSE, soonest))
+        return OverloadedError(str(error), status=error.status, retry_after=wait)
+
+    def _up(self) -> list[Endpoint]:
+        return [endpoint for endpoint in self._endpoints if endpoint.state == "up"]
+
+    async def _choose(self, request: ChatRequest | EmbedRequest) -> Endpoint:
         while True:
             now = anyio.current_time()
             due = next((each for each in self._endpoints if each.state == "ejected" and each.check_at <= now), None)
@@ -162,22 +183,22 @@ class Router:
                 if await self._passes_check(due):
                     return due
                 continue
-            up = [endpoint for endpoint in self._endpoints if endpoint.state == "up"]
+            up = self._up()
             if up:
-                return self._pick(request, up)
+                return self._pick(request, _soonest(request, up))
             if not any(endpoint.state == "trial" for endpoint in self._endpoints):
                 raise UnreachableError(self._all_down())
             await self._changed.wait()
 
-    def _pick(self, request: ChatRequest | EmbedRequest, up: Sequence[_Endpoint]) -> _Endpoint:
+    def _pick(self, request: ChatRequest | EmbedRequest, among: Sequence[Endpoint]) -> Endpoint:
         prefix = request.messages[0].content if isinstance(request, ChatRequest) and request.messages else ""
         if len(prefix) >= LONG_PREFIX:
-            ranked = [self._endpoints[index] for index in self._ranking(prefix) if self._endpoints[index].state == "up"]
+            ranked = [self._endpoints[index] for index in self._ranking(prefix) if self._endpoints[index] in among]
         else:
-            ranked = sorted(up, key=lambda each: (each.stats.in_flight, each.stats.requests))
+            ranked = sorted(among, key=lambda each: (each.stats.in_flight, each.stats.requests))
         ranked.sort(key=lambda each: (each.has(request), each.in_a_row > 0))
         # Not all can be at the bound: it is above the mean.
-        bound = ceil((1 + SLACK) * (sum(each.stats.in_flight for each in up) + 1) / len(up))
+        bound = ceil((1 + SLACK) * (sum(each.stats.in_flight for each in among) + 1) / len(among))
         return next(each for each in ranked if each.stats.in_flight < bound)
 
     def _rank(self, prefix: str) -> tuple[int, ...]:
@@ -186,11 +207,11 @@ class Router:
         weights = [blake2b(digest + url.encode("utf-8", "surrogatepass")).digest() for url in self.urls]
         return tuple(sorted(range(len(weights)), key=weights.__getitem__))
 
-    async def _passes_check(self, endpoint: _Endpoint) -> bool:
-        """Ask an ejected endpoint for its models; if it answers, it is on trial with the request that asked."""
+    async def _passes_check(self, endpoint: Endpoint) -> bool:
+        """Check an ejected endpoint's health; if it answers, it is on trial with the request that asked."""
         endpoint.state = "trial"
         try:
-            await endpoint.models()
+            await endpoint.check_health()
         except LLMError as error:
             endpoint.said = str(error)
             self._put_off(endpoint, endpoint.next_wait())
@@ -200,7 +221,7 @@ class Router:
             raise
         return True
 
-    def _heard(self, endpoint: _Endpoint, failure: LLMError | None, *, on_trial: bool) -> None:
+    def _heard(self, endpoint: Endpoint, failure: LLMError | None, *, on_trial: bool) -> None:
         """A call ended, well or in a way that is no fault of the endpoint's, or with a failure."""
         if failure is None:
             endpoint.in_a_row = 0
@@ -213,7 +234,7 @@ class Router:
         elif endpoint.state == "up" and endpoint.in_a_row >= EJECT_AFTER:
             self._eject(endpoint)
 
-    def _eject(self, endpoint: _Endpoint) -> None:
+    def _eject(self, endpoint: Endpoint) -> None:
         endpoint.stats.ejections += 1
         endpoint.stats.ejected = True
         endpoint.ejected_at = anyio.current_time()
@@ -224,19 +245,19 @@ class Router:
             {"endpoint": endpoint.stats.url, "reason": endpoint.said, "failures": endpoint.stats.failures},
         )
 
-    def _put_off(self, endpoint: _Endpoint, seconds: float) -> None:
+    def _put_off(self, endpoint: Endpoint, seconds: float) -> None:
         endpoint.state = "ejected"
         endpoint.check_at = anyio.current_time() + seconds
         self._changed.fire()
 
-    def _return(self, endpoint: _Endpoint) -> None:
+    def _return(self, endpoint: Endpoint) -> None:
         endpoint.state = "up"
         endpoint.stats.ejected = False
         self._changed.fire()
         seconds = round(anyio.current_time() - endpoint.ejected_at, 3)
         self.news.tell("endpoint.returned", {"endpoint": endpoint.stats.url, "seconds": seconds})
 
-    async def _models_of(self, endpoint: _Endpoint) -> tuple[str, ...] | None:
+    async def _models_of(self, endpoint: Endpoint) -> tuple[str, ...] | None:
         try:
             return await endpoint.models()
         except RefusedError as error:
@@ -252,59 +273,13 @@ class Router:
         return f"no endpoint is up ({said})"
 
 
-@dataclass(slots=True, eq=False)
-class _Endpoint:
-    """One endpoint and what is known of it."""
-
-    transport: Transport
-    stats: EndpointStats
-    state: Literal["up", "ejected", "trial"] = "up"
-    """``trial``: a health check is under way, or the one request after it."""
-    in_a_row: int = 0
-    """Failures since the last answer."""
-    said: str = ""
-    """The last failure."""
-    ejected_at: float = 0.0
-    wait: float = 0.0
-    """Seconds before the health check that comes next."""
-    check_at: float = 0.0
-    open: Counter[int] = field(default_factory=Counter)
-    """Requests in flight, by identity, which holds as long as they are."""
-
-    async def models(self) -> tuple[str, ...]:
-        try:
-            with anyio.fail_after(CHECK_TIMEOUT_SECONDS):
-                return await self.transport.models()
-        except TimeoutError:
-            raise UnreachableError(f"no list of models within {CHECK_TIMEOUT_SECONDS:g} s") from None
-
-    def has(self, request: ChatRequest | EmbedRequest) -> bool:
-        """Whether this very request is in flight here."""
-        return id(request) in self.open
-
-    def enter(self, request: ChatRequest | EmbedRequest) -> None:
-        self.open[id(request)] += 1
-        self.stats.requests += 1
-        self.stats.in_flight += 1
-        self.stats.peak_in_flight = max(self.stats.peak_in_flight, self.stats.in_flight)
-
-    def leave(self, request: ChatRequest | EmbedRequest) -> None:
-        self.stats.in_flight -= 1
-        self.open[id(request)] -= 1
-        if not self.open[id(request)]:
-            del self.open[id(request)]
-
-    def failed(self, error: LLMError) -> None:
-        self.in_a_row += 1
-        self.stats.failures += 1
-        self.said = str(error)
-
-    def next_wait(self) -> float:
-        """Before the next health check, now that this one or the trial after it went wrong."""
-        self.wait = min(LONGEST_CHECK_SECONDS, 2 * self.wait)
-        return self.wait
-
-
 def _is_failure(error: LLMError) -> bool:
     """Whether it speaks against the endpoint, and not against the request."""
     return isinstance(error, UnreachableError | ServerError) or (error.status or 0) >= 500
+
+
+def _soonest(request: ChatRequest | EmbedRequest, up: Sequence[Endpoint]) -> Sequence[Endpoint]:
+    """Those whose limits allow the request now; where none's do, those that come first."""
+    waits = [each.held_back(request) for each in up]
+    least = min(waits)
+    return [each for each, wait in zip(up, waits, strict=True) if wait <= least]

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from flowevolve.errors import BackendUnreachableError
 from flowevolve.llm.admission import Log
+from flowevolve.llm.endpoint import EndpointStats
 from flowevolve.llm.hedging import HedgeStats, Hedging
 from flowevolve.llm.limits import Limits, LimitStats
-from flowevolve.llm.router import EndpointStats, Router
+from flowevolve.llm.router import Router
 from flowevolve.llm.types import Transport
 
 

@@ -162,11 +162,11 @@ class UnreachableError(LLMError):
 
 
 class OverloadedError(LLMError):
-    """429, or 503: the server is there and asks for less. Retried after ``retry_after`` or a backoff."""
+    """429, 503 or 529: the server is there and asks for less. Retried after ``retry_after`` or a backoff."""
 
 
 class ServerError(LLMError):
-    """Another 5xx, or a body that is not what the API promises. Retried a few times."""
+    """Another 5xx, or a body that is not what the API promises. Retried a few times, as ``OverloadedError`` is."""
 
 
 class RefusedError(LLMError):

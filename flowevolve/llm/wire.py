@@ -218,6 +218,8 @@ def failures(seconds: float) -> Generator[None]:
             yield
     except _UNANSWERED as error:
         raise unreachable(error) from error
+    except aiohttp.ClientHttpProxyError as error:  # its text has the proxy's address, with the password
+        raise UnreachableError(f"no connection: the proxy answers {error.status} {error.message}") from error
     except aiohttp.ClientError as error:
         raise ServerError(f"the answer is not HTTP: {error}") from error
     except ValueError as error:
@@ -243,14 +245,14 @@ def status_error(status: int, reason: str, headers: Mapping[str, str], content: 
             return RefusedError(said, status=status)
         case 429 if problem.get("code") == "insufficient_quota":
             return RefusedError(said, status=status)  # OpenAI's way to say that the account has no money left
-        case 429 | 503:
+        case 429 | 503 | 529:  # the last is Anthropic's
             return OverloadedError(said, status=status, retry_after=retry_after_seconds(headers), headers=headers)
         case 408:
             return UnreachableError(said, status=status)
         case _ if 400 <= status < 500:
             return RejectedError(said, status=status)
         case _:
-            return ServerError(said, status=status)
+            return ServerError(said, status=status, retry_after=retry_after_seconds(headers))
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:

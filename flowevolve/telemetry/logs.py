@@ -15,6 +15,7 @@ _LEVELS: Mapping[str, int] = {
     "run.drain_ended": logging.WARNING,
     "rollout.failed": logging.WARNING,
     "server.died": logging.WARNING,
+    "server.gave_up": logging.WARNING,
     "memory.unavailable": logging.WARNING,
     "reply.unparsable": logging.INFO,
     "reply.missing": logging.INFO,

@@ -59,7 +59,8 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
 def _traffic(llm: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Rows on endpoints, rate limits and hedging, where there were any."""
     for endpoint in map(_table, _list(llm.get("endpoints"))):
-        requests = f"{endpoint['requests']} requests ({endpoint['failures']} failed)"
+        refused = f", {endpoint['refusals']} refused" if endpoint.get("refusals") else ""
+        requests = f"{endpoint['requests']} requests ({endpoint['failures']} failed{refused})"
         ejections = f", ejected {endpoint['ejections']} times" if endpoint["ejections"] else ""
         yield "endpoint", f"{endpoint['url']}: {requests}{ejections}"
     for limit in map(_table, _list(llm.get("limits"))):

@@ -8,13 +8,14 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from flowevolve.llm.endpoint import EndpointStats
 from flowevolve.llm.hedging import HedgeStats
-from flowevolve.llm.router import EndpointStats
 from flowevolve.llm.traffic import Traffic
 
 _ENDPOINTS: tuple[tuple[str, str, Callable[[EndpointStats], int]], ...] = (
     ("flowevolve_endpoint_requests", "Requests sent to it", lambda stats: stats.requests),
     ("flowevolve_endpoint_failures", "Requests that found it gone or broken", lambda stats: stats.failures),
+    ("flowevolve_endpoint_refusals", "Requests that it answered with a 429", lambda stats: stats.refusals),
     ("flowevolve_endpoint_ejections", "How often it was ejected", lambda stats: stats.ejections),
 )
 _HEDGES: tuple[tuple[str, str, Callable[[HedgeStats], int]], ...] = (

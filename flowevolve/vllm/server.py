@@ -72,7 +72,8 @@ class Server:
         """Start it and wait until it is healthy.
 
         Raises:
-            BackendUnreachableError: if it ends before, or takes longer than it may; nothing is left running then.
+            BackendUnreachableError: if it can't be started, ends before, or takes longer than it may; nothing is left
+                running then.
         """
         began = anyio.current_time()
         process = await self._spawn()
@@ -149,12 +150,15 @@ class Server:
 
     async def _spawn(self) -> Process:
         command = [sys.executable, "-I", "-S", keeper.__file__, str(self.stop_seconds), *self.command]
-        output = await anyio.to_thread.run_sync(self.log.open, "ab")
-        with output:
-            self._log_start = output.tell()
-            self._process = await anyio.open_process(
-                command, stdout=output, stderr=output, env=self.environment, start_new_session=True
-            )
+        try:
+            output = await anyio.to_thread.run_sync(self.log.open, "ab")
+            with output:
+                self._log_start = output.tell()
+                self._process = await anyio.open_process(
+                    command, stdout=output, stderr=output, env=self.environment, start_new_session=True
+                )
+        except OSError as error:
+            raise BackendUnreachableError(f"vLLM can't be started: {error}") from error
         return self._process
 
     async def _becomes_healthy(self, process: Process, began: float) -> bool:

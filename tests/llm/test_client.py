@@ -7,6 +7,7 @@ import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from flowevolve.clock import VirtualClockLoop
 from flowevolve.concurrency import Pulse
@@ -220,6 +221,20 @@ async def test_backs_off_between_attempts_and_repeats_the_same_request() -> None
     [record] = rig.records
     assert (record.attempts, record.queued, record.started, record.finished) == (4, 0, 22, 22)
     assert rig.client.account.totals().retries == 3
+
+
+async def test_calls_that_a_busy_server_sends_away_do_not_come_back_as_a_herd() -> None:
+    busy = OverloadedError("503", status=503, retry_after=40)
+    transport = Scripted(*[busy] * 200, *["fine"] * 200)
+    rig = Rig(transport, limit=200, retry=RetryPolicy())
+    async with anyio.create_task_group() as tasks:
+        for item in range(200):
+            tasks.start_soon(partial(rig.ask, item=str(item)))
+    back = [at for at in transport.sent_at if at]
+    assert len(back) == 200
+    assert min(back) >= 40
+    assert max(back) <= 50
+    assert max(sum(start <= at < start + 1 for at in back) for start in range(40, 50)) < 40
 
 
 async def test_the_slot_is_free_while_backing_off() -> None:
@@ -475,6 +490,50 @@ async def test_check_lists_what_is_served_instead() -> None:
 async def test_check_says_what_is_wrong_with_a_backend(trouble, raised, said) -> None:
     with pytest.raises(raised, match=f"http://fake/v1.*{said}"):
         await Rig(Scripted(models=trouble)).client.check()
+
+
+@pytest.mark.parametrize("status", [404, 405])
+async def test_a_server_of_ours_has_a_list_of_models(status) -> None:
+    with pytest.raises(BackendRefusedError, match="base URL"):
+        await Rig(Scripted(models=RefusedError("HTTP", status=status))).client.check()
+
+
+def remote(models) -> LLMClient:
+    role = Role(Scripted(models=models), "gemini-2.5-flash", must_be_listed=False)
+    return LLMClient({"task": role}, Gate(1), RetryPolicy(), 0, lambda record: None)
+
+
+async def test_what_the_list_of_a_remote_api_lacks_is_a_warning() -> None:
+    with capture_logs() as logs:
+        await remote(("gemini-2.5-flash-001", "other")).check()
+    assert logs == [
+        {
+            "event": "model.not_listed",
+            "log_level": "warning",
+            "backend": "http://fake/v1",
+            "model": "gemini-2.5-flash",
+            "role": "task",
+            "similar": ["gemini-2.5-flash-001"],
+        }
+    ]
+
+
+@pytest.mark.parametrize("status", [404, 405])
+async def test_a_remote_api_may_have_no_list_of_models(status) -> None:
+    with capture_logs() as logs:
+        await remote(RefusedError("HTTP: nothing here", status=status)).check()
+    assert [(log["event"], log["error"]) for log in logs] == [("models.no_list", "HTTP: nothing here")]
+
+
+async def test_a_remote_api_that_turns_us_away_is_an_error() -> None:
+    with pytest.raises(BackendRefusedError, match="API key"):
+        await remote(RefusedError("HTTP 401", status=401)).check()
+
+
+async def test_googles_way_to_list_a_model_is_understood() -> None:
+    with capture_logs() as logs:
+        await remote(("models/gemini-2.5-flash",)).check()
+    assert logs == []
 
 
 async def test_check_does_not_wait_for_ever() -> None:

@@ -8,6 +8,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flowevolve.concurrency import Pulse
 from flowevolve.llm.admission import ServerLoad
 from flowevolve.llm.metrics_probe import MetricsProbe, SummedProbe, parse_load
 from flowevolve.llm.types import ChatRequest, Message
@@ -46,6 +47,12 @@ async def server(*answers):
         status, body = left.pop(0)
         return web.Response(body=body, status=status)
 
+    async with serving(metrics) as url:
+        yield url
+
+
+@asynccontextmanager
+async def serving(metrics):
     app = web.Application()
     app.router.add_get("/metrics", metrics)
     runner = web.AppRunner(app, access_log=None)
@@ -149,3 +156,48 @@ async def test_what_prefix_caches_tell_is_added_up_over_restarts_and_silence() -
     assert await probe.load() == ServerLoad(2, 0, 0.375, 300, 30)
     assert await probe.load() == ServerLoad(1, 0, 0.5, 340, 34)
     assert await probe.load() == ServerLoad(2, 0, 0.375, 360, 36)
+
+
+async def test_an_api_without_metrics_is_left_alone_and_nobody_doubts_our_servers_for_it() -> None:
+    silences, asked = Pulse(), 0
+
+    async def metrics(request):
+        nonlocal asked
+        asked += 1
+        return web.Response(status=404)
+
+    async with serving(metrics) as url, MetricsProbe(url, silences) as probe, anyio.create_task_group() as tasks:
+        tasks.start_soon(never, silences)
+        for _ in range(15):
+            assert await probe.load() is None
+        tasks.cancel_scope.cancel()
+    assert asked == 5
+
+
+async def test_a_server_that_has_told_its_load_is_asked_for_ever() -> None:
+    async with server((200, VLLM), *[(404, "")] * 20, (200, VLLM)) as url, MetricsProbe(url) as probe:
+        loads = [await probe.load() for _ in range(22)]
+    assert loads == [ServerLoad(42, 7), *[None] * 20, ServerLoad(42, 7)]
+
+
+async def test_a_server_in_trouble_is_doubted_and_asked_again() -> None:
+    silences, doubted = Pulse(), 0
+
+    async def doubt() -> None:
+        nonlocal doubted
+        while True:
+            await silences.wait()
+            doubted += 1
+
+    answers = [*[(503, "")] * 20, (200, VLLM)]
+    async with server(*answers) as url, MetricsProbe(url, silences) as probe, anyio.create_task_group() as tasks:
+        tasks.start_soon(doubt)
+        await anyio.wait_all_tasks_blocked()
+        assert [await probe.load() for _ in answers] == [*[None] * 20, ServerLoad(42, 7)]
+        tasks.cancel_scope.cancel()
+    assert doubted > 0
+
+
+async def never(pulse) -> None:
+    await pulse.wait()
+    pytest.fail("it was fired")

@@ -1,6 +1,7 @@
 """Several endpoints as one: where requests go, and what happens when endpoints come and go. On the virtual clock."""
 
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from math import ceil
 
@@ -54,6 +55,7 @@ class Fake:
         """Whether it passes health checks in spite of its trouble."""
         self.hangs = False
         """Whether its health checks are never answered."""
+        self.lists = True
 
     async def chat(self, request, *, timeout):
         self.calls.append(anyio.current_time())
@@ -72,6 +74,8 @@ class Fake:
         await (anyio.sleep_forever() if self.hangs else anyio.lowlevel.checkpoint())
         if self.trouble is not None and not self.seems_well:
             raise self.trouble
+        if not self.lists:
+            raise RefusedError("HTTP 404: Not Found", status=404)
         return self.served
 
     async def aclose(self) -> None:
@@ -79,13 +83,13 @@ class Fake:
 
 
 class Rig:
-    def __init__(self, count=3, takes=1.0, patience=60.0) -> None:
-        self.fakes = [Fake(takes) for _ in range(count)]
+    def __init__(self, count=3, takes=1.0, patience=60.0, fakes=()) -> None:
+        self.fakes = list(fakes) or [Fake(takes) for _ in range(count)]
         self.router = Router({f"http://{name}/v1": fake for name, fake in zip("abcdef", self.fakes, strict=False)})
         retry = RetryPolicy(jitter=0, patience_seconds=patience)
         self.client = LLMClient({"r": Role(self.router, "m")}, Gate(1000), retry, 1, lambda record: None)
         self.told: list[tuple[str, object]] = []
-        self.router.news.connect(lambda kind, data: self.told.append((kind, data["endpoint"])))
+        self.router.news.connect(lambda kind, data: self.told.append((kind, data.get("endpoint"))))
 
     async def ask(self, index=0, text="x"):
         scope = CallScope("evaluate", f"{index}", None, 0, 0)
@@ -315,6 +319,38 @@ async def test_a_hanging_health_check_holds_up_nobody_else() -> None:
     assert took == pytest.approx([0.1, 0.1, 10.1])
 
 
+async def test_an_endpoint_without_a_list_of_models_comes_back_too() -> None:
+    rig = Rig(count=1)
+    fake = rig.fakes[0]
+    fake.trouble = DOWN
+    for _ in range(EJECT_AFTER):
+        with pytest.raises(UnreachableError):
+            await rig.send()
+    fake.trouble, fake.lists = None, False
+    await anyio.sleep(1)
+    await rig.send()
+    assert not rig.router.stats()[0].ejected
+
+
+async def test_an_endpoint_that_had_a_list_of_models_is_not_back_without_it() -> None:
+    """A gateway may say 404 for a server behind it that is not there."""
+    rig = Rig(count=2, takes=0.1)
+    bad = rig.fakes[0]
+    await rig.client.check()
+    bad.trouble = DOWN
+    for index in range(EJECT_AFTER):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(4):
+                tasks.start_soon(rig.ask, index)
+    bad.lists, bad.trouble = False, None
+    calls = len(bad.calls)
+    for _ in range(20):
+        await anyio.sleep(1)
+        await rig.send()
+    assert len(bad.calls) == calls
+    assert rig.router.stats()[0].ejected
+
+
 @pytest.mark.parametrize("error", [OverloadedError("429", status=429), RejectedError("too long", status=400)])
 async def test_an_endpoint_that_turns_requests_down_is_alive(error) -> None:
     rig = Rig(count=1)
@@ -322,7 +358,7 @@ async def test_an_endpoint_that_turns_requests_down_is_alive(error) -> None:
     for _ in range(2 * EJECT_AFTER):
         with pytest.raises(type(error)):
             await rig.send()
-    assert rig.told == []
+    assert not any(kind.startswith("endpoint.") for kind, _ in rig.told)
     assert rig.router.stats()[0].failures == 0
 
 
@@ -425,6 +461,131 @@ async def test_the_same_run_goes_the_same_way() -> None:
         return [[round(at - began, 6) for at in fake.calls] for fake in rig.fakes]
 
     assert await calls() == await calls()
+
+
+# Endpoints that refuse
+
+
+REFUSED = OverloadedError("429", status=429)
+
+
+async def seconds_for(rig, count) -> float:
+    """Seconds that so many calls take with 32 of them in flight, none of which may fail."""
+    client = LLMClient({"r": Role(rig.router, "m")}, Gate(32), RetryPolicy(), 1, lambda record: None)
+    began = anyio.current_time()
+    async with anyio.create_task_group() as tasks:
+        for index in range(count):
+            scope = CallScope("evaluate", f"{index}", None, 0, 0)
+            tasks.start_soon(partial(client.chat, "r", about("x", long=False).messages, scope=scope))
+    assert client.account.totals().failed == 0
+    return anyio.current_time() - began
+
+
+async def test_an_endpoint_that_refuses_everything_slows_nobody_down() -> None:
+    rig = Rig(count=3)
+    rig.fakes[2].trouble = REFUSED
+    assert await seconds_for(rig, 640) <= 21
+    first, second, third = rig.router.stats()
+    assert first.requests + second.requests == 640
+    assert third.requests == third.refusals < 40
+    assert (third.failures, third.ejections) == (0, 0)
+
+
+class Limited(Fake):
+    """Refuses what is above so many requests a second."""
+
+    def __init__(self, per_second, retry_after=None, takes=1.3) -> None:
+        super().__init__(takes)
+        self.per_second = self.level = per_second
+        self.retry_after = retry_after
+        self.updated = 0.0
+        self.answered = 0
+
+    async def chat(self, request, *, timeout):
+        now = anyio.current_time()
+        self.level = min(self.per_second, self.level + (now - self.updated) * self.per_second)
+        self.updated = now
+        if self.level < 1:
+            await anyio.lowlevel.checkpoint()
+            raise OverloadedError("429", status=429, retry_after=self.retry_after)
+        self.level -= 1
+        self.answered += 1
+        return await super().chat(request, timeout=timeout)
+
+
+@pytest.mark.parametrize("retry_after", [None, 1.0, 3600.0])
+async def test_a_slow_endpoint_takes_what_it_can_and_slows_nobody_down(retry_after) -> None:
+    alone = await seconds_for(Rig(count=2, takes=1.3), 1000)
+    rig = Rig(fakes=[Fake(1.3), Fake(1.3), Limited(3, retry_after)])
+    assert await seconds_for(rig, 1000) <= 1.05 * alone
+    slow = rig.fakes[2]
+    assert slow.answered >= (3 if retry_after == 3600.0 else 30)
+    assert rig.router.stats()[2].refusals <= 50
+
+
+async def test_where_all_refuse_they_are_asked_as_fast_as_they_bear_together() -> None:
+    rig = Rig(fakes=[Limited(5) for _ in range(3)])
+    assert await seconds_for(rig, 1500) < 1.5 * 1500 / 15
+    assert sum(endpoint.refusals for endpoint in rig.router.stats()) < 0.15 * 1500
+
+
+async def test_a_refused_request_goes_to_another_endpoint_at_once_but_never_back() -> None:
+    rig = Rig(count=3, takes=0.0)
+    rig.fakes[0].trouble = rig.fakes[1].trouble = REFUSED
+    for text in "abcdefgh":
+        await rig.send(text)
+    assert anyio.current_time() == 0
+    assert rig.counts()[2] == 8
+    rig.fakes[2].trouble = REFUSED
+    before = sum(rig.counts())
+    with pytest.raises(OverloadedError):
+        await rig.send()
+    assert sum(rig.counts()) == before + 1  # the other two rest
+
+
+async def test_a_refusal_by_all_asks_to_wait_for_the_first_that_may_be_asked() -> None:
+    rig = Rig(count=2)
+    for fake, seconds in zip(rig.fakes, (60.0, 5.0), strict=True):
+        fake.trouble = OverloadedError("429", status=429, retry_after=seconds, headers={"x": "y"})
+    with pytest.raises(OverloadedError) as caught:
+        await rig.send()
+    assert (caught.value.status, caught.value.retry_after, caught.value.headers) == (429, 5.0, None)
+    rig.fakes[1].trouble = None
+    await anyio.sleep(5)
+    for text in "abcdefgh":
+        await rig.send(text)
+    assert len(rig.fakes[0].calls) == 1
+
+
+async def test_limits_that_an_endpoint_tells_are_its_own() -> None:
+    class Telling(Fake):
+        async def chat(self, request, *, timeout):
+            reply = await super().chat(request, timeout=timeout)
+            told = {"limit": "60", "remaining": str(max(0, 60 - len(self.calls))), "reset": "60s"}
+            return replace(reply, headers={f"x-ratelimit-{name}-requests": said for name, said in told.items()})
+
+    rig = Rig(fakes=[Fake(), Telling()])
+    assert await seconds_for(rig, 640) < 40  # the first one alone needs 20 s
+    assert 30 < len(rig.fakes[1].calls) < 110
+
+
+async def test_refusals_of_one_model_are_no_matter_of_others() -> None:
+    rig = Rig(count=2, takes=0.0)
+    rig.fakes[0].trouble = REFUSED
+    await rig.router.chat(replace(about("x", long=False), model="other"), timeout=9)
+    rig.fakes[0].trouble = None
+    await rig.router.chat(about("x", long=False), timeout=9)
+    assert rig.counts() == [2, 1]
+
+
+async def test_a_storm_of_one_endpoint_is_told_with_its_address() -> None:
+    rig = Rig(count=2, takes=0.0)
+    told = []
+    rig.router.news.connect(lambda kind, data: told.append((kind, dict(data))))
+    rig.fakes[0].trouble = OverloadedError("429", status=429, retry_after=5.0)
+    await rig.router.chat(about("x", long=False), timeout=9)
+    expected = {"backend": "http://a/v1", "model": "m", "pause_seconds": 5.0, "requests_per_minute": 60.0}
+    assert told == [("limits.refused", expected)]
 
 
 # Before a run

@@ -346,9 +346,12 @@ async def test_a_failure_without_words(make) -> None:
         ({"Retry_After_Ms": "250", "Retry_After": "1"}, 0.25),
     ],
 )
-@pytest.mark.parametrize("status", [429, 503])
-async def test_how_long_an_overloaded_server_asks_to_wait(make, status, headers, seconds) -> None:
-    error = await fails(OverloadedError, chat(make, says({}, status, **headers)))
+@pytest.mark.parametrize(
+    ("status", "error_class"),
+    [(429, OverloadedError), (503, OverloadedError), (529, OverloadedError), (500, ServerError), (502, ServerError)],
+)
+async def test_how_long_a_server_asks_to_wait(make, status, error_class, headers, seconds) -> None:
+    error = await fails(error_class, chat(make, says({}, status, **headers)))
     assert error.retry_after == seconds
 
 

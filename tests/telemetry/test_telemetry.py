@@ -109,7 +109,10 @@ def test_metrics_count_items_and_calls() -> None:
     assert 'flowevolve_llm_latency_seconds_count{role="task"} 1.0' in text
 
 
-@pytest.mark.parametrize(("kind", "shown"), [("run.failed", True), ("run.start", False), ("item.sent", False)])
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [("run.failed", True), ("server.gave_up", True), ("run.start", False), ("item.sent", False)],
+)
 def test_only_what_a_person_should_notice_is_logged(kind: str, shown: bool, capsys: pytest.CaptureFixture[str]) -> None:
     data: dict[str, JSON] = {"error": "broken"}
     configure_logs(logging.WARNING)

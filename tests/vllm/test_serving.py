@@ -158,6 +158,18 @@ async def test_it_is_given_up_after_so_many_restarts(fake: FakeVLLM) -> None:
     assert len(fake.starts()) == 3
 
 
+async def test_it_is_given_up_where_it_cannot_be_started_again(fake: FakeVLLM) -> None:
+    heard = Heard()
+    async with serving(fake, heard=heard, restarts=2):
+        log = fake.folder / "vllm.log"
+        log.unlink()
+        log.mkdir()  # in the place of its log, which can't be opened now
+        os.kill(fake.starts()[0].pids[0], signal.SIGKILL)
+        await heard.until("healthy", "died", "died", "gave_up")
+    assert f"vLLM can't be started: [Errno 21] Is a directory: '{log}'" in heard.news[-1].detail
+    assert fake.alive() == []
+
+
 async def test_dying_at_the_start_is_an_error_that_quotes_the_log(fake: FakeVLLM) -> None:
     with pytest.raises(BackendUnreachableError) as raised:
         async with serving(fake, "die"):

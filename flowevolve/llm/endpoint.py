@@ -1,0 +1,139 @@
+"""One of several endpoints: its figures, whether it is up, and how fast each model may be asked there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import anyio
+
+from flowevolve import clock
+from flowevolve.llm.limits import estimated_tokens
+from flowevolve.llm.rate_headers import allowances
+from flowevolve.llm.rates import ModelRates, Sent
+from flowevolve.llm.reach import NO_LIST
+from flowevolve.llm.types import ChatRequest, EmbedRequest, LLMError, R, RefusedError, Transport, UnreachableError
+
+LONGEST_CHECK_SECONDS = 10.0
+"""From one health check to the next, at most: each wait is twice the one before."""
+CHECK_TIMEOUT_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class EndpointStats:
+    """``failures`` are calls that found the endpoint unreachable or were answered with a 5xx, ``refusals`` those that
+    were answered with a 429.
+    """
+
+    url: str
+    requests: int = 0
+    failures: int = 0
+    refusals: int = 0
+    in_flight: int = 0
+    peak_in_flight: int = 0
+    ejections: int = 0
+    ejected: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Endpoint:
+    """One endpoint and what is known of it."""
+
+    transport: Transport
+    stats: EndpointStats
+    state: Literal["up", "ejected", "trial"] = "up"
+    """``trial``: a health check is under way, or the one request after it."""
+    in_a_row: int = 0
+    """Failures since the last answer."""
+    said: str = ""
+    """The last failure."""
+    ejected_at: float = 0.0
+    wait: float = 0.0
+    """Seconds before the health check that comes next."""
+    check_at: float = 0.0
+    open: Counter[int] = field(default_factory=Counter)
+    """Requests in flight, by identity, which holds as long as they are."""
+    rates: dict[str, ModelRates] = field(default_factory=dict)
+    """By model: what its headers tell and its refusals teach holds for this endpoint alone."""
+    _has_listed: bool = False
+
+    async def models(self) -> tuple[str, ...]:
+        """As `Transport.models`, within `CHECK_TIMEOUT_SECONDS`."""
+        try:
+            with anyio.fail_after(CHECK_TIMEOUT_SECONDS):
+                listed = await self.transport.models()
+                self._has_listed = True
+                return listed
+        except TimeoutError:
+            raise UnreachableError(f"no list of models within {CHECK_TIMEOUT_SECONDS:g} s") from None
+
+    async def check_health(self) -> None:
+        """See whether it answers: with its models or, if it never had a list of them, by saying so.
+
+        Raises:
+            LLMError: if it does not.
+        """
+        try:
+            await self.models()
+        except RefusedError as error:
+            if self._has_listed or error.status not in NO_LIST:
+                raise
+
+    def has(self, request: ChatRequest | EmbedRequest) -> bool:
+        """Whether this very request is in flight here."""
+        return id(request) in self.open
+
+    def held_back(self, request: ChatRequest | EmbedRequest) -> float:
+        """Seconds until its limits allow the request; 0: now."""
+        rates = self.rates.get(request.model)
+        if rates is None or rates.free:
+            return 0.0
+        return rates.wait(clock.now(), _tokens(rates, request))
+
+    def enter(self, request: ChatRequest | EmbedRequest) -> Sent:
+        self.open[id(request)] += 1
+        self.stats.requests += 1
+        self.stats.in_flight += 1
+        self.stats.peak_in_flight = max(self.stats.peak_in_flight, self.stats.in_flight)
+        rates = self.rates.get(request.model)
+        if rates is None:
+            rates = self.rates[request.model] = ModelRates()
+        return rates.take(clock.now(), _tokens(rates, request))
+
+    def leave(self, request: ChatRequest | EmbedRequest) -> None:
+        self.stats.in_flight -= 1
+        self.open[id(request)] -= 1
+        if not self.open[id(request)]:
+            del self.open[id(request)]
+
+    def answered(self, sent: Sent, model: str, reply: R) -> R:
+        """Learn from an answer; returns it without the headers, whose limits are not those of all endpoints."""
+        rates, now = self.rates[model], clock.now()
+        rates.answered(sent, now, reply.usage.total_tokens)
+        if reply.headers is None:
+            return reply
+        rates.told(sent, now, allowances(reply.headers))
+        return replace(reply, headers=None)
+
+    def refused(self, sent: Sent, model: str, error: LLMError) -> bool:
+        """Learn from a refusal; whether it begins a storm of them."""
+        self.stats.refusals += 1
+        rates, now = self.rates[model], clock.now()
+        if error.headers is not None:
+            rates.told(sent, now, allowances(error.headers))
+        return rates.refused(sent, now, error.retry_after)
+
+    def failed(self, error: LLMError) -> None:
+        self.in_a_row += 1
+        self.stats.failures += 1
+        self.said = str(error)
+
+    def next_wait(self) -> float:
+        """Before the next health check, now that this one or the trial after it went wrong."""
+        self.wait = min(LONGEST_CHECK_SECONDS, 2 * self.wait)
+        return self.wait
+
+
+def _tokens(rates: ModelRates, request: ChatRequest | EmbedRequest) -> float:
+    return estimated_tokens(request) if rates.counts_tokens else 0.0

@@ -1,0 +1,30 @@
+"""The proxy that leads to an address, as the environment names it (``HTTPS_PROXY`` and the like)."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from flowevolve.llm.keys import hide
+
+
+def proxy_for(url: str) -> str | None:
+    """None where there is none, or the address is this machine's own. A password in it is hidden from then on."""
+    address, proxies = urlsplit(url), getproxies()
+    proxy = proxies.get(address.scheme) or proxies.get("all")
+    if proxy is None or is_here(url) or proxy_bypass(address.netloc.rpartition("@")[2]):
+        return None
+    password = proxy.rpartition("@")[0].rpartition("://")[2].partition(":")[2]
+    hide(password)
+    hide(unquote(password))
+    return proxy
+
+
+def is_here(url: str) -> bool:
+    """Whether it is an address of this machine's that no other can reach, where no proxy leads."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
