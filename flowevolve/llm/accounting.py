@@ -36,7 +36,7 @@ class Price:
 class Totals:
     """Sums over finished calls.
 
-    ``retries`` counts attempts after the first; tokens of attempts that failed are unknown and not in ``usage``.
+    ``retries`` counts attempts after the first; tokens of attempts that failed are in ``usage`` if the server told them.
     ``latency_seconds`` is the time in flight of each call's last attempt. ``dollars`` is None as soon as one of the
     models that were paid for has no price. Calls answered by the response cache are in the last two sums alone; the
     tokens there are prompt and completion tokens that were not paid for again.

@@ -19,7 +19,7 @@ from flowevolve.concurrency import Pulse, run_all
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.llm.accounting import Account, Totals
 from flowevolve.llm.cache import ResponseCache, reply_key
-from flowevolve.llm.calls import CallRecord, CallScope, Observer, Role, call_seed
+from flowevolve.llm.calls import CallRecord, CallScope, Charge, Observer, Role, call_seed, no_charge
 from flowevolve.llm.ensemble import Models
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.hedging import Hedging
@@ -98,8 +98,11 @@ class LLMClient:
         scope: CallScope,
         max_tokens: int | None = None,
         temperature: float | None = None,
+        charge: Charge = no_charge,
     ) -> ChatReply:
         """Make one call. ``max_tokens`` and ``temperature`` override the role's own.
+
+        ``charge`` is told what it was paid for, whether it was answered or failed for good.
 
         Raises:
             InputError: if there is no such role.
@@ -120,7 +123,7 @@ class LLMClient:
             idle_seconds=settings.idle_seconds,
         )
         backend = self._backends[id(settings.transport)]
-        call = PendingChat(role, scope, request, settings, backend, now())
+        call = PendingChat(role, scope, request, settings, backend, now(), charge)
         key = None if self._cache is None else reply_key(backend.identity, request)
         if self._cache is None or key is None:
             return await self._ask(call)
@@ -132,8 +135,12 @@ class LLMClient:
             self._cache.keep(key, reply)
             return reply
 
-    async def embed(self, role: str, texts: Sequence[str], *, scope: CallScope) -> EmbedReply:
+    async def embed(
+        self, role: str, texts: Sequence[str], *, scope: CallScope, charge: Charge = no_charge
+    ) -> EmbedReply:
         """Turn texts into vectors; more than `EMBED_BATCH` in several calls side by side. Never from the cache.
+
+        ``charge`` is told of each of them, as by `chat`.
 
         Raises:
             InputError: if there is no such role, or it can't make vectors that can be compared with each other.
@@ -149,6 +156,7 @@ class LLMClient:
                 settings,
                 backend,
                 now(),
+                charge,
             )
             for start in range(0, len(texts), EMBED_BATCH)
         ]
@@ -199,9 +207,9 @@ class LLMClient:
             else:
                 backend.answered = now()
                 backend.lost_in_a_row = 0
-                dollars = self.account.cost(call.request.model, reply.usage)
-                reply = reply if dollars is None else replace(reply, dollars=dollars)
                 self._learn(call, backend.answered, reply)
+                usage = reply.usage + call.lost
+                reply = replace(reply, usage=usage, dollars=self.account.cost(call.request.model, usage))
                 self._report(call, backend.answered, reply, None)
                 return reply
             due = anyio.current_time() + wait
@@ -274,24 +282,35 @@ class LLMClient:
         return timed_out and call.backend.lost_in_a_row < LOST_IN_A_ROW
 
     def _report(self, call: PendingCall[R], finished: float, reply: R | None, error: LLMError | None) -> None:
+        totals = self._totals(call, finished, reply)
         self.account.add(
             role=call.role,
             model=call.request.model,
             stage=call.scope.stage,
             candidate=call.scope.candidate,
-            call=self._totals(call, finished, reply),
+            call=totals,
         )
+        call.charge(totals.usage, totals.dollars)
         said = None if error is None else f"{type(error).__name__}: {error}"
         self._observer(
             CallRecord(
-                call.role, call.scope, call.request, reply, said, call.attempts, call.queued, call.started, finished
+                call.role,
+                call.scope,
+                call.request,
+                reply,
+                said,
+                call.attempts,
+                call.queued,
+                call.started,
+                finished,
+                Usage() if error is None else call.lost,
             )
         )
 
     def _totals(self, call: PendingCall[R], finished: float, reply: R | None) -> Totals:
         if reply is not None and reply.cached:
             return Totals(cached_calls=1, cached_calls_tokens=reply.usage.total_tokens)
-        usage = Usage() if reply is None else reply.usage
+        usage = call.lost if reply is None else reply.usage
         return Totals(
             requests=1,
             failed=0 if reply is not None else 1,

@@ -7,7 +7,7 @@ from math import inf
 from typing import Generic, Protocol, runtime_checkable
 
 from flowevolve.clock import now
-from flowevolve.llm.calls import CallScope, Role
+from flowevolve.llm.calls import CallScope, Charge, Role, no_charge
 from flowevolve.llm.hedging import Hedgeable, Hedging
 from flowevolve.llm.lengths import Work
 from flowevolve.llm.line import Ask
@@ -19,6 +19,7 @@ from flowevolve.llm.types import (
     LLMError,
     R,
     Transport,
+    Usage,
     embedder,
 )
 
@@ -71,12 +72,15 @@ class PendingCall(Generic[R]):
     settings: Role
     backend: Backend
     queued: float
+    charge: Charge = no_charge
     started: float = 0.0
     sent: float = 0.0
     """When the last request of this attempt was; there may be a second one."""
     attempts: int = 0
     first_failure: float | None = None
     failures: dict[type[LLMError], int] = field(default_factory=dict)
+    lost: Usage = field(default_factory=Usage)
+    """What failed attempts are paid for, as far as the server said it."""
     work: Work = field(init=False)
 
     def __post_init__(self) -> None:
@@ -99,6 +103,7 @@ class PendingCall(Generic[R]):
         """Count it; returns the `silence` then."""
         self.backend.note_end(max(self.started, self.sent) + self.settings.timeout_seconds, time)
         self.failures[type(error)] = self.failures.get(type(error), 0) + 1
+        self.lost += error.usage
         if self.first_failure is None:
             self.first_failure = time
         return self.silence(time)

@@ -91,7 +91,8 @@ class StreamedAnswer:
             raise UnreachableError("the answer broke off: the body ended before it")
         message: dict[str, JSON] = {"content": None if self._texts is None else "".join(self._texts)}
         choice: JSON = {"message": message, "finish_reason": self._finish_reason, "logprobs": self._logprobs}
-        answer: JSON = {"choices": [choice], "usage": self._usage, "model": self._model}
+        begun = self._texts is not None or self._finish_reason is not None
+        answer: JSON = {"choices": [choice] if begun else [], "usage": self._usage, "model": self._model}
         return wire.reply_in(answer, model, self._last, headers)
 
     def _end_line(self) -> None:
@@ -127,10 +128,11 @@ class StreamedAnswer:
                         self._take_choice(choice)
 
     def _take_choice(self, choice: Mapping[str, JSON]) -> None:
-        match choice.get("delta"):
-            case {"content": str(text)}:
-                self._texts = self._texts or []
-                self._texts.append(text)
+        delta = choice.get("delta")
+        text = wire.text_in(delta.get("content")) if isinstance(delta, dict) else None
+        if text is not None:
+            self._texts = self._texts or []
+            self._texts.append(text)
         self._finish_reason = choice.get("finish_reason") or self._finish_reason
         self._logprobs = _joined(self._logprobs, choice.get("logprobs"))
 

@@ -149,12 +149,18 @@ class LLMError(Exception):
         status: int | None = None,
         retry_after: float | None = None,
         headers: Mapping[str, str] | None = None,
+        usage: Usage = Usage(),
+        model: str = "",
     ) -> None:
         super().__init__(redacted(message))
         self.status = status
         self.retry_after = retry_after
         """Seconds the server asked to wait, where it did."""
         self.headers = headers
+        self.usage = usage
+        """Tokens that the server counted, and is to be paid for, all the same."""
+        self.model = model
+        """The model they are to be paid for; set where a failure is read from a journal."""
 
 
 class UnreachableError(LLMError):

@@ -35,7 +35,11 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
         saved = f"{llm['cached_calls_tokens']} tokens not paid for again"
         head.add_row("cached", f"{llm['cached_calls']} calls answered by the response cache, {saved}")
     if llm.get("cost_usd"):
-        unknown = "; what failed attempts cost is not known" if llm["failed"] or llm["retries"] else ""
+        unknown = (
+            "; what failed attempts cost is in there only if the server said it"
+            if llm["failed"] or llm["retries"]
+            else ""
+        )
         head.add_row("cost", f"{_number(llm['cost_usd']):.4f} dollars{unknown}")
     for row in _traffic(llm):
         head.add_row(*row)

@@ -255,6 +255,27 @@ async def test_kinds_of_trouble_are_counted_apart() -> None:
     assert (await Rig(Scripted(*errors, "fine")).ask()).text == "fine"
 
 
+async def test_what_failed_attempts_are_paid_for_counts_with_the_reply() -> None:
+    paid: list[tuple[Usage, float | None]] = []
+    empty = ServerError("the answer has no text", usage=Usage(90, 20))
+    rig = Rig(Scripted(empty, UnreachableError("reset"), "fine"), prices={"m": Price(1, 0.5, 10)})
+    reply = await rig.ask(charge=lambda usage, dollars: paid.append((usage, dollars)))
+    assert reply.usage == Usage(190, 30, 40) == rig.records[0].reply.usage == rig.client.account.totals().usage
+    assert paid == [(reply.usage, reply.dollars)]
+    assert rig.client.account.totals().dollars == reply.dollars == pytest.approx((150 + 20 + 300) / 1e6)
+
+
+async def test_what_a_call_that_failed_is_paid_for_counts() -> None:
+    paid: list[tuple[Usage, float | None]] = []
+    rig = Rig(Scripted(ServerError("the answer has no text", usage=Usage(90, 20))), prices={"m": Price(1, 0.5, 10)})
+    with pytest.raises(ServerError):
+        await rig.ask(charge=lambda usage, dollars: paid.append((usage, dollars)))
+    totals = rig.client.account.totals()
+    assert (totals.failed, totals.usage, totals.dollars) == (1, Usage(270, 60), pytest.approx((270 + 600) / 1e6))
+    assert paid == [(totals.usage, totals.dollars)]
+    assert rig.records[0].lost == totals.usage
+
+
 async def test_a_refusal_ends_the_run_and_names_model_and_backend() -> None:
     transport = Scripted(RefusedError("HTTP 401: bad key"))
     rig = Rig(transport)

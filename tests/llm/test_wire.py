@@ -62,9 +62,26 @@ def test_what_json_in_utf8_cannot_say_is_a_value_error(extra) -> None:
 # Replies
 
 
-@pytest.mark.parametrize("usage", [{}, {"usage": None}, {"usage": {"prompt_tokens": 3}}])
+@pytest.mark.parametrize("usage", [{}, {"usage": None}, {"usage": []}, {"usage": {"prompt_tokens": None}}])
 def test_missing_usage_counts_as_nothing(usage) -> None:
     assert reply(answer({"content": "hi"}, **usage)) == ChatReply("hi", Usage(), "stop", "m-1")
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ({"prompt_tokens": 9}, Usage(9)),
+        ({"completion_tokens": 4}, Usage(0, 4)),
+        ({"prompt_tokens": 9, "total_tokens": 13}, Usage(9, 4)),
+        ({"completion_tokens": 4, "total_tokens": 13}, Usage(9, 4)),
+        ({"prompt_tokens": 9.0, "completion_tokens": 4.0}, Usage(9, 4)),
+        ({"prompt_tokens": 9, "completion_tokens": "4"}, Usage(9)),
+        ({"prompt_tokens": float("nan"), "completion_tokens": -4}, Usage()),
+        ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 90}}, Usage(9, 0, 9)),
+    ],
+)
+def test_every_number_of_a_usage_counts_by_itself(usage, counted) -> None:
+    assert reply(answer({"content": "hi"}, usage=usage)).usage == counted
 
 
 def test_missing_cache_details_count_as_nothing_cached() -> None:
@@ -81,6 +98,24 @@ def test_an_answer_that_ended_before_its_text_began_is_empty(reason) -> None:
     usage = {"prompt_tokens": 9, "completion_tokens": 4}
     ended = reply(answer({"role": "assistant", "content": None}, reason, usage=usage))
     assert (ended.text, ended.finish_reason, ended.usage.completion_tokens) == ("", reason, 4)
+
+
+@pytest.mark.parametrize("message", [{"content": None, "reasoning_content": "hmm"}, {"role": "assistant"}])
+def test_an_answer_that_was_written_and_has_no_text_is_empty(message) -> None:
+    ended = reply(answer(message, usage={"prompt_tokens": 9, "completion_tokens": 4}))
+    assert (ended.text, ended.finish_reason, ended.usage) == ("", "stop", Usage(9, 4))
+
+
+def test_of_an_answer_in_parts_the_text_is_read() -> None:
+    parts = [{"type": "thinking", "thinking": "hmm"}, {"type": "text", "text": "hel"}, {"type": "text", "text": "lo"}]
+    assert reply(answer({"content": parts})).text == "hello"
+
+
+@pytest.mark.parametrize("choices", [[], [{"message": {"content": None}, "finish_reason": "tool_calls"}], None])
+def test_what_a_useless_answer_is_to_be_paid_for_is_known(choices) -> None:
+    with pytest.raises(ServerError) as caught:
+        reply({"choices": choices, "usage": {"prompt_tokens": 9, "completion_tokens": 4}})
+    assert caught.value.usage == Usage(9, 4)
 
 
 @pytest.mark.parametrize(
