@@ -26,6 +26,7 @@ from flowevolve.llm.hedging import Hedging
 from flowevolve.llm.lengths import LengthEstimates
 from flowevolve.llm.limits import Limits
 from flowevolve.llm.line import Ask
+from flowevolve.llm.news import News
 from flowevolve.llm.pace import Pace
 from flowevolve.llm.pending import Backend, PendingCall, PendingChat, PendingEmbed
 from flowevolve.llm.reach import is_alive, served_models
@@ -72,6 +73,8 @@ class LLMClient:
         silences: Pulse | None = None,
     ) -> None:
         self.account = account if account is not None else Account({})
+        self.news = News()
+        """What a run's log should tell of."""
         self.pace = Pace()
         self.cancelled = 0
         """Requests cancelled on the wire; what the server had written by then is not known."""
@@ -85,6 +88,8 @@ class LLMClient:
         self._limits = limits if limits is not None else Limits(gate, longest_pause=retry.patience_seconds)
         self._hedging = hedging
         self._silences = silences if silences is not None else Pulse()
+        self._uncounted: set[str] = set()
+        """Models of which a server did not say what a call took."""
         # By identity: two transports to one address are two backends as far as trouble goes, and need no hash.
         self._backends = {
             id(member.transport): Backend(member.transport) for role in roles.values() for member in role.members
@@ -208,6 +213,7 @@ class LLMClient:
                 backend.answered = now()
                 backend.lost_in_a_row = 0
                 self._learn(call, backend.answered, reply)
+                self._note_estimate(call, reply)
                 usage = reply.usage + call.lost
                 reply = replace(reply, usage=usage, dollars=self.account.cost(call.request.model, usage))
                 self._report(call, backend.answered, reply, None)
@@ -232,6 +238,13 @@ class LLMClient:
     def _learn(self, call: PendingCall[R], finished: float, reply: R) -> None:
         self._lengths.note(call.work, reply.usage.completion_tokens)
         self.pace.answered(finished - call.started, reply.usage.completion_tokens)
+
+    def _note_estimate(self, call: PendingCall[R], reply: R) -> None:
+        """Tell, once for each model, that its server does not say what calls take."""
+        model = call.request.model
+        if reply.estimated and model not in self._uncounted:
+            self._uncounted.add(model)
+            self.news.tell("usage.estimated", {"backend": call.backend.where, "model": model})
 
     def _found(self, call: PendingChat, reply: ChatReply) -> None:
         """Account and report a call that the response cache answered."""
@@ -318,6 +331,7 @@ class LLMClient:
             usage=usage,
             latency_seconds=finished - call.started,
             dollars=self.account.cost(call.request.model, usage) if reply is None else reply.dollars,
+            estimated=0 if reply is None else int(reply.estimated),
         )
 
 

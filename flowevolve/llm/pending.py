@@ -22,6 +22,7 @@ from flowevolve.llm.types import (
     Usage,
     embedder,
 )
+from flowevolve.llm.usage import embedding_filled_in, filled_in
 
 
 @runtime_checkable
@@ -130,7 +131,8 @@ class PendingChat(PendingCall[ChatReply]):
 
     async def _send(self) -> ChatReply:
         self.sent = now()
-        return await self.settings.transport.chat(self.request, timeout=self.settings.timeout_seconds)
+        reply = await self.settings.transport.chat(self.request, timeout=self.settings.timeout_seconds)
+        return filled_in(self.request, reply)
 
 
 @dataclass(slots=True)
@@ -140,7 +142,8 @@ class PendingEmbed(PendingCall[EmbedReply]):
     async def send(self, ask: Ask, remaining: int, hedging: Hedging | None) -> EmbedReply:
         """As for any call; never hedged, as it is short."""
         settings = self.settings
-        return await embedder(settings.transport).embed(self.request, timeout=settings.timeout_seconds)
+        reply = await embedder(settings.transport).embed(self.request, timeout=settings.timeout_seconds)
+        return embedding_filled_in(self.request, reply)
 
 
 def server_priority(rank: int, remaining: int) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from flowevolve.llm.types import JSON, Usage
+from collections.abc import Iterable
+from dataclasses import replace
+
+from flowevolve.llm.types import CHARS_PER_TOKEN, JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
 
 
 def counted(usage: JSON) -> Usage:
@@ -20,6 +23,27 @@ def counted(usage: JSON) -> Usage:
     details = usage.get("prompt_tokens_details")
     cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else 0
     return Usage(prompt, completion, min(cached, prompt))
+
+
+def filled_in(request: ChatRequest, reply: ChatReply) -> ChatReply:
+    """The reply with tokens for what its server left out, estimated at `CHARS_PER_TOKEN` characters each."""
+    usage = reply.usage
+    if reply.cached or (usage.prompt_tokens and (usage.completion_tokens or not reply.text)):
+        return reply
+    prompt = usage.prompt_tokens or _estimate(message.content for message in request.messages)
+    usage = replace(usage, prompt_tokens=prompt, completion_tokens=usage.completion_tokens or _estimate([reply.text]))
+    return replace(reply, usage=usage, estimated=True)
+
+
+def embedding_filled_in(request: EmbedRequest, reply: EmbedReply) -> EmbedReply:
+    """As `filled_in`."""
+    if reply.usage.prompt_tokens:
+        return reply
+    return replace(reply, usage=Usage(_estimate(request.texts)), estimated=True)
+
+
+def _estimate(texts: Iterable[str]) -> int:
+    return -(-sum(map(len, texts)) // CHARS_PER_TOKEN)
 
 
 def _count(value: JSON) -> int:

@@ -16,6 +16,7 @@ _LEVELS: Mapping[str, int] = {
     "rollout.failed": logging.WARNING,
     "server.died": logging.WARNING,
     "memory.unavailable": logging.WARNING,
+    "usage.estimated": logging.WARNING,
     "reply.unparsable": logging.INFO,
     "reply.missing": logging.INFO,
     "repair.unparsable": logging.INFO,
