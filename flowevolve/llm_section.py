@@ -10,25 +10,31 @@ from pydantic import AfterValidator, Field, FilePath, JsonValue, model_validator
 from pydantic_core import PydanticCustomError
 
 from flowevolve.backends import known_backend
+from flowevolve.llm.keys import key_among
 from flowevolve.section import Section
 
 
-def _without_user(url: str) -> str:
-    if "@" in urlsplit(url).netloc:
+def _plain_address(url: str) -> str:
+    parts = urlsplit(url)
+    if "@" in parts.netloc:
         raise PydanticCustomError("secret", "must not have a user or a password")
+    if parts.query or parts.fragment:
+        raise PydanticCustomError("secret", "must end before its '?' or '#', where a key might stand")
     return url
 
 
 def _without_key(settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    for name in settings:
-        if name.lower().replace("_", "") in ("apikey", "key", "token", "secret", "password"):
-            raise PydanticCustomError("secret", "must not hold a key")
+    name = key_among(settings)
+    if name is not None:
+        raise PydanticCustomError("secret", "must not hold a key, as {name} is one", {"name": repr(name)})
     return settings
 
 
 Variable = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
 """The name of an environment variable, in capitals: what else might be put there by mistake is a key."""
-URL = Annotated[str, AfterValidator(_without_user)]
+URL = Annotated[str, AfterValidator(_plain_address)]
+Keyless = Annotated[dict[str, JsonValue], AfterValidator(_without_key)]
+"""What goes elsewhere as it is, and is kept with the run."""
 TransportName = Literal["openai", "aiohttp"]
 
 
@@ -66,7 +72,7 @@ class ModelSection(EndpointsSection):
     send_seed: bool | None = None
     send_priority: bool | None = None
     stream: bool | None = None
-    extra: dict[str, JsonValue] | None = None
+    extra: Keyless | None = None
 
 
 class EnsembleEntry(ModelSection):
@@ -117,7 +123,7 @@ class LLMSection(EndpointsSection):
     at ``base_url``, or several; without any, a vLLM that is started for the run. ``replay``: the replies of a recorded
     run; set by `flowevolve.replay` alone. Else one that a plug-in brings.
     """
-    settings: Annotated[dict[str, JsonValue], AfterValidator(_without_key)] = Field(default_factory=dict)
+    settings: Keyless = Field(default_factory=dict)
     """Of a backend that a plug-in brings."""
     transport: TransportName = "openai"
     """What carries requests to an endpoint: OpenAI's official SDK, or aiohttp alone, which takes much less CPU."""
@@ -146,7 +152,7 @@ class LLMSection(EndpointsSection):
     send_seed: bool = True
     send_priority: bool = False
     """For servers that schedule by priority (vLLM with ``--scheduling-policy priority``)."""
-    extra: dict[str, JsonValue] = Field(default_factory=dict)
+    extra: Keyless = Field(default_factory=dict)
     """Added to every request's body."""
     roles: dict[str, RoleSection] = Field(default_factory=dict)
     prices: dict[str, PriceSection] = Field(default_factory=dict)
