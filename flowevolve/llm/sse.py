@@ -117,8 +117,9 @@ class StreamedAnswer:
     def _take(self, event: JSON) -> None:
         if not isinstance(event, dict):
             raise ServerError(f"a part of the answer is none: {wire.start_of(self._last)}")
-        if event.get("error") or event.get("object") == "error":
-            raise _told(event, self._last)
+        error = wire.told_error(event, self._last)
+        if error is not None:
+            raise error
         self._usage = event.get("usage") or self._usage
         self._model = event.get("model") or self._model
         match event:
@@ -149,15 +150,3 @@ def _joined(before: JSON, more: JSON) -> JSON:
         elif value is not None:
             joined[name] = value
     return joined
-
-
-def _told(event: Mapping[str, JSON], content: bytes) -> LLMError:
-    """The error for one that the server tells of after it said 200: its code is a status, where it is a number."""
-    match event:
-        case {"error": {"code": (int() | str()) as code}} | {"code": (int() | str()) as code}:
-            status = int(code) if str(code).isdecimal() else 0
-        case _:
-            status = 0
-    if 400 <= status < 600:
-        return wire.status_error(status, "", {}, content)
-    return ServerError(f"the server broke off the answer: {wire.start_of(content)}")

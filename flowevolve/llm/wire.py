@@ -126,8 +126,9 @@ def embed_reply(content: bytes, request: EmbedRequest, headers: Mapping[str, str
 
     Raises:
         ServerError: if there is not one for every text, all of one length.
+        LLMError: if the body tells of an error.
     """
-    answer = decode(content)
+    answer = _decode_answer(content)
     usage = replace(_usage_in(answer), completion_tokens=0)
     match answer:
         case {"data": list(entries), **rest}:
@@ -157,8 +158,9 @@ def chat_reply(content: bytes, model: str, headers: Mapping[str, str] | None = N
 
     Raises:
         ServerError: if there is none.
+        LLMError: if the body tells of an error.
     """
-    return reply_in(decode(content), model, content, headers)
+    return reply_in(_decode_answer(content), model, content, headers)
 
 
 def reply_in(answer: JSON, model: str, content: bytes, headers: Mapping[str, str] | None = None) -> ChatReply:
@@ -199,6 +201,31 @@ def text_in(content: JSON) -> str | None:
             texts = [part["text"] for part in parts if isinstance(part, dict) and part.get("type") == "text"]
             return "".join(text for text in texts if isinstance(text, str))
     return None
+
+
+def _decode_answer(content: bytes) -> JSON:
+    answer = decode(content)
+    error = told_error(answer, content) if isinstance(answer, dict) else None
+    if error is not None:
+        raise error
+    return answer
+
+
+def told_error(body: Mapping[str, JSON], content: bytes) -> LLMError | None:
+    """The error that a body tells of though its status was 200: its code is a status, where it is a number.
+
+    ``content`` is the body as it came. None if it tells of none.
+    """
+    if not body.get("error") and body.get("object") != "error":
+        return None
+    match body:
+        case {"error": {"code": (int() | str()) as code}} | {"code": (int() | str()) as code}:
+            status = int(code) if str(code).isdecimal() else 0
+        case _:
+            status = 0
+    if 400 <= status < 600:
+        return status_error(status, "", {}, content)
+    return ServerError(f"the server broke off the answer: {start_of(content)}", usage=_usage_in(dict(body)))
 
 
 def decode(content: bytes) -> JSON:

@@ -7,6 +7,7 @@ import pytest
 from flowevolve.llm.types import (
     ChatReply,
     ChatRequest,
+    EmbedRequest,
     Message,
     OverloadedError,
     RefusedError,
@@ -15,7 +16,15 @@ from flowevolve.llm.types import (
     UnreachableError,
     Usage,
 )
-from flowevolve.llm.wire import chat_reply, encode, model_names, request_body, retry_after_seconds, status_error
+from flowevolve.llm.wire import (
+    chat_reply,
+    embed_reply,
+    encode,
+    model_names,
+    request_body,
+    retry_after_seconds,
+    status_error,
+)
 
 DATE = "Wed, 21 Oct 2015 07:28:00 GMT"
 MINUTE_LATER = "Wed, 21 Oct 2015 07:29:00 GMT"
@@ -109,6 +118,25 @@ def test_an_answer_that_was_written_and_has_no_text_is_empty(message) -> None:
 def test_of_an_answer_in_parts_the_text_is_read() -> None:
     parts = [{"type": "thinking", "thinking": "hmm"}, {"type": "text", "text": "hel"}, {"type": "text", "text": "lo"}]
     assert reply(answer({"content": parts})).text == "hello"
+
+
+@pytest.mark.parametrize(
+    ("body", "error_class"),
+    [
+        ({"error": {"message": "no luck", "code": 401}}, RefusedError),
+        ({"error": {"message": "no luck", "code": "400"}, "choices": []}, RejectedError),
+        ({"error": {"message": "no luck", "code": 429}}, OverloadedError),
+        ({"object": "error", "message": "no luck", "code": 400}, RejectedError),
+        ({"error": {"message": "no luck", "code": 502}}, ServerError),
+        ({"error": "no luck", "choices": [{"message": {"content": "hi"}}]}, ServerError),
+    ],
+)
+def test_an_error_in_a_body_is_one_whatever_the_status(body, error_class) -> None:
+    content = json.dumps(body).encode()
+    for read in (lambda: chat_reply(content, "m"), lambda: embed_reply(content, EmbedRequest("m", ("a",)))):
+        with pytest.raises(error_class, match="no luck") as caught:
+            read()
+        assert type(caught.value) is error_class
 
 
 @pytest.mark.parametrize("choices", [[], [{"message": {"content": None}, "finish_reason": "tool_calls"}], None])
