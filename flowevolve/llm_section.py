@@ -127,8 +127,9 @@ class LLMSection(EndpointsSection):
     """Of a backend that a plug-in brings."""
     transport: TransportName = "openai"
     """What carries requests to an endpoint: OpenAI's official SDK, or aiohttp alone, which takes much less CPU."""
-    api_key_env: Variable = "OPENAI_API_KEY"
-    """The environment variable that holds the key; servers that want none get a placeholder."""
+    api_key_env: Variable | None = None
+    """The environment variable that holds the key. Without one, ``OPENAI_API_KEY`` is read for OpenAI's servers, and no
+    other gets a key."""
     api_key_file: FilePath | None = None
     """A file that holds the key, instead of the environment."""
     model: str | None = None

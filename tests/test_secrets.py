@@ -14,8 +14,10 @@ import anyio
 import pytest
 from aiohttp import web
 
+from flowevolve.build import open_roles
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
+from flowevolve.llm.types import ChatRequest, RejectedError
 
 SENTINEL = "sk-sentinel-0123456789abcdefXYZ"
 CONFIG = """
@@ -40,7 +42,7 @@ async def echoing(status: int, seen: set[str]) -> AsyncIterator[str]:
     """A server that says no to every chat, with the request's own header in its words."""
 
     async def chat(request: web.Request) -> web.Response:
-        header = request.headers["Authorization"]
+        header = request.headers.get("Authorization", "nothing")
         seen.add(header)
         return web.json_response({"error": {"message": f"{'no ' * 160} to {header!r}"}}, status=status)
 
@@ -134,3 +136,22 @@ async def test_a_server_that_repeats_the_key_gets_it_nowhere(
     for output in (written, done.stdout, done.stderr):
         assert SENTINEL[:12].encode() not in output
         assert b"unused-key" not in output
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("transport", ["openai", "aiohttp"])
+async def test_openais_key_is_sent_to_another_server_only_if_it_is_named(
+    transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SENTINEL)
+    seen: set[str] = set()
+    async with echoing(400, seen) as url:
+        for named in ({}, {"api_key_env": "OPENAI_API_KEY"}):
+            llm = {"backend": "openai", "transport": transport, "base_url": url, "model": "m", **named}
+            before = len(seen)
+            async with open_roles(parse_config({"budget": {"rollouts": 1}, "llm": llm}, "test")) as roles:
+                [task] = roles["task"].members
+                with pytest.raises(RejectedError):
+                    await task.transport.chat(ChatRequest("m", ()), timeout=30)
+            assert len(seen) == before + 1
+            assert (f"Bearer {SENTINEL}" in seen) == bool(named)

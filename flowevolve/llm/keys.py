@@ -12,11 +12,14 @@ import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import structlog
 
 from flowevolve.errors import InputError
+
+OPENAI_HOST, OPENAI_VARIABLE = "api.openai.com", "OPENAI_API_KEY"
+"""The variable that holds a key where none is named, and where that key may go to."""
 
 HIDDEN = "[key]"
 """Stands where a key was."""
@@ -29,6 +32,23 @@ _NO_KEY = re.compile(r"(cache|sort|stop|eos|bos|pad)[_-]?(key|token)$", re.IGNOR
 
 # Of the whole process, not of a run: a key is a secret wherever its text turns up. Longest first.
 _known: list[str] = []
+
+
+def key_for(url: str, variable: str | None, file: Path | None) -> str | None:
+    """The key for the server at ``url``: as `read_key` where one is named; else OpenAI's, for OpenAI's servers alone.
+
+    Raises:
+        InputError: as `read_key`.
+    """
+    if variable is not None or file is not None:
+        return read_key(variable or OPENAI_VARIABLE, file)
+    address = urlsplit(url)
+    if address.scheme == "https" and f".{address.hostname}".endswith(f".{OPENAI_HOST}"):
+        return read_key(OPENAI_VARIABLE, None)
+    if address.scheme == "https" and os.environ.get(OPENAI_VARIABLE):
+        mend = f"name the variable in api_key_env if its key is meant for {address.hostname}"
+        structlog.get_logger("flowevolve").warning("key.not_sent", variable=OPENAI_VARIABLE, mend=mend)
+    return None
 
 
 def read_key(variable: str, file: Path | None) -> str | None:
