@@ -26,10 +26,9 @@ class Price:
 
     def cost(self, usage: Usage) -> float:
         """Dollars for this usage."""
-        fresh = usage.prompt_tokens - usage.cached_tokens
-        return (
-            fresh * self.input + usage.cached_tokens * self.cached_input + usage.completion_tokens * self.output
-        ) / 1e6
+        cached = min(usage.cached_tokens, usage.prompt_tokens)  # a server may be wrong about it
+        fresh = usage.prompt_tokens - cached
+        return (fresh * self.input + cached * self.cached_input + usage.completion_tokens * self.output) / 1e6
 
 
 @dataclass(frozen=True, slots=True)
