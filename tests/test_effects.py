@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import anyio
+import pytest
 
 import flowevolve as fe
 from flowevolve import clock
@@ -83,7 +84,11 @@ class Asking(fe.Algorithm):
     name = "asking"
 
     def graph(self) -> Graph:
-        return Graph((Stage("ask", self._ask, commits=True),), entry="ask")
+        return Graph((Stage("ask", self._ask, ("end",), workers=4), Stage("end", self._end, commits=True)), entry="ask")
+
+    async def _end(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        for emission in NO_EMISSIONS:
+            yield emission
 
     def best(self) -> None:
         return None
@@ -107,3 +112,28 @@ def test_a_budget_is_charged_for_answers_that_can_not_be_read_also_after_a_resum
     first = next(place for place, fact in enumerate(facts) if isinstance(fact, CallRecord))
     again, _ = interruption.evolve(Asking(), facts[: first + 1], roles=useless, budget=budget, max_in_flight=1)
     assert (again.stop_reason, again.spent.tokens) == ("tokens", 1200)
+
+
+class Spending(Asking):
+    """Every flow makes four calls, one after the other."""
+
+    async def _ask(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        for number in range(4):
+            await context.chat("task", [Message("user", str(number))])
+        yield Emit(item.payload)
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_a_budget_in_tokens_is_passed_by_less_than_a_flow_also_after_a_resume(mode: str) -> None:
+    def spend(before: Sequence[interruption.Fact] = ()) -> tuple[int, list[interruption.Fact]]:
+        budget = fe.Budget(tokens=4000)  # a flow takes 440
+        report, facts = interruption.evolve(
+            Spending(), before, roles=interruption.echo, budget=budget, mode=mode, max_in_flight=4
+        )
+        assert report.stop_reason == "tokens"
+        return report.spent.tokens, facts
+
+    spent, facts = spend()
+    assert spent == 4400
+    for end in range(1, len(facts), 7):
+        assert spend(facts[:end])[0] == 4400, f"interrupted after {facts[end - 1]}"
