@@ -3,12 +3,16 @@
 Work is admitted only while what was spent, plus what open flows have reserved and what the algorithm's end will take,
 leaves room for it; once a limit is reached only flows already open spend more, so the overshoot is at most the work in
 flight and what the end takes beyond its estimate, and `Ledger.overshoot` says how much it was.
+
+Tokens and dollars nobody can foretell: they are reserved by what flows took that have ended, and not before one has.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from typing import Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -17,6 +21,7 @@ from flowevolve.llm.types import JSON
 
 Dimension = Literal["rollouts", "proposals", "tokens", "dollars", "evaluations"]
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
+_UNFORESEEN: tuple[Dimension, ...] = ("tokens", "dollars")
 
 
 class Budget(BaseModel):
@@ -109,22 +114,89 @@ class Cost:
                 return self.evaluations
 
 
+_NOTHING = Cost()
+
+
+@dataclass(slots=True)
+class _Open:
+    """An open flow: what is left of its estimate, and what it has spent. ``usual``: whether it is like others."""
+
+    left: Cost
+    spent: Cost
+    usual: bool
+
+
+class _Ended:
+    """What flows that have ended took of one thing."""
+
+    def __init__(self) -> None:
+        self._amounts: list[float] = []
+        self._sums = [0.0]
+        """Of the first so many amounts, which are sorted."""
+
+    def add(self, amount: float) -> None:
+        insort(self._amounts, amount)
+        self._sums = [0.0, *accumulate(self._amounts)]
+
+    def to_come(self, spent: float) -> float:
+        """What a flow that has taken so much will still take: the mean of those that took more, less what it has."""
+        below = bisect_right(self._amounts, spent)
+        more = len(self._amounts) - below
+        return (self._sums[-1] - self._sums[below]) / more - spent if more else 0.0
+
+
 class Ledger:
     """What was spent and what open flows may still spend."""
 
     def __init__(self, budget: Budget) -> None:
         self._limits = budget.limits()
-        self._reserved: dict[int, Cost] = {}
+        self._open: dict[int, _Open] = {}
+        self._ended = {name: _Ended() for name in _UNFORESEEN if name in self._limits}
         self.spent = Cost()
 
-    def refusal(self, estimate: Cost) -> Dimension | None:
-        """The limit for which work of this cost can't be admitted now, or None if it can."""
+    def refusal(self, estimate: Cost, kept: Cost = _NOTHING) -> Dimension | None:
+        """The limit for which a flow of this cost can't be admitted now, or None if it can; ``kept`` is to be left.
+
+        With no other flow open only its estimate counts, not what flows took before: else a budget's last part, too
+        little for the usual flow, would never be spent.
+        """
+        new = _Open(estimate, Cost(), usual=bool(self._open))
         for dimension, limit in self._limits.items():
-            held = sum(cost.amount(dimension) for cost in self._reserved.values())
+            held = sum(self._held(flow, dimension) for flow in (*self._open.values(), new))
             spent = self.spent.amount(dimension)
-            if spent >= limit or spent + held + estimate.amount(dimension) > limit:
+            if spent >= limit or spent + held + kept.amount(dimension) > limit:
                 return dimension
         return None
+
+    def _held(self, flow: _Open, dimension: Dimension) -> float:
+        left, ended = flow.left.amount(dimension), self._ended.get(dimension)
+        return left if ended is None or not flow.usual else max(left, ended.to_come(flow.spent.amount(dimension)))
+
+    def reserve(self, flow: int, estimate: Cost, *, usual: bool = True, spent: Cost = _NOTHING) -> None:
+        """Hold this much for a flow until it is charged or closed; ``spent`` of it is charged already.
+
+        ``usual``: whether what it takes says something of other flows, and what they took of it.
+        """
+        self._open[flow] = _Open(estimate.less(spent), spent, usual)
+
+    def charge(self, flow: int, cost: Cost) -> None:
+        """Record money spent; it comes out of the flow's reservation as far as that goes."""
+        self.spent += cost
+        held = self._open.get(flow)
+        if held is not None:
+            held.left = held.left.less(cost)
+            held.spent += cost
+
+    def close(self, flow: int) -> None:
+        """Release what is left of a flow's reservation."""
+        held = self._open.pop(flow, None)
+        if held is not None and held.usual:
+            self.note_ended(held.spent)
+
+    def note_ended(self, spent: Cost) -> None:
+        """A flow has ended that had taken so much."""
+        for dimension, ended in self._ended.items():
+            ended.add(spent.amount(dimension))
 
     def share(self, more: Cost) -> float:
         """What share of the limit that is nearest its end is spent with this much more; 0 if nothing is limited."""
@@ -133,21 +205,6 @@ class Ledger:
     def part(self, cost: Cost) -> float:
         """What share a cost is of the limit of which it is the largest share; 0 if nothing is limited."""
         return max((cost.amount(name) / limit for name, limit in self._limits.items()), default=0.0)
-
-    def reserve(self, flow: int, estimate: Cost) -> None:
-        """Hold this much for a flow until it is charged or closed."""
-        self._reserved[flow] = estimate
-
-    def charge(self, flow: int, cost: Cost) -> None:
-        """Record money spent; it comes out of the flow's reservation as far as that goes."""
-        self.spent += cost
-        held = self._reserved.get(flow)
-        if held is not None:
-            self._reserved[flow] = held.less(cost)
-
-    def close(self, flow: int) -> None:
-        """Release what is left of a flow's reservation."""
-        self._reserved.pop(flow, None)
 
     def overshoot(self) -> Mapping[Dimension, float]:
         """By how much each limit that was passed was passed."""

@@ -28,7 +28,7 @@ from flowevolve.llm.calls import Role
 from flowevolve.llm.ensemble import Choice, Ensemble, Models
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.hedging import Hedging
-from flowevolve.llm.keys import read_key
+from flowevolve.llm.keys import OPENAI_HOST, key_for
 from flowevolve.llm.limits import Limits
 from flowevolve.llm.line import Order
 from flowevolve.llm.metrics_probe import MetricsProbe, SummedProbe
@@ -127,7 +127,7 @@ WORLDS: Mapping[str, Callable[[RulesParams], World]] = {
     "harness": HarnessWorld,
     "code": CodeWorld,
 }
-OPENAI_URL = "https://api.openai.com/v1"
+OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 """Where requests go if the configuration names no address."""
 
 
@@ -324,11 +324,12 @@ def make_transport(llm: LLMSection, identity: str | None = None) -> Transport:
     Raises:
         InputError: if an endpoint is there twice, or there is something wrong with the key.
     """
-    key = read_key(llm.api_key_env, llm.api_key_file)
-    make = TRANSPORTS[llm.transport]
-    return make_router(
-        endpoints(llm), lambda url: make(url, key, max_connections=llm.concurrency, identity=identity), identity
-    )
+
+    def make(url: str) -> Transport:
+        key = key_for(url, llm.api_key_env, llm.api_key_file)
+        return TRANSPORTS[llm.transport](url, key, max_connections=llm.concurrency, identity=identity)
+
+    return make_router(endpoints(llm), make, identity)
 
 
 def make_traffic(llm: LLMSection, gate: Gate, roles: Mapping[str, Models]) -> Traffic:

@@ -43,7 +43,10 @@ class Credit:
         for fact in facts:
             if isinstance(fact, Event):
                 self.event(fact)
-            elif isinstance(fact.reply, ChatReply):
+                continue
+            if fact.role in self._ensembles:
+                self._ensembles[fact.role].drawn(fact.request.model)
+            if isinstance(fact.reply, ChatReply):
                 paid = cost(fact.request.model, fact.reply.paid)
                 self.call(replace(fact, reply=replace(fact.reply, dollars=paid)))
             else:

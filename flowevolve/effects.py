@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar, cast
 
 from flowevolve.algorithm import Algorithm
@@ -20,7 +21,7 @@ from flowevolve.events import Event, EventLog
 from flowevolve.item import flow_of, root_of
 from flowevolve.llm.calls import CallScope
 from flowevolve.llm.client import LLMClient
-from flowevolve.llm.types import JSON, ChatReply, EmbedReply, LLMError, Message
+from flowevolve.llm.types import JSON, ChatReply, EmbedReply, LLMError, Message, Usage
 from flowevolve.playback import Playback
 from flowevolve.pool import Candidate, Change, Pool, Update, describe_candidate, describe_change
 from flowevolve.work import Kept, Work
@@ -135,37 +136,41 @@ class Effects:
         temperature: float | None,
     ) -> ChatReply:
         """Make a call, or find the reply that had come in for it. A reply is on disk before anybody sees it."""
-        llm, known = self._llm, await self.playback.reply(scope, messages)
+        try:
+            known = await self.playback.reply(scope, messages)
+        except LLMError as error:
+            self._pay_again(scope.stage, scope.item, error.model, error.usage)
+            raise
         if known is not None:
-            return self._pay_again(scope.stage, scope.item, known)
+            return replace(known, dollars=self._pay_again(scope.stage, scope.item, known.model, known.paid))
+        pay = partial(self._pay, scope.stage, scope.item)
         return await self._settle(
-            scope, llm.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature)
+            self._llm.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature, charge=pay)
         )
 
     async def embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply:
-        return await self._settle(scope, self._llm.embed(role, texts, scope=scope))
+        pay = partial(self._pay, scope.stage, scope.item)
+        return await self._settle(self._llm.embed(role, texts, scope=scope, charge=pay))
 
-    async def _settle(self, scope: CallScope, call: Awaitable[Reply]) -> Reply:
-        """What a call brings, once that is on disk."""
+    async def _settle(self, call: Awaitable[Reply]) -> Reply:
+        """What a call brings, once that is on disk. It is paid by then: waiting for the disk may be cancelled."""
         with self.open_calls.one_more():
             try:
                 reply = await call
-                self._pay(scope.stage, scope.item, reply)  # at once: waiting for the disk may be cancelled
             except LLMError:
                 await self.settled()
                 raise
         await self.settled()
         return reply
 
-    def _pay_again(self, stage: str, item_id: str, reply: ChatReply) -> ChatReply:
-        """Charge a reply that had come in for work that was not finished then."""
-        reply = replace(reply, dollars=self._llm.account.cost(reply.model, reply.paid))
-        self._pay(stage, item_id, reply)
-        return reply
+    def _pay_again(self, stage: str, item_id: str, model: str, paid: Usage) -> float | None:
+        """Charge a call that had been made for work that was not finished then; returns its dollars."""
+        dollars = self._llm.account.cost(model, paid)
+        self._pay(stage, item_id, paid, dollars)
+        return dollars
 
-    def _pay(self, stage: str, item_id: str, reply: ChatReply | EmbedReply) -> None:
-        paid = reply.paid if isinstance(reply, ChatReply) else reply.usage
-        self.charge(stage, item_id, Cost(tokens=paid.total_tokens, dollars=reply.dollars or 0.0))
+    def _pay(self, stage: str, item_id: str, paid: Usage, dollars: float | None) -> None:
+        self.charge(stage, item_id, Cost(tokens=paid.total_tokens, dollars=dollars or 0.0))
 
     def charge(self, stage: str, item_id: str, cost: Cost) -> None:
         """Spend; it is in the log once the work on the item is done."""
@@ -301,8 +306,8 @@ class Effects:
 
     def end_work(self, stage: str, item_id: str) -> tuple[Cost, list[Candidate], list[Candidate]]:
         """What the work on an item cost, the candidates it proposed, and those it had once proposed but not again."""
-        for reply in self.playback.forget(stage, item_id):
-            self._pay_again(stage, item_id, reply)
+        for model, paid in self.playback.forget(stage, item_id):
+            self._pay_again(stage, item_id, model, paid)
         cost = self._costs.pop(item_id, Cost())
         proposals = self._proposals.pop(item_id, [])
         work = self.works.pop(item_id, None)

@@ -45,19 +45,19 @@ class Flows:
         """Start a flow with a ticket for ``stage``. ``ageless``: its items never get stale."""
         flow = self.opened
         self.opened += 1
-        self.restore(flow, ageless=ageless, triggered=ticket.trigger is not None, reserved=estimate)
+        self.restore(flow, ageless=ageless, triggered=ticket.trigger is not None, estimate=estimate)
         item = Item(str(flow), flow, ticket, version, (), now)
         self.enter(stage, item)
         return item
 
-    def restore(self, flow: int, *, ageless: bool, triggered: bool, reserved: Cost) -> None:
-        """Have a flow open, as one was that is being resumed; its items `enter` after this."""
+    def restore(self, flow: int, *, ageless: bool, triggered: bool, estimate: Cost, spent: Cost | None = None) -> None:
+        """Have a flow open, as one was that is being resumed and had spent this; its items `enter` after this."""
         self._sizes[flow] = 0
         if ageless:
             self._ageless.add(flow)
         if triggered:
             self._triggered.add(flow)
-        self._ledger.reserve(flow, reserved)
+        self._ledger.reserve(flow, estimate, usual=not ageless, spent=Cost() if spent is None else spent)
 
     def is_ageless(self, item: Item[object]) -> bool:
         """Whether an item comes from init or finish, where the algorithm wants all it asked for, or from outside."""

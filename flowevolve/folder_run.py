@@ -10,6 +10,7 @@ from flowevolve.build import ALGORITHMS
 from flowevolve.compat.folders.catalog import folder_problem, system_of
 from flowevolve.compat.folders.settings import FolderSettings, LLMPart, read_settings
 from flowevolve.config import Config, override, parse_config
+from flowevolve.llm.keys import OPENAI_VARIABLE
 from flowevolve.sandbox.cores import usable_cores
 
 ALGORITHM = "one_plus_lambda"
@@ -79,7 +80,7 @@ def _table(folder: Path, settings: FolderSettings, given: Mapping[str, object]) 
         notes += _unused(settings.llm)
     else:
         table["llm"] = _llm(settings.llm, str(algorithm["name"]))
-        notes += [f"llm.{name} is not taken over: put the key into OPENAI_API_KEY" for name in _keys(settings.llm)]
+        notes += [f"llm.{name} is not taken over: put the key into {OPENAI_VARIABLE}" for name in _keys(settings.llm)]
     return table, notes
 
 
@@ -89,6 +90,7 @@ def _llm(llm: LLMPart, algorithm: str) -> dict[str, object]:
     extra = {"top_p": llm.top_p, "reasoning_effort": llm.reasoning_effort}
     section: dict[str, object] = {
         "base_url": llm.api_base,
+        "api_key_env": None if llm.api_base is None else OPENAI_VARIABLE,  # as OpenEvolve has it, whatever the address
         "model": next(iter(models), None),
         "temperature": llm.temperature,
         "max_tokens": llm.max_tokens,

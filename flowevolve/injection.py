@@ -44,7 +44,7 @@ async def inject(
     if unknown:
         raise InputError(f"inject: the pool has no candidates {unknown}; parents are given by their ids")
     estimate = algorithm.estimate(INJECTION)
-    refusal = runtime.ledger.refusal(estimate + algorithm.finishing(runtime.ledger.part))
+    refusal = runtime.ledger.refusal(estimate, algorithm.finishing(runtime.ledger.part))
     if refusal is not None:
         raise InputError(
             f"inject: budget.{refusal} is spent, or kept for open work and the end of the run; give the run more"

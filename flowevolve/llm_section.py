@@ -10,12 +10,16 @@ from pydantic import AfterValidator, Field, FilePath, JsonValue, model_validator
 from pydantic_core import PydanticCustomError
 
 from flowevolve.backends import known_backend
+from flowevolve.llm.keys import key_among
 from flowevolve.section import Section
 
 
-def _without_user(url: str) -> str:
-    if "@" in urlsplit(url).netloc:
+def _plain_address(url: str) -> str:
+    parts = urlsplit(url)
+    if "@" in parts.netloc:
         raise PydanticCustomError("secret", "must not have a user or a password")
+    if parts.query or parts.fragment:
+        raise PydanticCustomError("secret", "must end before its '?' or '#', where a key might stand")
     return url
 
 
@@ -36,15 +40,17 @@ def _is_address(url: str) -> bool:
 
 
 def _without_key(settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    for name in settings:
-        if name.lower().replace("_", "") in ("apikey", "key", "token", "secret", "password"):
-            raise PydanticCustomError("secret", "must not hold a key")
+    name = key_among(settings)
+    if name is not None:
+        raise PydanticCustomError("secret", "must not hold a key, as {name} is one", {"name": repr(name)})
     return settings
 
 
 Variable = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
 """The name of an environment variable, in capitals: what else might be put there by mistake is a key."""
-URL = Annotated[str, AfterValidator(_over_http), AfterValidator(_without_user)]
+URL = Annotated[str, AfterValidator(_over_http), AfterValidator(_plain_address)]
+Keyless = Annotated[dict[str, JsonValue], AfterValidator(_without_key)]
+"""What goes elsewhere as it is, and is kept with the run."""
 TransportName = Literal["openai", "aiohttp"]
 
 
@@ -82,7 +88,7 @@ class ModelSection(EndpointsSection):
     send_seed: bool | None = None
     send_priority: bool | None = None
     stream: bool | None = None
-    extra: dict[str, JsonValue] | None = None
+    extra: Keyless | None = None
 
 
 class EnsembleEntry(ModelSection):
@@ -133,12 +139,13 @@ class LLMSection(EndpointsSection):
     at ``base_url``, or several; without any, a vLLM that is started for the run. ``replay``: the replies of a recorded
     run; set by `flowevolve.replay` alone. Else one that a plug-in brings.
     """
-    settings: Annotated[dict[str, JsonValue], AfterValidator(_without_key)] = Field(default_factory=dict)
+    settings: Keyless = Field(default_factory=dict)
     """Of a backend that a plug-in brings."""
     transport: TransportName = "openai"
     """What carries requests to an endpoint: OpenAI's official SDK, or aiohttp alone, which takes much less CPU."""
-    api_key_env: Variable = "OPENAI_API_KEY"
-    """The environment variable that holds the key; servers that want none get a placeholder."""
+    api_key_env: Variable | None = None
+    """The environment variable that holds the key. Without one, ``OPENAI_API_KEY`` is read for OpenAI's servers, and no
+    other gets a key."""
     api_key_file: FilePath | None = None
     """A file that holds the key, instead of the environment."""
     model: str | None = None
@@ -162,7 +169,7 @@ class LLMSection(EndpointsSection):
     send_seed: bool = True
     send_priority: bool = False
     """For servers that schedule by priority (vLLM with ``--scheduling-policy priority``)."""
-    extra: dict[str, JsonValue] = Field(default_factory=dict)
+    extra: Keyless = Field(default_factory=dict)
     """Added to every request's body."""
     roles: dict[str, RoleSection] = Field(default_factory=dict)
     prices: dict[str, PriceSection] = Field(default_factory=dict)

@@ -15,7 +15,7 @@ import anyio
 from flowevolve.concurrency import Pulse
 from flowevolve.item import root_of
 from flowevolve.llm.calls import CallScope
-from flowevolve.llm.types import ChatReply, LLMError, Message
+from flowevolve.llm.types import ChatReply, LLMError, Message, Usage
 
 PATIENCE_SECONDS = 1.0
 """How long a reply waits for its turn; longer only if the stage no longer asks what it asked then."""
@@ -38,6 +38,12 @@ class PlayedCall:
     def key(self) -> Key:
         return self.item, self.index, self.messages
 
+    @property
+    def paid(self) -> tuple[str, Usage]:
+        """The model, and the tokens that were paid for."""
+        reply = self.reply
+        return reply.model, reply.usage if isinstance(reply, LLMError) else reply.paid
+
 
 class Playback:
     """The replies of one run that are to be used again, by the work they belong to."""
@@ -47,11 +53,11 @@ class Playback:
         for call in calls:
             self._works.setdefault((call.stage, root_of(call.item)), _Work()).add(call)
 
-    def forget(self, stage: str, item: str) -> list[ChatReply]:
-        """Give up what a work that has ended did not ask for again; returns the replies, as they were paid for."""
+    def forget(self, stage: str, item: str) -> list[tuple[str, Usage]]:
+        """Give up what a work that has ended did not ask for again; returns what was paid for it, by model."""
         work = self._works.pop((stage, item), None)
         calls = [] if work is None else work.calls
-        return [call.reply for call in calls if isinstance(call.reply, ChatReply)]
+        return [call.paid for call in calls]
 
     @property
     def left(self) -> int:

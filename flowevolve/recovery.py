@@ -76,6 +76,10 @@ class _Flow:
     trigger: str | None
     spent: Cost = field(default_factory=Cost)
 
+    @property
+    def ageless(self) -> bool:
+        return self.phase or self.stage == INJECTION
+
 
 @dataclass(slots=True)
 class _Live:
@@ -164,7 +168,7 @@ class _Fold:
             case "flow.open":
                 self._flow_opened(event)
             case "flow.close":
-                del self._flows[cast(int, data["flow"])]
+                self._flow_ended(self._flows.pop(cast(int, data["flow"])))
             case "item.sent":
                 self._sent(event)
             case "item.taken":
@@ -218,6 +222,10 @@ class _Fold:
         else:
             self._ordinals[trigger] += 1
             self._fired.pop(trigger or "", None)
+
+    def _flow_ended(self, flow: _Flow) -> None:
+        if not flow.ageless:
+            self._runtime.ledger.note_ended(flow.spent)
 
     def _sent(self, event: Event) -> None:
         data = event.data
@@ -291,13 +299,15 @@ class _Fold:
         empty = [number for number in self._flows if number not in inhabited]
         for number, flow in self._flows.items():
             if number not in inhabited:
+                self._flow_ended(flow)
                 continue
             estimate = Cost() if flow.phase else self._algorithm.estimate(flow.trigger)
             runtime.flows.restore(
                 number,
-                ageless=flow.phase or flow.stage == INJECTION,
+                ageless=flow.ageless,
                 triggered=flow.trigger is not None,
-                reserved=estimate.less(flow.spent),
+                estimate=estimate,
+                spent=flow.spent,
             )
         over = self._enter(history)
         over += self._give_up_finish()

@@ -135,6 +135,7 @@ def _calls(totals: Totals) -> dict[str, object]:
         "prompt_tokens": totals.usage.prompt_tokens,
         "completion_tokens": totals.usage.completion_tokens,
         "cached_tokens": totals.usage.cached_tokens,
+        "usage_estimated": totals.estimated,
         "cost_usd": totals.dollars,
         "cached_calls": totals.cached_calls,
         "cached_calls_tokens": totals.cached_calls_tokens,

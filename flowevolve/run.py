@@ -284,6 +284,7 @@ async def _opened(
         if keeping is not None:
             keeping.begin(engine.origin)
         clients.traffic.connect(engine.log)
+        client.news.connect(engine.log)
         for watch in watchers.traffic:
             watch(clients.traffic)
         yield _Opened(plan, engine, clients, keeping, history)

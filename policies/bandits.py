@@ -15,7 +15,8 @@ class UCB:
 
     n_i counts calls as they are drawn, n all of them, so that those whose outcome is still open spread over the models.
     Where the cost of every model is known the sum is divided by a model's mean dollars per call, as in fractional KUBE
-    (Tran-Thanh, Chapman, Rogers and Jennings, AAAI 2012). Every model is drawn once first; among equals the first one.
+    (Tran-Thanh, Chapman, Rogers and Jennings, AAAI 2012). Not where one is free: by the dollar no other would be drawn,
+    however little it gains. Every model is drawn once first; among equals the first one.
     """
 
     def choose(self, arms: Sequence[Arm], draw: float) -> int:

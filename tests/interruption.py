@@ -28,6 +28,7 @@ from flowevolve.llm.types import (
     LLMError,
     Message,
     RejectedError,
+    ServerError,
     Usage,
 )
 from flowevolve.playback import PlayedCall
@@ -56,7 +57,8 @@ def answer(call: CallRecord) -> ChatReply | LLMError | None:
     if isinstance(call.reply, ChatReply):
         return call.reply
     kind, _, message = (call.error or "").partition(": ")
-    return RejectedError(message) if kind == "RejectedError" else None
+    failure = {"RejectedError": RejectedError, "ServerError": ServerError}.get(kind)
+    return None if failure is None else failure(message, usage=call.lost, model=call.request.model)
 
 
 @dataclass

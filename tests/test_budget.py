@@ -79,3 +79,42 @@ def test_the_share_is_that_of_the_limit_nearest_its_end() -> None:
     assert ledger.share(Cost(evaluations=6)) == 0.8
     assert Ledger(Budget(hours=1)).share(Cost(evaluations=6)) == 0
     assert ledger.part(Cost(evaluations=6, dollars=0.2)) == 0.6
+
+
+def test_what_flows_took_is_reserved_for_those_that_follow() -> None:
+    ledger = Ledger(Budget(tokens=1000))
+    assert ledger.refusal(Cost()) is None  # nothing is known yet
+    for flow, tokens in enumerate((0, 100, 300)):  # one had nothing to do
+        ledger.reserve(flow, Cost())
+        ledger.charge(flow, Cost(tokens=tokens))
+        ledger.close(flow)
+    ledger.reserve(3, Cost())
+    ledger.reserve(4, Cost())
+    assert ledger.refusal(Cost()) is None  # 400 are spent, and 200 are held for each of three
+    ledger.charge(4, Cost(tokens=100))
+    assert ledger.refusal(Cost()) == "tokens"  # one that has taken 100 is no cheap one: it will take 200 more
+    assert ledger.refusal(Cost(), kept=Cost(tokens=1)) == "tokens"
+    ledger.close(4)
+    assert ledger.refusal(Cost()) is None
+
+
+def test_the_last_part_of_a_budget_is_for_a_flow_on_its_own() -> None:
+    ledger = Ledger(Budget(dollars=1.0))
+    ledger.reserve(0, Cost())
+    ledger.charge(0, Cost(dollars=0.75))
+    assert ledger.refusal(Cost()) is None
+    ledger.close(0)
+    assert ledger.refusal(Cost()) is None
+    assert ledger.refusal(Cost(dollars=0.5)) == "dollars"
+    assert ledger.refusal(Cost(), kept=Cost(dollars=0.5)) == "dollars"
+    ledger.reserve(1, Cost())
+    assert ledger.refusal(Cost()) == "dollars"
+
+
+def test_what_is_like_no_other_says_nothing_of_others() -> None:
+    ledger = Ledger(Budget(tokens=100))
+    ledger.reserve(0, Cost(), usual=False)
+    ledger.charge(0, Cost(tokens=60))
+    ledger.close(0)
+    ledger.reserve(1, Cost())
+    assert ledger.refusal(Cost()) is None

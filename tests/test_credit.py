@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -10,10 +11,47 @@ from flowevolve.credit import Credit
 from flowevolve.events import Event
 from flowevolve.llm.calls import CallRecord, CallScope, Role
 from flowevolve.llm.ensemble import Arm, Ensemble
-from flowevolve.llm.types import JSON, ChatReply, ChatRequest
+from flowevolve.llm.types import JSON, ChatReply, ChatRequest, Usage
+from flowevolve.policies.bandits import UCB
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.rules import RulesWorld
+
+
+def head(number: int, model: str, role: str = "reflection") -> CallRecord:
+    scope = CallScope("propose", f"{number}.0", None, 0, 0)
+    return CallRecord(role, scope, ChatRequest(model, ()), ChatReply("", Usage(10, 1)), None, 1, 0, 0, 0)
+
+
+def test_a_bandit_goes_on_as_if_it_had_not_been_interrupted() -> None:
+    backend = SimBackend(RulesWorld(), PROFILES["instant"])
+
+    def models() -> Ensemble:
+        return Ensemble([Role(backend, "a"), Role(backend, "b")], [1, 1], UCB())
+
+    def drawn(ensemble: Ensemble, credit: Credit, numbers: range) -> list[CallRecord | Event]:
+        """Calls, with their ends: those of model a are confirmed."""
+        facts: list[CallRecord | Event] = []
+        for number in numbers:
+            model = ensemble.draw(0, CallScope("propose", str(number), None, 0, 0)).model
+            record, name = head(number, model), f"c{number}"
+            status = "confirmed" if model == "a" else "rejected"
+            said: list[tuple[str, dict[str, JSON]]] = [
+                ("candidate.proposed", {"candidate": name, "item": f"{number}.0"}),
+                ("item.done", {"item": f"{number}.0"}),
+                ("pool.commit", {"changes": [{"add": name, "status": status}]}),
+            ]
+            events = [Event(0, 0.0, kind, data) for kind, data in said]
+            credit.call(replace(record, reply=ChatReply("", Usage(10, 1), dollars=0.5)))
+            for event in events:
+                credit.event(event)
+            facts += [record, *events]
+        return facts
+
+    whole, again = models(), models()
+    credit, resumed = Credit({"reflection": whole}), Credit({"reflection": again})
+    resumed.restore(drawn(whole, credit, range(100)), lambda model, usage: 0.5)
+    assert drawn(again, resumed, range(100, 200)) == drawn(whole, credit, range(100, 200))
 
 
 class Rig:

@@ -49,6 +49,7 @@ def test_the_llm_of_config_yaml_is_taken_when_a_real_one_is_asked_for(folder: Pa
     found = load_folder(folder, ["llm.backend=openai"])
     llm = found.config.llm
     assert (llm.model, llm.base_url, llm.temperature, llm.extra) == ("big", "http://localhost:1/v1", 0.5, {})
+    assert llm.api_key_env == "OPENAI_API_KEY"
     assert [(model.model, model.weight) for model in llm.roles["code"].models] == [("big", 1.0), ("small", 0.2)]
     assert "config.yaml: llm.api_key is not taken over: put the key into OPENAI_API_KEY" in found.notes
     simulated = load_folder(folder)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from flowevolve import clock
 from flowevolve.config import Config, parse_config
 from flowevolve.errors import InputError
+from flowevolve.events import Event
 from flowevolve.llm.accounting import Price
 from flowevolve.prices import price_table
+from flowevolve.run import Watchers, run
 
 FILE = """
 [small]
@@ -71,3 +75,19 @@ def test_a_file_that_is_wrong_is_named(file: Path, content: str, says: str) -> N
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.toml: the prices can't be read: No such file.*llm\.prices_file"):
         price_table(config(tmp_path / "none.toml"), [])
+
+
+def test_a_budget_is_reached_though_the_server_does_not_say_what_calls_take(tmp_path: Path) -> None:
+    table: dict[str, object] = {
+        "clock": "virtual",
+        "budget": {"dollars": 0.5, "rollouts": 5000},
+        "llm": {"prices": {"simulated": {"input": 2.5, "output": 10}}},
+        "sim": {"faults": {"rate": 1, "kinds": ["no_usage"]}},
+    }
+    heard: list[Event] = []
+    watchers = Watchers(events=(heard.append,))
+    result = clock.run(partial(run, parse_config(table, "test"), watchers=watchers), clock="virtual")
+    told = [event.data for event in heard if event.kind == "usage.estimated"]
+    assert result.report.stop_reason == "dollars"
+    assert result.llm.estimated == result.llm.requests
+    assert [event["model"] for event in told] == ["simulated"]

@@ -26,20 +26,20 @@ class Price:
 
     def cost(self, usage: Usage) -> float:
         """Dollars for this usage."""
-        fresh = usage.prompt_tokens - usage.cached_tokens
-        return (
-            fresh * self.input + usage.cached_tokens * self.cached_input + usage.completion_tokens * self.output
-        ) / 1e6
+        cached = min(usage.cached_tokens, usage.prompt_tokens)  # a server may be wrong about it
+        fresh = usage.prompt_tokens - cached
+        return (fresh * self.input + cached * self.cached_input + usage.completion_tokens * self.output) / 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
     """Sums over finished calls.
 
-    ``retries`` counts attempts after the first; tokens of attempts that failed are unknown and not in ``usage``.
+    ``retries`` counts attempts after the first; tokens of attempts that failed are in ``usage`` if they were told.
     ``latency_seconds`` is the time in flight of each call's last attempt. ``dollars`` is None as soon as one of the
     models that were paid for has no price. Calls answered by the response cache are in the last two sums alone; the
-    tokens there are prompt and completion tokens that were not paid for again.
+    tokens there are prompt and completion tokens that were not paid for again. ``estimated`` counts calls whose tokens
+    the server did not all say.
     """
 
     requests: int = 0
@@ -50,6 +50,7 @@ class Totals:
     dollars: float | None = 0.0
     cached_calls: int = 0
     cached_calls_tokens: int = 0
+    estimated: int = 0
 
     def __add__(self, other: Totals) -> Totals:
         dollars = None if self.dollars is None or other.dollars is None else self.dollars + other.dollars
@@ -62,6 +63,7 @@ class Totals:
             dollars,
             self.cached_calls + other.cached_calls,
             self.cached_calls_tokens + other.cached_calls_tokens,
+            self.estimated + other.estimated,
         )
 
 
@@ -126,6 +128,7 @@ class _Sum:
         "cached_calls_tokens",
         "completion",
         "dollars",
+        "estimated",
         "failed",
         "latency",
         "prompt",
@@ -135,7 +138,7 @@ class _Sum:
 
     def __init__(self) -> None:
         self.requests = self.failed = self.retries = self.prompt = self.completion = self.cached = 0
-        self.cached_calls = self.cached_calls_tokens = 0
+        self.cached_calls = self.cached_calls_tokens = self.estimated = 0
         self.latency = 0.0
         self.dollars: float | None = 0.0
 
@@ -151,6 +154,7 @@ class _Sum:
         self.dollars = None if self.dollars is None or call.dollars is None else self.dollars + call.dollars
         self.cached_calls += call.cached_calls
         self.cached_calls_tokens += call.cached_calls_tokens
+        self.estimated += call.estimated
 
     def total(self) -> Totals:
         return Totals(
@@ -162,6 +166,7 @@ class _Sum:
             self.dollars,
             self.cached_calls,
             self.cached_calls_tokens,
+            self.estimated,
         )
 
 

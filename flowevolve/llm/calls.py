@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from flowevolve.llm.gate import Gate
-from flowevolve.llm.types import JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest, Transport
+from flowevolve.llm.types import JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest, Transport, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,8 @@ class CallRecord:
     started: float
     """When the last attempt was sent."""
     finished: float
+    lost: Usage = field(default_factory=Usage)
+    """Of a call that failed: what its attempts are paid for all the same. Where there is a reply, that says it."""
 
     @property
     def cached(self) -> bool:
@@ -86,6 +88,13 @@ class CallRecord:
 
 Observer = Callable[[CallRecord], None]
 """Called in the event loop before the call returns; must not block."""
+
+Charge = Callable[[Usage, float | None], None]
+"""Told what a call was paid for: its tokens, and its dollars where the price is known."""
+
+
+def no_charge(usage: Usage, dollars: float | None) -> None:
+    """The `Charge` of a call that counts in no budget."""
 
 
 def call_seed(run_seed: int, scope: CallScope) -> int:

@@ -19,13 +19,14 @@ from flowevolve.concurrency import Pulse, run_all
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.llm.accounting import Account, Totals
 from flowevolve.llm.cache import ResponseCache, reply_key
-from flowevolve.llm.calls import CallRecord, CallScope, Observer, Role, call_seed
+from flowevolve.llm.calls import CallRecord, CallScope, Charge, Observer, Role, call_seed, no_charge
 from flowevolve.llm.ensemble import Models
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.hedging import Hedging
 from flowevolve.llm.lengths import LengthEstimates
 from flowevolve.llm.limits import Limits
 from flowevolve.llm.line import Ask
+from flowevolve.llm.news import News
 from flowevolve.llm.pace import Pace
 from flowevolve.llm.pending import Backend, PendingCall, PendingChat, PendingEmbed
 from flowevolve.llm.reach import check_models, is_alive
@@ -72,6 +73,8 @@ class LLMClient:
         silences: Pulse | None = None,
     ) -> None:
         self.account = account if account is not None else Account({})
+        self.news = News()
+        """What a run's log should tell of."""
         self.pace = Pace()
         self.cancelled = 0
         """Requests cancelled on the wire; what the server had written by then is not known."""
@@ -85,6 +88,8 @@ class LLMClient:
         self._limits = limits if limits is not None else Limits(gate, longest_pause=retry.patience_seconds)
         self._hedging = hedging
         self._silences = silences if silences is not None else Pulse()
+        self._uncounted: set[str] = set()
+        """Models of which a server did not say what a call took."""
         # By identity: two transports to one address are two backends as far as trouble goes, and need no hash.
         self._backends = {
             id(member.transport): Backend(member.transport) for role in roles.values() for member in role.members
@@ -98,8 +103,11 @@ class LLMClient:
         scope: CallScope,
         max_tokens: int | None = None,
         temperature: float | None = None,
+        charge: Charge = no_charge,
     ) -> ChatReply:
         """Make one call. ``max_tokens`` and ``temperature`` override the role's own.
+
+        ``charge`` is told what it was paid for, whether it was answered or failed for good.
 
         Raises:
             InputError: if there is no such role.
@@ -120,7 +128,7 @@ class LLMClient:
             idle_seconds=settings.idle_seconds,
         )
         backend = self._backends[id(settings.transport)]
-        call = PendingChat(role, scope, request, settings, backend, now())
+        call = PendingChat(role, scope, request, settings, backend, now(), charge)
         key = None if self._cache is None else reply_key(backend.identity, request)
         if self._cache is None or key is None:
             return await self._ask(call)
@@ -132,8 +140,12 @@ class LLMClient:
             self._cache.keep(key, reply)
             return reply
 
-    async def embed(self, role: str, texts: Sequence[str], *, scope: CallScope) -> EmbedReply:
+    async def embed(
+        self, role: str, texts: Sequence[str], *, scope: CallScope, charge: Charge = no_charge
+    ) -> EmbedReply:
         """Turn texts into vectors; more than `EMBED_BATCH` in several calls side by side. Never from the cache.
+
+        ``charge`` is told of each of them, as by `chat`.
 
         Raises:
             InputError: if there is no such role, or it can't make vectors that can be compared with each other.
@@ -149,6 +161,7 @@ class LLMClient:
                 settings,
                 backend,
                 now(),
+                charge,
             )
             for start in range(0, len(texts), EMBED_BATCH)
         ]
@@ -194,9 +207,10 @@ class LLMClient:
             else:
                 backend.answered = now()
                 backend.lost_in_a_row = 0
-                dollars = self.account.cost(call.request.model, reply.usage)
-                reply = reply if dollars is None else replace(reply, dollars=dollars)
                 self._learn(call, backend.answered, reply)
+                self._note_estimate(call, reply)
+                usage = reply.usage + call.lost
+                reply = replace(reply, usage=usage, dollars=self.account.cost(call.request.model, usage))
                 self._report(call, backend.answered, reply, None)
                 return reply
             due = anyio.current_time() + wait
@@ -219,6 +233,13 @@ class LLMClient:
     def _learn(self, call: PendingCall[R], finished: float, reply: R) -> None:
         self._lengths.note(call.work, reply.usage.completion_tokens)
         self.pace.answered(finished - call.started, reply.usage.completion_tokens)
+
+    def _note_estimate(self, call: PendingCall[R], reply: R) -> None:
+        """Tell, once for each model, that its server does not say what calls take."""
+        model = call.request.model
+        if reply.estimated and model not in self._uncounted:
+            self._uncounted.add(model)
+            self.news.tell("usage.estimated", {"backend": call.backend.where, "model": model})
 
     def _found(self, call: PendingChat, reply: ChatReply) -> None:
         """Account and report a call that the response cache answered."""
@@ -269,24 +290,35 @@ class LLMClient:
         return timed_out and call.backend.lost_in_a_row < LOST_IN_A_ROW
 
     def _report(self, call: PendingCall[R], finished: float, reply: R | None, error: LLMError | None) -> None:
+        totals = self._totals(call, finished, reply)
         self.account.add(
             role=call.role,
             model=call.request.model,
             stage=call.scope.stage,
             candidate=call.scope.candidate,
-            call=self._totals(call, finished, reply),
+            call=totals,
         )
+        call.charge(totals.usage, totals.dollars)
         said = None if error is None else f"{type(error).__name__}: {error}"
         self._observer(
             CallRecord(
-                call.role, call.scope, call.request, reply, said, call.attempts, call.queued, call.started, finished
+                call.role,
+                call.scope,
+                call.request,
+                reply,
+                said,
+                call.attempts,
+                call.queued,
+                call.started,
+                finished,
+                Usage() if error is None else call.lost,
             )
         )
 
     def _totals(self, call: PendingCall[R], finished: float, reply: R | None) -> Totals:
         if reply is not None and reply.cached:
             return Totals(cached_calls=1, cached_calls_tokens=reply.usage.total_tokens)
-        usage = Usage() if reply is None else reply.usage
+        usage = call.lost if reply is None else reply.usage
         return Totals(
             requests=1,
             failed=0 if reply is not None else 1,
@@ -294,6 +326,7 @@ class LLMClient:
             usage=usage,
             latency_seconds=finished - call.started,
             dollars=self.account.cost(call.request.model, usage) if reply is None else reply.dollars,
+            estimated=0 if reply is None else int(reply.estimated),
         )
 
 

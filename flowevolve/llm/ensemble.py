@@ -68,6 +68,10 @@ class Ensemble:
         self._arms[place].drawn += 1
         return self.members[place]
 
+    def drawn(self, model: str) -> None:
+        """A call of this model was drawn before the run was interrupted."""
+        self._arm(model).drawn += 1
+
     def paid(self, model: str, dollars: float) -> None:
         """A call of this model cost so much."""
         arm = self._arm(model)

@@ -8,21 +8,47 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
+from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import structlog
 
 from flowevolve.errors import InputError
+
+OPENAI_HOST, OPENAI_VARIABLE = "api.openai.com", "OPENAI_API_KEY"
+"""The variable that holds a key where none is named, and where that key may go to."""
 
 HIDDEN = "[key]"
 """Stands where a key was."""
 SHORTEST = 8
 """Characters of the shortest key that is hidden: what servers without keys are given (``none``) is a word."""
 
+_A_KEY = re.compile(r"(key|token|secret|password|authorization|credentials?)$", re.IGNORECASE)
+_NO_KEY = re.compile(r"(cache|sort|stop|eos|bos|pad)[_-]?(key|token)$", re.IGNORECASE)
+"""Names of other things that end like those of keys: ``prompt_cache_key``."""
+
 # Of the whole process, not of a run: a key is a secret wherever its text turns up. Longest first.
 _known: list[str] = []
+
+
+def key_for(url: str, variable: str | None, file: Path | None) -> str | None:
+    """The key for the server at ``url``: as `read_key` where one is named; else OpenAI's, for OpenAI's servers alone.
+
+    Raises:
+        InputError: as `read_key`.
+    """
+    if variable is not None or file is not None:
+        return read_key(variable or OPENAI_VARIABLE, file)
+    address = urlsplit(url)
+    if address.scheme == "https" and f".{address.hostname}".endswith(f".{OPENAI_HOST}"):
+        return read_key(OPENAI_VARIABLE, None)
+    if address.scheme == "https" and os.environ.get(OPENAI_VARIABLE):
+        mend = f"name the variable in api_key_env if its key is meant for {address.hostname}"
+        structlog.get_logger("flowevolve").warning("key.not_sent", variable=OPENAI_VARIABLE, mend=mend)
+    return None
 
 
 def read_key(variable: str, file: Path | None) -> str | None:
@@ -50,6 +76,18 @@ def hide(key: str) -> None:
     if len(key) >= SHORTEST:
         forms = {key, json.dumps(key)[1:-1], quote(key), quote(key, safe="")}
         _known[:] = sorted(forms.union(_known), key=lambda form: (-len(form), form))
+
+
+def key_among(settings: Mapping[str, object]) -> str | None:
+    """The name of a setting, at any depth, that by its name and by being a text is a key; None if there is none."""
+    for name, value in settings.items():
+        if isinstance(value, str) and value and _A_KEY.search(name) and not _NO_KEY.search(name):
+            return name
+        inner = value if isinstance(value, list) else [value]
+        found = next((key for each in inner if isinstance(each, Mapping) and (key := key_among(each))), None)
+        if found is not None:
+            return found
+    return None
 
 
 def redacted(text: str) -> str:

@@ -23,8 +23,8 @@ _NO_PROXIES: dict[str, AsyncBaseTransport | None] = {"http://": None, "https://"
 class OpenAITransport:
     """Calls the chat completions API at ``base_url`` (with its ``/v1``).
 
-    Without an ``api_key`` none is looked up in the environment, so that a key meant for OpenAI is never sent to
-    another server. Times are wall-clock seconds.
+    Without an ``api_key`` none is looked up in the environment: `flowevolve.llm.keys.key_for` says which server gets
+    which. Times are wall-clock seconds.
     """
 
     def __init__(

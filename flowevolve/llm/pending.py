@@ -7,7 +7,7 @@ from math import inf
 from typing import Generic, Protocol, runtime_checkable
 
 from flowevolve.clock import now
-from flowevolve.llm.calls import CallScope, Role
+from flowevolve.llm.calls import CallScope, Charge, Role, no_charge
 from flowevolve.llm.hedging import Hedgeable, Hedging
 from flowevolve.llm.lengths import Work
 from flowevolve.llm.line import Ask
@@ -19,8 +19,10 @@ from flowevolve.llm.types import (
     LLMError,
     R,
     Transport,
+    Usage,
     embedder,
 )
+from flowevolve.llm.usage import embedding_filled_in, filled_in
 
 
 @runtime_checkable
@@ -71,12 +73,15 @@ class PendingCall(Generic[R]):
     settings: Role
     backend: Backend
     queued: float
+    charge: Charge = no_charge
     started: float = 0.0
     sent: float = 0.0
     """When the last request of this attempt was; there may be a second one."""
     attempts: int = 0
     first_failure: float | None = None
     failures: dict[type[LLMError], int] = field(default_factory=dict)
+    lost: Usage = field(default_factory=Usage)
+    """What failed attempts are paid for, as far as the server said it."""
     work: Work = field(init=False)
 
     def __post_init__(self) -> None:
@@ -99,6 +104,7 @@ class PendingCall(Generic[R]):
         """Count it; returns the `silence` then."""
         self.backend.note_end(max(self.started, self.sent) + self.settings.timeout_seconds, time)
         self.failures[type(error)] = self.failures.get(type(error), 0) + 1
+        self.lost += error.usage
         if self.first_failure is None:
             self.first_failure = time
         return self.silence(time)
@@ -125,7 +131,8 @@ class PendingChat(PendingCall[ChatReply]):
 
     async def _send(self) -> ChatReply:
         self.sent = now()
-        return await self.settings.transport.chat(self.request, timeout=self.settings.timeout_seconds)
+        reply = await self.settings.transport.chat(self.request, timeout=self.settings.timeout_seconds)
+        return filled_in(self.request, reply)
 
 
 @dataclass(slots=True)
@@ -135,7 +142,8 @@ class PendingEmbed(PendingCall[EmbedReply]):
     async def send(self, ask: Ask, remaining: int, hedging: Hedging | None) -> EmbedReply:
         """As for any call; never hedged, as it is short."""
         settings = self.settings
-        return await embedder(settings.transport).embed(self.request, timeout=settings.timeout_seconds)
+        reply = await embedder(settings.transport).embed(self.request, timeout=settings.timeout_seconds)
+        return embedding_filled_in(self.request, reply)
 
 
 def server_priority(rank: int, remaining: int) -> int:

@@ -91,7 +91,8 @@ class StreamedAnswer:
             raise UnreachableError("the answer broke off: the body ended before it")
         message: dict[str, JSON] = {"content": None if self._texts is None else "".join(self._texts)}
         choice: JSON = {"message": message, "finish_reason": self._finish_reason, "logprobs": self._logprobs}
-        answer: JSON = {"choices": [choice], "usage": self._usage, "model": self._model}
+        begun = self._texts is not None or self._finish_reason is not None
+        answer: JSON = {"choices": [choice] if begun else [], "usage": self._usage, "model": self._model}
         return wire.reply_in(answer, model, self._last, headers)
 
     def _end_line(self) -> None:
@@ -116,8 +117,9 @@ class StreamedAnswer:
     def _take(self, event: JSON) -> None:
         if not isinstance(event, dict):
             raise ServerError(f"a part of the answer is none: {wire.start_of(self._last)}")
-        if event.get("error") or event.get("object") == "error":
-            raise _told(event, self._last)
+        error = wire.told_error(event, self._last)
+        if error is not None:
+            raise error
         self._usage = event.get("usage") or self._usage
         self._model = event.get("model") or self._model
         match event:
@@ -127,10 +129,11 @@ class StreamedAnswer:
                         self._take_choice(choice)
 
     def _take_choice(self, choice: Mapping[str, JSON]) -> None:
-        match choice.get("delta"):
-            case {"content": str(text)}:
-                self._texts = self._texts or []
-                self._texts.append(text)
+        delta = choice.get("delta")
+        text = wire.text_in(delta.get("content")) if isinstance(delta, dict) else None
+        if text is not None:
+            self._texts = self._texts or []
+            self._texts.append(text)
         self._finish_reason = choice.get("finish_reason") or self._finish_reason
         self._logprobs = _joined(self._logprobs, choice.get("logprobs"))
 
@@ -147,15 +150,3 @@ def _joined(before: JSON, more: JSON) -> JSON:
         elif value is not None:
             joined[name] = value
     return joined
-
-
-def _told(event: Mapping[str, JSON], content: bytes) -> LLMError:
-    """The error for one that the server tells of after it said 200: its code is a status, where it is a number."""
-    match event:
-        case {"error": {"code": (int() | str()) as code}} | {"code": (int() | str()) as code}:
-            status = int(code) if str(code).isdecimal() else 0
-        case _:
-            status = 0
-    if 400 <= status < 600:
-        return wire.status_error(status, "", {}, content)
-    return ServerError(f"the server broke off the answer: {wire.start_of(content)}")

@@ -85,6 +85,8 @@ class ChatReply:
     """Of the answer, where it came over HTTP; looked up in lower case."""
     logprobs: JSON = None
     """As the server sent them, where ``extra`` asks for them; those of a stream in one piece."""
+    estimated: bool = False
+    """Whether ``usage`` is in part an estimate, as the server left something out (`flowevolve.llm.usage`)."""
 
     @property
     def paid(self) -> Usage:
@@ -113,6 +115,8 @@ class EmbedReply:
     """What it cost; None where that is not known. Filled in by the client."""
     headers: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
     """As a chat's."""
+    estimated: bool = False
+    """As a chat's."""
     finish_reason: ClassVar[str] = "stop"
     cached: ClassVar[bool] = False
 
@@ -125,6 +129,7 @@ class EmbedReply:
             sum((part.usage for part in parts), Usage()),
             parts[0].model if parts else "",
             sum(costs) if len(costs) == len(parts) else None,
+            estimated=any(part.estimated for part in parts),
         )
 
     @property
@@ -149,12 +154,18 @@ class LLMError(Exception):
         status: int | None = None,
         retry_after: float | None = None,
         headers: Mapping[str, str] | None = None,
+        usage: Usage = Usage(),
+        model: str = "",
     ) -> None:
         super().__init__(redacted(message))
         self.status = status
         self.retry_after = retry_after
         """Seconds the server asked to wait, where it did."""
         self.headers = headers
+        self.usage = usage
+        """Tokens that the server counted, and is to be paid for, all the same."""
+        self.model = model
+        """The model they are to be paid for; set where a failure is read from a journal."""
 
 
 class UnreachableError(LLMError):

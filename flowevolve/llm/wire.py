@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import cast
@@ -33,6 +34,7 @@ from flowevolve.llm.types import (
     UnreachableError,
     Usage,
 )
+from flowevolve.llm.usage import counted
 
 CHAT_PATH = "/chat/completions"
 EMBEDDINGS_PATH = "/embeddings"
@@ -51,7 +53,7 @@ _SHOWN = 500
 # How much of it is looked at, in bytes: more than is shown and a key that begins there.
 _READ = 2**14
 
-# A null text is an answer where the tokens ran out while the model was still thinking, or where a filter took the text.
+# A missing text is an answer where the tokens ran out while the model still thought, or where a filter took the text.
 _EMPTY_ANSWERS = ("length", "content_filter")
 
 _UNKNOWN_MODEL = re.compile(
@@ -124,16 +126,16 @@ def embed_reply(content: bytes, request: EmbedRequest, headers: Mapping[str, str
 
     Raises:
         ServerError: if there is not one for every text, all of one length.
+        LLMError: if the body tells of an error.
     """
-    match decode(content):
-        case {"data": list(entries), **answer}:
+    answer = _decode_answer(content)
+    usage = replace(_usage_in(answer), completion_tokens=0)
+    match answer:
+        case {"data": list(entries), **rest}:
             vectors = _vectors(entries, len(request.texts))
             if vectors is not None:
-                usage = answer.get("usage")
-                tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-                used = Usage(tokens if isinstance(tokens, int) else 0)
-                return EmbedReply(vectors, used, _text(answer.get("model"), request.model), headers=headers)
-    raise ServerError(f"the answer has no vectors for {len(request.texts)} texts: {start_of(content)}")
+                return EmbedReply(vectors, usage, _text(rest.get("model"), request.model), headers=headers)
+    raise ServerError(f"the answer has no vectors for {len(request.texts)} texts: {start_of(content)}", usage=usage)
 
 
 def _vectors(entries: list[JSON], count: int) -> tuple[tuple[float, ...], ...] | None:
@@ -156,27 +158,74 @@ def chat_reply(content: bytes, model: str, headers: Mapping[str, str] | None = N
 
     Raises:
         ServerError: if there is none.
+        LLMError: if the body tells of an error.
     """
-    return reply_in(decode(content), model, content, headers)
+    return reply_in(_decode_answer(content), model, content, headers)
 
 
 def reply_in(answer: JSON, model: str, content: bytes, headers: Mapping[str, str] | None = None) -> ChatReply:
-    """The reply in an answer that came as ``content``, as `chat_reply`."""
+    """The reply in an answer that came as ``content``, as `chat_reply`.
+
+    A missing text is an empty one where the server says that it took tokens to write it: the same request would bring,
+    and cost, the same again.
+    """
+    usage = _usage_in(answer)
     match answer:
-        case {"choices": [{"message": {"content": (str() | None) as text}, **choice}, *_], **rest}:
-            finish_reason = _text(choice.get("finish_reason"), "stop")
-            if text is None and finish_reason in _EMPTY_ANSWERS:
+        case {"choices": [{"message": dict(message), **choice}, *_], **rest}:
+            said, finish_reason = message.get("content"), _text(choice.get("finish_reason"), "stop")
+            text = text_in(said)
+            if said is None and (finish_reason in _EMPTY_ANSWERS or (finish_reason == "stop" and usage.total_tokens)):
                 text = ""
             if text is not None:
                 return ChatReply(
                     text,
-                    _usage(rest.get("usage")),
+                    usage,
                     finish_reason,
                     _text(rest.get("model"), model),
                     headers=headers,
                     logprobs=cast("JSON", choice.get("logprobs")),
                 )
-    raise ServerError(f"the answer has no text: {start_of(content)}")
+    raise ServerError(f"the answer has no text: {start_of(content)}", usage=usage)
+
+
+def _usage_in(answer: JSON) -> Usage:
+    return counted(answer.get("usage")) if isinstance(answer, dict) else Usage()
+
+
+def text_in(content: JSON) -> str | None:
+    """The text that a message's ``content`` has, all at once or in parts beside others; None if it has none."""
+    match content:
+        case str():
+            return content
+        case [*parts]:
+            texts = [part["text"] for part in parts if isinstance(part, dict) and part.get("type") == "text"]
+            return "".join(text for text in texts if isinstance(text, str))
+    return None
+
+
+def _decode_answer(content: bytes) -> JSON:
+    answer = decode(content)
+    error = told_error(answer, content) if isinstance(answer, dict) else None
+    if error is not None:
+        raise error
+    return answer
+
+
+def told_error(body: Mapping[str, JSON], content: bytes) -> LLMError | None:
+    """The error that a body tells of though its status was 200: its code is a status, where it is a number.
+
+    ``content`` is the body as it came. None if it tells of none.
+    """
+    if not body.get("error") and body.get("object") != "error":
+        return None
+    match body:
+        case {"error": {"code": (int() | str()) as code}} | {"code": (int() | str()) as code}:
+            status = int(code) if str(code).isdecimal() else 0
+        case _:
+            status = 0
+    if 400 <= status < 600:
+        return status_error(status, "", {}, content)
+    return ServerError(f"the server broke off the answer: {start_of(content)}", usage=_usage_in(dict(body)))
 
 
 def decode(content: bytes) -> JSON:
@@ -286,19 +335,6 @@ def start_of(content: bytes) -> str:
 
 def _text(value: object, otherwise: str) -> str:
     return value if isinstance(value, str) else otherwise
-
-
-def _usage(usage: object) -> Usage:
-    """What the server counted; zeros for what it left out."""
-    match usage:
-        case {"prompt_tokens_details": {"cached_tokens": int(cached)}}:
-            pass
-        case _:
-            cached = 0
-    match usage:
-        case {"prompt_tokens": int(prompt), "completion_tokens": int(completion)}:
-            return Usage(prompt, completion, cached)
-    return Usage()
 
 
 def _problem(content: bytes) -> dict[str, JSON]:

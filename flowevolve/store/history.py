@@ -80,7 +80,7 @@ def _reply(call: RecordedCall) -> ChatReply | LLMError | None:
         return ChatReply(call.reply, call.usage or Usage(), call.finish_reason or "stop", call.model, call.cached)
     kind, _, message = (call.error or "").partition(": ")
     failure = _FINAL.get(kind)
-    return None if failure is None else failure(message)
+    return None if failure is None else failure(message, usage=call.usage or Usage(), model=call.model)
 
 
 class _Wanted(dict[str, Artifact]):

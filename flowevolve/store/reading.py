@@ -65,8 +65,8 @@ class RecordedCall:
     """A finished LLM call as the journal has it. Times are seconds since the run began.
 
     ``seq`` is the number of the last event before it (-1 if there was none, or the journal is of an old schema).
-    ``messages`` is None, and so is the text of a reply, where `flowevolve.store.compact` dropped them. ``usage`` is
-    None for a call that failed; ``error`` then says how.
+    ``messages`` is None, and so is the text of a reply, where `flowevolve.store.compact` dropped them. A call that
+    failed has an ``error`` that says how, and a ``usage`` only if its server counted tokens all the same.
     """
 
     id: int
@@ -215,10 +215,11 @@ class Recorded:
             _, seq, role, model, stage, item, index, candidate, error, prompt, completion, cached_tokens, cached = row
             scope = CallScope(_text(stage), _text(item), _maybe_text(candidate), 0, index)
             reply = None
-            if prompt is not None:
-                reply = ChatReply("", Usage(prompt, completion, cached_tokens), cached=bool(cached))
-            request = ChatRequest(_text(model), ())
-            record = CallRecord(_text(role), scope, request, reply, _maybe_text(error), 1, 0.0, 0.0, 0.0)
+            usage = Usage() if prompt is None else Usage(prompt, completion, cached_tokens)
+            if error is None:
+                reply = ChatReply("", usage, cached=bool(cached))
+            request, lost = ChatRequest(_text(model), ()), Usage() if error is None else usage
+            record = CallRecord(_text(role), scope, request, reply, _maybe_text(error), 1, 0.0, 0.0, 0.0, lost)
             yield CallHead(seq, record)
 
     def calls_of(self, stage: str, item: str) -> list[RecordedCall]:

@@ -17,6 +17,7 @@ _LEVELS: Mapping[str, int] = {
     "server.died": logging.WARNING,
     "server.gave_up": logging.WARNING,
     "memory.unavailable": logging.WARNING,
+    "usage.estimated": logging.WARNING,
     "reply.unparsable": logging.INFO,
     "reply.missing": logging.INFO,
     "repair.unparsable": logging.INFO,

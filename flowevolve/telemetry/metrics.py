@@ -110,11 +110,10 @@ class Metrics:
             return
         self._calls.labels(record.role, record.scope.stage, "ok" if record.error is None else "error").inc()
         self._latency.labels(record.role).observe(record.finished - record.started)
-        if record.reply is not None:
-            usage = record.reply.usage
-            self._tokens.labels(record.role, "prompt").inc(usage.prompt_tokens)
-            self._tokens.labels(record.role, "cached").inc(usage.cached_tokens)
-            self._tokens.labels(record.role, "completion").inc(usage.completion_tokens)
+        usage = record.lost if record.reply is None else record.reply.usage
+        self._tokens.labels(record.role, "prompt").inc(usage.prompt_tokens)
+        self._tokens.labels(record.role, "cached").inc(usage.cached_tokens)
+        self._tokens.labels(record.role, "completion").inc(usage.completion_tokens)
 
     def _server_gauge(self, name: str, meaning: str) -> Gauge:
         """Made when first known: a gauge that nobody set would show as 0."""

@@ -30,12 +30,14 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
         head.add_row("held out", f"{scores} on {held_out['examples']} test examples")
     head.add_row("proposals", f"{result['proposals']} ({rate}), accepted {result['accepted']}")
     tokens = f"{llm['prompt_tokens']} prompt and {llm['completion_tokens']} completion tokens"
+    if llm.get("usage_estimated"):
+        tokens = f"{tokens}, estimated for {llm['usage_estimated']} calls"
     head.add_row("LLM", f"{llm['requests']} requests ({llm['failed']} failed), {tokens}")
     if llm.get("cached_calls"):
         saved = f"{llm['cached_calls_tokens']} tokens not paid for again"
         head.add_row("cached", f"{llm['cached_calls']} calls answered by the response cache, {saved}")
     if llm.get("cost_usd"):
-        unknown = "; what failed attempts cost is not known" if llm["failed"] or llm["retries"] else ""
+        unknown = "; what failed attempts cost is rarely known" if llm["failed"] or llm["retries"] else ""
         head.add_row("cost", f"{_number(llm['cost_usd']):.4f} dollars{unknown}")
     for row in _traffic(llm):
         head.add_row(*row)

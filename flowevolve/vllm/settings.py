@@ -8,8 +8,15 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from flowevolve.llm.keys import key_among
+
 _OURS = {"--host": "vllm.host", "--port": "vllm.port", "--model": "vllm.model", "--served-model-name": "llm.model"}
 """Flags that the supervisor sets itself, and the setting for each."""
+_KEYS = {"--api-key": "VLLM_API_KEY", "--hf-token": "HF_TOKEN"}
+"""Flags that hold a key, and the variable for each."""
+_ELSEWHERE = (
+    "a key does not belong in a configuration, which is kept with every run; set {} where flowevolve is started"
+)
 
 
 class VLLMSettings(BaseModel):
@@ -55,6 +62,12 @@ class VLLMSettings(BaseModel):
         for flag, setting in _OURS.items():
             if has_flag(self.flags, flag):
                 raise ValueError(f"flag {flag} is set by us: use {setting}")
+        for flag, variable in _KEYS.items():
+            if has_flag(self.flags, flag):
+                raise ValueError(f"flag {flag}: {_ELSEWHERE.format(variable)}")
+        key = key_among(self.environment)
+        if key is not None:
+            raise ValueError(f"environment: {key}: {_ELSEWHERE.format('it')}")
         if self.devices and len(self.devices) != self.replicas:
             raise ValueError(f"devices has {len(self.devices)} entries for {self.replicas} replicas; give one for each")
         if self.port + self.replicas - 1 > 65535:

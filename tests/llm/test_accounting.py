@@ -40,6 +40,10 @@ def test_a_price_tells_cached_tokens_from_fresh_ones() -> None:
     assert account.cost("unheard of", usage) is None
 
 
+def test_a_prompt_is_never_cached_more_than_whole() -> None:
+    assert Price(2.5, 0.25, 10).cost(Usage(100, 0, 900)) == pytest.approx(25e-6)
+
+
 @given(st.lists(entries, max_size=30))
 def test_every_breakdown_adds_up(made) -> None:
     account = Account({})

@@ -270,6 +270,73 @@ async def test_kinds_of_trouble_are_counted_apart() -> None:
     assert (await Rig(Scripted(*errors, "fine")).ask()).text == "fine"
 
 
+async def test_what_failed_attempts_are_paid_for_counts_with_the_reply() -> None:
+    paid: list[tuple[Usage, float | None]] = []
+    empty = ServerError("the answer has no text", usage=Usage(90, 20))
+    rig = Rig(Scripted(empty, UnreachableError("reset"), "fine"), prices={"m": Price(1, 0.5, 10)})
+    reply = await rig.ask(charge=lambda usage, dollars: paid.append((usage, dollars)))
+    assert reply.usage == Usage(190, 30, 40) == rig.client.account.totals().usage
+    assert rig.records[0].reply == reply
+    assert paid == [(reply.usage, reply.dollars)]
+    assert rig.client.account.totals().dollars == reply.dollars == pytest.approx((150 + 20 + 300) / 1e6)
+
+
+async def test_what_a_call_that_failed_is_paid_for_counts() -> None:
+    paid: list[tuple[Usage, float | None]] = []
+    rig = Rig(Scripted(ServerError("the answer has no text", usage=Usage(90, 20))), prices={"m": Price(1, 0.5, 10)})
+    with pytest.raises(ServerError):
+        await rig.ask(charge=lambda usage, dollars: paid.append((usage, dollars)))
+    totals = rig.client.account.totals()
+    assert (totals.failed, totals.usage) == (1, Usage(270, 60))
+    assert totals.dollars == pytest.approx((270 + 600) / 1e6)
+    assert paid == [(totals.usage, totals.dollars)]
+    assert rig.records[0].lost == totals.usage
+
+
+class Silent(Scripted):
+    """Says of its answers only so much of what they took."""
+
+    def __init__(self, usage: Usage, text: str = "0123456789") -> None:
+        super().__init__(text)
+        self.usage = usage
+
+    async def chat(self, request, *, timeout):
+        return replace(await super().chat(request, timeout=timeout), usage=self.usage)
+
+
+@pytest.mark.parametrize(
+    ("told", "text", "counted", "estimated"),
+    [
+        (Usage(), "0123456789", Usage(2, 3), 1),  # "hello" is two tokens, the answer three
+        (Usage(), "", Usage(2, 0), 1),
+        (Usage(9), "0123456789", Usage(9, 3), 1),
+        (Usage(0, 4), "0123456789", Usage(2, 4), 1),
+        (Usage(9, 0, 5), "", Usage(9, 0, 5), 0),
+    ],
+)
+async def test_what_a_server_does_not_say_is_estimated_from_characters(told, text, counted, estimated) -> None:
+    rig = Rig(Silent(told, text), prices={"m": Price(1, 1, 10)})
+    reply = await rig.ask()
+    totals = rig.client.account.totals()
+    assert (reply.usage, reply.estimated, totals.usage, totals.estimated) == (
+        counted,
+        bool(estimated),
+        counted,
+        estimated,
+    )
+    assert totals.dollars == pytest.approx((counted.prompt_tokens + 10 * counted.completion_tokens) / 1e6)
+
+
+async def test_that_it_is_estimated_is_told_once() -> None:
+    told: list[tuple[str, object]] = []
+    rig = Rig(Silent(Usage()))
+    await rig.ask()
+    rig.client.news.connect(lambda kind, data: told.append((kind, data)))
+    await rig.ask(index=1)
+    assert told == [("usage.estimated", {"backend": "http://fake/v1", "model": "m"})]
+    assert rig.client.account.breakdown("model")["m",].estimated == 2
+
+
 async def test_a_refusal_ends_the_run_and_names_model_and_backend() -> None:
     transport = Scripted(RefusedError("HTTP 401: bad key"))
     rig = Rig(transport)

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from flowevolve.errors import InputError
 from flowevolve.llm import keys
-from flowevolve.llm.keys import HIDDEN, hide, read_key, redacted
+from flowevolve.llm.keys import HIDDEN, hide, key_for, read_key, redacted
 from flowevolve.llm.types import LLMError
 from flowevolve.llm.wire import chat_reply, status_error
 
@@ -43,6 +43,33 @@ def test_a_file_counts_before_the_environment(monkeypatch: pytest.MonkeyPatch, f
     with capture_logs() as logs:
         assert read_key("SOME_KEY", file) == KEY
     assert logs == []
+
+
+@pytest.mark.parametrize(
+    ("url", "sent", "warned"),
+    [
+        ("https://api.openai.com/v1", True, False),
+        ("https://eu.api.openai.com/v1", True, False),
+        ("http://api.openai.com/v1", False, False),
+        ("http://localhost:8000/v1", False, False),
+        ("https://api.example.com/v1", False, True),
+        ("https://fakeapi.openai.com/v1", False, True),
+        ("https://api.openai.com.example.com/v1", False, True),
+    ],
+)
+def test_a_key_that_nobody_named_goes_to_openai_alone(
+    monkeypatch: pytest.MonkeyPatch, url: str, *, sent: bool, warned: bool
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with capture_logs() as logs:
+        assert key_for(url, None, None) == (KEY if sent else None)
+        assert key_for(url, "OPENAI_API_KEY", None) == KEY
+    assert [log["event"] for log in logs] == ["key.not_sent"] * warned
+    assert KEY not in str(logs)
+
+
+def test_a_key_that_was_named_goes_to_any_server(file: Path) -> None:
+    assert key_for("http://localhost:8000/v1", None, file) == KEY
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644])

@@ -92,6 +92,16 @@ def test_thinking_without_a_text_is_an_empty_answer_where_the_tokens_ran_out() -
     assert read(thinking, event(choices=[{"delta": {}, "finish_reason": "length"}]), DONE).text == ""
 
 
+def test_thinking_that_was_paid_for_is_an_empty_answer() -> None:
+    thinking = event(choices=[{"delta": {"reasoning_content": "hmm"}}])
+    reply = read(thinking, END, SPENT, DONE)
+    assert (reply.text, reply.usage) == ("", Usage(9, 4, 5))
+
+
+def test_pieces_in_parts_are_read() -> None:
+    assert read(text([{"type": "thinking", "thinking": []}]), text([{"type": "text", "text": "hi"}]), END).text == "hi"
+
+
 def test_log_probabilities_come_in_one_piece() -> None:
     told = [{"token": token, "logprob": -1.0} for token in "ab"]
     pieces = [text(each["token"], logprobs={"content": [each], "refusal": None}) for each in told]

@@ -7,6 +7,7 @@ import pytest
 from flowevolve.llm.types import (
     ChatReply,
     ChatRequest,
+    EmbedRequest,
     Message,
     OverloadedError,
     RefusedError,
@@ -15,7 +16,15 @@ from flowevolve.llm.types import (
     UnreachableError,
     Usage,
 )
-from flowevolve.llm.wire import chat_reply, encode, model_names, request_body, retry_after_seconds, status_error
+from flowevolve.llm.wire import (
+    chat_reply,
+    embed_reply,
+    encode,
+    model_names,
+    request_body,
+    retry_after_seconds,
+    status_error,
+)
 
 DATE = "Wed, 21 Oct 2015 07:28:00 GMT"
 MINUTE_LATER = "Wed, 21 Oct 2015 07:29:00 GMT"
@@ -62,9 +71,26 @@ def test_what_json_in_utf8_cannot_say_is_a_value_error(extra) -> None:
 # Replies
 
 
-@pytest.mark.parametrize("usage", [{}, {"usage": None}, {"usage": {"prompt_tokens": 3}}])
+@pytest.mark.parametrize("usage", [{}, {"usage": None}, {"usage": []}, {"usage": {"prompt_tokens": None}}])
 def test_missing_usage_counts_as_nothing(usage) -> None:
     assert reply(answer({"content": "hi"}, **usage)) == ChatReply("hi", Usage(), "stop", "m-1")
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ({"prompt_tokens": 9}, Usage(9)),
+        ({"completion_tokens": 4}, Usage(0, 4)),
+        ({"prompt_tokens": 9, "total_tokens": 13}, Usage(9, 4)),
+        ({"completion_tokens": 4, "total_tokens": 13}, Usage(9, 4)),
+        ({"prompt_tokens": 9.0, "completion_tokens": 4.0}, Usage(9, 4)),
+        ({"prompt_tokens": 9, "completion_tokens": "4"}, Usage(9)),
+        ({"prompt_tokens": float("nan"), "completion_tokens": -4}, Usage()),
+        ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 90}}, Usage(9, 0, 9)),
+    ],
+)
+def test_every_number_of_a_usage_counts_by_itself(usage, counted) -> None:
+    assert reply(answer({"content": "hi"}, usage=usage)).usage == counted
 
 
 def test_missing_cache_details_count_as_nothing_cached() -> None:
@@ -81,6 +107,43 @@ def test_an_answer_that_ended_before_its_text_began_is_empty(reason) -> None:
     usage = {"prompt_tokens": 9, "completion_tokens": 4}
     ended = reply(answer({"role": "assistant", "content": None}, reason, usage=usage))
     assert (ended.text, ended.finish_reason, ended.usage.completion_tokens) == ("", reason, 4)
+
+
+@pytest.mark.parametrize("message", [{"content": None, "reasoning_content": "hmm"}, {"role": "assistant"}])
+def test_an_answer_that_was_written_and_has_no_text_is_empty(message) -> None:
+    ended = reply(answer(message, usage={"prompt_tokens": 9, "completion_tokens": 4}))
+    assert (ended.text, ended.finish_reason, ended.usage) == ("", "stop", Usage(9, 4))
+
+
+def test_of_an_answer_in_parts_the_text_is_read() -> None:
+    parts = [{"type": "thinking", "thinking": "hmm"}, {"type": "text", "text": "hel"}, {"type": "text", "text": "lo"}]
+    assert reply(answer({"content": parts})).text == "hello"
+
+
+@pytest.mark.parametrize(
+    ("body", "error_class"),
+    [
+        ({"error": {"message": "no luck", "code": 401}}, RefusedError),
+        ({"error": {"message": "no luck", "code": "400"}, "choices": []}, RejectedError),
+        ({"error": {"message": "no luck", "code": 429}}, OverloadedError),
+        ({"object": "error", "message": "no luck", "code": 400}, RejectedError),
+        ({"error": {"message": "no luck", "code": 502}}, ServerError),
+        ({"error": "no luck", "choices": [{"message": {"content": "hi"}}]}, ServerError),
+    ],
+)
+def test_an_error_in_a_body_is_one_whatever_the_status(body, error_class) -> None:
+    content = json.dumps(body).encode()
+    for read in (lambda: chat_reply(content, "m"), lambda: embed_reply(content, EmbedRequest("m", ("a",)))):
+        with pytest.raises(error_class, match="no luck") as caught:
+            read()
+        assert type(caught.value) is error_class
+
+
+@pytest.mark.parametrize("choices", [[], [{"message": {"content": None}, "finish_reason": "tool_calls"}], None])
+def test_what_a_useless_answer_is_to_be_paid_for_is_known(choices) -> None:
+    with pytest.raises(ServerError) as caught:
+        reply({"choices": choices, "usage": {"prompt_tokens": 9, "completion_tokens": 4}})
+    assert caught.value.usage == Usage(9, 4)
 
 
 @pytest.mark.parametrize(

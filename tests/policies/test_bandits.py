@@ -56,6 +56,10 @@ def test_gain_counts_by_the_dollar_where_prices_are_known() -> None:
     assert play([0.4, 0.5], 1000, dollars=[0.01, 0.05])[0] > 900
 
 
+def test_beside_a_free_model_prices_do_not_count() -> None:
+    assert play([0.0, 0.5], 1000, dollars=[0.0, 0.05])[1] > 500
+
+
 @given(
     st.lists(
         st.builds(

@@ -1,0 +1,53 @@
+"""What a call's tokens come to: as its server counted them, and as an estimate where it did not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from flowevolve.llm.types import CHARS_PER_TOKEN, JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
+
+
+def counted(usage: JSON) -> Usage:
+    """What an answer's ``usage`` says, each number by itself; 0 stands for what it leaves out.
+
+    Where only the sum of both is there, the other number is what is left of it.
+    """
+    if not isinstance(usage, dict):
+        return Usage()
+    prompt, completion, total = (_count(usage.get(f"{name}_tokens")) for name in ("prompt", "completion", "total"))
+    if completion:
+        prompt = prompt or max(0, total - completion)
+    elif prompt:
+        completion = max(0, total - prompt)
+    details = usage.get("prompt_tokens_details")
+    cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else 0
+    return Usage(prompt, completion, min(cached, prompt))
+
+
+def filled_in(request: ChatRequest, reply: ChatReply) -> ChatReply:
+    """The reply with tokens for what its server left out, estimated at `CHARS_PER_TOKEN` characters each."""
+    usage = reply.usage
+    if reply.cached or (usage.prompt_tokens and (usage.completion_tokens or not reply.text)):
+        return reply
+    prompt = usage.prompt_tokens or _estimate(message.content for message in request.messages)
+    usage = replace(usage, prompt_tokens=prompt, completion_tokens=usage.completion_tokens or _estimate([reply.text]))
+    return replace(reply, usage=usage, estimated=True)
+
+
+def embedding_filled_in(request: EmbedRequest, reply: EmbedReply) -> EmbedReply:
+    """As `filled_in`."""
+    if reply.usage.prompt_tokens:
+        return reply
+    return replace(reply, usage=Usage(_estimate(request.texts)), estimated=True)
+
+
+def _estimate(texts: Iterable[str]) -> int:
+    return -(-sum(map(len, texts)) // CHARS_PER_TOKEN)
+
+
+def _count(value: JSON) -> int:
+    """A number of tokens, which some servers write as ``12.0``; 0 for whatever is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+        return 0
+    return max(0, int(value))
