@@ -15,19 +15,20 @@ from typing import TypeVar, cast
 from flowevolve.algorithm import Algorithm
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost, Ledger
+from flowevolve.concurrency import run_all
 from flowevolve.counts import Level
 from flowevolve.errors import EngineError
 from flowevolve.events import Event, EventLog
 from flowevolve.item import flow_of, root_of
 from flowevolve.llm.calls import CallScope
-from flowevolve.llm.client import LLMClient
+from flowevolve.llm.client import EMBED_BATCH, LLMClient
 from flowevolve.llm.types import JSON, ChatReply, EmbedReply, LLMError, Message, Usage
 from flowevolve.playback import Playback
 from flowevolve.pool import Candidate, Change, Pool, Update, describe_candidate, describe_change
 from flowevolve.work import Kept, Work
 
 T = TypeVar("T")
-Reply = TypeVar("Reply", ChatReply, EmbedReply)
+Reply = TypeVar("Reply", bound=ChatReply | EmbedReply)
 Settled = Callable[[], Awaitable[None]]
 """Returns once everything that was journaled so far is on disk."""
 
@@ -136,21 +137,41 @@ class Effects:
         temperature: float | None,
     ) -> ChatReply:
         """Make a call, or find the reply that had come in for it. A reply is on disk before anybody sees it."""
-        try:
-            known = await self.playback.reply(scope, messages)
-        except LLMError as error:
-            self._pay_again(scope.stage, scope.item, error.model, error.usage)
-            raise
+        known = await self._known(scope, self.playback.reply(scope, messages))
         if known is not None:
-            return replace(known, dollars=self._pay_again(scope.stage, scope.item, known.model, known.paid))
+            return known
         pay = partial(self._pay, scope.stage, scope.item)
         return await self._settle(
             self._llm.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature, charge=pay)
         )
 
     async def embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply:
+        """As `chat`, for vectors; more texts than fit into one call are embedded in several, side by side."""
+        starts = range(0, len(texts), EMBED_BATCH)
+        parts = [replace(scope, item=f"{scope.item}/{start}") if len(starts) > 1 else scope for start in starts]
+        calls = [
+            partial(self._embed, role, texts[start : start + EMBED_BATCH], part)
+            for start, part in zip(starts, parts, strict=True)
+        ]
+        return EmbedReply.joined(await run_all(calls))
+
+    async def _embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply:
+        known = await self._known(scope, self.playback.embedded(scope, texts))
+        if known is not None:
+            return known
         pay = partial(self._pay, scope.stage, scope.item)
         return await self._settle(self._llm.embed(role, texts, scope=scope, charge=pay))
+
+    async def _known(self, scope: CallScope, found: Awaitable[Reply | None]) -> Reply | None:
+        """The reply that had come in for a call, or its failure, charged; None if there is neither."""
+        try:
+            known = await found
+        except LLMError as error:
+            self._pay_again(scope.stage, scope.item, error.model, error.usage)
+            raise
+        if known is None:
+            return None
+        return replace(known, dollars=self._pay_again(scope.stage, scope.item, known.model, known.paid))
 
     async def _settle(self, call: Awaitable[Reply]) -> Reply:
         """What a call brings, once that is on disk. It is paid by then: waiting for the disk may be cancelled."""

@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import anyio
 
 from flowevolve.concurrency import Pulse
 from flowevolve.item import root_of
 from flowevolve.llm.calls import CallScope
-from flowevolve.llm.types import ChatReply, LLMError, Message, Usage
+from flowevolve.llm.types import ChatReply, EmbedReply, LLMError, Message, Usage
 
 PATIENCE_SECONDS = 1.0
 """How long a reply waits for its turn; longer only if the stage no longer asks what it asked then."""
 
-Key = tuple[str, int, tuple[Message, ...]]
+Asked = tuple[Message, ...] | tuple[str, ...]
+"""The messages of a chat, or the texts to embed in one request, of which there is always one."""
+Key = tuple[str, int, Asked]
 """Item, index and what was asked: calls made side by side may share the first two."""
 
 
@@ -31,12 +34,12 @@ class PlayedCall:
     stage: str
     item: str
     index: int
-    messages: tuple[Message, ...]
-    reply: ChatReply | LLMError
+    asked: Asked
+    reply: ChatReply | EmbedReply | LLMError
 
     @property
     def key(self) -> Key:
-        return self.item, self.index, self.messages
+        return self.item, self.index, self.asked
 
     @property
     def paid(self) -> tuple[str, Usage]:
@@ -62,7 +65,7 @@ class Playback:
     @property
     def left(self) -> int:
         """Replies not asked for yet."""
-        return sum(isinstance(call.reply, ChatReply) for work in self._works.values() for call in work.calls)
+        return sum(not isinstance(call.reply, LLMError) for work in self._works.values() for call in work.calls)
 
     async def reply(self, scope: CallScope, messages: Sequence[Message]) -> ChatReply | None:
         """What came back when this was asked before; None if it was not.
@@ -70,8 +73,19 @@ class Playback:
         Raises:
             LLMError: if the call failed for good then.
         """
+        return cast("ChatReply | None", await self._find(scope, tuple(messages)))
+
+    async def embedded(self, scope: CallScope, texts: Sequence[str]) -> EmbedReply | None:
+        """The vectors that came back when these texts were sent in one request before; None if they were not.
+
+        Raises:
+            LLMError: as `reply`.
+        """
+        return cast("EmbedReply | None", await self._find(scope, tuple(texts)))
+
+    async def _find(self, scope: CallScope, asked: Asked) -> ChatReply | EmbedReply | None:
         work = self._works.get((scope.stage, root_of(scope.item)))
-        call = None if work is None else work.claim((scope.item, scope.index, tuple(messages)))
+        call = None if work is None else work.claim((scope.item, scope.index, asked))
         if work is None or call is None:
             return None
         with anyio.move_on_after(PATIENCE_SECONDS):

@@ -19,7 +19,7 @@ from flowevolve.events import Event
 from flowevolve.item import INJECTION, Item, Ticket, flow_of
 from flowevolve.llm.accounting import Spent
 from flowevolve.llm.calls import CallRecord
-from flowevolve.llm.types import JSON, ChatReply
+from flowevolve.llm.types import JSON, LLMError
 from flowevolve.playback import Playback, PlayedCall
 from flowevolve.pool import Candidate, Change, read_candidate, read_change
 from flowevolve.runtime import SENT_TO_REPAIR, Outcome, Runtime
@@ -318,7 +318,7 @@ class _Fold:
             runtime.effects.restore_work(name, work)
         works = [(self._live[name].stage if name in self._live else FIT, name) for name in self._works]
         # A failure that ended fit ended the run: whoever goes on has seen to it, so it is asked again.
-        calls = (call for call in history.calls(works) if call.stage != FIT or isinstance(call.reply, ChatReply))
+        calls = (call for call in history.calls(works) if call.stage != FIT or not isinstance(call.reply, LLMError))
         runtime.effects.playback = Playback(calls)
         return Interrupted(under_way, waiting, over, empty, self._phases, self._workers)
 

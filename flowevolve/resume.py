@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from flowevolve.budget import Budget
 from flowevolve.clients import Follow
@@ -21,6 +22,7 @@ from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.item import INJECTION
 from flowevolve.llm.calls import CallRecord
+from flowevolve.llm.types import JSON
 from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.result import Result
 from flowevolve.run import Given, Plan, Watchers, carry_out, make_plan
@@ -29,6 +31,7 @@ from flowevolve.store.lock import Lock
 from flowevolve.store.reading import JOURNAL, Recorded
 from flowevolve.store.rundir import RESULT, RunDirectory, claim, has_begun
 from flowevolve.tasks.base import Task
+from flowevolve.tasks.identity import difference
 
 MAY_CHANGE = (
     "algorithm.max_in_flight",
@@ -129,6 +132,7 @@ async def _go_on(
     if before.ended is not None and not changed and before.ended not in OPEN_ENDED and not again:
         raise InputError(f"{directory}: the run has ended ({before.ended}){_advice(before.ended)}")
     planned = plan(wanted, given)
+    _check_task(directory, planned)
     table = wanted.model_dump(mode="json")
     keeping = RunDirectory.reopen(directory, table, sync=wanted.journal.sync, lock=lock)
     # A response cache has learnt since then: asked again, it would answer at other times.
@@ -199,6 +203,25 @@ def _check_given(directory: Path, before: frozenset[str], given: Given) -> None:
         raise InputError(
             f"{directory}: this run's {' and '.join(missing)} was given as an object; go on with it from Python, with "
             f"flowevolve.resume({str(directory)!r}, {', '.join(f'{name}=…' for name in missing)})"
+        )
+
+
+def _check_task(directory: Path, plan: Plan) -> None:
+    """What `_check_compatible` can't see: a task given as an object, and data files that have changed."""
+    with Recorded(directory) as recorded:
+        start = recorded.start
+    if start is None:
+        return
+    wrong = difference(start.data, plan.task)
+    if wrong is not None:
+        raise InputError(
+            f"{directory}: the run's scores are {wrong}; go on with the task and data that it began with, or start a "
+            "new run"
+        )
+    if plan.given.task is not None and "task" not in cast("list[JSON]", start.data.get("given", ["task"])):
+        raise InputError(
+            f"{directory}: this run's task was named in its configuration; leave out the one given as an object, or "
+            "start a new run with it"
         )
 
 

@@ -41,6 +41,7 @@ from flowevolve.result import Best, Result
 from flowevolve.store.pools import read_start
 from flowevolve.store.rundir import RunDirectory
 from flowevolve.tasks.base import Task
+from flowevolve.tasks.identity import identity
 from flowevolve.vllm.server import Tell
 from flowevolve.vllm.serving import check_vllm
 
@@ -260,7 +261,7 @@ async def _opened(
         sections = config.algorithm
         start = None
         if config.start is not None and not (history is not None and history.begun):
-            start = await in_thread(read_start, config.start.run, config.start.version, algorithm.name)
+            start = await in_thread(read_start, config.start.run, config.start.version, algorithm.name, plan.task)
         engine = Engine(
             algorithm,
             llm=client,
@@ -276,7 +277,7 @@ async def _opened(
             settled=nothing_to_settle if keeping is None else keeping.settled,
             history=history,
             start=start,
-            about={"task": plan.task.name, "given": plan.given.names()},
+            about={**identity(plan.task), "given": plan.given.names()},
         )
         if history is not None:
             client.account.restore(await in_thread(history.spent))

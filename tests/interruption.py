@@ -52,9 +52,9 @@ def asked(call: CallRecord) -> tuple[Message, ...]:
     return call.request.messages
 
 
-def answer(call: CallRecord) -> ChatReply | LLMError | None:
+def answer(call: CallRecord) -> ChatReply | EmbedReply | LLMError | None:
     """What a call brought for good; None if it is to be made again."""
-    if isinstance(call.reply, ChatReply):
+    if call.reply is not None:
         return call.reply
     kind, _, message = (call.error or "").partition(": ")
     failure = {"RejectedError": RejectedError, "ServerError": ServerError}.get(kind)
@@ -90,9 +90,10 @@ class Memory:
     def calls(self, works: Collection[tuple[str, str]]) -> Iterable[PlayedCall]:
         for fact in self.told:
             if isinstance(fact, CallRecord) and (fact.scope.stage, root_of(fact.scope.item)) in works:
-                scope, reply = fact.scope, answer(fact)
+                scope, request, reply = fact.scope, fact.request, answer(fact)
                 if reply is not None:
-                    yield PlayedCall(scope.stage, scope.item, scope.index, asked(fact), reply)
+                    said = request.texts if isinstance(request, EmbedRequest) else request.messages
+                    yield PlayedCall(scope.stage, scope.item, scope.index, said, reply)
 
     def close(self) -> None:
         pass
@@ -142,7 +143,10 @@ def events_of(facts: Sequence[Fact], kind: str) -> list[Event]:
 
 
 class Echo:
-    """A `flowevolve.llm.types.Transport` that takes two seconds and says what it was asked, in capitals."""
+    """A `flowevolve.llm.types.Transport` that takes two seconds and says what it was asked, in capitals.
+
+    Its vectors are the lengths of the texts.
+    """
 
     backend = "echo"
 
@@ -151,7 +155,8 @@ class Echo:
         return ChatReply(request.messages[-1].content.upper(), Usage(100, 10))
 
     async def embed(self, request: EmbedRequest, *, timeout: float | None) -> EmbedReply:
-        raise NotImplementedError
+        await anyio.sleep(2)
+        return EmbedReply(tuple((float(len(text)),) for text in request.texts), Usage(10 * len(request.texts)))
 
     async def models(self) -> tuple[str, ...]:
         return ("echo",)

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -182,6 +183,37 @@ def test_a_task_given_as_an_object_has_to_be_given_again(tmp_path: Path) -> None
     assert result.report.spent.proposals >= 6
 
 
+def rules(number: int, *, seed: int = 1) -> fe.Task:
+    """A house style of so many rules."""
+    return house_style_task(make_rows(rules=number, per_example=2, overlap=0.3, rows=30, seed=seed))
+
+
+def test_a_run_goes_on_with_the_task_it_began_with_alone(tmp_path: Path) -> None:
+    fe.optimize(rules(6), budget=fe.Budget(proposals=4), clock="virtual", out=tmp_path)
+    said = (
+        r"scores are of task 'house_style' with \d+ validation examples \(digest \w+\), not of task 'house_style' with"
+    )
+    for other in (rules(6, seed=2), rules(9)):
+        with pytest.raises(InputError, match=said):
+            resume(tmp_path, "budget.proposals=6", task=other)
+    renamed = rules(6)
+    renamed.name = "another"
+    with pytest.raises(InputError, match="not of task 'another' with"):
+        resume(tmp_path, "budget.proposals=6", task=renamed)
+    turned = rules(6)
+    turned.data = replace(turned.data, val=turned.data.val[::-1])
+    result, _ = resume(tmp_path, "budget.proposals=6", task=turned)
+    assert result.report.spent.proposals >= 6
+
+
+def test_a_task_that_was_named_is_not_taken_as_an_object(tmp_path: Path) -> None:
+    run(tmp_path)
+    with pytest.raises(InputError, match="task was named in its configuration"):
+        resume(tmp_path, "budget.proposals=12", task=house_style_task())
+    with pytest.raises(InputError, match="scores are of task 'house_style' with"):
+        resume(tmp_path, "budget.proposals=12", task=rules(6))
+
+
 def test_a_script_that_is_started_again_goes_on(tmp_path: Path) -> None:
     def script(proposals: int) -> Result:
         budget = fe.Budget(proposals=proposals)
@@ -204,6 +236,17 @@ def test_a_run_starts_from_anothers_pool_at_a_version(tmp_path: Path) -> None:
     assert after.seed_score == before.seed_score
     assert after.report.spent.proposals >= 8
     assert not list(after.report.pool.snapshot().candidates("speculative"))
+
+
+def test_a_run_starts_from_a_pool_of_its_own_task_alone(tmp_path: Path) -> None:
+    fe.optimize(rules(6), budget=fe.Budget(proposals=2), clock="virtual", out=tmp_path / "a")
+    with pytest.raises(InputError, match=r"start\.run: the scores in .*a are of task .*, not of task .*same task"):
+        run(tmp_path / "b", start={"run": str(tmp_path / "a")})
+
+    async def go() -> Result:
+        return await fe.run(config(start={"run": str(tmp_path / "a")}), task=rules(6))
+
+    assert clock.run(go, clock="virtual").report.spent.proposals >= 8
 
 
 def test_a_start_that_is_not_there_is_refused(tmp_path: Path) -> None:

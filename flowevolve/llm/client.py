@@ -10,12 +10,11 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import anyio
 
 from flowevolve.clock import now
-from flowevolve.concurrency import Pulse, run_all
+from flowevolve.concurrency import Pulse
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.llm.accounting import Account, Totals
 from flowevolve.llm.cache import ResponseCache, reply_key
@@ -143,9 +142,9 @@ class LLMClient:
     async def embed(
         self, role: str, texts: Sequence[str], *, scope: CallScope, charge: Charge = no_charge
     ) -> EmbedReply:
-        """Turn texts into vectors; more than `EMBED_BATCH` in several calls side by side. Never from the cache.
+        """Turn texts into vectors in one call: from one to `EMBED_BATCH` of them. Never from the cache.
 
-        ``charge`` is told of each of them, as by `chat`.
+        ``charge`` is told of it, as by `chat`.
 
         Raises:
             InputError: if there is no such role, or it can't make vectors that can be compared with each other.
@@ -153,19 +152,8 @@ class LLMClient:
         """
         settings = self._embedding_role(role)
         backend = self._backends[id(settings.transport)]
-        calls = [
-            PendingEmbed(
-                role,
-                replace(scope, item=f"{scope.item}/{start}") if len(texts) > EMBED_BATCH else scope,
-                EmbedRequest(settings.model, tuple(texts[start : start + EMBED_BATCH]), settings.extra),
-                settings,
-                backend,
-                now(),
-                charge,
-            )
-            for start in range(0, len(texts), EMBED_BATCH)
-        ]
-        return EmbedReply.joined(await run_all([partial(self._ask, call) for call in calls]))
+        request = EmbedRequest(settings.model, tuple(texts), settings.extra)
+        return await self._ask(PendingEmbed(role, scope, request, settings, backend, now(), charge))
 
     @property
     def call_limit(self) -> int:

@@ -133,6 +133,11 @@ class EmbedReply:
         )
 
     @property
+    def paid(self) -> Usage:
+        """As a chat's: all of it, as none comes from the response cache."""
+        return self.usage
+
+    @property
     def text(self) -> str:
         """The vectors as JSON."""
         return json.dumps(self.vectors, separators=(",", ":"))

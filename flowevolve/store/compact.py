@@ -9,6 +9,7 @@ from pathlib import Path
 
 from flowevolve.errors import InputError, StorageError
 from flowevolve.item import flow_of
+from flowevolve.recovery import FIT
 from flowevolve.store.journal import SCHEMA_VERSION
 from flowevolve.store.lock import Lock
 from flowevolve.store.reading import JOURNAL, Recorded
@@ -17,7 +18,11 @@ _DROP = """
 UPDATE calls SET messages = NULL, reply = NULL
 WHERE (messages IS NOT NULL OR reply IS NOT NULL)
     AND flow_of(item) IN (SELECT json_extract(data, '$.flow') FROM events WHERE kind = 'flow.close')
+    AND (stage <> ? OR EXISTS (
+        SELECT 1 FROM events WHERE kind = 'phase.ended' AND json_extract(data, '$.phase') = 'init'
+    ))
 """
+"""What fit asks, it asks in the name of init's ticket, whose flow has ended by then."""
 _SWEEP = """
 DELETE FROM texts WHERE id NOT IN (
     SELECT json_extract(message.value, '$[1]') FROM calls, json_each(calls.messages) AS message
@@ -36,7 +41,7 @@ class Compacted:
 
 
 def compact(path: Path) -> Compacted:
-    """Drop the messages and replies of all calls whose flow has ended, and give the room back to the disk.
+    """Drop the messages and replies of all calls whose flow, or fit, has ended, and give the room back to the disk.
 
     These calls can't be read, exported with their texts or replayed any more. Counts, times, tokens and errors stay,
     and so do all events: candidates and scores are not touched. A run that was cut off can still be gone on with.
@@ -55,7 +60,7 @@ def compact(path: Path) -> Compacted:
             before = _size(database)
             database.create_function("flow_of", 1, _flow_of, deterministic=True)
             with database:
-                calls = database.execute(_DROP).rowcount
+                calls = database.execute(_DROP, (FIT,)).rowcount
                 database.execute(_SWEEP)
             database.execute("VACUUM")
             return Compacted(calls, before, _size(database))

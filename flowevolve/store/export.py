@@ -1,12 +1,13 @@
 """A run as tables for other tools, and its best artifact as plain files.
 
-Rows are written as they are read: memory holds the numbers of the events that change a candidate, and no texts.
+Rows are written as they are read: memory holds the numbers of the events that change a candidate, and no texts but the
+best artifact's.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import takewhile
@@ -69,7 +70,7 @@ def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -
     """Write tables ``candidates``, ``scores``, ``lineage`` and ``calls``, and ``best/`` with one file a component.
 
     The run in ``path`` may be going on: what it had done when the export began is exported, into ``out`` (by default
-    ``export/`` in it). Files of an earlier export are written over.
+    ``export/`` in it). Files of an earlier export are written over, those of an earlier best artifact removed.
 
     Raises:
         InputError: if there is no run, the files can't be written, or Parquet is asked for and pyarrow is missing.
@@ -84,10 +85,14 @@ def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -
             file = out / f"{name}.{file_format}"
             table: Table = JsonLines(file) if file_format == "jsonl" else Parquet(file, columns)
             tables[name] = stack.enter_context(closing(table))
+        best, all_files = dict[str, str](), set[str]()
         for row in run.candidates():
             _write_candidate(row, tables)
+            files = _files(row["components"])
+            all_files.update(files)
             if row["id"] == run.best:
-                _write_components(out / "best", row["components"])
+                best = files
+        _write_best(out / "best", best, all_files)
         for call in run.calls():
             tables["calls"].write(_call_row(call))
         return Exported(out, tables["candidates"].rows, tables["calls"].rows)
@@ -128,11 +133,30 @@ def _write_candidate(row: Row, tables: Mapping[str, Table]) -> None:
         tables["lineage"].write({"child": row["id"], "parent": parent})
 
 
-def _write_components(folder: Path, components: Mapping[str, str]) -> None:
-    folder.mkdir(exist_ok=True)
-    for name, text in components.items():
-        file = quote(name, safe=" ")  # a name may hold anything, a slash for example
-        with open_text(folder / (file if Path(file).suffix else f"{file}.txt"), "w") as opened:
+def _files(components: Mapping[str, str]) -> dict[str, str]:
+    """The texts by file: named as the component, which may need an ending, and numbered where that is taken."""
+    quoted = {name: Path(quote(name, safe=" ")) for name in components}  # a name may hold anything, a slash for example
+    files: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in sorted(components, key=lambda name: (not quoted[name].suffix, name)):
+        path = quoted[name] if quoted[name].suffix else Path(f"{quoted[name]}.txt")
+        file, number = path.name, 1
+        while file.casefold() in taken:  # not every file system tells upper from lower case
+            number += 1
+            file = f"{path.stem}-{number}{path.suffix}"
+        taken.add(file.casefold())
+        files[file] = components[name]
+    return files
+
+
+def _write_best(folder: Path, files: Mapping[str, str], earlier: Collection[str]) -> None:
+    """Write the best artifact's files; ``earlier`` are those that an earlier export may have left."""
+    for file in earlier:
+        (folder / file).unlink(missing_ok=True)
+    if files:
+        folder.mkdir(exist_ok=True)
+    for file, text in files.items():
+        with open_text(folder / file, "w") as opened:
             opened.write(text)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from itertools import takewhile
 from pathlib import Path
@@ -11,7 +12,7 @@ from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.llm.accounting import Spent
 from flowevolve.llm.calls import CallRecord
-from flowevolve.llm.types import ChatReply, LLMError, RejectedError, ServerError, Usage
+from flowevolve.llm.types import ChatReply, EmbedReply, LLMError, RejectedError, ServerError, Usage
 from flowevolve.playback import PlayedCall
 from flowevolve.store.journal import EMBEDDED
 from flowevolve.store.payloads import load
@@ -68,14 +69,21 @@ class RunHistory:
     def calls(self, works: Collection[tuple[str, str]]) -> Iterator[PlayedCall]:
         for stage, item in works:
             for call in self._recorded.calls_of(stage, item):
-                is_chat = call.messages is not None and all(said.role != EMBEDDED for said in call.messages)
                 reply = _reply(call)
-                if reply is not None and call.messages is not None and is_chat:
-                    yield PlayedCall(call.stage, call.item, call.index, call.messages, reply)
+                if reply is not None and call.messages is not None:
+                    embeds = _embeds(call)
+                    asked = tuple(said.content for said in call.messages) if embeds else call.messages
+                    yield PlayedCall(call.stage, call.item, call.index, asked, reply)
 
 
-def _reply(call: RecordedCall) -> ChatReply | LLMError | None:
+def _embeds(call: RecordedCall) -> bool:
+    return any(said.role == EMBEDDED for said in call.messages or ())
+
+
+def _reply(call: RecordedCall) -> ChatReply | EmbedReply | LLMError | None:
     """What a call brought; None if it should be made again: its backend was silent then, or its texts were dropped."""
+    if call.reply is not None and _embeds(call):
+        return EmbedReply(tuple(map(tuple, json.loads(call.reply))), call.usage or Usage(), call.model)
     if call.reply is not None:
         return ChatReply(call.reply, call.usage or Usage(), call.finish_reason or "stop", call.model, call.cached)
     kind, _, message = (call.error or "").partition(": ")

@@ -10,15 +10,17 @@ from flowevolve.llm.types import JSON
 from flowevolve.pool import Add, Candidate, Change, Move, read_candidate, read_change
 from flowevolve.recovery import Start
 from flowevolve.store.reading import Recorded
+from flowevolve.tasks.base import Task
+from flowevolve.tasks.identity import difference
 
 
-def read_start(path: Path, version: int | None, algorithm: str) -> Start:
+def read_start(path: Path, version: int | None, algorithm: str, task: Task) -> Start:
     """The pool of the run in ``path`` as of a version, by default the last.
 
     Candidates that were speculative then are revoked: nobody is left to finish their evaluation.
 
     Raises:
-        InputError: if there is no such run or version, or it is a run of another algorithm.
+        InputError: if there is no such run or version, or it is a run of another algorithm or task.
     """
     proposed: dict[str, Candidate] = {}
     used: dict[str, Candidate] = {}
@@ -31,6 +33,8 @@ def read_start(path: Path, version: int | None, algorithm: str) -> Start:
             match event.kind:
                 case "run.start" if data["algorithm"] != algorithm:
                     raise InputError(f"start.run: {path} is a run of {data['algorithm']!r}, not of {algorithm!r}")
+                case "run.start" if (wrong := difference(data, task)) is not None:
+                    raise InputError(f"start.run: the scores in {path} are {wrong}; start from a run of the same task")
                 case "flow.open":
                     flows = cast(int, data["flow"]) + 1
                 case "candidate.proposed":

@@ -153,12 +153,17 @@ class Recorded:
         return None if row is None else _text(row[0])
 
     @property
+    def start(self) -> Event | None:
+        """The event ``run.start``; None if the run had not begun. Who embeds a run may log before it begins."""
+        return next(self.events_of_kind("run.start"), None)
+
+    @property
     def given(self) -> frozenset[str] | None:
-        """What the run was given as objects; None if it had not begun. Who embeds a run may log before it begins."""
-        begun = next(self.events_of_kind("run.start"), None)
-        if begun is None:
+        """What the run was given as objects; None if it had not begun."""
+        start = self.start
+        if start is None:
             return None
-        names = begun.data.get("given", [])
+        names = start.data.get("given", [])
         return frozenset(map(str, names if isinstance(names, list) else []))
 
     def last_event(self) -> tuple[int, float] | None:

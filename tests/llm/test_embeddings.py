@@ -7,16 +7,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-import anyio
 import pytest
 from aiohttp import web
 
-from flowevolve import clock
 from flowevolve.errors import BackendRefusedError, InputError
 from flowevolve.llm.accounting import Account, Price
 from flowevolve.llm.aiohttp import AioHTTPTransport
 from flowevolve.llm.calls import CallRecord, CallScope, Role
-from flowevolve.llm.client import EMBED_BATCH, LLMClient
+from flowevolve.llm.client import LLMClient
 from flowevolve.llm.ensemble import Ensemble, Models
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.openai import OpenAITransport
@@ -205,38 +203,6 @@ async def test_a_call_is_retried_accounted_and_reported() -> None:
     assert totals.dollars == pytest.approx(40e-6)
 
 
-async def test_many_texts_go_in_several_requests_and_come_back_in_order() -> None:
-    server = Embeddings()
-    texts = ["x" * (number % 7) for number in range(2 * EMBED_BATCH + 1)]
-    reply, records, _ = await embed(Role(server, "e"), texts)
-    assert [vector[0] for vector in reply.vectors] == [len(text) for text in texts]
-    assert sorted(len(request.texts) for request in server.requests) == [1, EMBED_BATCH, EMBED_BATCH]
-    assert {record.scope.item for record in records} == {"3.0/0", f"3.0/{EMBED_BATCH}", f"3.0/{2 * EMBED_BATCH}"}
-    assert reply.usage == Usage(10 * len(texts))
-
-
-def test_parts_that_were_embedded_are_paid_for_though_another_fails() -> None:
-    class OnlyWhole(Embeddings):
-        async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
-            if len(request.texts) < EMBED_BATCH:
-                await anyio.sleep(1)
-                raise RejectedError("too long", usage=Usage(3))
-            return await super().embed(request, timeout=timeout)
-
-    paid: list[tuple[Usage, float | None]] = []
-    roles = {"embedding": Role(OnlyWhole(), "e")}
-    client = LLMClient(roles, Gate(4), RetryPolicy(), 7, lambda record: None, Account({"e": Price(2, 2, 0)}))
-
-    async def go() -> None:
-        with pytest.raises(RejectedError):
-            await client.embed("embedding", ["x"] * 200, scope=SCOPE, charge=lambda *cost: paid.append(cost))
-
-    clock.run(go, clock="virtual")
-    assert [usage for usage, _ in paid] == [Usage(1280), Usage(3)]
-    assert sum(dollars or 0 for _, dollars in paid) == pytest.approx(2566e-6)
-    assert client.account.totals().usage == Usage(1283)
-
-
 async def test_tokens_that_are_not_told_are_estimated() -> None:
     class Silent(Embeddings):
         async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
@@ -244,11 +210,6 @@ async def test_tokens_that_are_not_told_are_estimated() -> None:
 
     reply, _, client = await embed(Role(Silent(), "e"), ["12345678", "9"])
     assert (reply.usage, reply.estimated, client.account.totals().estimated) == (Usage(3), True, 1)
-
-
-async def test_no_texts_are_no_call() -> None:
-    reply, records, _ = await embed(Role(Embeddings(), "e"), [])
-    assert (reply.vectors, records) == ((), [])
 
 
 async def test_vectors_of_several_models_cannot_be_compared() -> None:

@@ -1,4 +1,4 @@
-"""Compacting drops the texts of calls of ended flows, and nothing else."""
+"""Compacting drops the texts of calls that no run will ask for again, and nothing else."""
 
 from __future__ import annotations
 
@@ -9,12 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from flowevolve import build, clock
+from flowevolve.algorithms.gepa import GEPA
+from flowevolve.config import parse_config
+from flowevolve.context import UpdateContext
 from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
 from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.types import ChatReply, ChatRequest, Message, Usage
+from flowevolve.registry import Registry
+from flowevolve.result import Result
+from flowevolve.resume import resume
+from flowevolve.run import run
 from flowevolve.store.compact import compact
-from flowevolve.store.reading import Recorded
+from flowevolve.store.reading import Recorded, RecordedCall
 from flowevolve.store.rundir import RunDirectory
 
 SHARED = Message("system", "shared " * 400)
@@ -71,6 +79,45 @@ def test_a_compacted_run_is_gone_on_with(tmp_path: Path) -> None:
     asked = call("1.0", 43).request
     assert isinstance(asked, ChatRequest)
     assert last.messages == asked.messages
+
+
+class Asking(GEPA):
+    """Asks two things in fit."""
+
+    name = "asking"
+
+    async def fit(self, context: UpdateContext) -> None:
+        for asked in ("one", "two"):
+            await context.chat("reflection", [Message("user", asked)])
+
+
+def test_what_fit_was_told_is_kept_until_it_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "ALGORITHMS", Registry("algorithm", "nowhere", {"asking": Asking}))
+    config = parse_config({"clock": "virtual", "algorithm": {"name": "asking"}, "budget": {"proposals": 1}}, "test")
+
+    async def begin() -> Result:
+        return await run(config, out=tmp_path)
+
+    async def go_on() -> Result:
+        return await resume(tmp_path, changes=["budget.proposals=2"])
+
+    def of_fit() -> list[RecordedCall]:
+        with Recorded(tmp_path) as recorded:
+            return [call for call in recorded.calls() if call.stage == "fit"]
+
+    clock.run(begin, clock="virtual")
+    (tmp_path / "result.json").unlink()
+    with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as database:  # as if killed between the two
+        database.execute("DELETE FROM calls WHERE id > (SELECT min(id) FROM calls WHERE stage = 'fit')")
+        database.execute("DELETE FROM events WHERE seq > (SELECT max(seq) FROM calls)")
+        database.commit()
+    assert compact(tmp_path).calls > 0
+    assert [call.reply is not None for call in of_fit()] == [True]
+    result = clock.run(go_on, clock="virtual")
+    assert result.report.spent.tokens == result.llm.usage.total_tokens
+    assert [call.reply is not None for call in of_fit()] == [True, True]
+    compact(tmp_path)
+    assert [call.reply is not None for call in of_fit()] == [False, False]
 
 
 def test_a_run_that_is_going_on_is_left_alone(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,40 @@ def test_the_tables_hold_the_pool_as_it_is(tmp_path: Path) -> None:
     ]
     best = {file.name: file.read_text() for file in (tmp_path / "out" / "best").iterdir()}
     assert best == {"main.py": "print()", "a%2Fb.txt": "x"}
+
+
+def test_best_holds_the_files_of_the_best_and_none_of_an_earlier_best(tmp_path: Path) -> None:
+    best = tmp_path / "out" / "best"
+    candidates = [Candidate("c0", Artifact({"old.py": "1", "a": "1"})), Candidate("c1", Artifact({"new.py": "2"}))]
+    for upto in (1, 2):
+        made = Recording(tmp_path / f"run{upto}")
+        for candidate in candidates[:upto]:
+            made.propose(candidate)
+            made.commit(Add(candidate), best=candidate.id)
+        made.directory.close()
+        export(tmp_path / f"run{upto}", tmp_path / "out")
+        (best / "mine.txt").write_text("mine")
+    assert {file.name: file.read_text() for file in best.iterdir()} == {"new.py": "2", "mine.txt": "mine"}
+
+
+@pytest.mark.parametrize(
+    ("components", "files"),
+    [
+        ({"a": "1", "a.txt": "2"}, {"a.txt": "2", "a-2.txt": "1"}),
+        ({"a-2.txt": "1", "a": "2", "a.txt": "3"}, {"a-2.txt": "1", "a-3.txt": "2", "a.txt": "3"}),
+        ({"Main.py": "1", "main.py": "2"}, {"Main.py": "1", "main-2.py": "2"}),  # one file where case does not count
+    ],
+)
+def test_components_whose_names_make_one_file_get_one_each(
+    tmp_path: Path, components: Mapping[str, str], files: Mapping[str, str]
+) -> None:
+    made = Recording(tmp_path)
+    candidate = Candidate("c0", Artifact(components))
+    made.propose(candidate)
+    made.commit(Add(candidate), best="c0")
+    made.directory.close()
+    export(tmp_path)
+    assert {file.name: file.read_text() for file in (tmp_path / "export" / "best").iterdir()} == files
 
 
 def test_calls_are_exported_with_their_texts(tmp_path: Path) -> None:
