@@ -6,11 +6,13 @@ rejected, or revoked if it was released speculatively.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, variance
 from typing import ClassVar, Protocol
 
+from flowevolve.errors import InputError
 from flowevolve.policies.acceptance import Standing, ValidationAcceptance
 
 
@@ -57,12 +59,19 @@ class Bound:
 
     Sound for every acceptance policy that does not turn a candidate down for scoring higher, and scores of at most
     ``ceiling``: nothing is stopped that would have been accepted by the standing at that time.
+
+    Raises:
+        InputError: if the ceiling is not a number, or a score is above it.
     """
 
     ceiling: float = 1.0
     needs_improvement: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        _check_ceiling(self.ceiling)
+
     def hopeless(self, race: Race) -> str | None:
+        _check_scores(race, self.ceiling)
         at_best = {name: race.scores.get(name, self.ceiling) for name in race.order}
         return None if race.acceptance.admits(at_best, race.standing) else "can't be accepted any more"
 
@@ -75,11 +84,20 @@ class Confidence:
     ``N``: stop if mean + z(1 - delta) * s / sqrt(n) * sqrt(1 - n / N) <= 0. It is made whenever ``n`` is a multiple of
     ``least``, and ``delta`` is shared out over these looks (Bonferroni). The normal approximation and the order of
     arrival make the level approximate.
+
+    Raises:
+        InputError: if a setting is out of range.
     """
 
     delta: float = 0.05
     least: int = 8
     needs_improvement: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.delta < 1:
+            raise InputError(f"racing.delta is {self.delta:g}: it is a chance to err, above 0 and below 1")
+        if self.least < 1:
+            raise InputError(f"racing.least is {self.least}: it counts examples, 1 or more")
 
     def hopeless(self, race: Race) -> str | None:
         n, total = len(race.scores), len(race.order)
@@ -101,14 +119,41 @@ class Confidence:
 class Prefix:
     """Stop what would not be accepted if the speculative prefix were the whole validation set.
 
-    FlashEvolve's gate against weak candidates, as a stop: cheap, and as sure as the prefix is informative.
+    FlashEvolve's gate against weak candidates, as a stop: cheap, and as sure as the prefix is informative. Where not
+    even ``ceiling`` on all of the prefix would be accepted, because the best candidate has that already, nothing is
+    stopped: else nothing would ever be accepted again.
+
+    Raises:
+        InputError: if the ceiling is not a number, or a score is above it.
     """
 
+    ceiling: float = 1.0
     needs_improvement: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _check_ceiling(self.ceiling)
 
     def hopeless(self, race: Race) -> str | None:
         prefix = race.order[: race.prefix]
         if any(name not in race.scores for name in prefix):
             return None
-        accepted = race.acceptance.admits({name: race.scores[name] for name in prefix}, race.standing)
-        return None if accepted else "would not be accepted on the speculative prefix"
+        _check_scores(race, self.ceiling)
+        if race.acceptance.admits({name: race.scores[name] for name in prefix}, race.standing):
+            return None
+        if not race.acceptance.admits(dict.fromkeys(prefix, self.ceiling), race.standing):
+            return None
+        return "would not be accepted on the speculative prefix"
+
+
+def _check_ceiling(ceiling: float) -> None:
+    if math.isnan(ceiling):
+        raise InputError("racing.ceiling is not a number: it is the highest score there can be")
+
+
+def _check_scores(race: Race, ceiling: float) -> None:
+    highest = max(*race.scores.values(), *race.standing.incumbent.values())
+    if highest > ceiling:
+        raise InputError(
+            f"racing.ceiling is {ceiling:g}, but there is a score of {highest:g}: set it to the highest score there "
+            "can be (inf where there is none)"
+        )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flowevolve.build import RACING
 from flowevolve.errors import InputError
 from flowevolve.policies.acceptance import Everything, Front, Improvement, Standing, ValidationAcceptance
 from flowevolve.policies.racing import Bound, Confidence, Off, Prefix, Race
@@ -68,7 +70,40 @@ def test_prefix_stops_at_the_prefix_unless_it_is_ahead_there(
         complete = set(IDS[:prefix]) <= set(seen)
         stopped = Prefix().hopeless(race(dict(seen), incumbent, prefix)) is not None
         ahead = complete and sum(values[:prefix]) > sum(incumbent[:prefix])
-        assert stopped == (complete and not ahead)
+        perfect = sum(incumbent[:prefix]) == prefix
+        assert stopped == (complete and not ahead and not perfect)
+
+
+@pytest.mark.parametrize("acceptance", [Improvement(), Front()])
+def test_a_prefix_on_which_nothing_can_be_better_stops_nothing(acceptance: ValidationAcceptance) -> None:
+    level = {"e0": 1.0, "e1": 1.0}
+    assert Prefix().hopeless(race(level, [1.0, 1.0, *[0.0] * 6], 2, acceptance)) is None
+    assert Prefix().hopeless(race(level | {"e1": 0.5}, [1.0, 1.0, *[0.0] * 6], 2, acceptance)) is None
+    assert Prefix(ceiling=2.0).hopeless(race(level, [1.0, 1.0, *[0.0] * 6], 2, acceptance)) is not None
+
+
+@pytest.mark.parametrize("policy", [Bound, Prefix])
+def test_a_score_above_the_ceiling_is_named_with_the_setting(policy: type[Bound | Prefix]) -> None:
+    for facts in (race({"e0": 40.0}, [0.0] * 8, 1), race({"e0": 0.0}, [40.0] * 8, 1)):
+        with pytest.raises(InputError, match=r"racing\.ceiling is 1, but there is a score of 40"):
+            policy().hopeless(facts)
+        assert (policy(ceiling=math.inf).hopeless(facts) is None) == (policy is Bound or facts.scores["e0"] > 0)
+
+
+@pytest.mark.parametrize(
+    ("policy", "settings"),
+    [
+        ("confidence", {"least": 0}),
+        ("confidence", {"delta": 0.0}),
+        ("confidence", {"delta": 30.0}),
+        ("confidence", {"delta": -1.0}),
+        ("bound", {"ceiling": math.nan}),
+        ("prefix", {"ceiling": math.nan}),
+    ],
+)
+def test_settings_out_of_range_are_refused(policy: str, settings: dict[str, float]) -> None:
+    with pytest.raises(InputError, match=rf"racing\.{next(iter(settings))} is "):
+        RACING.make(policy, settings, "racing")
 
 
 def test_confidence_keeps_its_level() -> None:

@@ -252,3 +252,21 @@ def test_a_stage_that_cannot_speculate_is_named() -> None:
         InputError, match=r"speculation\.alpha: GEPA can speculate in generate, evaluate, not in screen"
     ):
         evolve(speculation={"alpha": {"screen": 0.5}})
+
+
+def test_racing_by_prefix_does_not_lock_a_run_whose_best_is_perfect_there() -> None:
+    outcome = evolve(
+        seed=2,
+        speculation={"alpha": {"evaluate": 0.05}, "hold": True},
+        racing={"policy": "prefix"},
+        policy="reflective",
+        proposals=60,
+    )
+    pool = outcome.result.report.pool
+    best = [pool[name] for name in dict.fromkeys(commit.best for commit in outcome.commits) if name is not None]
+    assert sum(each.scores[VAL[0]] == 1.0 for each in best) > 1
+
+
+def test_scores_above_the_ceiling_end_the_run_by_naming_the_setting() -> None:
+    with pytest.raises(InputError, match=r"racing\.ceiling"):
+        evolve(racing={"policy": "bound", "ceiling": 0.5}, algorithm={"validation": "improvement"})
