@@ -6,8 +6,9 @@ oldest of equals. Whoever is dropped leaves another behind, so in this order onl
 for it. So of each front the last is kept and not its members, whose number grows with the run where scores tie.
 
 A speculative candidate stands on the fronts of the examples it has scores for until it is confirmed, with all its
-scores, or revoked, as if it had never been there; it is never the best and sets no standard. The archive is a function
-of the log.
+scores, or revoked, as if it had never been there; it is never the best and sets no standard. One that was made from a
+revoked candidate, through any number of speculative ones, is set aside until its verdict: what would be made from it is
+stale before it is begun. The archive is a function of the log.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class ParetoArchive:
         self._candidates: dict[str, Candidate] = {}
         self._confirmed: list[Candidate] = []
         self._speculative: dict[str, Candidate] = {}
+        self._revoked: set[str] = set()
         self._fronts: Fronts = {}
         self._weights: dict[str, int] | None = None
         self._best: Candidate | None = None
@@ -57,6 +59,8 @@ class ParetoArchive:
                     candidate = self._speculative.pop(name)
                     if status == "confirmed":
                         self._enter(candidate if scores is None else candidate.scored(scores))
+                    else:
+                        self._revoked.add(name)
                 case _:
                     continue
             self._weights = self._standing = None
@@ -70,8 +74,8 @@ class ParetoArchive:
 
     @property
     def candidates(self) -> Sequence[Candidate]:
-        """All candidates, confirmed ones first, oldest first."""
-        return (*self._confirmed, *self._speculative.values()) if self._speculative else self._confirmed
+        """All candidates but those set aside, confirmed ones first, oldest first."""
+        return (*self._confirmed, *self._upheld()) if self._speculative else self._confirmed
 
     @property
     def confirmed(self) -> Sequence[Candidate]:
@@ -102,11 +106,19 @@ class ParetoArchive:
         if self._best is None or _standard(candidate) > _standard(self._best):
             self._best = candidate
 
+    def _upheld(self) -> Sequence[Candidate]:
+        """The speculative candidates that are not set aside, oldest first: parents enter before what is made from them."""
+        aside: set[str] = set()
+        for candidate in self._speculative.values():
+            if any(parent in self._revoked or parent in aside for parent in candidate.parents):
+                aside.add(candidate.id)
+        return [candidate for candidate in self._speculative.values() if candidate.id not in aside]
+
     def _all_fronts(self) -> Fronts:
         if not self._speculative:
             return self._fronts
         fronts = dict(self._fronts)
-        for place, candidate in enumerate(self._speculative.values(), len(self._candidates)):
+        for place, candidate in enumerate(self._upheld(), len(self._candidates)):
             _stand(candidate, (candidate.mean_score, place), fronts)
         return fronts
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,8 +86,10 @@ def test_only_confirmed_candidates_enter() -> None:
     assert len(archive) == 0
 
 
-def speculative(archive: ParetoArchive, name: str, scores: dict[str, float], version: int = 90) -> None:
-    candidate = Candidate(name, Artifact({"p": name})).scored(scores)
+def speculative(
+    archive: ParetoArchive, name: str, scores: dict[str, float], version: int = 90, parents: tuple[str, ...] = ()
+) -> None:
+    candidate = Candidate(name, Artifact({"p": name}), parents).scored(scores)
     archive.apply(Update(version, (Add(candidate, "speculative"),), "item", 0.0))
 
 
@@ -121,3 +124,24 @@ def test_a_speculative_candidate_can_be_selected_for_what_it_has_shown() -> None
     assert dict(archive.weights()) == {"c0": 3, "s": 1}
     assert archive["s"].scores == {"e0": 1.0}
     assert [candidate.id for candidate in archive.confirmed] == ["c0"]
+
+
+def moved(archive: ParetoArchive, name: str, status: Literal["confirmed", "revoked"]) -> None:
+    archive.apply(Update(91, (Move(name, status, dict.fromkeys(("e0", "e1", "e2", "e3"), 1.0)),), "item", 0.0))
+
+
+def test_what_was_made_from_a_revoked_candidate_is_set_aside_until_it_is_confirmed() -> None:
+    archive = archive_of([[0.5, 0.5, 0.5, 0.5]])
+    speculative(archive, "s", {"e0": 0.6}, parents=("c0",))
+    speculative(archive, "t", {"e0": 0.7}, parents=("s",))
+    speculative(archive, "u", {"e0": 0.8}, parents=("t", "c0"))
+    assert set(archive.weights()) == {"c0", "u"}
+    moved(archive, "s", "revoked")
+    speculative(archive, "v", {"e0": 0.9}, parents=("u",))
+    assert dict(archive.weights()) == {"c0": 4}
+    assert [candidate.id for candidate in archive.candidates] == ["c0"]
+    assert archive["u"].scores == {"e0": 0.8}
+    moved(archive, "t", "revoked")
+    assert dict(archive.weights()) == {"c0": 4}
+    moved(archive, "u", "confirmed")
+    assert [candidate.id for candidate in archive.candidates] == ["c0", "u", "v"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
+import anyio
 import pytest
 
 from flowevolve import clock
@@ -18,6 +20,7 @@ from flowevolve.llm.calls import CallRecord
 from flowevolve.pool import Add, Candidate, Move, Update
 from flowevolve.result import Result
 from flowevolve.run import Watchers, run
+from flowevolve.tasks.base import ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.tasks.house_style import house_style_task, make_rows
 
 TASK = house_style_task(make_rows(rules=10, per_example=3, overlap=0.3, rows=60, seed=1))
@@ -270,3 +273,43 @@ def test_racing_by_prefix_does_not_lock_a_run_whose_best_is_perfect_there() -> N
 def test_scores_above_the_ceiling_end_the_run_by_naming_the_setting() -> None:
     with pytest.raises(InputError, match=r"racing\.ceiling"):
         evolve(racing={"policy": "bound", "ceiling": 0.5}, algorithm={"validation": "improvement"})
+
+
+@dataclass
+class Misleading:
+    """House style whose first validation example likes long prompts, and the others short ones, the later the longer."""
+
+    name: str = "misleading"
+    data: Dataset = field(default_factory=lambda: replace(TASK.data, val=TASK.data.val[:4]))
+
+    def seed(self) -> Artifact:
+        return TASK.seed()
+
+    async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
+        rollout = await TASK.rollout(artifact, example, llm)
+        longer = sum(map(len, artifact.values())) - sum(map(len, TASK.seed().values()))
+        if example.id in VAL[1:4]:
+            await anyio.sleep(60 + 3 * longer)
+            return replace(rollout, score=Score(0.0 if longer else 0.9, "be short", passed=False))
+        return replace(rollout, score=Score(1 - 4 / (8 + longer), "write more", passed=False))
+
+
+def test_no_flow_is_opened_on_what_a_revoked_candidate_left_behind() -> None:
+    """With one parent at a time, every flow would be discarded as it opens, and the next one opened in the same instant."""
+    opened: Counter[float] = Counter()
+
+    def watch(event: Event) -> None:
+        opened[event.time] += event.kind == "flow.open"
+        assert opened[event.time] <= 100
+
+    table = {
+        "clock": "virtual",
+        "algorithm": {"max_in_flight": 12, "candidate_selection": "top_k_pareto", "top_k": 1},
+        "speculation": {"alpha": {"evaluate": 0.25}},
+        "budget": {"proposals": 100},
+    }
+
+    async def go() -> Result:
+        return await run(parse_config(table, "test"), task=Misleading(), watchers=Watchers(events=(watch,)))
+
+    assert clock.run(go, clock="virtual").report.speculation.revoked > 3
