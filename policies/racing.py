@@ -31,8 +31,8 @@ class Race:
 
 
 class Racing(Protocol):
-    """``needs_improvement``: whether what it stops by is the mean score alone, so that it only fits the acceptance
-    ``improvement``.
+    """``needs_improvement``: whether it judges by the mean score alone, and by a sample of it: it only fits the
+    acceptance ``improvement``, and examples are run in an order that says nothing of them.
     """
 
     @property
@@ -82,8 +82,9 @@ class Confidence:
 
     The test is on the paired differences of the ``n`` examples that are in, as a sample without replacement of all
     ``N``: stop if mean + z(1 - delta) * s / sqrt(n) * sqrt(1 - n / N) <= 0. It is made whenever ``n`` is a multiple of
-    ``least``, and ``delta`` is shared out over these looks (Bonferroni). The normal approximation and the order of
-    arrival make the level approximate.
+    ``least``, and ``delta`` is shared out over these looks (Bonferroni). Where all differences are equal, nothing is
+    known of how much they vary: losses are believed from the second look on. The normal approximation and the order
+    of arrival make the level approximate.
 
     Raises:
         InputError: if a setting is out of range.
@@ -105,8 +106,8 @@ class Confidence:
             return None
         incumbent = race.standing.incumbent
         differences = [score - incumbent[name] for name, score in race.scores.items()]
-        if min(differences) == max(differences):
-            return None  # nothing is known of how much they vary
+        if min(differences) == max(differences) and (differences[0] >= 0 or n < 2 * max(2, self.least)):
+            return None
         looks = max(1, (total - 1) // self.least)
         z = NormalDist().inv_cdf(1 - self.delta / looks)
         error = (variance(differences) / n * (1 - n / total)) ** 0.5

@@ -107,7 +107,7 @@ class ParetoArchive:
             self._best = candidate
 
     def _upheld(self) -> Sequence[Candidate]:
-        """The speculative candidates that are not set aside, oldest first: parents enter before what is made from them."""
+        """The speculative candidates that are not set aside, oldest first: parents before what is made from them."""
         aside: set[str] = set()
         for candidate in self._speculative.values():
             if any(parent in self._revoked or parent in aside for parent in candidate.parents):

@@ -145,6 +145,15 @@ def test_confidence_keeps_its_level_on_scores_of_zero_and_one(gains: int, losses
     assert stopped <= 0.05 * 300 + 10
 
 
+@pytest.mark.parametrize(("score", "best", "stopped_at"), [(0.0, 1.0, [16, 24, 32]), (0.5, 0.5, []), (1.0, 0.0, [])])
+def test_losing_everywhere_alike_is_hopeless_and_a_tie_is_not(score: float, best: float, stopped_at: list[int]) -> None:
+    ids = [f"x{n}" for n in range(40)]
+    incumbent = dict.fromkeys(ids, best)
+    standing = Standing(incumbent, incumbent)
+    seen = [Race(ids, 40, dict.fromkeys(ids[:n], score), standing, Improvement()) for n in range(1, 40)]
+    assert [len(facts.scores) for facts in seen if Confidence().hopeless(facts) is not None] == stopped_at
+
+
 @given(st.floats(0.01, 1.0), st.integers(1, 200))
 def test_a_quorum_is_at_least_one_and_at_most_all(alpha: float, requests: int) -> None:
     quorum = Speculation({"evaluate": alpha}).quorum("evaluate", requests)

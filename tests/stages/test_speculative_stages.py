@@ -313,3 +313,15 @@ def test_no_flow_is_opened_on_what_a_revoked_candidate_left_behind() -> None:
         return await run(parse_config(table, "test"), task=Misleading(), watchers=Watchers(events=(watch,)))
 
     assert clock.run(go, clock="virtual").report.speculation.revoked > 3
+
+
+@pytest.mark.parametrize("reorder", [False, True])
+def test_what_is_judged_by_a_sample_is_not_run_in_the_order_of_the_file(reorder: bool) -> None:
+    speculation = {"alpha": {"evaluate": 0.5}, "hold": True, "reorder": reorder}
+    outcome = evolve(racing={"policy": "confidence"}, speculation=speculation, proposals=4)
+    seed = outcome.commits[0].best
+    assert seed is not None
+    run = outcome.examples_called(seed)
+    assert sorted(run) == sorted(VAL)
+    assert set(run[:9]) != set(VAL[:9])
+    assert tuple(outcome.result.report.pool[seed].scores) == VAL

@@ -10,6 +10,7 @@ A repaired proposal is screened before it is evaluated, wherever it went stale: 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from random import Random
 from typing import ClassVar
 
 from pydantic import BaseModel
@@ -89,8 +90,8 @@ class GEPA(Algorithm):
         self._acceptance = _validation(self.config, self.tuning)
         self._archive = ARCHIVES.make(self.config.archive.name, self.config.archive.settings, "algorithm.archive")
         self._schedule = MergeSchedule(self.config.max_merges if self.config.merge else 0)
-        val_ids = tuple(example.id for example in task.data.val)
-        self._order = ValidationOrder(val_ids, self.tuning.speculation.window)
+        self._val_order = _running_order([example.id for example in task.data.val], self.tuning)
+        self._order = ValidationOrder(self._val_order, self.tuning.speculation.window)
         self.archives = (self._archive, self._schedule, self._order)
         self._select = self._select_type()(
             self._archive,
@@ -153,7 +154,7 @@ class GEPA(Algorithm):
         return Evaluate(
             rollouts,
             val_ids,
-            self._order if self.tuning.speculation.reorder else lambda: val_ids,
+            self._order if self.tuning.speculation.reorder else lambda: self._val_order,
             self._archive.standing,
             self.tuning.speculation,
             self.tuning.racing,
@@ -171,6 +172,14 @@ class GEPA(Algorithm):
     async def fit(self, context: UpdateContext) -> None:
         if self._archive.best() is None and not context.stopping:
             raise InputError(f"task {self._task.name!r}: the seed could not be evaluated; see the event log for why")
+
+
+def _running_order(val_ids: list[str], tuning: Tuning) -> tuple[str, ...]:
+    """In which order examples are run at first: the data's, or shuffled where racing takes the first ones for a sample.
+
+    The shuffle is the same for every run.
+    """
+    return tuple(Random(0).sample(val_ids, len(val_ids)) if tuning.racing.needs_improvement else val_ids)
 
 
 def _selection(config: GEPAConfig) -> Selection:
