@@ -85,10 +85,17 @@ class Tuning:
 
     def check_no_speculation(self, algorithm: str) -> None:
         """Raises:
-        InputError: if the user asked for speculation, of which this algorithm has none.
+        InputError: if the user asked for speculation or racing, of which this algorithm has none.
         """
         if self.speculation.alpha:
             raise InputError(f"speculation.alpha: algorithm {algorithm} has no stage that can speculate")
+        for setting, asked in (("hold", self.speculation.hold), ("reorder", self.speculation.reorder)):
+            if asked:
+                raise InputError(f"speculation.{setting}: algorithm {algorithm} has no stage that can speculate")
+        if not isinstance(self.racing, RacingOff):
+            raise InputError(
+                f'racing.policy: algorithm {algorithm} has no evaluation that can be stopped; set it to "off"'
+            )
 
 
 def _merged(stage: str, wanted: WorkersWanted, default: Workers) -> Workers:

@@ -67,6 +67,11 @@ def candidate(name: str, accuracy: float, chars: float, source: str = "") -> Can
     return Candidate(name, Artifact({"harness": source or name}, kind="harness"), attributes=attributes)
 
 
+def test_it_neither_speculates_nor_races_and_says_so(rows: Path) -> None:
+    with pytest.raises(InputError, match=r"racing\.policy: algorithm meta_harness"):
+        evolve(config(rows, racing={"policy": "bound"}))
+
+
 def test_a_run_scores_the_baselines_and_what_the_coder_writes(rows: Path) -> None:
     result, events = evolve(config(rows))
     assert result.report.error is None

@@ -13,6 +13,7 @@ import pytest
 from flowevolve import clock
 from flowevolve.archives.validation_order import ValidationOrder
 from flowevolve.artifact import Artifact
+from flowevolve.build import make_algorithm, make_task
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
 from flowevolve.events import Event
@@ -325,3 +326,33 @@ def test_what_is_judged_by_a_sample_is_not_run_in_the_order_of_the_file(reorder:
     assert sorted(run) == sorted(VAL)
     assert set(run[:9]) != set(VAL[:9])
     assert tuple(outcome.result.report.pool[seed].scores) == VAL
+
+
+@pytest.mark.parametrize(
+    ("section", "setting", "value"),
+    [
+        ("speculation", "alpha", {"evaluate": 0.5}),
+        ("speculation", "hold", True),
+        ("speculation", "reorder", True),
+        ("racing", "policy", "bound"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("algorithm", "task"),
+    [("ace", "house_style")]
+    + [(name, "program") for name in ("levi", "cse", "code_evolve", "context_evolve", "best_of_n", "one_plus_lambda")],
+)
+def test_algorithms_that_neither_speculate_nor_race_say_so(
+    section: str, setting: str, value: object, algorithm: str, task: str
+) -> None:
+    named = {"name": task, **({"problem": "tsp_construction"} if task == "program" else {})}
+    table = {"algorithm": {"name": algorithm}, "task": named, "budget": {"proposals": 1}, section: {setting: value}}
+    config = parse_config(table, "test")
+    with pytest.raises(InputError, match=rf"^{section}\.{setting}: algorithm {algorithm} "):
+        make_algorithm(config, make_task(config))
+
+
+@pytest.mark.parametrize("alpha", [{}, {"evaluate": 1.0}, {"generate": 0.5}])
+def test_racing_by_a_prefix_needs_one(alpha: dict[str, float]) -> None:
+    with pytest.raises(InputError, match=r"racing\.policy .* speculation\.alpha\.evaluate below 1"):
+        evolve(racing={"policy": "prefix"}, speculation={"alpha": alpha})

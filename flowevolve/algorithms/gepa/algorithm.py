@@ -34,6 +34,7 @@ from flowevolve.policies.acceptance import (
     StrictImprovement,
     ValidationAcceptance,
 )
+from flowevolve.policies.racing import Prefix
 from flowevolve.policies.selection import (
     AllComponents,
     ComponentSelection,
@@ -207,6 +208,11 @@ def _validation(config: GEPAConfig, tuning: Tuning) -> ValidationAcceptance:
     if unknown:
         raise InputError(
             f"speculation.alpha: GEPA can speculate in {', '.join(SPECULATING)}, not in {', '.join(unknown)}"
+        )
+    if isinstance(tuning.racing, Prefix) and not tuning.speculation.active("evaluate"):
+        raise InputError(
+            'racing.policy = "prefix" stops evaluations at the speculative prefix, and there is none: set '
+            "speculation.alpha.evaluate below 1"
         )
     by_mean = tuning.speculation.active("evaluate") or tuning.racing.needs_improvement
     name = config.validation or ("improvement" if by_mean else "everything")

@@ -35,7 +35,7 @@ class MetaHarness(Algorithm):
     """``proposer`` and ``evaluator`` stand in for the shipped ones.
 
     Raises:
-        InputError: if the task is not one of harnesses.
+        InputError: if the task is not one of harnesses, or the tuning does not suit it.
     """
 
     name = "meta_harness"
@@ -57,6 +57,7 @@ class MetaHarness(Algorithm):
         self.config = config or MetaHarnessConfig()
         self._task = task
         tuning = tuning or Tuning()
+        tuning.check_no_speculation(self.name)
         self._workers = tuning.workers_of(DEFAULT_WORKERS)
         self._proposer = proposer or FileReader(task, self.config)
         self._evaluator = evaluator or SandboxEvaluator(tuning.sandbox)

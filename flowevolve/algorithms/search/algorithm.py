@@ -46,7 +46,7 @@ class OnePlusLambda(Algorithm):
     """(1+λ): every child is one of the best program so far; of equals the newest is the best.
 
     Raises:
-        InputError: if the task is not one of programs.
+        InputError: if the task is not one of programs, or the tuning does not suit it.
     """
 
     name = "one_plus_lambda"
@@ -57,8 +57,10 @@ class OnePlusLambda(Algorithm):
     def __init__(self, task: Task, config: SearchConfig | None = None, tuning: Tuning | None = None) -> None:
         task = check_programs(task, self.name)
         self.config = config or SearchConfig()
+        tuning = tuning or Tuning()
+        tuning.check_no_speculation(self.name)
         self._task = task
-        self._workers = (tuning or Tuning()).workers_of(DEFAULT_WORKERS)
+        self._workers = tuning.workers_of(DEFAULT_WORKERS)
         self._best = Best()
         self.archives = (self._best,)
 
