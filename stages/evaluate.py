@@ -64,11 +64,9 @@ class Evaluate:
         self, candidate: Candidate, order: Sequence[str], prefix: int, context: StageContext
     ) -> AsyncGenerator[Rollout]:
         """Rollouts as they end: all at once with the prefix ahead, or, held back, the rest only after the prefix."""
-        parts = [order[:prefix], order[prefix:]] if self.speculation.hold else [order]
-        for part in parts:
-            async with aclosing(
-                self.rollouts.as_completed(candidate, part, "val", context, prefix if part is order else None)
-            ) as rollouts:
+        parts = [(order[:prefix], prefix), (order[prefix:], 0)] if self.speculation.hold else [(order, prefix)]
+        for part, urgent in parts:
+            async with aclosing(self.rollouts.as_completed(candidate, part, "val", context, urgent)) as rollouts:
                 async for _, rollout in rollouts:
                     yield rollout
 

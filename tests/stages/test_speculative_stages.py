@@ -171,6 +171,15 @@ def test_without_holding_back_all_requests_are_made_at_once() -> None:
         assert urgent == set(VAL[: -(-30 * len(VAL) // 100)])
 
 
+def test_what_was_held_back_is_behind_the_prefixes_of_other_evaluations() -> None:
+    outcome = evolve(speculation={"alpha": {"evaluate": 0.3}, "hold": True}, proposals=12)
+    ranks: dict[bool, set[int]] = {True: set(), False: set()}
+    for call in outcome.calls:
+        if call.scope.stage == "evaluate":
+            ranks[call.scope.item.partition("/")[2] in VAL[:6]].add(call.scope.priority)
+    assert max(ranks[True]) < min(ranks[False])
+
+
 def test_racing_cancels_on_the_wire_and_counts_what_it_saved() -> None:
     outcome = evolve(racing={"policy": "bound"}, algorithm={"validation": "improvement"}, proposals=60)
     stopped = outcome.of_kind("evaluation.stopped")
