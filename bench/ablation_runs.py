@@ -90,11 +90,13 @@ class Measured:
     score: float
     """Of the best candidate, on the test split."""
     tokens: int
+    """Written by the model."""
     improvements: int
     """Pool updates that raised the best score."""
     mean_gap: float
     """At the update stage."""
     max_gap: int
+    """Over all stages."""
     in_flight: float
     released: int
     revoked: int
@@ -112,11 +114,16 @@ class Measured:
 class Watch:
     """What is kept of a run while it goes on."""
 
+    verdicts: int = 0
+    """Evaluations that ended with one; those that went stale, failed or were under way at the end did not."""
     curve: list[tuple[float, float]] = field(default_factory=list)
     calls: list[CallRecord] = field(default_factory=list)
     keep_calls: bool = False
 
     def event(self, event: Event) -> None:
+        if event.kind == "item.done" and event.data["stage"] == "evaluate":
+            finished = (event.data["outcome"], event.data["reason"]) == ("consumed", "")
+            self.verdicts += finished or str(event.data["reason"]).startswith("stopped: ")
         score = event.data.get("best_score")
         if event.kind != "pool.commit" or not isinstance(score, int | float):
             return
@@ -161,7 +168,7 @@ def measure(setting: Setting) -> Measured:
     return Measured(
         setting=setting,
         proposals=report.spent.proposals / MINUTES,
-        validations=report.spent.evaluations / MINUTES,
+        validations=watch.verdicts / MINUTES,
         accepted=report.accepted / MINUTES,
         score=0.0 if result.held_out is None else result.held_out.best_score,
         tokens=result.llm.usage.completion_tokens,

@@ -49,6 +49,7 @@ class StageCounts:
 
     items_in: int = 0
     items_out: int = 0
+    """Handed on; neither what was sent to repair nor what was released ahead of a result."""
     consumed: int = 0
     discarded: int = 0
     busy_seconds: float = 0.0

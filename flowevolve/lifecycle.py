@@ -252,6 +252,7 @@ class Lifecycle:
 
     async def _watch_load(self, stream: Stream, policy: Allocation) -> None:
         """Ask the allocation policy at its interval, and do as it says; not while the backend is idle on purpose."""
+        stream.load(policy.interval_seconds)  # what a resumed run did before is in its counts
         while True:
             await anyio.sleep(policy.interval_seconds)
             load = stream.load(policy.interval_seconds)

@@ -18,6 +18,8 @@ from flowevolve.pool import DEFAULT_POOL
 from flowevolve.stage import Graph
 
 Change = Mapping[str, JSON]
+_EARLY = "Released"
+"""Payload of what is handed on ahead of an item's result, which counts when it comes."""
 
 
 def accepts(change: Change) -> bool:
@@ -59,7 +61,7 @@ class Tally:
             case "item.taken":
                 self._taken(event, counts)
             case "item.sent":
-                self._sent(str(event.data["source"]))
+                self._sent(event.data)
             case "items.gathered":
                 items = cast("list[str]", event.data["items"])
                 if str(event.data["stage"]) in self.batches:
@@ -86,9 +88,11 @@ class Tally:
             self.staleness.max_gap = max(self.staleness.max_gap, gap)
             self.staleness.discarded += judged == "discard"
 
-    def _sent(self, source: str) -> None:
+    def _sent(self, data: Mapping[str, JSON]) -> None:
+        source = str(data["source"])
         self.staleness.repaired += source == self._repair
-        if source in self.stages:
+        to_repair = data["stage"] == self._repair
+        if source in self.stages and not to_repair and data["payload"] != _EARLY:
             self.stages[source].items_out += 1
 
     def _done(self, event: Event, counts: StageCounts | None) -> None:

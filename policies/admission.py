@@ -29,9 +29,10 @@ class Latency:
 
     Tokens per second are requests in flight over seconds per token. The limit doubles as long as at least ``gain`` of
     the change comes back as tokens per second, and later grows by ``step``; where a change did not pay, it is taken
-    back. Time that calls spend waiting, beyond the least ever seen, means that the server has a queue: where it is
-    above twice ``target`` of the whole, the limit is cut by the surplus, and from ``target`` on it does not grow. A
-    limit is judged when as many calls were answered under it as are in flight: those before met a shorter queue.
+    back. Time that calls spend waiting, beyond the least seen, means that the server has a queue: where it is above
+    twice ``target`` of the whole, the limit is cut by the surplus, and from ``target`` on it does not grow. Where a cut
+    does not take away half of what it should, it was no queue: calls take that long at any limit, and the least is set
+    to it. A limit is judged when as many calls were answered under it as are in flight: those before met another queue.
     When the server turns requests away, the limit is cut at once.
 
     Raises:
@@ -47,8 +48,10 @@ class Latency:
     _before: tuple[int, float] | None = field(default=None, init=False)
     """The limit before the last change, and its tokens per second."""
     _answered: int = field(default=0, init=False)
-    """Calls since the last change."""
+    """Calls since the last change; below zero while those that a cut left over are still in flight."""
     _least_wait: float = field(default=math.inf, init=False)
+    _cut_at: float | None = field(default=None, init=False)
+    """The share of waiting at the last cut, as long as nothing is known of its effect."""
 
     def __post_init__(self) -> None:
         _check(self.start, self.least, target=self.target, step=self.step, gain=self.gain)
@@ -58,22 +61,32 @@ class Latency:
 
     def decide(self, load: Load) -> Verdict:
         if load.refused:
-            self._growing, self._before, self._answered = False, None, 0
+            self._growing, self._before, self._answered, self._cut_at = False, None, 0, None
             return Verdict(_cut(load, self.least), "refused")
         settled = self._answered >= load.in_flight
         self._answered += load.answered
-        if not settled or not load.used_up or not load.latency_seconds or load.wait_seconds is None:
+        if not settled or not load.used_up or not load.latency_seconds:
             return Verdict(load.limit, "not known yet")
-        self._least_wait = min(self._least_wait, load.wait_seconds)
-        waiting = (load.wait_seconds - self._least_wait) / load.latency_seconds
+        waiting = self._waiting(load.wait_seconds, load.latency_seconds)
         if self.target < waiting <= 2 * self.target:
             return Verdict(load.limit, "as wanted")
         verdict = self._without_surplus(load, waiting) if waiting > self.target else self._climb(load)
-        self._answered = 0
+        self._answered = min(0, verdict.limit - load.in_flight)
         return verdict
 
+    def _waiting(self, wait: float | None, latency: float) -> float:
+        """The share of the time in flight that calls wait in the server's queue; 0 where it can't be told."""
+        if wait is None:
+            return 0.0
+        self._least_wait = min(self._least_wait, wait)
+        waiting = (wait - self._least_wait) / latency
+        if self._cut_at is not None and waiting > (self._cut_at + self.target) / 2:
+            self._least_wait, waiting = wait, 0.0
+        self._cut_at = None
+        return waiting
+
     def _without_surplus(self, load: Load, waiting: float) -> Verdict:
-        self._growing, self._before = False, None
+        self._growing, self._before, self._cut_at = False, None, waiting
         return Verdict(max(self.least, round(load.limit * (1 - waiting + self.target))), "calls wait")
 
     def _climb(self, load: Load) -> Verdict:
@@ -108,8 +121,11 @@ class ServerQueue:
     the rest wait here, where they can still be put in order.
 
     The limit grows by ``growth`` at each look until the server's queue is first seen, then by what the queue lacks. A
-    queue longer than twice the target is taken off the limit at once. As long as the server says nothing of itself,
-    the limit goes by `Latency`.
+    queue longer than twice the target is taken off the limit at once. Where others have requests there, too, it is our
+    share of the queue that is taken off, and the limit grows as at first when the queue is gone. A queue of up to twice
+    the target is then shared: at each look the limit loses its share of what is over the target and wins a quarter of
+    the target, so that runs that begin with unequal limits come to like ones. As long as the server says nothing of
+    itself, the limit goes by `Latency`.
 
     Raises:
         InputError: if a setting is out of range.
@@ -137,11 +153,16 @@ class ServerQueue:
             return Verdict(_cut(load, self.least), "refused")
         wanted = max(1, round(self.target * load.server.running))
         excess = load.server.waiting - wanted
+        total = max(load.in_flight, load.server.running + load.server.waiting)
+        shared = total - load.in_flight > wanted
+        ours = round(excess * load.in_flight / max(1, total))
         if excess > wanted:
-            self._growing = False
-            return Verdict(max(self.least, min(load.limit, load.in_flight - excess)), "server queue too long")
-        if excess >= 0 or not load.used_up:
+            self._growing = shared
+            return Verdict(max(self.least, min(load.limit, load.in_flight - ours)), "server queue too long")
+        if not load.used_up or (excess >= 0 and not shared):
             return Verdict(load.limit, "as wanted")
+        if excess >= 0:
+            return Verdict(max(self.least, min(load.most, load.limit - ours + max(1, wanted // 4))), "shared")
         if self._growing and load.server.waiting == 0:
             return Verdict(min(load.most, max(load.limit + 1, int(load.limit * self.growth))), "server queue empty")
         return Verdict(min(load.most, load.limit - excess), "server queue short")

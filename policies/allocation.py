@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal, Protocol
 
+from flowevolve.errors import InputError
+
 Place = Literal["first", "later", "repair"]
 
 
@@ -77,9 +79,15 @@ class MedianRate:
 
     FlashEvolve §3.4, *adaptive worker reallocation*; the interval is not published. Stages that handed nothing on
     count, with a rate of 0; repair, which is not in every item's way, is left out.
+
+    Raises:
+        InputError: if a setting is out of range.
     """
 
     interval_seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        _above(0, interval_seconds=self.interval_seconds)
 
     def decide(self, load: Workload) -> Sequence[Resize]:
         rates = {stage.name: stage.produced / load.seconds for stage in load.stages if stage.place != "repair"}
@@ -109,6 +117,9 @@ class Pressure:
     Against oscillation: a sign has to be seen ``patience`` times in a row (idleness six times as often), the thresholds
     leave a band in which nothing is done, and a stage changed in one direction is not changed in the other for ``rest``
     looks.
+
+    Raises:
+        InputError: if a setting is out of range.
     """
 
     interval_seconds: float = 5.0
@@ -123,6 +134,11 @@ class Pressure:
     _looks: int = field(default=0, init=False)
     _used: float = field(default=0.0, init=False)
     _excess: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        _above(0, interval_seconds=self.interval_seconds, full=self.full)
+        _at_least(0, flood=self.flood, max_gap=self.max_gap, rest=self.rest)
+        _at_least(1, memory=self.memory, patience=self.patience)
 
     def decide(self, load: Workload) -> Sequence[Resize]:
         self._looks += 1
@@ -179,3 +195,15 @@ def _need(stage: StageLoad) -> tuple[int, str]:
     if stage.waiting < 0.1 and stage.produced and stage.busy < stage.workers - 2:
         return -1, _IDLE
     return 0, ""
+
+
+def _above(bound: float, **settings: float) -> None:
+    for name, value in settings.items():
+        if not value > bound:
+            raise InputError(f"allocation.{name} is {value}: it has to be above {bound:g}")
+
+
+def _at_least(bound: float, **settings: float) -> None:
+    for name, value in settings.items():
+        if not value >= bound:
+            raise InputError(f"allocation.{name} is {value}: it has to be at least {bound:g}")

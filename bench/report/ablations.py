@@ -21,14 +21,14 @@ limits, it is behind the fixed setting from 8×4 too. It has a reason to be: eve
 always hands on more than the median stage, and a rule that compares rates takes workers from it whether or not
 anything waits behind it. The paper does not say how often workers are adjusted; of 30, 60 and 120 seconds the
 longest did best (the shorter ones take the first stage down to a worker or two) and is used here. `pressure`
-compares no rates: it looks at waiting items, the backend's use and the gap.
+compares no rates: it looks at waiting items, the backend's use and the gap. These runs were recorded when `median_rate`
+still counted items as handed on that a stage had sent to repair unworked; with other rates it makes other changes.
 """
 SPECULATION = """\
 570 rows, 171 of them for validation, so that validation is the larger part of the cost; the server is kept full by
 `pressure` and `server_queue`, with up to 128 flows. Below alpha 1 `hold` is on, and `prefix` racing stops what does
 not beat the best on the prefix. *Informative*: validation examples in random order. *Easy first*: sorted so that
-the prefix holds the examples that candidates soon all pass. A validation is a candidate whose evaluation ended with
-a verdict, be it on the prefix.
+the prefix holds the examples that candidates soon all pass.
 """
 SCHEDULING = """\
 More requests in flight than the server works on make everything older. `later_first` keeps gaps a little lower than
@@ -67,7 +67,12 @@ def section(content: Content) -> str:
 `{settings["preset"]}`, median and range over seeds (two with `--quick`,
 which has fewer settings). *Held out* is the best candidate's score on the test split. K1 × K3 are the workers of
 generate, propose and screen, and of evaluate. The paper is FlashEvolve; its figures come from a real H100 and real data
-sets, so only directions can be compared, not numbers.
+sets, so only directions can be compared, not numbers. *Mean gap* is over the items that the update stage took, *max
+gap* over all stages; an improvement is a pool update that raised the best score, and its tokens are the model's output.
+
+A validation is a candidate whose evaluation ended with a verdict, be it on a part of the examples. The figures here
+were recorded when the bench still counted evaluations as they began, those included that had none at the end of the
+run or went stale: all validations a minute are too high, most so at alpha 1 of speculation, so the ratio is too low.
 
 ### Staleness handling (the paper's figure 5)
 
@@ -87,7 +92,7 @@ All with `reflective` staleness and at most 96 open flows; both adaptive policie
 {_saturation(content)}
 ### Version gap under order and admission
 
-Gaps at the update stage, with `pressure` and 96 flows; the gaps under each allocation policy are in the tables above.
+With `pressure` and 96 flows; the gaps under each allocation policy are in the tables above.
 
 {_table(content, "scheduling")}
 

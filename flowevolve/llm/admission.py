@@ -70,7 +70,7 @@ class Load:
     latency_seconds: float | None = None
     """Time in flight of a call with an answer of the usual length; None if no call was answered."""
     wait_seconds: float | None = None
-    """The part of it that does not depend on the answer's length."""
+    """The part of it that does not depend on the answer's length; None where the calls don't tell it."""
     seconds_per_token: float | None = None
     """Time in flight over output tokens."""
 

@@ -23,7 +23,9 @@ class Observed:
     latency_seconds: float | None
     """Time in flight; None if nothing was answered yet."""
     wait_seconds: float | None
-    """The part of it that does not depend on the answer's length: in the server's queue, reading the prompt."""
+    """The part of it that does not depend on the answer's length: in the server's queue, reading the prompt. None where
+    the calls don't tell it: answers of one length, or too much chance in their times.
+    """
     seconds_per_token: float | None
     """Time in flight over output tokens."""
 
@@ -58,18 +60,18 @@ class Pace:
         latency = wait = per_token = None
         if self._answered:
             wait, per_token = self._line()
-            latency = wait + per_token * self._usual
+            latency = (wait or 0.0) + per_token * self._usual
             per_token = latency / self._usual
         observed = Observed(self._answered, self._refused, latency, wait, per_token)
         self._answered = self._refused = 0
         return observed
 
-    def _line(self) -> tuple[float, float]:
-        """Seconds of waiting, and of writing for each token."""
+    def _line(self) -> tuple[float | None, float]:
+        """Seconds of waiting, where they can be told, and of writing for each token."""
         newest = list(islice(reversed(self._calls), max(self._answered, AT_LEAST)))
         tokens, seconds = [call[0] for call in newest], [call[1] for call in newest]
         if min(tokens) < max(tokens):
             slope, intercept = linear_regression(tokens, seconds)
             if slope > 0 and intercept > 0:
                 return intercept, slope
-        return 0.0, sum(seconds) / sum(tokens)
+        return None, sum(seconds) / sum(tokens)

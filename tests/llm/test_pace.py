@@ -27,11 +27,20 @@ def test_figures_are_never_negative(calls) -> None:
         pace.answered(seconds, tokens)
     observed = pace.look()
     assert observed.answered == sum(tokens > 0 for _, tokens in calls)
-    figures = [observed.latency_seconds, observed.wait_seconds, observed.seconds_per_token]
+    figures = [observed.latency_seconds, observed.seconds_per_token]
+    assert observed.wait_seconds is None or observed.wait_seconds > 0
     if observed.answered:
         assert all(figure is not None and figure >= 0 for figure in figures)
     else:
-        assert figures == [None] * 3
+        assert figures == [None] * 2
+
+
+def test_answers_of_one_length_do_not_tell_waiting_from_writing() -> None:
+    pace = Pace()
+    for _ in range(AT_LEAST):
+        pace.answered(3.0, 100)
+    observed = pace.look()
+    assert (observed.latency_seconds, observed.wait_seconds) == (pytest.approx(3.0), None)
 
 
 def test_a_look_starts_anew() -> None:

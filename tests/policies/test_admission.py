@@ -62,14 +62,77 @@ def test_once_a_queue_was_seen_the_limit_grows_by_what_the_queue_lacks() -> None
     assert policy.decide(load(231, 231, 0)).limit == 231 + 23
 
 
-def test_requests_of_others_in_the_servers_queue_are_not_ours_to_add() -> None:
+def test_of_a_queue_that_others_have_part_in_our_share_is_taken_off() -> None:
     crowded = Load(0.0, 100, MOST, 100, 50, ServerLoad(running=200, waiting=60))
-    assert ServerQueue(target=0.1).decide(crowded).limit == 100 - 40
+    assert ServerQueue(target=0.1).decide(crowded).limit == 100 - round(40 * 100 / 260)
+
+
+def at_one_server(policies: Sequence[ServerQueue], looks: int, others: Sequence[int] = ()) -> list[list[int]]:
+    """Limits look by look of runs that use up what they may at one server; one run begins every 60 looks.
+
+    ``others`` are requests of somebody else there, by look; none after the last.
+    """
+    limits = [0 for _ in policies]
+    seen: list[list[int]] = []
+    for look in range(looks):
+        for place, policy in enumerate(policies[: 1 + look // 60]):
+            limits[place] = limits[place] or policy.first(MOST)
+            total = sum(limits) + (others[look] if look < len(others) else 0)
+            server = ServerLoad(min(BATCH, total), max(0, total - BATCH))
+            limits[place] = policy.decide(Load(0.0, limits[place], MOST, limits[place], 9, server)).limit
+        seen.append(list(limits))
+    return seen
+
+
+def test_after_a_burst_of_others_the_limit_is_soon_back() -> None:
+    seen = at_one_server([ServerQueue()], 100, [0] * 50 + [400])
+    before, cut, *after = (limits[0] for limits in seen[49:])
+    assert before == 271
+    assert 0.35 * before < cut < 0.45 * before, "somebody else's part of the queue is not taken off ours"
+    assert min(after[4:]) >= 0.9 * before
+
+
+def test_bursts_of_others_cost_little() -> None:
+    bursts = [400 if look % 60 == 50 else 0 for look in range(600)]
+    limits = [seen[0] for seen in at_one_server([ServerQueue()], 600, bursts)]
+    assert sum(limits[60:]) / len(limits[60:]) > 0.9 * 271
+
+
+def test_two_runs_share_a_server() -> None:
+    steady = at_one_server([ServerQueue(), ServerQueue()], 600)[300:]
+    assert all(min(limits) > 0.35 * sum(limits) for limits in steady)
+    assert all(BATCH <= sum(limits) <= 1.15 * BATCH for limits in steady)
 
 
 @pytest.mark.parametrize("policy", [ServerQueue(), Latency()])
 def test_a_refusal_cuts_the_limit(policy: Admission) -> None:
     assert policy.decide(load(100, 100, 0, refused=1)).limit == 70
+
+
+def look_blind(limit: int, wait: float | None, latency: float = 5.0) -> Load:
+    """Enough calls were answered since the last one for the limit to be judged at the next."""
+    return Load(0.0, limit, MOST, limit, 9, None, 4 * limit, 0, latency, wait, 0.01)
+
+
+def test_waiting_that_a_cut_does_not_shorten_is_no_queue() -> None:
+    policy = Latency()
+    limits = [100]
+    for wait in (0.2, 0.2, 1.2, 1.2, 1.2, 1.2):
+        limits.append(policy.decide(look_blind(limits[-1], wait)).limit)
+    assert limits == [100, 100, 200, 200, 170, 170, 195], "cut by the surplus once, then grown by a step"
+
+
+def test_waiting_that_a_cut_shortens_is_a_queue() -> None:
+    policy = Latency()
+    limits = [100]
+    for wait in (0.2, 0.2, 2.2, 2.2, 0.9, 0.9):
+        limits.append(policy.decide(look_blind(limits[-1], wait)).limit)
+    assert limits == [100, 100, 200, 200, 130, 130, 118], "what is left of it is cut, too"
+
+
+def test_waiting_that_can_not_be_told_is_not_held_against_the_limit() -> None:
+    policy = Latency()
+    assert [policy.decide(look_blind(100, None)).limit for _ in range(2)] == [100, 200]
 
 
 def test_a_server_that_says_nothing_is_judged_by_its_answers() -> None:
@@ -158,6 +221,39 @@ def supply_without_end(policy: Admission, seconds: float, *, blind: bool = False
 
     clock.run(go, clock="virtual")
     return samples
+
+
+async def limits_without_a_queue(seed: int, minutes: int) -> list[int]:
+    """Once a minute, at a server that takes whatever comes; each call waits about a second for its first token."""
+    rng, pace, policy, limits = random.Random(seed), Pace(), Latency(), list[int]()
+    gate = Gate(policy.first(BATCH))
+
+    async def caller() -> None:
+        while True:
+            async with gate.slot(Ask()):
+                tokens = max(1, int(rng.gauss(150, 60)))
+                seconds = rng.lognormvariate(0, 0.3) + tokens * 0.02 * rng.lognormvariate(0, 0.15)
+                await anyio.sleep(seconds)
+                pace.answered(seconds, tokens)
+
+    async def follow() -> None:
+        await follow_server(gate, policy, Blind(), pace, most=BATCH, interval_seconds=2.0, log=lambda kind, data: None)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(400):
+            tasks.start_soon(caller)
+        tasks.start_soon(follow)
+        for _ in range(minutes):
+            await anyio.sleep(60)
+            limits.append(gate.limit)
+        tasks.cancel_scope.cancel()
+    return limits
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_server_without_a_queue_is_not_held_back_for_the_time_its_first_token_takes(seed: int) -> None:
+    limits = clock.run(lambda: limits_without_a_queue(seed, 16), clock="virtual")
+    assert min(limits[5:]) >= 0.8 * BATCH
 
 
 def rate(samples: Sequence[Sample], after: float) -> float:

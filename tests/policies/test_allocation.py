@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowevolve.policies.allocation import MedianRate, Pressure, Resize, StageLoad, Workload
+from flowevolve.errors import InputError
+from flowevolve.policies.allocation import Allocation, MedianRate, Pressure, Resize, StageLoad, Workload
 
 
 def stage(name: str, **facts: object) -> StageLoad:
@@ -38,6 +40,26 @@ def test_median_rate_leaves_repair_and_a_pipeline_at_rest_alone() -> None:
     assert not MedianRate().decide(workload(stage("a", produced=0), stage("b", produced=0)))
     seen = workload(stage("a", produced=4), stage("b", produced=4), stage("repair", place="repair", produced=0))
     assert not MedianRate().decide(seen)
+
+
+@pytest.mark.parametrize(
+    ("policy", "setting", "value"),
+    [
+        (MedianRate, "interval_seconds", 0.0),
+        (MedianRate, "interval_seconds", -1.0),
+        (Pressure, "interval_seconds", 0.0),
+        (Pressure, "interval_seconds", float("nan")),
+        (Pressure, "memory", 0),
+        (Pressure, "patience", 0),
+        (Pressure, "rest", -1),
+        (Pressure, "full", 0.0),
+        (Pressure, "flood", -0.5),
+        (Pressure, "max_gap", float("nan")),
+    ],
+)
+def test_settings_out_of_range_are_refused(policy: type[Allocation], setting: str, value: float) -> None:
+    with pytest.raises(InputError, match=rf"allocation\.{setting} is {value}"):
+        policy(**{setting: value})
 
 
 def test_a_later_stage_that_keeps_items_waiting_gets_a_worker_after_two_looks() -> None:

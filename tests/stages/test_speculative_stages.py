@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
+from typing import Any
 
 import anyio
 import pytest
@@ -365,3 +366,22 @@ def test_algorithms_that_neither_speculate_nor_race_say_so(
 def test_racing_by_a_prefix_needs_one(alpha: dict[str, float]) -> None:
     with pytest.raises(InputError, match=r"racing\.policy .* speculation\.alpha\.evaluate below 1"):
         evolve(racing={"policy": "prefix"}, speculation={"alpha": alpha})
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.5])
+@pytest.mark.parametrize("width", [6, 64])
+def test_samples_in_parts_keep_to_a_budget_of_proposals(alpha: float, width: int) -> None:
+    report = evolve(speculation={"alpha": {"generate": alpha}}, proposals=40, width=width).result.report
+    assert 30 < report.spent.proposals <= 40
+    assert not report.overshoot
+
+
+@pytest.mark.parametrize(
+    "sections", [{"policy": "reflective"}, {"policy": "reflective", "speculation": {"alpha": {"evaluate": 0.5}}}]
+)
+def test_items_out_are_what_a_stage_worked_on(sections: Mapping[str, Any]) -> None:
+    outcome = evolve(proposals=60, width=16, **sections)
+    counts = outcome.result.report.stages["evaluate"].counts
+    done = [event.data for event in outcome.of_kind("item.done") if event.data["stage"] == "evaluate"]
+    assert any(each["reason"] == "sent to repair" for each in done)
+    assert counts.items_out == sum(each["outcome"] == "consumed" and not each["reason"] for each in done) > 3

@@ -9,6 +9,7 @@ A repaired proposal is screened before it is evaluated, wherever it went stale: 
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from random import Random
 from typing import ClassVar
@@ -121,7 +122,10 @@ class GEPA(Algorithm):
         return Emit(Proposed(check_components(candidate, self._task.seed()), (), ()), to="evaluate")
 
     def estimate(self, trigger: str | None = None) -> Cost:
-        return Cost(proposals=1, rollouts=2 * self.config.minibatch)
+        """With speculation in generate each part of the minibatch may become a proposal."""
+        minibatch = self.config.minibatch
+        parts = 1 if trigger else math.ceil(minibatch / self.tuning.speculation.quorum("generate", minibatch))
+        return Cost(proposals=parts, rollouts=2 * minibatch)
 
     def graph(self) -> Graph:
         config, rollouts, speculation = self.config, Rollouts(self._task), self.tuning.speculation
