@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from flowevolve.algorithm import Algorithm
+from flowevolve.artifact import Artifact
 from flowevolve.build import (
     check_backend,
     make_algorithm,
@@ -129,6 +130,8 @@ def make_plan(config: Config, given: Given) -> Plan:
     """
     check_backend(config)
     task = make_task(config) if given.task is None else given.task
+    if not isinstance(task.seed(), Artifact):
+        raise InputError(f"task {task.name!r}: seed() must return an Artifact, returns a {type(task.seed()).__name__}")
     if config.held_out and not task.data.test:
         raise InputError(f"held_out: task {task.name!r} has no test split")
     staleness = make_staleness(config) if given.staleness is None else given.staleness
