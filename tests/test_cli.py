@@ -249,6 +249,23 @@ def test_check_and_list(config: Path) -> None:
         assert name in flowevolve("list", what, cwd=folder).stdout
 
 
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (("held_out=true", *INSTRUCTIONS, "task.data.sizes={train=2,val=2}"), "no test split"),
+        (("algorithm.name=combee", "algorithm.fan_in=10", "algorithm.max_in_flight=2"), "gathers 10 items at a time"),
+        (("start.run=nowhere",), "nowhere"),
+    ],
+)
+def test_check_refuses_what_a_run_would(settings: tuple[str, ...], says: str, config: Path) -> None:
+    (config.parent / "rows.jsonl").write_text(ROWS * 4)
+    arguments = [word for setting in settings for word in ("--set", setting)]
+    for command in ("check", "run"):
+        done = flowevolve(command, "run.toml", *arguments, cwd=config.parent)
+        assert done.returncode == 2, done.stdout
+        assert says in done.stderr
+
+
 def test_interrupted_once_it_drains_and_leaves_a_result(config: Path) -> None:
     command = [sys.executable, "-c", "from flowevolve.cli import main; main()", "run", "run.toml", "--out", "out"]
     settings = ["--set", "clock=real", "--set", "budget.proposals=100000", "--set", "sim.profile=fast-demo"]
