@@ -9,10 +9,12 @@ import json
 import logging
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -41,6 +43,7 @@ from flowevolve.serve_command import serve_command
 from flowevolve.sim.server import serve
 from flowevolve.store.compact import compact
 from flowevolve.store.export import export
+from flowevolve.store.files import writing
 from flowevolve.store.reading import JOURNAL, Recorded
 from flowevolve.store.rundir import read_result
 from flowevolve.telemetry.comparison import compare
@@ -53,6 +56,7 @@ from flowevolve.terminal import plain_console
 from flowevolve.vllm.server import News
 
 INTERRUPTED = 130
+LAST_PORT = 65535
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 console = plain_console()
@@ -67,7 +71,9 @@ ConfigPath = Annotated[
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a setting; may be repeated")
 ]
-MetricsPort = Annotated[int | None, typer.Option(help="serve Prometheus metrics on this loopback port")]
+MetricsPort = Annotated[
+    int | None, typer.Option(min=0, max=LAST_PORT, help="serve Prometheus metrics on this loopback port")
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="log more than warnings")]
 
 RunPath = Annotated[Path, typer.Argument(metavar="DIR", help="a run directory")]
@@ -88,13 +94,13 @@ def run_command(
     """Run a configuration; Ctrl-C once finishes what is open and stops, twice stops at once."""
     configure_logs(logging.INFO if verbose else logging.WARNING)
     settings = _load(config, [*(overrides or ()), *_start(start)])
-    directory = out or _fresh_directory(config)
-    console.print(_title(settings), highlight=False)
+    with _fresh_directory(config) if out is None else nullcontext(out) as directory:
+        console.print(_title(settings), highlight=False)
 
-    async def go(watchers: Watchers, follow: Follow) -> Result:
-        return await run(settings, out=directory, events=events, watchers=watchers, follow=follow)
+        async def go(watchers: Watchers, follow: Follow) -> Result:
+            return await run(settings, out=directory, events=events, watchers=watchers, follow=follow)
 
-    _show(go, settings.clock, directory, metrics_port)
+        _show(go, settings.clock, directory, metrics_port)
 
 
 def _load(config: Path, overrides: Sequence[str]) -> Config:
@@ -248,7 +254,7 @@ def sim_command(
     model: Annotated[str, typer.Option(help="the name it serves the model under")] = "simulated",
     fault_rate: Annotated[float, typer.Option(help="the share of requests that go wrong on purpose")] = 0.0,
     host: Annotated[str, typer.Option()] = "127.0.0.1",
-    port: Annotated[int, typer.Option()] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=LAST_PORT)] = 8000,
 ) -> None:
     """Serve a simulated LLM over an OpenAI-compatible API, until Ctrl-C."""
     sections = {"profile": profile, "world": world, "preset": preset, "faults": {"rate": fault_rate}}
@@ -285,9 +291,22 @@ def _serve_metrics(metrics: Metrics, port: int) -> None:
         raise InputError(f"--metrics-port {port}: can't listen there: {error.strerror}; choose another") from None
 
 
-def _fresh_directory(config: Path) -> Path:
+@contextmanager
+def _fresh_directory(config: Path) -> Iterator[Path]:
+    """A new directory under runs/, which no run that begins in the same second gets; it goes if it stays empty."""
     stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
-    return Path("runs") / f"{config.resolve().stem}-{stamp}"
+    first = Path("runs") / f"{config.resolve().stem}-{stamp}"
+    with writing(first):
+        first.parent.mkdir(exist_ok=True)
+        for directory in chain([first], (first.with_name(f"{first.name}-{number}") for number in count(2))):
+            with suppress(FileExistsError):
+                directory.mkdir()
+                break
+    try:
+        yield directory
+    finally:
+        with suppress(OSError):
+            directory.rmdir()
 
 
 def _title(config: Config) -> str:

@@ -111,7 +111,7 @@ class Engine:
             target_score=budget.target_score,
             seed=seed,
         )
-        _check_gathering(self._runtime.graph, max_in_flight, mode)
+        check_gathering(self._runtime.graph, max_in_flight, mode)
         self._executor: Executor = (
             Stream(self._runtime, max_in_flight) if mode == "stream" else Lockstep(self._runtime, max_in_flight)
         )
@@ -322,7 +322,10 @@ class Engine:
         return self._report
 
 
-def _check_gathering(graph: Graph, width: int, mode: Mode) -> None:
+def check_gathering(graph: Graph, width: int, mode: Mode) -> None:
+    """Raises:
+    InputError: if a stage gathers more items than there may be flows.
+    """
     for stage in graph.stages:
         if stage.gather > width:
             setting = "max_in_flight" if mode == "stream" else "width"

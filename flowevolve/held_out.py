@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from math import isfinite
 
 from flowevolve.clock import in_thread
 from flowevolve.concurrency import run_all
 from flowevolve.context import ChatFunction, ScopedModel
+from flowevolve.errors import FlowevolveError
 from flowevolve.llm.calls import CallScope
 from flowevolve.llm.client import LLMClient
-from flowevolve.llm.types import ChatReply, LLMError, Message
+from flowevolve.llm.types import ChatReply, Message
 from flowevolve.playback import Playback
 from flowevolve.pool import Candidate
 from flowevolve.recovery import History
 from flowevolve.result import HeldOut
-from flowevolve.tasks.base import Example, Task
+from flowevolve.tasks.base import Example, Measured, Task
+from flowevolve.tasks.checked import check_rollout
 
 HELD_OUT = "held_out"
 """What its calls have in place of a stage's name."""
@@ -52,7 +55,10 @@ def _plain_chat(client: LLMClient, playback: Playback) -> ChatFunction:
 
 
 async def score_held_out(task: Task, candidates: Sequence[Candidate], chat: ChatFunction) -> list[float]:
-    """Each candidate's mean score over the test split; an example that gets no answer scores 0."""
+    """Each candidate's mean score over the test split.
+
+    An example that gets no answer, or on which the task fails, scores 0, or the worst there is where the task says so.
+    """
     jobs = [partial(_score, task, candidate, example, chat) for candidate in candidates for example in task.data.test]
     scores = await run_all(jobs)
     size = len(task.data.test)
@@ -60,9 +66,13 @@ async def score_held_out(task: Task, candidates: Sequence[Candidate], chat: Chat
 
 
 async def _score(task: Task, candidate: Candidate, example: Example, chat: ChatFunction) -> float:
+    worst = task.worst if isinstance(task, Measured) else 0.0
     scope = CallScope(HELD_OUT, f"{candidate.id}/{example.id}", candidate.id, priority=0, index=0)
     try:
-        rollout = await task.rollout(candidate.artifact, example, ScopedModel(chat, "task", scope))
-    except LLMError:
-        return 0.0
-    return rollout.score.value
+        made = await task.rollout(candidate.artifact, example, ScopedModel(chat, "task", scope))
+        value = check_rollout(made, example).score.value
+    except FlowevolveError:
+        raise
+    except Exception:  # noqa: BLE001 - no answer, or a user's task code, which may raise anything, as in the run
+        return worst
+    return value if isfinite(value) else worst

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from flowevolve.algorithm import Algorithm
+from flowevolve.artifact import Artifact
 from flowevolve.build import (
     check_backend,
     make_algorithm,
@@ -25,7 +26,7 @@ from flowevolve.clock import in_thread
 from flowevolve.concurrency import beside
 from flowevolve.config import Config
 from flowevolve.effects import nothing_to_settle
-from flowevolve.engine import Engine, RunReport
+from flowevolve.engine import Engine, RunReport, check_gathering
 from flowevolve.errors import InputError
 from flowevolve.events import Event, Sink
 from flowevolve.held_out import hold_out
@@ -36,7 +37,7 @@ from flowevolve.llm.types import JSON
 from flowevolve.own_server import starts_vllm
 from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.pool import Candidate
-from flowevolve.recovery import History
+from flowevolve.recovery import History, Start
 from flowevolve.result import Best, Result
 from flowevolve.store.pools import read_start
 from flowevolve.store.rundir import RunDirectory
@@ -129,6 +130,8 @@ def make_plan(config: Config, given: Given) -> Plan:
     """
     check_backend(config)
     task = make_task(config) if given.task is None else given.task
+    if not isinstance(task.seed(), Artifact):
+        raise InputError(f"task {task.name!r}: seed() must return an Artifact, returns a {type(task.seed()).__name__}")
     if config.held_out and not task.data.test:
         raise InputError(f"held_out: task {task.name!r} has no test split")
     staleness = make_staleness(config) if given.staleness is None else given.staleness
@@ -258,16 +261,13 @@ async def _opened(
         clients = await stack.enter_async_context(_clients(plan, watchers, cache, keeping))
         client = clients.llm
         await client.check()
-        sections = config.algorithm
-        start = None
-        if config.start is not None and not (history is not None and history.begun):
-            start = await in_thread(read_start, config.start.run, config.start.version, algorithm.name, plan.task)
+        start = await _start(plan) if history is None or not history.begun else None
         engine = Engine(
             algorithm,
             llm=client,
             budget=config.budget,
-            mode=sections.mode,
-            max_in_flight=sections.max_in_flight if sections.mode == "stream" else sections.width,
+            mode=config.algorithm.mode,
+            max_in_flight=_width(config),
             staleness=plan.staleness,
             allocation=make_allocation(config),
             stopping=make_stopping(config),
@@ -300,24 +300,35 @@ async def check(config: Config, task: Task | None = None) -> Task:
         InputError, BackendUnreachableError, BackendRefusedError: as `run` would, and also for a single endpoint among
             several that a run would begin without.
     """
-    check_backend(config)
-    task = make_task(config) if task is None else task
-    algorithm = make_algorithm(config, task)
-    algorithm.graph()
-    make_staleness(config)
+    plan = make_plan(config, Given(task))
+    check_gathering(plan.algorithm.graph(), _width(config), config.algorithm.mode)
     make_allocation(config)
+    await _start(plan)
     if starts_vllm(config):
         await in_thread(check_vllm, config.vllm)
-        return task
+        return plan.task
     async with (
-        _in_use(task),
-        _in_use(algorithm),
+        _in_use(plan.task),
+        _in_use(plan.algorithm),
         open_response_cache(config) as cache,
         open_clients(open_roles, config, cache) as clients,
     ):
         await clients.llm.check()
         clients.traffic.check()
-    return task
+    return plan.task
+
+
+def _width(config: Config) -> int:
+    """How many flows may be open at once."""
+    return config.algorithm.max_in_flight if config.algorithm.mode == "stream" else config.algorithm.width
+
+
+async def _start(plan: Plan) -> Start | None:
+    """The pool to start from, if the configuration names one."""
+    named = plan.config.start
+    if named is None:
+        return None
+    return await in_thread(read_start, named.run, named.version, plan.algorithm.name, plan.task)
 
 
 def _in_use(part: Task | Algorithm) -> AbstractAsyncContextManager[object]:

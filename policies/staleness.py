@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from flowevolve.context import PoolReader
+from flowevolve.errors import InputError
 from flowevolve.item import Item
 
 Decision = Literal["continue", "discard", "repair"]
@@ -42,9 +43,16 @@ class Full:
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """Discard an item when its gap exceeds ``max_gap``, or what it derives from was revoked (*Guarded Async*)."""
+    """Discard an item when its gap exceeds ``max_gap``, or what it derives from was revoked (*Guarded Async*).
+
+    Raises:
+        InputError: if ``max_gap`` is below 0.
+    """
 
     max_gap: int = 3
+
+    def __post_init__(self) -> None:
+        _at_least(0, "max_gap", self.max_gap)
 
     def decide(self, facts: Staleness) -> Decision:
         return "discard" if facts.gap > self.max_gap or facts.revoked else "continue"
@@ -57,13 +65,25 @@ class Reflective:
     Items that can't be repaired where they are (nothing proposed yet) continue: what comes of them is looked at later.
     An item is repaired at most ``max_repairs`` times and then continues, so that a fast pool can't keep it from being
     evaluated for ever.
+
+    Raises:
+        InputError: if ``min_gap`` is below 1, or ``max_repairs`` below 0.
     """
 
     min_gap: int = 1
     max_repairs: int = 1
+
+    def __post_init__(self) -> None:
+        _at_least(1, "min_gap", self.min_gap)
+        _at_least(0, "max_repairs", self.max_repairs)
 
     def decide(self, facts: Staleness) -> Decision:
         stale = facts.gap >= self.min_gap or facts.revoked
         if not stale or not facts.repairable or facts.item.repairs >= self.max_repairs:
             return "continue"
         return "repair"
+
+
+def _at_least(least: int, name: str, value: int) -> None:
+    if value < least:
+        raise InputError(f"staleness.{name}: must be at least {least}, is {value}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
 from statistics import fmean
 
 from flowevolve.budget import Cost
@@ -34,9 +33,8 @@ class Level:
 class Assess:
     """Takes `Written`, emits `Assessed`. The cases are the task's validation examples; those of a level run at once.
 
-    Of cases that were not run, as of those that failed, the score is the task's worst; a score that is infinite or no
-    number is a failure. ``levels`` is a function where they change during a run; so is ``cases``, which says what to
-    run where that is not all there is.
+    Of cases that were not run, as of those that failed, the score is the task's worst. ``levels`` is a function where
+    they change during a run; so is ``cases``, which says what to run where that is not all there is.
     """
 
     rollouts: Rollouts
@@ -83,16 +81,7 @@ class Assess:
         """Those that were not run before."""
         left = [case for case in cases if case not in done]
         rollouts = await self.rollouts.run(candidate, left, "val", context)
-        done.update(zip(left, map(self._ranked, rollouts), strict=True))
-
-    def _ranked(self, rollout: Rollout) -> Rollout:
-        """As failed, if its score is infinite or no number: nothing could be ranked beside it."""
-        score = rollout.score
-        if isfinite(score.value):
-            return rollout
-        return replace(
-            rollout, score=replace(score, value=self._worst(), failure=score.failure or f"its score is {score.value}")
-        )
+        done.update(zip(left, rollouts, strict=True))
 
     def _worst(self) -> float:
         return self.task.worst if isinstance(self.task, Measured) else 0.0

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
+from math import isfinite
 
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext
-from flowevolve.errors import FlowevolveError, TaskFailedError
+from flowevolve.errors import FlowevolveError, InputError, TaskFailedError
 from flowevolve.llm.types import LLMError
 from flowevolve.pool import Candidate
-from flowevolve.tasks.base import Example, Measured, Rollout, Score, Task
+from flowevolve.tasks.base import ChatModel, Example, Measured, Rollout, Score, Task
+from flowevolve.tasks.checked import check_rollout
 
 FAILURES_BEFORE_GIVING_UP = 10
 """A task whose own code failed this often and never once worked is broken: the run ends instead of spending on."""
 
 
 class Rollouts:
-    """Runs examples of one task. Shared by the stages of a run, so that it sees whether the task ever works."""
+    """Runs examples of one task. Shared by the stages of a run, so that it sees whether the task ever works.
+
+    Raises:
+        InputError: if two examples of a split have one id.
+    """
 
     def __init__(self, task: Task) -> None:
         self._task = task
         self._measured = task if isinstance(task, Measured) else None
         self._examples = {
-            "train": {example.id: example for example in task.data.train},
-            "val": {example.id: example for example in task.data.val},
+            "train": _by_id(task, "train", task.data.train),
+            "val": _by_id(task, "val", task.data.val),
         }
         self._worked = False
         self._failures = 0
@@ -33,7 +40,9 @@ class Rollouts:
     async def run(
         self, candidate: Candidate, example_ids: Sequence[str], split: str, context: StageContext
     ) -> tuple[Rollout, ...]:
-        """One rollout per example, in order. A failed one has the task's worst score and says why in its feedback.
+        """One rollout per example, in order. A failed one has the task's worst score and says why.
+
+        Failed is also one that is not what the protocol says, or whose score is infinite or no number.
 
         Raises:
             TaskFailedError: if the task's own code has failed every time.
@@ -79,7 +88,7 @@ class Rollouts:
         self, candidate: Candidate, example: Example, context: StageContext, suffix: str, *, less_urgent: bool
     ) -> Rollout:
         model = context.chat_model(example.id + suffix, candidate.id, less_urgent=less_urgent)
-        make = partial(self._task.rollout, candidate.artifact, example, model)
+        make = partial(self._checked, candidate, example, model)
         try:
             if self._measured is not None and self._measured.measured:
                 rollout = await context.keep("rollout.kept", make, key=f"{candidate.id}/{example.id}{suffix}")
@@ -93,14 +102,33 @@ class Rollouts:
             rollout = self._failed(example, f"the task failed with {type(error).__name__}: {error}", context)
             self._count_failure(error)
         else:
-            self._worked = True
+            rollout = self._ranked(rollout, context)
         context.spend(Cost(rollouts=1))
         return rollout
 
+    async def _checked(self, candidate: Candidate, example: Example, model: ChatModel) -> Rollout:
+        return check_rollout(await self._task.rollout(candidate.artifact, example, model), example)
+
+    @property
+    def _worst(self) -> float:
+        return 0.0 if self._measured is None else self._measured.worst
+
+    def _ranked(self, rollout: Rollout, context: StageContext) -> Rollout:
+        """As failed, if its score is infinite or no number: nothing could be ranked beside it."""
+        score = rollout.score
+        if isfinite(score.value):
+            self._worked = True
+            return rollout
+        reason = f"its score is {score.value}"
+        context.log("rollout.failed", example=rollout.example_id, reason=reason)
+        if self._measured is None:  # else what was measured may be at fault, and not the task
+            self._count_failure(ValueError(reason))
+        ranked = replace(score, value=self._worst, passed=False, failure=score.failure or reason)
+        return replace(rollout, score=ranked)
+
     def _failed(self, example: Example, reason: str, context: StageContext) -> Rollout:
         context.log("rollout.failed", example=example.id, reason=reason)
-        worst = 0.0 if self._measured is None else self._measured.worst
-        return Rollout(example.id, "", Score(worst, reason, passed=False, failure=reason))
+        return Rollout(example.id, "", Score(self._worst, reason, passed=False, failure=reason))
 
     def _count_failure(self, error: Exception) -> None:
         self._failures += 1
@@ -113,3 +141,12 @@ class Rollouts:
                 f"task {self._task.name!r} failed on each of the first {self._failures} examples; "
                 f"last: {type(error).__name__}: {error}{place}"
             ) from error
+
+
+def _by_id(task: Task, split: str, examples: Sequence[Example]) -> dict[str, Example]:
+    found: dict[str, Example] = {}
+    for example in examples:
+        if example.id in found:
+            raise InputError(f"task {task.name!r}: two {split} examples have the id {example.id!r}; give each its own")
+        found[example.id] = example
+    return found

@@ -162,6 +162,29 @@ def test_run_writes_a_result_and_report_reads_it(config: Path) -> None:
     assert flowevolve("report", "elsewhere", cwd=folder).returncode == 2
 
 
+def test_runs_that_begin_at_once_get_directories_of_their_own(config: Path) -> None:
+    command = [sys.executable, "-c", "from flowevolve.cli import main; main()", "run", "run.toml"]
+    runs = [
+        subprocess.Popen(command, cwd=config.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for _ in range(3)
+    ]
+    said = [run.communicate(timeout=120)[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0, 0], said
+    assert len(list(config.parent.glob("runs/run-*/result.json"))) == 3
+
+
+def test_a_run_that_is_refused_leaves_no_directory(config: Path) -> None:
+    assert flowevolve("run", "run.toml", "--set", "task.name=nothing", cwd=config.parent).returncode == 2
+    assert not list(config.parent.glob("runs/*"))
+
+
+@pytest.mark.parametrize("arguments", [("sim", "--port", "70000"), ("run", "run.toml", "--metrics-port", "-1")])
+def test_a_port_that_can_not_be_is_refused(arguments: tuple[str, ...], config: Path) -> None:
+    done = flowevolve(*arguments, cwd=config.parent)
+    assert done.returncode == 2
+    assert "Invalid value for" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_texts_are_shown_as_they_are(config: Path) -> None:
     """What looks like markup or an emoji to a console is part of the name of something."""
     folder = config.parent
@@ -247,6 +270,23 @@ def test_check_and_list(config: Path) -> None:
         ("worlds", "rules"),
     ):
         assert name in flowevolve("list", what, cwd=folder).stdout
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (("held_out=true", *INSTRUCTIONS, "task.data.sizes={train=2,val=2}"), "no test split"),
+        (("algorithm.name=combee", "algorithm.fan_in=10", "algorithm.max_in_flight=2"), "gathers 10 items at a time"),
+        (("start.run=nowhere",), "nowhere"),
+    ],
+)
+def test_check_refuses_what_a_run_would(settings: tuple[str, ...], says: str, config: Path) -> None:
+    (config.parent / "rows.jsonl").write_text(ROWS * 4)
+    arguments = [word for setting in settings for word in ("--set", setting)]
+    for command in ("check", "run"):
+        done = flowevolve(command, "run.toml", *arguments, cwd=config.parent)
+        assert done.returncode == 2, done.stdout
+        assert says in done.stderr
 
 
 def test_interrupted_once_it_drains_and_leaves_a_result(config: Path) -> None:

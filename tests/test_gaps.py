@@ -99,3 +99,16 @@ def test_without_another_a_run_goes_by_the_policy_its_algorithm_names(
 def test_a_wrong_setting_of_the_policy_an_algorithm_names_is_refused() -> None:
     with pytest.raises(InputError, match=r"staleness\.gap: .* did you mean 'max_gap'"):
         make_staleness(parse_config({"staleness": {"gap": 7}, "budget": {"proposals": 1}}, "test"))
+
+
+@pytest.mark.parametrize(
+    ("section", "says"),
+    [
+        ({"max_gap": -1}, r"staleness\.max_gap: must be at least 0, is -1"),
+        ({"policy": "reflective", "min_gap": 0}, r"staleness\.min_gap: must be at least 1, is 0"),
+        ({"policy": "reflective", "max_repairs": -2}, r"staleness\.max_repairs: must be at least 0, is -2"),
+    ],
+)
+def test_a_setting_out_of_bounds_is_refused(section: dict[str, object], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        make_staleness(parse_config({"staleness": section, "budget": {"proposals": 1}}, "test"))

@@ -29,6 +29,8 @@ class DataSource(BaseModel):
     path: Path | None = None
     hf: str | None = None
     hf_split: str = "train"
+    hf_config: str | None = None
+    """Of the hub's configurations of the data set, where it has several."""
     train: Path | None = None
     val: Path | None = None
     test: Path | None = None
@@ -50,7 +52,7 @@ class DataSource(BaseModel):
             raise InputError("task.data: give one source: path, or train and val (and test), or hf")
         if given:
             return self._separate(given)
-        rows = load_rows(self.path) if self.path is not None else load_hf(self.hf or "", self.hf_split)
+        rows = load_rows(self.path) if self.path is not None else load_hf(self.hf or "", self.hf_split, self.hf_config)
         return split_rows(rows, self.sizes, self.seed, id_field=self.id_field, source=str(self.path or self.hf))
 
     def _separate(self, files: Mapping[str, Path]) -> Dataset:

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import random
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +20,7 @@ Row = Mapping[str, JSON]
 Size = int | float
 """Of a split: a count, or below 1.0 a fraction of all rows."""
 
+_SURPLUS = "more columns than the header"
 _FORMATS = (".jsonl", ".json", ".csv", ".tsv")
 SPLITS = ("train", "val", "test")
 
@@ -34,23 +36,30 @@ def load_rows(path: Path) -> list[Row]:
     if form not in _FORMATS:
         raise InputError(f"{path}: unknown kind of file; use one of {', '.join(_FORMATS)}, gzipped or not")
     text = _read(path)
-    rows = _delimited(text, "," if form == ".csv" else "\t") if form in (".csv", ".tsv") else _json(text, form, path)
+    delimiter = {".csv": ",", ".tsv": "\t"}.get(form)
+    rows = _json(text, form, path) if delimiter is None else _delimited(text, delimiter, path)
     if not rows:
         raise InputError(f"{path}: holds no rows")
     return rows
 
 
 def load_hf(name: str, split: str, config: str | None = None) -> list[Row]:
-    """One split of a data set on the Hugging Face hub.
+    """One split of a data set on the Hugging Face hub; ``config`` is the data set's own, where it has several.
 
     Raises:
-        InputError: if the package ``datasets`` is not installed.
+        InputError: if the package ``datasets`` is not installed, or the data set can't be had.
     """
     try:
         datasets = import_module("datasets")
     except ImportError:
         raise InputError("Hugging Face data sets need an extra: pip install 'flowevolve[hf]'") from None
-    return [dict(row) for row in datasets.load_dataset(name, config, split=split)]
+    try:
+        return [dict(row) for row in datasets.load_dataset(name, config, split=split)]
+    except Exception as error:  # noqa: BLE001 - the package says in exceptions of many kinds what is wrong with a name
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise InputError(
+            f"task.data.hf: {name!r} ({config or 'no hf_config'}, split {split!r}) can't be loaded: {reason}"
+        ) from None
 
 
 def require_fields(rows: Iterable[Row], fields: Sequence[str], source: str) -> None:
@@ -109,9 +118,11 @@ def _ends(sizes: Mapping[str, Size], total: int, source: str) -> list[int]:
     exact = 0.0
     for split in SPLITS:
         size = sizes.get(split, 0)
-        if size < 0:
+        if not size >= 0:
             raise InputError(f"{source}: {split}: a size can't be negative, got {size}")
-        exact += size * total if isinstance(size, float) and size < 1 else size
+        if isinstance(size, float) and size >= 1:
+            raise InputError(f"{source}: {split}: a size is a whole number of rows or a fraction below 1, got {size}")
+        exact += size * total if isinstance(size, float) else size
         ends.append(round(exact))
     if ends[-1] > total:
         raise InputError(f"{source}: the splits ask for {ends[-1]} rows, but there are {total}")
@@ -124,12 +135,21 @@ def _read(path: Path) -> str:
         return raw.decode("utf-8-sig")
     except FileNotFoundError:
         raise InputError(f"{path}: no such data file") from None
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise InputError(f"{path}: can't be read: {error}") from None
 
 
-def _delimited(text: str, delimiter: str) -> list[Row]:
-    return [dict(row) for row in csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)]
+def _delimited(text: str, delimiter: str, path: Path) -> list[Row]:
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, restkey=_SURPLUS)
+    rows: list[Row] = []
+    try:
+        for row in reader:
+            if _SURPLUS in row:
+                raise InputError(f"{path}: line {reader.line_num}: has {_SURPLUS}; quote what holds a {delimiter!r}")
+            rows.append(row)
+    except csv.Error as error:
+        raise InputError(f"{path}: line {reader.line_num + 1}: can't be read: {error}") from None
+    return rows
 
 
 def _json(text: str, form: str, path: Path) -> list[Row]:
@@ -140,7 +160,8 @@ def _json(text: str, form: str, path: Path) -> list[Row]:
             raise InputError(f"{path}: must be a list of objects")
         numbered = list(enumerate(whole, 1))
     else:
-        numbered = [(n, _parse(line, path, n)) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
+        # Not splitlines(): it also parts lines at U+2028 and others that may stand in a text as they are.
+        numbered = [(n, _parse(line, path, n)) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
     rows: list[Row] = []
     for number, row in numbered:
         if not isinstance(row, dict):
@@ -152,6 +173,6 @@ def _json(text: str, form: str, path: Path) -> list[Row]:
 def _parse(text: str, path: Path, line: int | None) -> object:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         where = f"{path}: line {line}" if line is not None else str(path)
         raise InputError(f"{where}: not valid JSON: {error}") from None

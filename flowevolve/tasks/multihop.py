@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from flowevolve.artifact import Artifact
 from flowevolve.errors import InputError
-from flowevolve.llm.types import Message
+from flowevolve.llm.types import JSON, Message
 from flowevolve.tasks.base import Call, ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.tasks.scoring import exact_match, stated_answer, token_f1
 
@@ -22,6 +22,8 @@ class MultiHopQA:
     """Rows have ``question``, ``context`` ([[title, paragraph or sentences], …]) and ``answer`` or ``answers``.
 
     With ``supporting_titles`` or ``supporting_facts`` feedback also says which paragraphs the notes did not name.
+    Context and facts may also be as on the Hugging Face hub: an object with a list of titles and one of what goes with
+    them.
 
     Raises:
         InputError: if a row lacks a field.
@@ -37,6 +39,7 @@ class MultiHopQA:
             for example in split:
                 _answers(example)
                 _paragraphs(example)
+                _supporting_titles(example)
                 _text(example, "question")
 
     def seed(self) -> Artifact:
@@ -88,7 +91,7 @@ def _answers(example: Example) -> Sequence[str]:
 
 
 def _paragraphs(example: Example) -> list[tuple[str, str]]:
-    context = example.data.get("context")
+    context = _pairs(example, "context", "sentences")
     if not isinstance(context, list) or not context:
         raise InputError(f"row {example.id}: 'context' must be a list of [title, paragraph] pairs")
     found: list[tuple[str, str]] = []
@@ -100,11 +103,22 @@ def _paragraphs(example: Example) -> list[tuple[str, str]]:
     return found
 
 
+def _pairs(example: Example, field: str, second: str) -> JSON:
+    """The field; pairs also where it is two lists side by side."""
+    value = example.data.get(field)
+    if not isinstance(value, dict):
+        return value
+    titles, others = value.get("title"), value.get(second)
+    if not isinstance(titles, list) or not isinstance(others, list) or len(titles) != len(others):
+        raise InputError(f"row {example.id}: {field!r} must have lists 'title' and {second!r} of one length")
+    return [[title, other] for title, other in zip(titles, others, strict=True)]
+
+
 def _supporting_titles(example: Example) -> list[str]:
     titles = example.data.get("supporting_titles")
     if isinstance(titles, list):
         return [str(title) for title in titles]
-    facts = example.data.get("supporting_facts")
+    facts = _pairs(example, "supporting_facts", "sent_id")
     if isinstance(facts, list):
         return list(dict.fromkeys(str(fact[0]) for fact in facts if isinstance(fact, list) and fact))
     return []

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
+from typing import cast
 
 import anyio
 import pytest
@@ -37,6 +41,12 @@ class Says:
     async def __call__(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
         self.asked.append(messages)
         return self._answers[(len(self.asked) - 1) % len(self._answers)]
+
+
+def constrained(name: str, **given: JSON) -> dict[str, JSON]:
+    """A row with one constraint."""
+    kwargs: dict[str, JSON] = {"num_words": 5, "relation": "at least", **given}
+    return {"prompt": "p", "instruction_id_list": [name], "kwargs": [kwargs]}
 
 
 def roll(task: Task, *answers: str, artifact: Artifact | None = None) -> Rollout:
@@ -82,12 +92,23 @@ def test_all_kinds_of_files_give_the_same_rows(suffix: str, tmp_path: Path) -> N
         ("a.txt", b"", "unknown kind of file"),
         ("a.jsonl", b"\xff\xfe", "can't be read"),
         ("a.jsonl.gz", b"not gzip", "can't be read"),
+        ("a.jsonl.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xff\xff\xff", "can't be read"),
+        ("a.json", b"[" * 200_000, "a.json: not valid JSON"),
+        ("a.csv", b"x,y\n1,2\n3,4,5\n", "line 3: has more columns than the header"),
+        ("a.csv", b"x,y\n" + b"z" * 200_000 + b",1\n", "line 2: can't be read: field larger"),
     ],
 )
 def test_bad_files_are_named(name: str, content: bytes, says: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=says):
         load_rows(tmp_path / name)
+
+
+def test_lines_end_where_json_lets_them(tmp_path: Path) -> None:
+    """Separators that JSON takes in a text, and that Python's splitlines() parts lines at."""
+    row = {"problem": "a\u2028b\u2029c\u0085d"}
+    (tmp_path / "a.jsonl").write_bytes((json.dumps(row, ensure_ascii=False) + "\r\n").encode() * 2)
+    assert load_rows(tmp_path / "a.jsonl") == [row, row]
 
 
 @given(st.integers(2, 60), st.integers(0, 5))
@@ -105,6 +126,8 @@ def test_sizes_that_can_not_be_are_refused() -> None:
         ({"train": 3, "val": 3}, "ask for 6 rows"),
         ({"train": 2}, "'val' would be empty"),
         ({"train": -1, "val": 2}, "negative"),
+        ({"train": 1.0, "val": 2}, "whole number of rows or a fraction below 1"),
+        ({"train": math.nan, "val": 2}, "negative"),
         ({"train": 1, "dev": 1}, "unknown split"),
     ):
         with pytest.raises(InputError, match=says):
@@ -124,6 +147,27 @@ def test_a_source_is_one_of_path_files_or_hub(tmp_path: Path) -> None:
 def test_the_hub_needs_an_extra() -> None:
     with pytest.raises(InputError, match=r"flowevolve\[hf\]"):
         load_hf("some/set", "train")
+
+
+class Hub:
+    """In the place of the package ``datasets``: one set, which has configurations."""
+
+    @staticmethod
+    def load_dataset(name: str, config: str | None, *, split: str) -> list[dict[str, JSON]]:
+        if config is None:
+            raise ValueError("Config name is missing.\nPlease pick one among the available configs")
+        return [{"id": f"{name} {config} {split} {number}"} for number in range(2)]
+
+
+def test_a_set_on_the_hub_may_have_configurations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", cast("ModuleType", Hub))
+    with pytest.raises(InputError, match=r"'some/set' \(no hf_config, split 'dev'\).*: Config name is missing\.$"):
+        DataSource(hf="some/set", hf_split="dev").load()
+    source = DataSource(hf="some/set", hf_split="dev", hf_config="distractor", sizes={"train": 1, "val": 1})
+    assert {example.data["id"] for example in (*source.load().train, *source.load().val)} == {
+        "some/set distractor dev 0",
+        "some/set distractor dev 1",
+    }
 
 
 # Scorers
@@ -213,6 +257,18 @@ def test_multihop_makes_two_calls_and_names_what_was_missed() -> None:
     assert roll(MultiHopQA(data(row), metric="em"), "Ada, Bob", "ada lovelace").score.passed
 
 
+def test_multihop_takes_rows_as_they_are_on_the_hub() -> None:
+    row: dict[str, JSON] = {
+        "question": "Who?",
+        "answer": "Ada Lovelace",
+        "context": {"title": ["Ada", "Bob"], "sentences": [["Ada wrote."], ["Bob ", "read."]]},
+        "supporting_facts": {"title": ["Ada", "Bob"], "sent_id": [0, 1]},
+    }
+    rollout = roll(MultiHopQA(data(row)), "Ada wrote it.", "Lovelace")
+    assert rollout.calls[0].inputs["paragraphs"] == "Ada: Ada wrote.\n\nBob: Bob read."
+    assert "Bob" in rollout.score.feedback
+
+
 def test_math_shows_the_solution_to_who_was_wrong() -> None:
     row: dict[str, JSON] = {"problem": "1+1?", "answer": "2", "solution": "Add."}
     assert roll(MathAnswer(data(row)), "Answer: 2").score.passed
@@ -235,6 +291,14 @@ def test_classification_names_the_right_label() -> None:
         (InstructionFollowing, {"prompt": "p", "instruction_id_list": ["x"], "kwargs": []}, "of one length"),
         (MultiHopQA, {"question": "q", "context": [["a", "b"]]}, "'answer'"),
         (MultiHopQA, {"question": "q", "answer": "a", "context": [["a"]]}, "pairs"),
+        (MultiHopQA, {"question": "q", "answer": "a", "context": {"title": ["a"], "sentences": []}}, "of one length"),
+        (InstructionFollowing, constrained("length_constraints:number_words", num_words=math.nan), "must be a number"),
+        (
+            InstructionFollowing,
+            constrained("length_constraints:number_words", relation="at most"),
+            "must be 'at least'",
+        ),
+        (InstructionFollowing, constrained("language:response_language", language="tlh"), "language 'tlh'"),
         (MathAnswer, {"problem": "p"}, "'answer'"),
         (Classification, {"question": 1, "answer": "x"}, "'question'"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from flowevolve.errors import InputError
 from flowevolve.tasks.verifiers.base import Kwargs, Verifier
 from flowevolve.tasks.verifiers.language import LANGUAGES, looks_like
 from flowevolve.tasks.verifiers.text import (
@@ -21,7 +22,9 @@ from flowevolve.tasks.verifiers.text import (
 
 
 def _relation(kwargs: Kwargs, relation: str, number: str) -> str:
-    return f"{string(kwargs, relation)} {integer(kwargs, number)}"
+    named, limit = string(kwargs, relation), integer(kwargs, number)
+    holds(0, named, limit)  # an InputError if there is no such relation
+    return f"{named} {limit}"
 
 
 def _all_keywords(response: str, kwargs: Kwargs) -> bool:
@@ -86,7 +89,9 @@ def _in_language(response: str, kwargs: Kwargs) -> bool:
 
 def _language_name(kwargs: Kwargs) -> str:
     code = string(kwargs, "language")
-    return LANGUAGES.get(code, code)
+    if code not in LANGUAGES:
+        raise InputError(f"constraint language {code!r} is not among those that are told apart: {', '.join(LANGUAGES)}")
+    return LANGUAGES[code]
 
 
 TEXT: tuple[Verifier, ...] = (

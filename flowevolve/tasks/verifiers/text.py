@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from math import isfinite
 
 from flowevolve.errors import InputError
 from flowevolve.tasks.verifiers.base import Kwargs
@@ -53,7 +54,7 @@ def integer(kwargs: Kwargs, name: str) -> int:
         InputError: if it is missing or not a number.
     """
     value = kwargs.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise InputError(f"constraint parameter {name!r} must be a number, got {value!r}")
     return int(value)
 

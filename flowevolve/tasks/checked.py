@@ -1,0 +1,38 @@
+"""Whether what a task returned is what the protocol says, looked at before anything is made of it."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TypeVar
+
+from flowevolve.tasks.base import Call, Example, Rollout, Score
+
+T = TypeVar("T")
+
+
+def check_rollout(rollout: object, example: Example) -> Rollout:
+    """A task's rollout of this example.
+
+    Raises:
+        TypeError, ValueError: if it is none, or one of its parts is not of the type it should be.
+    """
+    found = _expect(rollout, Rollout, "what rollout() returned")
+    score = _expect(found.score, Score, "the rollout's score")
+    isfinite(score.value)  # a TypeError if it is no number
+    texts: dict[str, object] = {"the rollout's output": found.output, "the score's feedback": score.feedback}
+    for number, call in enumerate(found.calls):
+        name = f"the rollout's calls[{number}]"
+        _expect(call, Call, name)
+        texts |= {f"{name}.component": call.component, f"{name}.output": call.output}
+        texts |= {f"{name}.inputs[{key!r}]": text for key, text in call.inputs.items()}
+    for name, text in texts.items():
+        _expect(text, str, name)
+    if found.example_id != example.id:
+        raise ValueError(f"the rollout is of example {found.example_id!r}, but was asked of {example.id!r}")
+    return found
+
+
+def _expect(value: object, kind: type[T], name: str) -> T:
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be a {kind.__name__}, is a {type(value).__name__}")
+    return value
