@@ -170,6 +170,9 @@ class GEPA(Algorithm):
     def recall(self, event: Event) -> None:
         self._select.recall(event)
 
+    def flow_ended(self, flow: int) -> None:
+        self._schedule.end(flow)
+
     async def fit(self, context: UpdateContext) -> None:
         if self._archive.best() is None and not context.stopping:
             raise InputError(f"task {self._task.name!r}: the seed could not be evaluated; see the event log for why")

@@ -11,7 +11,7 @@ from flowevolve.archives.base import CandidateArchive
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext
 from flowevolve.events import Event
-from flowevolve.item import Item
+from flowevolve.item import Item, flow_of
 from flowevolve.llm.types import JSON
 from flowevolve.policies.batching import EpochBatches
 from flowevolve.policies.selection import ComponentSelection, Selection
@@ -21,32 +21,47 @@ from flowevolve.stages.payloads import Proposed, Selected
 
 
 class MergeSchedule:
-    """When a merge is due: after a rewrite was confirmed, as long as merges are left. A function of the log."""
+    """When a merge is due: after a rewrite was confirmed, as long as merges are left beside those on their way.
+
+    A function of the log. What becomes of a merge in its flow is that merge, also where it is repaired.
+    """
 
     def __init__(self, most: int) -> None:
         self._left = most
+        self._open: set[int] = set()
+        """Flows that merge and have had nothing confirmed."""
         self._operators: dict[str, str] = {}
         self.due = False
 
+    def begin(self, flow: int) -> None:
+        """A flow merges."""
+        self._open.add(flow)
+
+    def end(self, flow: int) -> None:
+        """A flow is over."""
+        self._open.discard(flow)
+
     def apply(self, update: Update) -> None:
+        flow = flow_of(update.cause)
         for change in update.changes:
             match change:
                 case Add(candidate=candidate, status="confirmed"):
-                    self._confirmed(candidate.operator)
+                    self._confirmed(candidate.operator, flow)
                 case Add(candidate=candidate, status="speculative"):
                     self._operators[candidate.id] = candidate.operator
                 case Move(candidate_id=name, status=status):
                     operator = self._operators.pop(name)
                     if status == "confirmed":
-                        self._confirmed(operator)
+                        self._confirmed(operator, flow)
                 case _:
                     pass
 
-    def _confirmed(self, operator: str) -> None:
-        if operator == "merge":
+    def _confirmed(self, operator: str, flow: int) -> None:
+        if operator == "merge" or flow in self._open:
             self._left -= 1
+            self._open.discard(flow)
         elif operator != "seed":
-            self.due = self._left > 0
+            self.due = self._left > len(self._open)
 
 
 class Select:
@@ -83,13 +98,20 @@ class Select:
     def recall(self, event: Event) -> None:
         """Rebuild cursors, counts and what was merged."""
         if event.kind == "gepa.selected":
-            self._note(event.data)
+            self._record(event.data, flow_of(str(event.data["item"])))
+        elif event.kind == "flow.close":
+            self._schedule.end(cast(int, event.data["flow"]))
 
     def _choose(self, context: StageContext) -> Mapping[str, JSON]:
         merge = self._find_merge(context) if self._schedule.due else None
         chosen = self._choose_rewrite(context) if merge is None else self._choose_merge(merge, context)
-        self._note(chosen)
+        self._record(chosen, flow_of(context.item_id))
         return chosen
+
+    def _record(self, chosen: Mapping[str, JSON], flow: int) -> None:
+        if chosen["ancestor"]:
+            self._schedule.begin(flow)
+        self._note(chosen)
 
     def _note(self, chosen: Mapping[str, JSON]) -> None:
         parents = cast("list[str]", chosen["parents"])
