@@ -51,6 +51,8 @@ class Tally:
         self._gathered: dict[str, int] = {}
         """Sizes of batches that are worked on, by their first item."""
         self._repair = graph.repair
+        self._unread: set[str] = set()
+        """Items at the repair stage whose verdict could not be read: they go on as they were."""
 
     def take(self, event: Event) -> None:
         """An event sink."""
@@ -59,7 +61,9 @@ class Tally:
             case "item.taken":
                 self._taken(event, counts)
             case "item.sent":
-                self._sent(str(event.data["source"]))
+                self._sent(str(event.data["source"]), str(event.data["item"]).rpartition(".")[0])
+            case "repair.unparsable":
+                self._unread.add(str(event.data["item"]))
             case "items.gathered":
                 items = cast("list[str]", event.data["items"])
                 if str(event.data["stage"]) in self.batches:
@@ -86,8 +90,10 @@ class Tally:
             self.staleness.max_gap = max(self.staleness.max_gap, gap)
             self.staleness.discarded += judged == "discard"
 
-    def _sent(self, source: str) -> None:
-        self.staleness.repaired += source == self._repair
+    def _sent(self, source: str, parent: str) -> None:
+        if source == self._repair:
+            self.staleness.repaired += parent not in self._unread
+            self._unread.discard(parent)
         if source in self.stages:
             self.stages[source].items_out += 1
 
