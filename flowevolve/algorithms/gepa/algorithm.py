@@ -93,7 +93,6 @@ class GEPA(Algorithm):
         self._schedule = MergeSchedule(self.config.max_merges if self.config.merge else 0)
         self._val_order = _running_order([example.id for example in task.data.val], self.tuning)
         self._order = ValidationOrder(self._val_order, self.tuning.speculation.window)
-        self.archives = (self._archive, self._schedule, self._order)
         self._select = self._select_type()(
             self._archive,
             self._schedule,
@@ -102,6 +101,7 @@ class GEPA(Algorithm):
             _components(self.config),
             tuple(example.id for example in task.data.train),
         )
+        self.archives = (self._archive, self._schedule, self._order, self._select.cursors)
 
     @classmethod
     def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> GEPA:

@@ -15,7 +15,7 @@ from flowevolve.item import Item, flow_of
 from flowevolve.llm.types import JSON
 from flowevolve.policies.batching import EpochBatches
 from flowevolve.policies.selection import ComponentSelection, Selection
-from flowevolve.pool import Add, Candidate, Move, Update
+from flowevolve.pool import Add, Move, Update
 from flowevolve.stage import Emit
 from flowevolve.stages.payloads import Proposed, Selected
 
@@ -64,10 +64,28 @@ class MergeSchedule:
             self.due = self._left > len(self._open)
 
 
+class Cursors:
+    """Candidates' places in the round of components. A function of the log: of commits and ``gepa.selected`` events."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+
+    def apply(self, update: Update) -> None:
+        """A new candidate starts where the furthest of its parents is when it is added."""
+        for candidate in update.added():
+            self._places[candidate.id] = max(map(self.of, candidate.parents), default=0)
+
+    def of(self, candidate_id: str) -> int:
+        return self._places.get(candidate_id, 0)
+
+    def move(self, candidate_id: str, place: int) -> None:
+        self._places[candidate_id] = place
+
+
 class Select:
     """Picks parent, components and minibatch.
 
-    Its cursors and its count of rewrites, which numbers the minibatches, are rebuilt from the ``gepa.selected`` events:
+    The cursors and its count of rewrites, which numbers the minibatches, are rebuilt from the ``gepa.selected`` events:
     there is one for every flow. A flow that merges draws no minibatch, so none is skipped.
     """
 
@@ -88,7 +106,7 @@ class Select:
         self._train_ids = train_ids
         self._batches: EpochBatches | None = None
         self._rewrites = 0
-        self._cursors: dict[str, int] = {}
+        self.cursors = Cursors()
         self._merged_before: set[tuple[str, str, str]] = set()
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
@@ -121,13 +139,13 @@ class Select:
             self._merged_before.add((parents[0], parents[1], str(chosen["ancestor"])))
         else:
             self._rewrites += 1
-            self._cursors[parents[0]] = cast(int, chosen["cursor"])
+            self.cursors.move(parents[0], cast(int, chosen["cursor"]))
 
     # Rewrites
 
     def _choose_rewrite(self, context: StageContext) -> dict[str, JSON]:
         parent = self._selection.select(self._archive, context.random)
-        names, cursor = self._components.select(list(parent.artifact), self._cursor(parent))
+        names, cursor = self._components.select(list(parent.artifact), self.cursors.of(parent.id))
         return {
             "parents": [parent.id],
             "ancestor": None,
@@ -150,13 +168,6 @@ class Select:
         components, batch = (tuple(cast("list[str]", chosen[name])) for name in ("components", "batch"))
         selected = Selected(parent, components, batch)
         return Emit(selected, to="generate", version=cast(int, chosen["version"]), derives=(parent.id,))
-
-    def _cursor(self, candidate: Candidate) -> int:
-        """A candidate's place in the round; a new one starts where the furthest of its parents is."""
-        if candidate.id not in self._cursors:
-            inherited = [self._cursors.get(parent, 0) for parent in candidate.parents]
-            self._cursors[candidate.id] = max(inherited, default=0)
-        return self._cursors[candidate.id]
 
     # Merges
 
