@@ -44,7 +44,7 @@ from flowevolve.policies.ordering import Fifo, LaterFirst
 from flowevolve.policies.racing import Bound, Confidence, Off, Prefix, Racing
 from flowevolve.policies.speculation import Speculation
 from flowevolve.policies.staleness import Full, Guarded, Reflective, StalenessPolicy
-from flowevolve.policies.stopping import FileExists, NoImprovement, StoppingPolicy, Unevaluated
+from flowevolve.policies.stopping import FileExists, NoImprovement, StoppingPolicy, Unevaluated, Unproductive
 from flowevolve.problems.catalog import SHIPPED_PROBLEMS
 from flowevolve.programs.callable import callable_problem
 from flowevolve.programs.evaluator import EvaluatorProblem, command_problem, in_view
@@ -181,11 +181,12 @@ def make_admission(config: Config) -> Admission:
 
 
 def make_stopping(config: Config) -> list[StoppingPolicy]:
-    policies: list[StoppingPolicy] = [Unevaluated(config.stopping.unevaluated)]
-    if config.stopping.no_improvement is not None:
-        policies.append(NoImprovement(config.stopping.no_improvement))
-    if config.stopping.file is not None:
-        policies.append(FileExists(config.stopping.file))
+    stopping = config.stopping
+    policies: list[StoppingPolicy] = [Unevaluated(stopping.unevaluated), Unproductive(stopping.unproductive)]
+    if stopping.no_improvement is not None:
+        policies.append(NoImprovement(stopping.no_improvement))
+    if stopping.file is not None:
+        policies.append(FileExists(stopping.file))
     return policies
 
 

@@ -91,6 +91,8 @@ class StoppingSection(Section):
     """Stop after so many proposals without a better best score."""
     unevaluated: int = Field(default=500, gt=0)
     """Stop after so many proposals between which nothing was evaluated or run."""
+    unproductive: int = Field(default=500, gt=0)
+    """Stop after so many flows in a row of which came neither a proposal nor a commit."""
     file: Path | None = None
     """Stop when this file exists."""
 

@@ -130,6 +130,8 @@ class Engine:
         self._runtime.abort = self._scope.cancel
         self._background: anyio.abc.TaskGroup | None = None
         self._report: RunReport | None = None
+        self._asked: str | None = None
+        """Why somebody wanted the run to end sooner than it would have."""
 
     @property
     def pool(self) -> Pool:
@@ -154,7 +156,12 @@ class Engine:
         self._runtime.log(kind, data)
 
     def stop(self, reason: str = "stopped") -> None:
-        """Admit nothing more; open flows have ``drain_seconds`` to end."""
+        """Admit nothing more; open flows have ``drain_seconds`` to end.
+
+        A run that was ending already has ``reason`` as its own only if this cut work off.
+        """
+        if not self._runtime.hurry:
+            self._ask(reason)
         self._runtime.stop(reason, hurry=True)
 
     def fail(self, error: FlowevolveError) -> None:
@@ -162,9 +169,15 @@ class Engine:
         self._runtime.fail(error)
 
     def cancel(self, reason: str = "cancelled") -> None:
-        """End at once. Open items stay accounted for as held."""
+        """End at once. Open items stay accounted for as held; the reason as in `stop`."""
+        self._ask(reason)
         self._runtime.stop(reason)
         self._scope.cancel()
+
+    def _ask(self, reason: str) -> None:
+        if self.stopping and self._report is None and reason not in (self._asked, self._runtime.stop_reason):
+            self._runtime.log("run.stopping", {"reason": reason})
+        self._asked = reason
 
     # Step control
 
@@ -227,8 +240,9 @@ class Engine:
 
     def _make_report(self) -> RunReport:
         runtime = self._runtime
+        cut_off = self._lifecycle.held > 0 and runtime.failure is None
         return RunReport(
-            stop_reason=runtime.stop_reason or "cancelled",
+            stop_reason=(self._asked if cut_off else None) or runtime.stop_reason or "cancelled",
             wall_seconds=self._events.elapsed(),
             pool=runtime.pool,
             spent=self._ledger.spent,

@@ -19,7 +19,8 @@ T = TypeVar("T")
 async def until_interrupted(go: Callable[[Follow], Awaitable[T]]) -> T | None:
     """What ``go`` returns, which gives its run what it is given itself; None if it was cut off.
 
-    While the engine runs, the first signal stops it, and the second ends it at once. Before it has begun, and after
+    While the engine runs, the first signal stops it, and the second ends it at once; also where it was ending already,
+    for a reason of its own. Before it has begun, and after
     it has ended, the first one cuts off what is under way, and another ends the process.
     """
     interrupts = _Interrupts()
@@ -34,9 +35,11 @@ class _Interrupts:
     def __init__(self) -> None:
         self.scope = anyio.CancelScope()
         self._engine: Engine | None = None
+        self._told = False
+        """Whether the engine was asked to stop, which it may be doing for a reason of its own."""
 
     async def follow(self, engine: Engine) -> None:
-        self._engine = engine
+        self._engine, self._told = engine, False
         try:
             await anyio.sleep_forever()
         finally:
@@ -49,7 +52,8 @@ class _Interrupts:
                 if self._engine is None:
                     self.scope.cancel()
                     return  # what another signal does is not up to us any more
-                if self._engine.stopping:
+                if self._told:
                     self._engine.cancel("interrupted")
                 else:
+                    self._told = True
                     self._engine.stop("interrupted")

@@ -391,7 +391,7 @@ class Runtime:
             return
         spent = self.ledger.spent
         without_gain = spent.proposals - self.effects.proposals_at_gain
-        progress = Progress(self._events.elapsed(), spent, self.pool.version, without_gain, best)
+        progress = Progress(self._events.elapsed(), spent, self.pool.version, without_gain, best, self.turns.changes)
         for policy in self._stopping:
             reason = policy.reason(progress)
             if reason is not None:

@@ -53,6 +53,8 @@ class Tally:
         self._gathered: dict[str, int] = {}
         """Sizes of batches that are worked on, by their first item."""
         self._repair = graph.repair
+        self._unread: set[str] = set()
+        """Items at the repair stage whose verdict could not be read: they go on as they were."""
 
     def take(self, event: Event) -> None:
         """An event sink."""
@@ -62,6 +64,8 @@ class Tally:
                 self._taken(event, counts)
             case "item.sent":
                 self._sent(event.data)
+            case "repair.unparsable":
+                self._unread.add(str(event.data["item"]))
             case "items.gathered":
                 items = cast("list[str]", event.data["items"])
                 if str(event.data["stage"]) in self.batches:
@@ -89,8 +93,10 @@ class Tally:
             self.staleness.discarded += judged == "discard"
 
     def _sent(self, data: Mapping[str, JSON]) -> None:
-        source = str(data["source"])
-        self.staleness.repaired += source == self._repair
+        source, parent = str(data["source"]), str(data["item"]).rpartition(".")[0]
+        if source == self._repair:
+            self.staleness.repaired += parent not in self._unread
+            self._unread.discard(parent)
         to_repair = data["stage"] == self._repair
         if source in self.stages and not to_repair and data["payload"] != _EARLY:
             self.stages[source].items_out += 1

@@ -18,6 +18,8 @@ class Progress:
     pool_version: int
     proposals_without_gain: int
     best_score: float | None
+    changes: int
+    """Flows that ended, apart from those that found nothing to do, and commits."""
 
 
 class StoppingPolicy(Protocol):
@@ -53,6 +55,27 @@ class Unevaluated:
         if ran != self._ran:
             self._ran, self._since = ran, progress.spent.proposals
         return "unevaluated" if progress.spent.proposals - self._since >= self.proposals else None
+
+
+@dataclass(slots=True)
+class Unproductive:
+    """Stop when so many flows in a row ended of which came neither a proposal nor a commit.
+
+    So where no minibatch leaves anything to improve, or every reflection is refused: flows are paid for, and a limit
+    on proposals alone would never end the run.
+    """
+
+    flows: int
+    _since: int = 0
+    """Changes there were when something was last proposed or committed."""
+    _made: tuple[int, int] = (0, 0)
+
+    def reason(self, progress: Progress) -> str | None:
+        made = progress.spent.proposals, progress.pool_version
+        if made != self._made:
+            self._made, self._since = made, progress.changes
+        # One more, as the flow that committed ends after its commit.
+        return "unproductive" if progress.changes - self._since > self.flows else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 
+from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost
 from flowevolve.concurrency import run_all
 from flowevolve.context import StageContext
@@ -13,19 +14,19 @@ from flowevolve.llm.types import Message
 from flowevolve.pool import Candidate
 from flowevolve.prompts import ReflectionExample, UnparsableReplyError, parse_instruction, reflection_prompt
 from flowevolve.stage import Discard, Emit
-from flowevolve.stages.payloads import Proposed, Rolled
+from flowevolve.stages.payloads import Proposed, Rolled, Selected
 from flowevolve.tasks.base import Rollout
 
 
 class Propose:
-    """One reflection call per selected component; the candidate carries all the new texts."""
+    """One reflection call per selected component; the candidate carries the new texts that came of them."""
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         rolled = item.expect(Rolled)
         selected = rolled.selected
         texts = await reflect_all(rolled, context)
         context.spend(Cost(proposals=1))
-        artifact = selected.parent.artifact.replace(**dict(zip(selected.components, texts, strict=True)))
+        artifact = rewritten(selected, texts)
         if artifact == selected.parent.artifact:
             raise Discard("unchanged")
         candidate = context.propose(artifact, parents=[selected.parent], operator="reflect", born=item.version)
@@ -33,15 +34,31 @@ class Propose:
         yield Emit(Proposed(candidate, selected.batch, baseline), derives=(selected.parent.id,))
 
 
-async def reflect_all(rolled: Rolled, context: StageContext) -> tuple[str, ...]:
-    """A better text of each selected component, in their order, by calls side by side.
+def rewritten(selected: Selected, texts: Sequence[str | None]) -> Artifact:
+    """The parent's artifact with those new texts of the selected components that there are."""
+    new = zip(selected.components, texts, strict=True)
+    return selected.parent.artifact.replace(**{component: text for component, text in new if text is not None})
+
+
+async def reflect_all(rolled: Rolled, context: StageContext) -> tuple[str | None, ...]:
+    """A better text of each selected component, in their order, by calls side by side; None where `reflect` has none.
 
     Raises:
-        Discard: as `reflect`.
+        Discard: as `reflect`, if it has none of any.
     """
     selected = rolled.selected
-    jobs = [partial(reflect, selected.parent, component, rolled.rollouts, context) for component in selected.components]
-    return tuple(await run_all(jobs))
+
+    async def attempt(component: str) -> str | Discard:
+        try:
+            return await reflect(selected.parent, component, rolled.rollouts, context)
+        except Discard as discard:
+            return discard
+
+    outcomes = await run_all([partial(attempt, component) for component in selected.components])
+    texts = tuple(outcome if isinstance(outcome, str) else None for outcome in outcomes)
+    if all(text is None for text in texts) and isinstance(outcomes[0], Discard):
+        raise outcomes[0]
+    return texts
 
 
 async def reflect(parent: Candidate, component: str, rollouts: Sequence[Rollout], context: StageContext) -> str:

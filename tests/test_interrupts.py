@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
@@ -18,6 +19,7 @@ from flowevolve.clients import Follow
 from flowevolve.config import parse_config
 from flowevolve.interrupts import until_interrupted
 from flowevolve.result import Result
+from flowevolve.run import Watchers
 from flowevolve.store.reading import Recorded
 
 ROOT = Path(__file__).parents[1]
@@ -138,3 +140,62 @@ def test_a_run_that_is_interrupted_pays_for_no_held_out_test(twice: bool) -> Non
     assert result.report.stop_reason == "interrupted"
     assert result.held_out is None
     assert (result.report.held > 0) == twice
+
+
+def interrupted_as_it_ends(directory: Path, why: Mapping[str, object], signals: int, drain_seconds: float) -> Result:
+    """A run that ends for a reason of its own, and gets signals then."""
+    settings = {
+        "clock": "virtual",
+        "held_out": True,
+        "drain_seconds": drain_seconds,
+        "budget": {"proposals": 50},
+        **why,
+    }
+    stopping = anyio.Event()
+
+    async def go(follow: Follow) -> Result:
+        async def send(engine: fe.Engine) -> None:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(follow, engine)
+                await stopping.wait()
+                for _ in range(signals):
+                    signal.raise_signal(signal.SIGINT)
+                    await anyio.sleep(0.1)
+
+        watchers = Watchers(events=[lambda event: stopping.set() if event.kind == "run.stopping" else None])
+        return await fe.run(parse_config(settings, "test"), out=directory, follow=send, watchers=watchers)
+
+    result = clock.run(until_interrupted, go, clock="virtual")
+    assert result is not None
+    return result
+
+
+ENDING = pytest.mark.parametrize(
+    ("why", "reason"),
+    [
+        ({"budget": {"proposals": 50, "target_score": 0.4}}, "target_score"),
+        ({"stopping": {"no_improvement": 4}}, "no_improvement"),
+    ],
+)
+
+
+@ENDING
+def test_the_first_signal_does_not_cut_off_a_run_that_is_ending(
+    tmp_path: Path, why: Mapping[str, object], reason: str
+) -> None:
+    report = interrupted_as_it_ends(tmp_path / "out", why, signals=1, drain_seconds=10_000).report
+    assert (report.stop_reason, report.held) == (reason, 0)
+
+
+@ENDING
+@pytest.mark.parametrize(("signals", "drain_seconds"), [(1, 0.5), (2, 10_000.0)])
+def test_a_run_that_a_signal_cuts_off_as_it_ends_was_interrupted_and_can_be_gone_on_with(
+    tmp_path: Path, why: Mapping[str, object], reason: str, signals: int, drain_seconds: float
+) -> None:
+    cut_off = interrupted_as_it_ends(tmp_path / "out", why, signals, drain_seconds)
+    assert cut_off.report.stop_reason == "interrupted"
+    assert cut_off.report.held > 0
+    assert cut_off.held_out is None
+    whole = clock.run(fe.resume, tmp_path / "out", clock="virtual")
+    assert (whole.report.stop_reason, whole.report.held) == (reason, 0)
+    assert whole.held_out is not None

@@ -143,7 +143,8 @@ def test_repair_logs_every_verdict_and_why() -> None:
         assert event["gap"] >= 1
     repaired = [event for event in of_kind(events, "candidate.proposed") if event["operator"] == "repair"]
     assert 0 < len(repaired) <= sum(event["verdict"] == "orthogonal" for event in judged)
-    assert result.report.staleness.repaired >= len(repaired)
+    assert of_kind(events, "repair.unparsable")  # on which the item goes on as it was
+    assert result.report.staleness.repaired == len(repaired)
     # a repaired candidate is screened before it is evaluated
     screened = {event["candidate"] for event in of_kind(events, "candidate.screened")}
     added = {c["add"] for event in of_kind(events, "pool.commit") for c in event["changes"]}  # type: ignore[attr-defined]

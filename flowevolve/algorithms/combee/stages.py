@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Hashable, Sequence
+from collections.abc import AsyncGenerator, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,7 +15,7 @@ from flowevolve.pool import Candidate
 from flowevolve.prompts import UnparsableReplyError, merge_prompt, parse_instruction
 from flowevolve.stage import Discard, Emit
 from flowevolve.stages.payloads import Proposed, Rolled, Selected
-from flowevolve.stages.propose import reflect_all
+from flowevolve.stages.propose import reflect_all, rewritten
 from flowevolve.stages.scan import scan
 
 TRIES = 2
@@ -24,10 +24,12 @@ TRIES = 2
 
 @dataclass(frozen=True, slots=True)
 class Reflected:
-    """What one agent made of its minibatch: a text for each selected component, and its parent's scores there."""
+    """What one agent made of its minibatch: a text for each selected component, None where none came of it, and its
+    parent's scores there.
+    """
 
     selected: Selected
-    texts: tuple[str, ...]
+    texts: tuple[str | None, ...]
     scores: tuple[float, ...]
 
 
@@ -38,7 +40,7 @@ class Reflect:
         rolled = item.expect(Rolled)
         selected = rolled.selected
         texts = await reflect_all(rolled, context)
-        if texts == _current(selected):
+        if rewritten(selected, texts) == selected.parent.artifact:
             raise Discard("unchanged")
         yield Emit(Reflected(selected, texts, tuple(rollout.score.value for rollout in rolled.rollouts)))
 
@@ -61,12 +63,12 @@ class Aggregate:
         selected = reflected[0].selected
         parent = selected.parent
         jobs = [
-            partial(self._merged, parent, component, [each.texts[place] for each in reflected], context)
+            partial(self._merged, parent, component, _there_are(each.texts[place] for each in reflected), context)
             for place, component in enumerate(selected.components)
         ]
         texts = await run_all(jobs)
         context.spend(Cost(proposals=1))
-        artifact = parent.artifact.replace(**dict(zip(selected.components, texts, strict=True)))
+        artifact = rewritten(selected, texts)
         if artifact == parent.artifact:
             raise Discard("unchanged")
         candidate = context.propose(
@@ -84,12 +86,16 @@ class Aggregate:
         }
         yield Emit(Proposed(candidate, tuple(baseline), tuple(baseline.values())), derives=(parent.id,))
 
-    async def _merged(self, parent: Candidate, component: str, texts: Sequence[str], context: StageContext) -> str:
-        """One text of all; the first of those that are left where the last merge could not be read.
+    async def _merged(
+        self, parent: Candidate, component: str, texts: Sequence[str], context: StageContext
+    ) -> str | None:
+        """One text of all, if there are any; the first of those that are left where the last merge could not be read.
 
         Raises:
             Discard: if no merge could be read.
         """
+        if not texts:
+            return None
         left = await scan(
             texts,
             partial(_merge, parent=parent, component=component, context=context),
@@ -121,5 +127,5 @@ async def _merge(
     return None
 
 
-def _current(selected: Selected) -> tuple[str, ...]:
-    return tuple(selected.parent.artifact[component] for component in selected.components)
+def _there_are(texts: Iterable[str | None]) -> list[str]:
+    return [text for text in texts if text is not None]

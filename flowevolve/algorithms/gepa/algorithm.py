@@ -94,7 +94,6 @@ class GEPA(Algorithm):
         self._schedule = MergeSchedule(self.config.max_merges if self.config.merge else 0)
         self._val_order = _running_order([example.id for example in task.data.val], self.tuning)
         self._order = ValidationOrder(self._val_order, self.tuning.speculation.window)
-        self.archives = (self._archive, self._schedule, self._order)
         self._select = self._select_type()(
             self._archive,
             self._schedule,
@@ -103,6 +102,7 @@ class GEPA(Algorithm):
             _components(self.config),
             tuple(example.id for example in task.data.train),
         )
+        self.archives = (self._archive, self._schedule, self._order, self._select.cursors)
 
     @classmethod
     def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> GEPA:
@@ -173,6 +173,9 @@ class GEPA(Algorithm):
 
     def recall(self, event: Event) -> None:
         self._select.recall(event)
+
+    def flow_ended(self, flow: int) -> None:
+        self._schedule.end(flow)
 
     async def fit(self, context: UpdateContext) -> None:
         if self._archive.best() is None and not context.stopping:

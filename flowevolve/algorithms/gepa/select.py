@@ -11,48 +11,81 @@ from flowevolve.archives.base import CandidateArchive
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext
 from flowevolve.events import Event
-from flowevolve.item import Item
+from flowevolve.item import Item, flow_of
 from flowevolve.llm.types import JSON
 from flowevolve.policies.batching import EpochBatches
 from flowevolve.policies.selection import ComponentSelection, Selection
-from flowevolve.pool import Add, Candidate, Move, Update
+from flowevolve.pool import Add, Move, Update
 from flowevolve.stage import Emit
 from flowevolve.stages.payloads import Proposed, Selected
 
 
 class MergeSchedule:
-    """When a merge is due: after a rewrite was confirmed, as long as merges are left. A function of the log."""
+    """When a merge is due: after a rewrite was confirmed, as long as merges are left beside those on their way.
+
+    A function of the log. What becomes of a merge in its flow is that merge, also where it is repaired.
+    """
 
     def __init__(self, most: int) -> None:
         self._left = most
+        self._open: set[int] = set()
+        """Flows that merge and have had nothing confirmed."""
         self._operators: dict[str, str] = {}
         self.due = False
 
+    def begin(self, flow: int) -> None:
+        """A flow merges."""
+        self._open.add(flow)
+
+    def end(self, flow: int) -> None:
+        """A flow is over."""
+        self._open.discard(flow)
+
     def apply(self, update: Update) -> None:
+        flow = flow_of(update.cause)
         for change in update.changes:
             match change:
                 case Add(candidate=candidate, status="confirmed"):
-                    self._confirmed(candidate.operator)
+                    self._confirmed(candidate.operator, flow)
                 case Add(candidate=candidate, status="speculative"):
                     self._operators[candidate.id] = candidate.operator
                 case Move(candidate_id=name, status=status):
                     operator = self._operators.pop(name)
                     if status == "confirmed":
-                        self._confirmed(operator)
+                        self._confirmed(operator, flow)
                 case _:
                     pass
 
-    def _confirmed(self, operator: str) -> None:
-        if operator == "merge":
+    def _confirmed(self, operator: str, flow: int) -> None:
+        if operator == "merge" or flow in self._open:
             self._left -= 1
+            self._open.discard(flow)
         elif operator != "seed":
-            self.due = self._left > 0
+            self.due = self._left > len(self._open)
+
+
+class Cursors:
+    """Candidates' places in the round of components. A function of the log: of commits and ``gepa.selected`` events."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+
+    def apply(self, update: Update) -> None:
+        """A new candidate starts where the furthest of its parents is when it is added."""
+        for candidate in update.added():
+            self._places[candidate.id] = max(map(self.of, candidate.parents), default=0)
+
+    def of(self, candidate_id: str) -> int:
+        return self._places.get(candidate_id, 0)
+
+    def move(self, candidate_id: str, place: int) -> None:
+        self._places[candidate_id] = place
 
 
 class Select:
     """Picks parent, components and minibatch.
 
-    Its cursors and its count of rewrites, which numbers the minibatches, are rebuilt from the ``gepa.selected`` events:
+    The cursors and its count of rewrites, which numbers the minibatches, are rebuilt from the ``gepa.selected`` events:
     there is one for every flow. A flow that merges draws no minibatch, so none is skipped.
     """
 
@@ -73,7 +106,7 @@ class Select:
         self._train_ids = train_ids
         self._batches: EpochBatches | None = None
         self._rewrites = 0
-        self._cursors: dict[str, int] = {}
+        self.cursors = Cursors()
         self._merged_before: set[tuple[str, str, str]] = set()
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
@@ -83,13 +116,20 @@ class Select:
     def recall(self, event: Event) -> None:
         """Rebuild cursors, counts and what was merged."""
         if event.kind == "gepa.selected":
-            self._note(event.data)
+            self._record(event.data, flow_of(str(event.data["item"])))
+        elif event.kind == "flow.close":
+            self._schedule.end(cast(int, event.data["flow"]))
 
     def _choose(self, context: StageContext) -> Mapping[str, JSON]:
         merge = self._find_merge(context) if self._schedule.due else None
         chosen = self._choose_rewrite(context) if merge is None else self._choose_merge(merge, context)
-        self._note(chosen)
+        self._record(chosen, flow_of(context.item_id))
         return chosen
+
+    def _record(self, chosen: Mapping[str, JSON], flow: int) -> None:
+        if chosen["ancestor"]:
+            self._schedule.begin(flow)
+        self._note(chosen)
 
     def _note(self, chosen: Mapping[str, JSON]) -> None:
         parents = cast("list[str]", chosen["parents"])
@@ -99,13 +139,13 @@ class Select:
             self._merged_before.add((parents[0], parents[1], str(chosen["ancestor"])))
         else:
             self._rewrites += 1
-            self._cursors[parents[0]] = cast(int, chosen["cursor"])
+            self.cursors.move(parents[0], cast(int, chosen["cursor"]))
 
     # Rewrites
 
     def _choose_rewrite(self, context: StageContext) -> dict[str, JSON]:
         parent = self._selection.select(self._archive, context.random)
-        names, cursor = self._components.select(list(parent.artifact), self._cursor(parent))
+        names, cursor = self._components.select(list(parent.artifact), self.cursors.of(parent.id))
         return {
             "parents": [parent.id],
             "ancestor": None,
@@ -128,13 +168,6 @@ class Select:
         components, batch = (tuple(cast("list[str]", chosen[name])) for name in ("components", "batch"))
         selected = Selected(parent, components, batch)
         return Emit(selected, to="generate", version=cast(int, chosen["version"]), derives=(parent.id,))
-
-    def _cursor(self, candidate: Candidate) -> int:
-        """A candidate's place in the round; a new one starts where the furthest of its parents is."""
-        if candidate.id not in self._cursors:
-            inherited = [self._cursors.get(parent, 0) for parent in candidate.parents]
-            self._cursors[candidate.id] = max(inherited, default=0)
-        return self._cursors[candidate.id]
 
     # Merges
 

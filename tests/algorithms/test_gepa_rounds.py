@@ -1,0 +1,65 @@
+"""Round-robin selection of components, as gepa's: a child goes on where its parent was when it was added."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from flowevolve import clock
+from flowevolve.artifact import Artifact
+from flowevolve.config import parse_config
+from flowevolve.events import Event
+from flowevolve.result import Result
+from flowevolve.run import Watchers, run
+from flowevolve.tasks.base import Call, ChatModel, Dataset, Example, Rollout
+from flowevolve.tasks.house_style import house_style_task
+
+NAMES = ("a", "b", "c")
+
+
+class Three:
+    """The house style, its instructions in three components."""
+
+    name = "three"
+
+    def __init__(self) -> None:
+        self._whole = house_style_task()
+        data = self._whole.data
+        self.data = Dataset(data.train, data.val[:8])
+
+    def seed(self) -> Artifact:
+        return Artifact({"a": "You are helpful.", "b": "Write for our company.", "c": "Take care."})
+
+    async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
+        system = Artifact({"system_prompt": "\n".join(artifact[name] for name in NAMES)})
+        rollout = await self._whole.rollout(system, example, llm)
+        (call,) = rollout.calls
+        calls = tuple(Call(name, call.inputs, call.output) for name in NAMES)
+        return Rollout(rollout.example_id, rollout.output, rollout.score, calls)
+
+
+def test_a_child_goes_on_where_its_parent_was_when_it_was_added() -> None:
+    events: list[Event] = []
+    config = parse_config(
+        {"clock": "virtual", "budget": {"proposals": 60}, "algorithm": {"max_in_flight": 6, "merge": True}}, "test"
+    )
+
+    async def go() -> Result:
+        return await run(config, task=Three(), watchers=Watchers(events=[events.append]))
+
+    clock.run(go, clock="virtual")
+    parents: dict[str, list[str]] = {}
+    places: dict[str, int] = {}
+    children = 0
+    for event in events:
+        match event.kind:
+            case "candidate.proposed":
+                parents[str(event.data["candidate"])] = cast("list[str]", event.data["parents"])
+            case "pool.commit":
+                for name in (str(change["add"]) for change in cast("list[dict[str, str]]", event.data["changes"])):
+                    places[name] = max((places[parent] for parent in parents[name]), default=0)
+            case "gepa.selected" if event.data["ancestor"] is None:
+                (parent,) = cast("list[str]", event.data["parents"])
+                assert event.data["components"] == [NAMES[places[parent]]]
+                places[parent] = (places[parent] + 1) % len(NAMES)
+                children += parent != "c0"
+    assert children > 10

@@ -1,0 +1,60 @@
+"""Stopping rules, on a GEPA whose flows come to nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from flowevolve import clock
+from flowevolve.artifact import Artifact
+from flowevolve.config import parse_config
+from flowevolve.llm.types import Message
+from flowevolve.result import Result
+from flowevolve.run import Watchers, run
+from flowevolve.tasks.base import Call, ChatModel, Dataset, Example, Rollout, Score
+
+
+class Barren:
+    """Gives reflection nothing to work on: all is solved already, or nothing used the component."""
+
+    name = "barren"
+
+    def __init__(self, *, solved: bool) -> None:
+        train = [Example(str(number), {}) for number in range(6)]
+        self.data = Dataset(train, [Example(f"v{each.id}", {}) for each in train])
+        self._solved = solved
+
+    def seed(self) -> Artifact:
+        return Artifact({"system": "be good"})
+
+    async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
+        reply = await llm([Message("system", artifact["system"]), Message("user", "question")])
+        calls = (Call("system", {"question": "question"}, reply),) if self._solved else ()
+        return Rollout(example.id, reply, Score(float(self._solved), "feedback", passed=self._solved), calls)
+
+
+@pytest.mark.parametrize(("solved", "reason"), [(True, "perfect minibatch"), (False, "no trace of component 'system'")])
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_a_run_whose_flows_propose_nothing_ends(mode: str, solved: bool, reason: str) -> None:
+    config = parse_config(
+        {
+            "clock": "virtual",
+            "algorithm": {"mode": mode, "max_in_flight": 4},
+            "budget": {"proposals": 5},
+            "stopping": {"no_improvement": 3, "unproductive": 20},
+        },
+        "test",
+    )
+    reasons: Counter[str] = Counter()
+
+    async def go() -> Result:
+        watchers = Watchers(
+            events=[lambda event: reasons.update([str(event.data["reason"])] if event.kind == "item.done" else [])]
+        )
+        return await run(config, task=Barren(solved=solved), watchers=watchers)
+
+    result = clock.run(go, clock="virtual")
+    assert result.report.stop_reason == "unproductive"
+    assert result.report.spent.proposals == 0
+    assert 20 <= reasons[reason] < 25
