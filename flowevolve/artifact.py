@@ -74,7 +74,7 @@ class Artifact(Mapping[str, str]):
         """The components, read-only."""
         return MappingProxyType(self._components)
 
-    def replace(self, **components: str) -> Artifact:
+    def replace(self, /, **components: str) -> Artifact:
         """This artifact with some components' texts replaced.
 
         Raises:

@@ -41,7 +41,7 @@ class Budget(BaseModel):
     dollars: float | None = Field(default=None, gt=0)
     evaluations: int | None = Field(default=None, gt=0)
     """Candidates evaluated, fully or in part, the seed included."""
-    target_score: float | None = None
+    target_score: float | None = Field(default=None, allow_inf_nan=False)
     """Stop as soon as a confirmed candidate's mean validation score reaches this."""
 
     def time_limit(self) -> float | None:

@@ -88,7 +88,7 @@ Feedback:
 
 
 def parse_instruction(reply: str) -> str:
-    """The new instruction: from the first fence to the last; a fence never closed, or never opened, is tolerated.
+    """The new instruction: from the first fence to the last; a fence never closed is tolerated.
 
     Raises:
         UnparsableReplyError: if there is no fence at all or nothing inside.

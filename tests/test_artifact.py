@@ -44,3 +44,7 @@ def test_bad_components_are_refused() -> None:
         Artifact({"a": 1})  # type: ignore[dict-item]  # the point of the test
     with pytest.raises(InputError, match="it has \\['a'\\]"):
         Artifact({"a": "x"}).replace(b="y")
+
+
+def test_a_component_may_have_any_name() -> None:
+    assert Artifact({"self": "a"}).replace(self="b")["self"] == "b"

@@ -52,6 +52,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
     "negative seed": (("seed=-1",), 2, "seed"),
     "zero budget": (("budget.minutes=0",), 2, "budget.minutes"),
     "negative tokens": (("budget.tokens=-5",), 2, "budget.tokens"),
+    "target that is no number": (("budget.target_score=nan",), 2, "budget.target_score"),
     "bad clock": (("clock=wall",), 2, "clock"),
     "bad mode": (("algorithm.mode=async",), 2, "algorithm.mode"),
     "zero in flight": (("algorithm.max_in_flight=0",), 2, "max_in_flight"),
