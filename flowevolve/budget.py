@@ -9,7 +9,8 @@ Tokens and dollars nobody can foretell: they are reserved by what flows took tha
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import accumulate
@@ -22,6 +23,8 @@ from flowevolve.llm.types import JSON
 Dimension = Literal["rollouts", "proposals", "tokens", "dollars", "evaluations"]
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 _UNFORESEEN: tuple[Dimension, ...] = ("tokens", "dollars")
+_RECENT = 256
+"""Flows that an estimate rests on: enough for a mean, and no burden to a run of days."""
 
 
 class Budget(BaseModel):
@@ -127,14 +130,19 @@ class _Open:
 
 
 class _Ended:
-    """What flows that have ended took of one thing."""
+    """What the flows that ended last took of one thing."""
 
     def __init__(self) -> None:
+        self._recent = deque[float](maxlen=_RECENT)
         self._amounts: list[float] = []
+        """The same, sorted."""
         self._sums = [0.0]
-        """Of the first so many amounts, which are sorted."""
+        """Of the first so many of these."""
 
     def add(self, amount: float) -> None:
+        if len(self._recent) == _RECENT:
+            del self._amounts[bisect_left(self._amounts, self._recent[0])]
+        self._recent.append(amount)
         insort(self._amounts, amount)
         self._sums = [0.0, *accumulate(self._amounts)]
 

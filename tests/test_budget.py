@@ -118,3 +118,20 @@ def test_what_is_like_no_other_says_nothing_of_others() -> None:
     ledger.close(0)
     ledger.reserve(1, Cost())
     assert ledger.refusal(Cost()) is None
+
+
+def test_only_what_ended_of_late_is_looked_at() -> None:
+    ledger = Ledger(Budget(tokens=7_000))
+    for _ in range(2):
+        ended_with(ledger, 2_000)
+    ledger.reserve(-1, Cost())
+    assert ledger.refusal(Cost()) == "tokens"  # two flows of 2,000 each do not fit into what is left
+    for _ in range(256):
+        ended_with(ledger, 1)
+    assert ledger.refusal(Cost()) is None
+
+
+def ended_with(ledger: Ledger, tokens: int) -> None:
+    ledger.reserve(0, Cost())
+    ledger.charge(0, Cost(tokens=tokens))
+    ledger.close(0)
