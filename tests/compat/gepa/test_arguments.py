@@ -92,7 +92,8 @@ def test_a_key_is_not_repeated() -> None:
 
 
 def test_without_a_perfect_score_none_is_skipped() -> None:
-    assert optimize(perfect_score=None, skip_perfect_score=False) == optimize(skip_perfect_score=False)
+    one_by_one = {"skip_perfect_score": False, "max_in_flight": 1}
+    assert optimize(perfect_score=None, **one_by_one) == optimize(**one_by_one)
 
 
 def test_the_default_strategies_may_be_named() -> None:
