@@ -20,8 +20,8 @@ async def until_interrupted(go: Callable[[Follow], Awaitable[T]]) -> T | None:
     """What ``go`` returns, which gives its run what it is given itself; None if it was cut off.
 
     While the engine runs, the first signal stops it, and the second ends it at once; also where it was ending already,
-    for a reason of its own. Before it has begun, and after
-    it has ended, the first one cuts off what is under way, and another ends the process.
+    for a reason of its own. Before it has begun, and after it has ended, the first one cuts off what is under way, and
+    another ends the process.
     """
     interrupts = _Interrupts()
     async with beside() as tasks:
