@@ -21,13 +21,14 @@ from statistics import fmean
 
 from bench.stats import environment
 from flowevolve import clock
+from flowevolve.artifact import Artifact
 from flowevolve.config import Config, parse_config
-from flowevolve.events import Event
 from flowevolve.llm.types import JSON
 from flowevolve.programs import Case, FunctionProblem, Verdict, WrongResultError
 from flowevolve.programs.task import ProgramTask
 from flowevolve.result import Result
-from flowevolve.run import Watchers, run
+from flowevolve.run import run
+from flowevolve.sandbox import Outcome, Sandbox
 from flowevolve.sandbox.cores import usable_cores
 
 PROFILE, WORLD = "gpt-4o-mini-api", "code"
@@ -73,6 +74,14 @@ class Burning(FunctionProblem):
 
     def __init__(self, milliseconds: float) -> None:
         self.cases = (Case("one", {"milliseconds": milliseconds}),)
+        self.ends: list[tuple[float, bool]] = []
+        """When programs ended, by `time.monotonic`, and whether they had burnt all of their time."""
+        self._burnt = milliseconds / 1000
+
+    async def run(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Outcome:
+        outcome = await super().run(artifact, case, sandbox)
+        self.ends.append((time.monotonic(), outcome.cpu_seconds >= self._burnt))
+        return outcome
 
     def score(self, case: Case, result: JSON) -> Verdict:
         if not isinstance(result, int | float) or not abs(result) < -self.worst:
@@ -97,29 +106,20 @@ def configure(seconds: float) -> Config:
 
 
 def streamed(seconds: float, milliseconds: float) -> dict[str, float]:
-    """Evaluations that ran the whole program, per second of the time that counts."""
-    ends: list[float] = []
-    failed = 0
-
-    def watch(event: Event) -> None:
-        nonlocal failed
-        if event.kind == "candidate.assessed" and WARM_UP <= event.time <= seconds:
-            if event.data["failure"] is None:
-                ends.append(event.time)
-            else:
-                failed += 1
+    """Evaluations of whole programs, whatever came of them, per second of the time that counts."""
+    burning = Burning(milliseconds)
 
     async def go() -> Result:
-        task = ProgramTask(Burning(milliseconds))
-        return await run(configure(seconds), task=task, watchers=Watchers(events=(watch,)))
+        return await run(configure(seconds), task=ProgramTask(burning))
 
-    before = time.process_time()
+    cpu, began = time.process_time(), time.monotonic()
     result = clock.run(go)
+    whole = [burnt for end, burnt in burning.ends if WARM_UP <= end - began <= seconds]
     return {
-        "evaluations_per_second": len(ends) / (seconds - WARM_UP),
-        "failed_per_second": failed / (seconds - WARM_UP),
+        "evaluations_per_second": sum(whole) / (seconds - WARM_UP),
+        "cut_short_per_second": (len(whole) - sum(whole)) / (seconds - WARM_UP),
         "requests_in_flight": result.mean_in_flight,
-        "own_cpu_share": (time.process_time() - before) / result.report.wall_seconds / len(usable_cores()),
+        "own_cpu_share": (time.process_time() - cpu) / result.report.wall_seconds / len(usable_cores()),
     }
 
 

@@ -13,8 +13,10 @@ time. The programs are real, run and scored as they are, each call with {cpu_sec
 process without the sandbox's walls, which this coder does not need; a run repeats but for programs that are near that
 limit). **Who writes them is not real**: a simulated
 coder makes small random changes of the programs it is shown (numbers, operators, calls, loops, statements, terms that
-are added, parts of the other programs shown), with no idea behind any. So this shows what selection, archives and
-islands make of undirected changes. It can't show what they make of a language model's ideas, nor what a statement,
+are added, parts of the other programs shown), with no idea behind any. It heeds scores in one way: beside another
+program it may move numbers to the side of the better one. A prompt of LEVI's or CodeEvolve's shows other programs, one
+of the plain searches' does not. So this shows what selection, archives and islands make of changes that are hardly
+directed. It can't show what they make of a language model's ideas, nor what a statement,
 feedback, advice or an evolved prompt is worth to one that understands it. One and the same coder writes for all, so
 LEVI's division of work between a large and a small model is not part of it. LEVI is as it ships, CodeEvolve with
 {code_evolve}. Intervals are 95 % (bootstrap over seeds)."""

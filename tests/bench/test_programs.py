@@ -133,7 +133,7 @@ def test_the_section_of_evaluations_says_for_which_programs_the_goal_is_met() ->
         "cores_limit_per_second": 40.0,
         "start_each_per_second": 40.0,
         "evaluations_per_second": 26.0,
-        "failed_per_second": 0.5,
+        "cut_short_per_second": 0.5,
         "of_the_cores_limit": 0.65,
         "own_cpu_share": 0.05,
         "milliseconds": 50.0,
