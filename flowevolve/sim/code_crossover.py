@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from flowevolve.sim.code_source import Source, first_line, is_number, last_line, parse
-from flowevolve.sim.code_structure import lines_of
 
 Number = tuple[ast.expr, float]
 """Where it is, and its value."""
@@ -55,8 +54,8 @@ def _with_function(source: Source, other: Source, rng: random.Random) -> str | N
     lines: list[str] = []
     for helper in _needed(theirs[name], theirs):
         if helper not in ours:
-            lines += [*lines_of(other, theirs[helper]), "", ""]
-    lines += lines_of(other, theirs[name])
+            lines += [*other.lines_of(theirs[helper]), "", ""]
+    lines += other.lines_of(theirs[name])
     return source.with_lines(first_line(ours[name]), last_line(ours[name]), lines)
 
 

@@ -109,6 +109,9 @@ class Source:
         start, end = self.place(node)
         return self.text[start:end]
 
+    def lines_of(self, node: ast.stmt) -> Sequence[str]:
+        return self.lines[first_line(node) - 1 : last_line(node)]
+
     def with_texts(self, texts: Iterable[tuple[Place, str]]) -> str:
         """The text with others in some places, which don't overlap."""
         changed = self.text

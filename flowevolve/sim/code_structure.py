@@ -26,19 +26,15 @@ def change_statements(source: Source, step: float, rng: random.Random) -> str | 
         if names(one) & names(other) and any(map(source.sense.changes_lists, (one, other))):
             return None
         between = source.lines[last_line(one) : first_line(other) - 1]
-        lines = [*lines_of(source, other), *between, *lines_of(source, one)]
+        lines = [*source.lines_of(other), *between, *source.lines_of(one)]
         return source.with_lines(first_line(one), last_line(other), lines)
     if isinstance(one, _KEPT) or source.sense.changes_lists(one) or source.sense.ends_loops(one):
         return None
     if kind == "double":
-        return source.with_lines(first_line(one), last_line(one), [*lines_of(source, one), *lines_of(source, one)])
+        return source.with_lines(first_line(one), last_line(one), [*source.lines_of(one), *source.lines_of(one)])
     return source.with_lines(first_line(one), last_line(one), [])
 
 
 def _moveable(block: Sequence[ast.stmt]) -> list[ast.stmt]:
     """All but texts that stand for themselves: without them, or elsewhere, nothing runs otherwise."""
     return [each for each in block if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))]
-
-
-def lines_of(source: Source, node: ast.stmt) -> Sequence[str]:
-    return source.lines[first_line(node) - 1 : last_line(node)]
