@@ -82,66 +82,61 @@ async def resume(
             not one it can go on with.
         BackendUnreachableError, BackendRefusedError, TaskFailedError: as `flowevolve.run`.
     """
-    given, watchers = Given(task, staleness), watchers or Watchers()
     lock = claim(directory)
+    asked = _Asked(directory, lock, config, changes, Given(task, staleness), watchers or Watchers(), follow, plan)
     try:
-        if has_begun(directory):
-            return await _go_on(directory, lock, config, changes, given, watchers, follow, again, plan)
-        return await _begin(directory, lock, config, changes, given, watchers, follow, plan)
+        return await (_go_on(asked, again) if has_begun(directory) else _begin(asked))
     finally:
         lock.release()
 
 
-async def _begin(
-    directory: Path,
-    lock: Lock,
-    config: Config | None,
-    changes: Sequence[str],
-    given: Given,
-    watchers: Watchers,
-    follow: Follow | None,
-    plan: Callable[[Config, Given], Plan],
-) -> Result:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What `resume` was asked to do, and the lock that it holds meanwhile."""
+
+    directory: Path
+    lock: Lock
+    config: Config | None
+    changes: Sequence[str]
+    given: Given
+    watchers: Watchers
+    follow: Follow | None
+    plan: Callable[[Config, Given], Plan]
+
+
+async def _begin(asked: _Asked) -> Result:
     """Begin a run that has only made its files: nothing binds it to the settings it was to have."""
+    directory, config, given = asked.directory, asked.config, asked.given
     if config is None:
         with Recorded(directory) as recorded:
             config = parse_config(recorded.config, f"{directory}/config.toml")
             _check_given(directory, frozenset(json.loads(recorded.meta("given") or "[]")), given)
-    wanted = with_overrides(config, changes)
+    wanted = with_overrides(config, asked.changes)
     table, names = wanted.model_dump(mode="json"), given.names()
-    keep = partial(RunDirectory, directory, table, sync=wanted.journal.sync, given=names, lock=lock)
-    return await carry_out(plan(wanted, given), keep, watchers, follow)
+    keep = partial(RunDirectory, directory, table, sync=wanted.journal.sync, given=names, lock=asked.lock)
+    return await carry_out(asked.plan(wanted, given), keep, asked.watchers, asked.follow)
 
 
-async def _go_on(
-    directory: Path,
-    lock: Lock,
-    config: Config | None,
-    changes: Sequence[str],
-    given: Given,
-    watchers: Watchers,
-    follow: Follow | None,
-    again: bool,
-    plan: Callable[[Config, Given], Plan],
-) -> Result:
+async def _go_on(asked: _Asked, again: bool) -> Result:
+    directory = asked.directory
     before = _look(directory)  # not in a thread: doing a run again needs the clock where it was
-    wanted = with_overrides(before.config if config is None else config, changes)
+    wanted = with_overrides(before.config if asked.config is None else asked.config, asked.changes)
     _check_compatible(directory, before.config, wanted)
-    _check_given(directory, before.given, given)
+    _check_given(directory, before.given, asked.given)
     changed = wanted != before.config
     if before.ended is not None and not changed and before.ended not in OPEN_ENDED and not again:
         raise InputError(f"{directory}: the run has ended ({before.ended}){_advice(before.ended)}")
-    planned = plan(wanted, given)
+    planned = asked.plan(wanted, asked.given)
     _check_task(directory, planned)
     table = wanted.model_dump(mode="json")
-    keeping = RunDirectory.reopen(directory, table, sync=wanted.journal.sync, lock=lock)
+    keeping = RunDirectory.reopen(directory, table, sync=wanted.journal.sync, lock=asked.lock)
     # A response cache has learnt since then: asked again, it would answer at other times.
     exact = wanted.clock == "virtual" and wanted.llm.cache.path is None
     if exact and not changed and before.ended is None and not before.was_touched:
-        return await _do_again(keeping, planned, watchers, follow)
+        return await _do_again(keeping, planned, asked.watchers, asked.follow)
     try:
         history = await in_thread(RunHistory, directory)
-        return await carry_out(planned, lambda: keeping, watchers, follow, history)
+        return await carry_out(planned, lambda: keeping, asked.watchers, asked.follow, history)
     finally:
         keeping.close()
 

@@ -5,34 +5,13 @@ from __future__ import annotations
 import pytest
 
 from flowevolve import clock
-from flowevolve.artifact import Artifact
 from flowevolve.config import parse_config
 from flowevolve.events import Event
 from flowevolve.result import Result
 from flowevolve.run import Watchers, run
-from flowevolve.tasks.base import Call, ChatModel, Dataset, Example, Rollout
-from flowevolve.tasks.house_style import house_style_task
+from tests.algorithms.split_style import SplitStyle
 
-
-class Two:
-    """The house style, its instructions in two components."""
-
-    name = "two"
-
-    def __init__(self) -> None:
-        self._whole = house_style_task()
-        data = self._whole.data
-        self.data = Dataset(data.train, data.val[:10])
-
-    def seed(self) -> Artifact:
-        return Artifact({"a": "You are helpful.", "b": "Write for our company."})
-
-    async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
-        system = Artifact({"system_prompt": f"{artifact['a']}\n{artifact['b']}"})
-        rollout = await self._whole.rollout(system, example, llm)
-        (call,) = rollout.calls
-        calls = tuple(Call(name, call.inputs, call.output) for name in artifact)
-        return Rollout(rollout.example_id, rollout.output, rollout.score, calls)
+COMPONENTS = {"a": "You are helpful.", "b": "Write for our company."}
 
 
 def merged(events: list[Event]) -> tuple[int, int]:
@@ -63,7 +42,7 @@ def test_no_more_merges_are_accepted_than_max_merges(staleness: str) -> None:
     )
 
     async def go() -> Result:
-        return await run(config, task=Two(), watchers=Watchers(events=[events.append]))
+        return await run(config, task=SplitStyle(COMPONENTS, val=10), watchers=Watchers(events=[events.append]))
 
     clock.run(go, clock="virtual")
     tried, accepted = merged(events)

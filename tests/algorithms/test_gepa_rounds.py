@@ -5,36 +5,14 @@ from __future__ import annotations
 from typing import cast
 
 from flowevolve import clock
-from flowevolve.artifact import Artifact
 from flowevolve.config import parse_config
 from flowevolve.events import Event
 from flowevolve.result import Result
 from flowevolve.run import Watchers, run
-from flowevolve.tasks.base import Call, ChatModel, Dataset, Example, Rollout
-from flowevolve.tasks.house_style import house_style_task
+from tests.algorithms.split_style import SplitStyle
 
-NAMES = ("a", "b", "c")
-
-
-class Three:
-    """The house style, its instructions in three components."""
-
-    name = "three"
-
-    def __init__(self) -> None:
-        self._whole = house_style_task()
-        data = self._whole.data
-        self.data = Dataset(data.train, data.val[:8])
-
-    def seed(self) -> Artifact:
-        return Artifact({"a": "You are helpful.", "b": "Write for our company.", "c": "Take care."})
-
-    async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
-        system = Artifact({"system_prompt": "\n".join(artifact[name] for name in NAMES)})
-        rollout = await self._whole.rollout(system, example, llm)
-        (call,) = rollout.calls
-        calls = tuple(Call(name, call.inputs, call.output) for name in NAMES)
-        return Rollout(rollout.example_id, rollout.output, rollout.score, calls)
+COMPONENTS = {"a": "You are helpful.", "b": "Write for our company.", "c": "Take care."}
+NAMES = tuple(COMPONENTS)
 
 
 def test_a_child_goes_on_where_its_parent_was_when_it_was_added() -> None:
@@ -44,7 +22,7 @@ def test_a_child_goes_on_where_its_parent_was_when_it_was_added() -> None:
     )
 
     async def go() -> Result:
-        return await run(config, task=Three(), watchers=Watchers(events=[events.append]))
+        return await run(config, task=SplitStyle(COMPONENTS, val=8), watchers=Watchers(events=[events.append]))
 
     clock.run(go, clock="virtual")
     parents: dict[str, list[str]] = {}

@@ -98,6 +98,11 @@ class Rig:
     async def send(self, text="x"):
         return await self.router.chat(about(text), timeout=600)
 
+    async def fail_until_ejected(self):
+        for _ in range(EJECT_AFTER):
+            with pytest.raises(UnreachableError):
+                await self.send()
+
     def counts(self):
         return [len(fake.calls) for fake in self.fakes]
 
@@ -258,9 +263,7 @@ async def test_an_endpoint_that_fails_is_ejected_checked_tried_and_back() -> Non
 async def test_only_one_request_is_on_trial_and_the_others_wait_for_it() -> None:
     rig = Rig(count=1, takes=0.0)
     rig.fakes[0].trouble = DOWN
-    for _ in range(EJECT_AFTER):
-        with pytest.raises(UnreachableError):
-            await rig.send()
+    await rig.fail_until_ejected()
     rig.fakes[0].trouble, rig.fakes[0].takes = None, 5.0
     rig.fakes[0].calls.clear()
     await anyio.sleep(1)
@@ -276,9 +279,7 @@ async def test_a_trial_that_fails_is_another_wait_and_one_that_is_cancelled_is_n
     rig = Rig(count=1)
     fake = rig.fakes[0]
     fake.trouble = DOWN
-    for _ in range(EJECT_AFTER):
-        with pytest.raises(UnreachableError):
-            await rig.send()
+    await rig.fail_until_ejected()
 
     fake.seems_well = True
     await anyio.sleep(1)
@@ -323,9 +324,7 @@ async def test_an_endpoint_without_a_list_of_models_comes_back_too() -> None:
     rig = Rig(count=1)
     fake = rig.fakes[0]
     fake.trouble = DOWN
-    for _ in range(EJECT_AFTER):
-        with pytest.raises(UnreachableError):
-            await rig.send()
+    await rig.fail_until_ejected()
     fake.trouble, fake.lists = None, False
     await anyio.sleep(1)
     await rig.send()
