@@ -11,13 +11,6 @@ from flowevolve.pool import Candidate
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """A harness to be checked."""
-
-    candidate: Candidate
-
-
-@dataclass(frozen=True, slots=True)
 class Checked:
     """A harness that can be imported, to be scored on a split."""
 
