@@ -22,7 +22,7 @@ class Event:
     kind: str
     data: Mapping[str, JSON]
     attachment: object | None = None
-    """Travels with the event to the journal, as a pickle; not part of its JSON."""
+    """Travels with the event to the journal, which keeps it apart; not part of its JSON."""
 
     @property
     def attached_to(self) -> str:
