@@ -17,7 +17,7 @@ from flowevolve.concurrency import Pulse
 from flowevolve.config import Config
 from flowevolve.engine import Engine
 from flowevolve.errors import BackendUnreachableError
-from flowevolve.llm.admission import Observed
+from flowevolve.llm.admission import LoadSummary
 from flowevolve.llm_section import RoleSection
 from flowevolve.vllm.server import News, Tell
 from flowevolve.vllm.serving import serve_vllm
@@ -41,10 +41,10 @@ class Served:
     """Of the servers that are ours."""
     news: MemoryObjectReceiveStream[News] | None
     """Of the servers that are ours."""
-    doubts: Pulse = field(default_factory=Pulse)
+    unanswered: Pulse = field(default_factory=Pulse)
     """To be fired when a request gets no answer: servers of ours are looked after then."""
 
-    async def follow(self, engine: Engine, observed: Observed) -> None:
+    async def follow(self, engine: Engine, observed: LoadSummary) -> None:
         """Log what becomes of our servers, and end the run when none of them is left."""
         gone: set[str] = set()
         if self.news is None:
@@ -78,10 +78,10 @@ async def open_server(config: Config, out: Path | None, listeners: Sequence[Tell
         for listener in listeners:
             listener(news)
 
-    doubts = Pulse()
+    unanswered = Pulse()
     with send, receive:
-        async with serve_vllm(model, config.vllm, log=folder / LOG, tell=hear, doubts=doubts) as urls:
-            yield Served(_leading_to(config, urls), _identity(config, model), urls, receive, doubts)
+        async with serve_vllm(model, config.vllm, log=folder / LOG, on_event=hear, unanswered=unanswered) as urls:
+            yield Served(_leading_to(config, urls), _identity(config, model), urls, receive, unanswered)
 
 
 def _leading_to(config: Config, urls: Sequence[str]) -> Config:

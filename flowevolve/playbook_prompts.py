@@ -186,7 +186,7 @@ The playbook has about {tokens[0]} tokens and may have {tokens[1]}."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class CuratorRequest:
     """One operation as a curator wrote it."""
 
     verb: Literal["ADD", "UPDATE", "MERGE", "DELETE"]
@@ -195,15 +195,15 @@ class Wish:
     text: str
 
 
-def parse_wishes(reply: str) -> tuple[list[Wish], int]:
+def parse_curator_requests(reply: str) -> tuple[list[CuratorRequest], int]:
     """The operations that can be read, and how many could not be.
 
     Raises:
         UnparsableReplyError: if there is no JSON list in the reply.
     """
     entries = _json_list(reply)
-    wishes = [wish for entry in entries if (wish := _wish(entry)) is not None]
-    return wishes, len(entries) - len(wishes)
+    requests = [request for entry in entries if (request := _curator_request(entry)) is not None]
+    return requests, len(entries) - len(requests)
 
 
 def _json_list(reply: str) -> list[JSON]:
@@ -214,20 +214,20 @@ def _json_list(reply: str) -> list[JSON]:
     raise UnparsableReplyError("no JSON list of operations in the reply")
 
 
-def _wish(entry: JSON) -> Wish | None:
+def _curator_request(entry: JSON) -> CuratorRequest | None:
     if not isinstance(entry, dict):
         return None
     text = _SHOWN_COUNTERS.sub("", " ".join(str(entry.get("text") or "").split()))
     section = str(entry.get("section") or "")
     match str(entry.get("op")).upper(), entry.get("id"), entry.get("ids"):
         case "ADD", _, _ if text:
-            return Wish("ADD", (), section, text)
+            return CuratorRequest("ADD", (), section, text)
         case "UPDATE", str(name), _ if text:
-            return Wish("UPDATE", (_plain(name),), "", text)
+            return CuratorRequest("UPDATE", (_plain(name),), "", text)
         case "DELETE", str(name), _:
-            return Wish("DELETE", (_plain(name),), "", "")
+            return CuratorRequest("DELETE", (_plain(name),), "", "")
         case "MERGE", _, list(names) if text and len(ids := tuple(dict.fromkeys(map(_plain, names)))) > 1:
-            return Wish("MERGE", ids, "", text)
+            return CuratorRequest("MERGE", ids, "", text)
     return None
 
 

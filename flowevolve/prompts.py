@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Verdict = Literal["orthogonal", "subsumed", "conflicting"]
+EditVerdict = Literal["orthogonal", "subsumed", "conflicting"]
 
 REFLECT_TITLE = "# Improve an instruction"
 JUDGE_TITLE = "# Judge an edit made from an old version"
@@ -44,7 +44,7 @@ class ReflectionExample:
 class RepairVerdict:
     """What the judge said of a stale artifact. ``patch`` maps component names to texts; empty unless orthogonal."""
 
-    verdict: Verdict
+    verdict: EditVerdict
     reason: str
     patch: Mapping[str, str]
 
@@ -191,7 +191,7 @@ def parse_verdict(reply: str, components: Sequence[str]) -> RepairVerdict:
     return RepairVerdict(verdict, reason, patch)
 
 
-def _verdict(word: str) -> Verdict:
+def _verdict(word: str) -> EditVerdict:
     match word:
         case "orthogonal" | "subsumed" | "conflicting":
             return word

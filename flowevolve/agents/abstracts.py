@@ -1,7 +1,7 @@
 """Agents that deal in programs told in words: who describes them, who says where to go, who chooses examples.
 
 They are ContextEvolve's (Su et al., 2026, §4.2): Summarizer, Navigator and Sampler. Where a program is told in words it
-is a `Shown` whose one file is named `ABSTRACT`; where nobody describes programs they are shown as they are.
+is a `ShownProgram` whose one file is named `ABSTRACT`; where nobody describes programs they are shown as they are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from flowevolve.llm.types import JSON
 from flowevolve.programs.prompts import (
     PROGRAM_HEADING,
     REPLY_HEADING,
-    Shown,
+    ShownProgram,
     shown_files,
     shown_outcome,
     shown_programs,
@@ -33,8 +33,8 @@ DIRECTION_HEADING = "## The direction"
 ABSTRACT = "abstract"
 """The label of a program told in words."""
 
-Kind = Literal["improvement", "mixed", "decline"]
-KIND_HEADINGS: Mapping[Kind, str] = {
+TrajectoryKind = Literal["improvement", "mixed", "decline"]
+KIND_HEADINGS: Mapping[TrajectoryKind, str] = {
     "improvement": "## Consistent improvement",
     "mixed": "## Mixed",
     "decline": "## Consistent decline",
@@ -69,7 +69,7 @@ class Trajectory:
     A change is child − parent, so above 0 is better (eq. 5 writes it the other way round); None: the child failed.
     """
 
-    kind: Kind
+    kind: TrajectoryKind
     programs: tuple[str, ...]
     changes: tuple[float | None, ...]
 
@@ -109,7 +109,7 @@ Reply with JSON: {{"inherited": ["..."], "new": ["..."], "abstract": "..."}}""",
     )
 
 
-def navigate_prompt(statement: str, programs: Mapping[str, Shown], trajectories: Sequence[Trajectory]) -> str:
+def navigate_prompt(statement: str, programs: Mapping[str, ShownProgram], trajectories: Sequence[Trajectory]) -> str:
     """Ask for a direction, given trajectories and every program on them by name (eq. 5)."""
     found = {kind: [f"- {each}" for each in trajectories if each.kind == kind] for kind in KIND_HEADINGS}
     return "\n\n".join(
@@ -130,7 +130,7 @@ Reply with JSON: {{"guidance": "..."}}""",
 
 
 def exemplars_prompt(
-    statement: str, parent: Shown, programs: Mapping[str, Shown], most: int, guidance: str = ""
+    statement: str, parent: ShownProgram, programs: Mapping[str, ShownProgram], most: int, guidance: str = ""
 ) -> str:
     """Ask which programs to show, at most so many, to whoever is to improve on ``parent`` (eq. 6)."""
     direction = [f"{DIRECTION_HEADING}\n{fence(guidance)}"] if guidance else []
@@ -152,7 +152,7 @@ Reply with JSON: {{"chosen": [{{"id": "...", "why": "in a few words, what to tak
     )
 
 
-def _programs(programs: Mapping[str, Shown]) -> str:
+def _programs(programs: Mapping[str, ShownProgram]) -> str:
     return shown_programs(PROGRAMS_HEADING, {f"Program {name}": each for name, each in programs.items()})
 
 

@@ -16,7 +16,7 @@ from flowevolve.programs.prompts import (
     OUTCOME_HEADING,
     PROGRAM_HEADING,
     REPLY_HEADING,
-    Shown,
+    ShownProgram,
     shown_files,
     shown_outcome,
     shown_programs,
@@ -36,10 +36,10 @@ MEMORY_HEADING = "## What is known"
 IMPROVING_HEADING = "## Steps that helped most"
 DEGRADING_HEADING = "## Steps that harmed most"
 
-Outcome = Literal["success", "failed", "neutral"]
-Kind = Literal["success", "failed"]
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-KINDS: tuple[Kind, ...] = get_args(Kind)
+DirectionOutcome = Literal["success", "failed", "neutral"]
+LessonKind = Literal["success", "failed"]
+OUTCOMES: tuple[DirectionOutcome, ...] = get_args(DirectionOutcome)
+LESSON_KINDS: tuple[LessonKind, ...] = get_args(LessonKind)
 
 DIRECTIONS_KEPT = 10
 LESSONS_KEPT = 8
@@ -55,7 +55,7 @@ class Direction:
     """A kind of change that was tried, and what came of it."""
 
     direction: str
-    outcome: Outcome
+    outcome: DirectionOutcome
 
     def to_json(self) -> dict[str, JSON]:
         return {"direction": self.direction, "outcome": self.outcome}
@@ -75,7 +75,7 @@ class Direction:
 class Lesson:
     """What to do again (``success``), or not to (``failed``)."""
 
-    kind: Kind
+    kind: LessonKind
     text: str
 
     def to_json(self) -> dict[str, JSON]:
@@ -88,7 +88,7 @@ class Lesson:
         Raises:
             UnparsableReplyError: if something is missing.
         """
-        return cls(word_of(data, "kind", KINDS), text_of(data, "text")[:TEXT_CHARS])
+        return cls(word_of(data, "kind", LESSON_KINDS), text_of(data, "text")[:TEXT_CHARS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Advice:
     text: str
 
 
-def reflect_prompt(statement: str, parent: Shown, child: Shown, change: float, board: str = "") -> str:
+def reflect_prompt(statement: str, parent: ShownProgram, child: ShownProgram, change: float, board: str = "") -> str:
     """Ask what one change teaches. ``change`` is by how much the score rose; a child that failed has no score.
 
     ``board`` has the directions that are known (`shown_board`): a change of one of these kinds keeps its name, and is
@@ -210,7 +210,7 @@ def read_digest(reply: str) -> Digest:
     return Digest(digest.directions[:DIRECTIONS_KEPT], digest.lessons[:LESSONS_KEPT])
 
 
-def queries_prompt(statement: str, program: Shown, memory: str, count: int) -> str:
+def queries_prompt(statement: str, program: ShownProgram, memory: str, count: int) -> str:
     """Ask what to look for among experience with other tasks. ``memory`` is what is known of this one, or empty.
 
     A program without score and feedback is yet to be written: it may be told by a plan, under a name of its own.
@@ -242,7 +242,7 @@ def read_queries(reply: str, count: int) -> tuple[str, ...]:
     return texts(read_array(reply), "queries")[:count]
 
 
-def distill_prompt(statement: str, best: Shown, improving: Sequence[Step], degrading: Sequence[Step]) -> str:
+def distill_prompt(statement: str, best: ShownProgram, improving: Sequence[Step], degrading: Sequence[Step]) -> str:
     """Ask what the steps that changed the score most teach those who work on other tasks."""
     parts = [
         f"{DISTILL_TITLE}\n\nA program was improved step by step. Write down what will help with other tasks.",

@@ -13,9 +13,9 @@ from flowevolve.programs.prompts import (
     HOW_HEADING,
     PROGRAM_HEADING,
     REPLY_HEADING,
+    reply_instructions,
     shown_files,
     task_section,
-    wanted,
 )
 from flowevolve.prompts import fence
 
@@ -70,7 +70,7 @@ def implement_prompt(statement: str, program: Mapping[str, str], plan: str, *, a
 - Keep the names and parameters of the functions that the task calls.
 - The program is run as it stands, with a limit on its time: no placeholders, no questions.
 
-{wanted(program, "whole")}"""
+{reply_instructions(program, "whole")}"""
     )
     return "\n\n".join(sections)
 

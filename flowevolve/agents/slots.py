@@ -17,7 +17,7 @@ from flowevolve.programs.prompts import (
     PROGRAM_HEADING,
     REPLY_HEADING,
     Form,
-    Shown,
+    ShownProgram,
     program_prompt,
     shown_files,
     shown_outcome,
@@ -44,7 +44,9 @@ _PURPOSES: Mapping[str, str] = {
 }
 
 
-def diagnose_prompt(statement: str, program: Shown, parts: Sequence[str], best: Shown | None = None) -> str:
+def diagnose_prompt(
+    statement: str, program: ShownProgram, parts: Sequence[str], best: ShownProgram | None = None
+) -> str:
     """Ask what the parts of a program are for, and which keep its score down. ``best``: one to compare it with."""
     sections = [
         DIAGNOSE_TITLE,
@@ -93,7 +95,7 @@ def _slot(data: Mapping[str, JSON], known: Sequence[str]) -> Slot | None:
 
 def mutation_prompt(
     statement: str,
-    program: Shown,
+    program: ShownProgram,
     keep: Sequence[str],
     improve: Sequence[str],
     why: Sequence[str],
@@ -112,8 +114,8 @@ def mutation_prompt(
 
 def crossover_prompt(
     statement: str,
-    program: Shown,
-    other: Shown,
+    program: ShownProgram,
+    other: ShownProgram,
     first: Sequence[str],
     second: Sequence[str],
     why: Sequence[str],

@@ -67,7 +67,7 @@ class Totals:
         )
 
 
-class Spent(NamedTuple):
+class Spending(NamedTuple):
     """Sums of calls that were made for one candidate, or for none, in one role, model and stage."""
 
     role: str
@@ -82,7 +82,7 @@ class Account:
 
     def __init__(self, prices: Mapping[str, Price]) -> None:
         self._prices = prices
-        self._by_work: dict[_Work, _Sum] = {}
+        self._by_category: dict[_Category, _Sum] = {}
         self._by_candidate: dict[str, _Sum] = {}
 
     def cost(self, model: str, usage: Usage) -> float | None:
@@ -92,11 +92,11 @@ class Account:
 
     def add(self, *, role: str, model: str, stage: str, candidate: str | None, call: Totals) -> None:
         """Add one finished call, or the sum of several."""
-        _sum_of(self._by_work, _Work(role, model, stage)).add(call)
+        _sum_of(self._by_category, _Category(role, model, stage)).add(call)
         if candidate is not None:
             _sum_of(self._by_candidate, candidate).add(call)
 
-    def restore(self, spent: Iterable[Spent]) -> None:
+    def restore(self, spent: Iterable[Spending]) -> None:
         """Add what an earlier part of the run spent; its dollars are worked out from this account's prices."""
         for role, model, stage, candidate, totals in spent:
             dollars = self.cost(model, totals.usage) if totals.requests else 0.0
@@ -104,12 +104,12 @@ class Account:
 
     def totals(self) -> Totals:
         """Everything."""
-        return sum((part.total() for part in self._by_work.values()), _NOTHING)
+        return sum((part.total() for part in self._by_category.values()), _NOTHING)
 
     def breakdown(self, *dimensions: Dimension) -> dict[tuple[str, ...], Totals]:
         """Sums by one or more dimensions, keyed by their values in the order asked for."""
         sums: dict[tuple[str, ...], Totals] = {}
-        for work, part in self._by_work.items():
+        for work, part in self._by_category.items():
             key = tuple(work.value(dimension) for dimension in dimensions)
             sums[key] = sums.get(key, _NOTHING) + part.total()
         return sums
@@ -177,7 +177,7 @@ def _sum_of(sums: dict[K, _Sum], key: K) -> _Sum:
     return known
 
 
-class _Work(NamedTuple):
+class _Category(NamedTuple):
     role: str
     model: str
     stage: str

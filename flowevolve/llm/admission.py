@@ -45,7 +45,7 @@ class Probe(Protocol):
         ...
 
 
-class Blind:
+class NullProbe:
     """A probe that sees nothing, for policies that go by how fast answers come."""
 
     async def load(self) -> ServerLoad | None:
@@ -53,7 +53,7 @@ class Blind:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class LoadSample:
     """The facts at one look. What was observed is over the calls that ended since the last look."""
 
     now: float
@@ -81,7 +81,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class LimitDecision:
     """A limit and why."""
 
     limit: int
@@ -95,16 +95,16 @@ class Admission(Protocol):
         """The limit to begin with."""
         ...
 
-    def decide(self, load: Load) -> Verdict:
+    def decide(self, load: LoadSample) -> LimitDecision:
         """The limit from now on; it is held between 1 and ``load.most``."""
         ...
 
 
 @dataclass(slots=True)
-class Observed:
+class LoadSummary:
     """What the looks at a server saw: means are over the looks that it answered, tokens from the first of them on."""
 
-    looks: int = 0
+    samples: int = 0
     mean_running: float = 0.0
     mean_waiting: float = 0.0
     mean_cache_usage: float | None = None
@@ -115,12 +115,12 @@ class Observed:
     _last: ServerLoad | None = field(default=None, init=False, repr=False)
 
     def add(self, load: ServerLoad) -> None:
-        self.looks += 1
-        self.mean_running += (load.running - self.mean_running) / self.looks
-        self.mean_waiting += (load.waiting - self.mean_waiting) / self.looks
+        self.samples += 1
+        self.mean_running += (load.running - self.mean_running) / self.samples
+        self.mean_waiting += (load.waiting - self.mean_waiting) / self.samples
         if load.cache_usage is not None:
             before = self.mean_cache_usage or 0.0
-            self.mean_cache_usage = before + (load.cache_usage - before) / self.looks
+            self.mean_cache_usage = before + (load.cache_usage - before) / self.samples
         if self._last is not None:
             self.prefix_queries += growth(self._last.prefix_queries, load.prefix_queries)
             self.prefix_hits += growth(self._last.prefix_hits, load.prefix_hits)
@@ -128,7 +128,7 @@ class Observed:
 
     def to_json(self) -> dict[str, JSON]:
         return {
-            "looks": self.looks,
+            "looks": self.samples,
             "mean_running": self.mean_running,
             "mean_waiting": self.mean_waiting,
             "mean_cache_usage": self.mean_cache_usage,
@@ -147,7 +147,7 @@ def growth(before: float | None, now: float | None) -> float:
 Log = Callable[[str, Mapping[str, JSON]], None]
 
 
-async def follow_server(
+async def run_admission_control(
     gate: Gate,
     policy: Admission,
     probe: Probe,
@@ -156,7 +156,7 @@ async def follow_server(
     most: int,
     interval_seconds: float,
     log: Log,
-    observed: Observed | None = None,
+    observed: LoadSummary | None = None,
 ) -> None:
     """Look every ``interval_seconds``, for ever, and log what was seen as ``server.load``, and each change of the limit
     as ``admission.changed``.
@@ -168,8 +168,8 @@ async def follow_server(
             log("server.load", _seen(server))
             if observed is not None:
                 observed.add(server)
-        stats, seen = gate.stats(), pace.look()
-        load = Load(
+        stats, seen = gate.stats(), pace.take_sample()
+        load = LoadSample(
             anyio.current_time(),
             stats.limit,
             most,
@@ -198,7 +198,7 @@ def _seen(server: ServerLoad) -> dict[str, JSON]:
     }
 
 
-def _change(load: Load, limit: int, reason: str) -> dict[str, JSON]:
+def _change(load: LoadSample, limit: int, reason: str) -> dict[str, JSON]:
     return {
         "limit": limit,
         "before": load.limit,

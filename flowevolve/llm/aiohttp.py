@@ -28,7 +28,7 @@ class AioHTTPTransport:
     ) -> None:
         self.base_url = base_url
         self.identity = base_url if identity is None else identity
-        """What replies depend on beside the request (`flowevolve.llm.client.Identified`)."""
+        """What replies depend on beside the request (`flowevolve.llm.client.HasIdentity`)."""
         self._chat_url = base_url.rstrip("/") + wire.CHAT_PATH
         self._embeddings_url = base_url.rstrip("/") + wire.EMBEDDINGS_PATH
         self._models_url = base_url.rstrip("/") + wire.MODELS_PATH
@@ -50,7 +50,7 @@ class AioHTTPTransport:
         return wire.chat_reply(content, request.model, response.headers)
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
-        """Make one call, as `flowevolve.llm.types.Embedder.embed` says."""
+        """Make one call, as `flowevolve.llm.types.EmbeddingTransport.embed` says."""
         with wire.failures(timeout):
             async with self._send("POST", self._embeddings_url, wire.encode_embed(request)) as response:
                 content = await _content(response)

@@ -87,7 +87,7 @@ class ResponseCache:
         self._writer: Writer[tuple[bytes, str]] = Writer(database, "response cache", _write, self._written)
 
     @asynccontextmanager
-    async def turn(self, key: bytes) -> AsyncGenerator[ChatReply | None]:
+    async def single_flight(self, key: bytes) -> AsyncGenerator[ChatReply | None]:
         """What is kept under a key, if anything. One holder at a time: whoever else asks for the key waits meanwhile.
 
         So a call made and kept inside the ``async with`` is made once; if it fails or is cancelled, the next in line

@@ -77,7 +77,7 @@ class CallRecord:
     started: float
     """When the last attempt was sent."""
     finished: float
-    lost: Usage = field(default_factory=Usage)
+    failed_usage: Usage = field(default_factory=Usage)
     """Of a call that failed: what its attempts are paid for all the same. Where there is a reply, that says it."""
 
     @property

@@ -46,7 +46,7 @@ from flowevolve.llm.types import (
 
 EMBED_BATCH = 128
 """Texts in one request for embeddings, at most."""
-LOST_IN_A_ROW = 3
+MAX_UNANSWERED_IN_A_ROW = 3
 """So many calls given up, with none answered between them: a server counts as gone even if it tells its models."""
 
 
@@ -54,7 +54,7 @@ class LLMClient:
     """Calls models by role. To be used from one event loop; transports are closed by who made them.
 
     Roles that share a transport share what is known of its backend: a success of one keeps the others patient.
-    ``silences`` is fired whenever an attempt got no answer.
+    ``unanswered`` is fired whenever an attempt got no answer.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class LLMClient:
         limits: Limits | None = None,
         hedging: Hedging | None = None,
         *,
-        silences: Pulse | None = None,
+        unanswered: Pulse | None = None,
     ) -> None:
         self.account = account if account is not None else Account({})
         self.news = News()
@@ -86,7 +86,7 @@ class LLMClient:
         self._cache = cache
         self._limits = limits if limits is not None else Limits(gate, longest_pause=retry.patience_seconds)
         self._hedging = hedging
-        self._silences = silences if silences is not None else Pulse()
+        self._unanswered = unanswered if unanswered is not None else Pulse()
         self._uncounted: set[str] = set()
         """Models of which a server did not say what a call took."""
         # By identity: two transports to one address are two backends as far as trouble goes, and need no hash.
@@ -131,10 +131,10 @@ class LLMClient:
         key = None if self._cache is None else reply_key(backend.identity, request)
         if self._cache is None or key is None:
             return await self._ask(call)
-        async with self._cache.turn(key) as known:
-            if known is not None:
-                self._found(call, known)
-                return known
+        async with self._cache.single_flight(key) as cached:
+            if cached is not None:
+                self._found(call, cached)
+                return cached
             reply = await self._ask(call)
             self._cache.keep(key, reply)
             return reply
@@ -194,26 +194,26 @@ class LLMClient:
                 wait = await self._wait_or_raise(call, error)
             else:
                 backend.answered = now()
-                backend.lost_in_a_row = 0
+                backend.unanswered_in_a_row = 0
                 self._learn(call, backend.answered, reply)
                 self._note_estimate(call, reply)
-                usage = reply.usage + call.lost
+                usage = reply.usage + call.failed_usage
                 reply = replace(reply, usage=usage, dollars=self.account.cost(call.request.model, usage))
                 self._report(call, backend.answered, reply, None)
                 return reply
             due = anyio.current_time() + wait
             await anyio.sleep(wait)
-            backend.note_end(due, anyio.current_time())
+            backend.note_wait_end(due, anyio.current_time())
 
     async def _attempt(self, call: PendingCall[R]) -> R:
         scope = call.scope
         ask = Ask(scope.priority, call.work.group, scope.candidate, self._lengths.expect(call.work))
-        async with self._limits.slot(ask, call.backend.where, call.request, call.settings.gate) as turn:
+        async with self._limits.slot(ask, call.backend.where, call.request, call.settings.gate) as permit:
             call.attempts += 1
             call.started = now()
-            call.excuse(turn.excused)
+            call.discount_wait(permit.uncounted_wait)
             try:
-                return turn.answered(await call.send(ask, turn.remaining, self._hedging))
+                return permit.answered(await call.send(ask, permit.remaining, self._hedging))
             except anyio.get_cancelled_exc_class():
                 self.cancelled += 1
                 raise
@@ -242,7 +242,7 @@ class LLMClient:
         if isinstance(error, OverloadedError):
             self.pace.refused()
         if isinstance(error, UnreachableError):
-            self._silences.fire()
+            self._unanswered.fire()
         if self._retry.exhausted(silent_seconds) and self._may_only_be_long(call, error, time):
             if await is_alive(call.backend.transport):
                 call.backend.answered = now()
@@ -257,7 +257,7 @@ class LLMClient:
             case UnreachableError() | OverloadedError() if self._retry.exhausted(silent_seconds):
                 raise _unreachable(call, silent_seconds, error) from error
             case UnreachableError():
-                call.backend.lost_in_a_row += 1
+                call.backend.unanswered_in_a_row += 1
         raise error
 
     def _wait(self, call: PendingCall[R], error: LLMError, silent_seconds: float) -> float | None:
@@ -275,7 +275,7 @@ class LLMClient:
         A server that can tell its models and answers nothing is gone all the same: some calls in a row show it.
         """
         timed_out = isinstance(error, UnreachableError) and time - call.started >= call.settings.timeout_seconds
-        return timed_out and call.backend.lost_in_a_row < LOST_IN_A_ROW
+        return timed_out and call.backend.unanswered_in_a_row < MAX_UNANSWERED_IN_A_ROW
 
     def _report(self, call: PendingCall[R], finished: float, reply: R | None, error: LLMError | None) -> None:
         totals = self._totals(call, finished, reply)
@@ -299,14 +299,14 @@ class LLMClient:
                 call.queued,
                 call.started,
                 finished,
-                Usage() if error is None else call.lost,
+                Usage() if error is None else call.failed_usage,
             )
         )
 
     def _totals(self, call: PendingCall[R], finished: float, reply: R | None) -> Totals:
         if reply is not None and reply.cached:
             return Totals(cached_calls=1, cached_calls_tokens=reply.usage.total_tokens)
-        usage = call.lost if reply is None else reply.usage
+        usage = call.failed_usage if reply is None else reply.usage
         return Totals(
             requests=1,
             failed=0 if reply is not None else 1,

@@ -11,7 +11,7 @@ import anyio
 from flowevolve import clock
 from flowevolve.llm.limits import estimated_tokens
 from flowevolve.llm.rate_headers import allowances
-from flowevolve.llm.rates import ModelRates, Sent
+from flowevolve.llm.rates import ModelRates, SentRequest
 from flowevolve.llm.reach import NO_LIST
 from flowevolve.llm.types import ChatRequest, EmbedRequest, LLMError, R, RefusedError, Transport, UnreachableError
 
@@ -44,9 +44,9 @@ class Endpoint:
     stats: EndpointStats
     state: Literal["up", "ejected", "trial"] = "up"
     """``trial``: a health check is under way, or the one request after it."""
-    in_a_row: int = 0
+    failures_in_a_row: int = 0
     """Failures since the last answer."""
-    said: str = ""
+    last_error: str = ""
     """The last failure."""
     ejected_at: float = 0.0
     wait: float = 0.0
@@ -84,14 +84,14 @@ class Endpoint:
         """Whether this very request is in flight here."""
         return id(request) in self.open
 
-    def held_back(self, request: ChatRequest | EmbedRequest) -> float:
+    def wait_seconds(self, request: ChatRequest | EmbedRequest) -> float:
         """Seconds until its limits allow the request; 0: now."""
         rates = self.rates.get(request.model)
         if rates is None or rates.free:
             return 0.0
         return rates.wait(clock.now(), _tokens(rates, request))
 
-    def enter(self, request: ChatRequest | EmbedRequest) -> Sent:
+    def enter(self, request: ChatRequest | EmbedRequest) -> SentRequest:
         self.open[id(request)] += 1
         self.stats.requests += 1
         self.stats.in_flight += 1
@@ -107,27 +107,27 @@ class Endpoint:
         if not self.open[id(request)]:
             del self.open[id(request)]
 
-    def answered(self, sent: Sent, model: str, reply: R) -> R:
+    def answered(self, sent: SentRequest, model: str, reply: R) -> R:
         """Learn from an answer; returns it without the headers, whose limits are not those of all endpoints."""
         rates, now = self.rates[model], clock.now()
         rates.answered(sent, now, reply.usage.total_tokens)
         if reply.headers is None:
             return reply
-        rates.told(sent, now, allowances(reply.headers))
+        rates.note_headers(sent, now, allowances(reply.headers))
         return replace(reply, headers=None)
 
-    def refused(self, sent: Sent, model: str, error: LLMError) -> bool:
+    def refused(self, sent: SentRequest, model: str, error: LLMError) -> bool:
         """Learn from a refusal; whether it begins a storm of them."""
         self.stats.refusals += 1
         rates, now = self.rates[model], clock.now()
         if error.headers is not None:
-            rates.told(sent, now, allowances(error.headers))
+            rates.note_headers(sent, now, allowances(error.headers))
         return rates.refused(sent, now, error.retry_after)
 
     def failed(self, error: LLMError) -> None:
-        self.in_a_row += 1
+        self.failures_in_a_row += 1
         self.stats.failures += 1
-        self.said = str(error)
+        self.last_error = str(error)
 
     def next_wait(self) -> float:
         """Before the next health check, now that this one or the trial after it went wrong."""

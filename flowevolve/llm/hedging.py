@@ -28,7 +28,7 @@ from flowevolve.llm.types import ChatReply, ChatRequest
 QUANTILE = 0.95
 MARGIN = 1.1
 """How far beyond the quantile a call must be: where all take equally long, none is unusual."""
-LEAST_SEEN = 20
+MIN_SAMPLES = 20
 """Calls of a role at a stage that must have been answered before any is hedged."""
 REMEMBERED = 256
 """Calls of a role at a stage that the quantile is taken over."""
@@ -82,15 +82,15 @@ class Hedging:
         self._calls += 1
         latencies = self._latencies.setdefault((call.work.role, call.work.stage), Latencies())
         began, expected = clock.now(), call.ask.expected_tokens
-        usual = latencies.usual(expected)
+        delay = latencies.hedge_after(expected)
         try:
-            reply = await (call.send() if usual is None else self._race(call, usual))
+            reply = await (call.send() if delay is None else self._race(call, delay))
         finally:
             self._changed.fire()
         latencies.note(clock.now() - began, expected)
         return reply
 
-    async def _race(self, call: Hedgeable, usual: float) -> ChatReply:
+    async def _race(self, call: Hedgeable, delay: float) -> ChatReply:
         sent = anyio.Event()
 
         async def first() -> ChatReply | Exception:
@@ -100,9 +100,9 @@ class Hedging:
                 return error
 
         async def second() -> ChatReply | Exception:
-            await anyio.sleep(usual)
+            await anyio.sleep(delay)
             with self._counted_as_overdue(call.ask.group):
-                while not self._may(call):
+                while not self._may_hedge(call):
                     await self._changed.wait()
                 self._granted += 1
                 try:
@@ -132,10 +132,10 @@ class Hedging:
     async def _send_second(self, call: Hedgeable, sent: anyio.Event) -> ChatReply:
         # A group of its own: the first request's is only as large as what the item still waits for.
         ask = replace(call.ask, group=f"{call.ask.group}\x1fhedge")
-        async with self._limits.slot(ask, call.backend, call.request, call.own) as turn:
+        async with self._limits.slot(ask, call.backend, call.request, call.own) as permit:
             self.stats.sent += 1
             sent.set()
-            return turn.answered(await call.send())
+            return permit.answered(await call.send())
 
     @contextmanager
     def _counted_as_overdue(self, group: str) -> Generator[None]:
@@ -148,7 +148,7 @@ class Hedging:
             if not self._overdue[group]:
                 del self._overdue[group]
 
-    def _may(self, call: Hedgeable) -> bool:
+    def _may_hedge(self, call: Hedgeable) -> bool:
         """Whether an overdue call holds up its item, and a second request for it is allowed."""
         gates = (self._gate,) if call.own is None else (self._gate, call.own)
         return (
@@ -167,9 +167,9 @@ class Latencies:
     def note(self, seconds: float, expected_tokens: float) -> None:
         self._seen.append((seconds, expected_tokens))
 
-    def usual(self, expected_tokens: float) -> float | None:
+    def hedge_after(self, expected_tokens: float) -> float | None:
         """What few calls exceed, and for one that is to be longer than most, more by as much; None: too few seen."""
-        if len(self._seen) < LEAST_SEEN:
+        if len(self._seen) < MIN_SAMPLES:
             return None
         seconds = sorted(each for each, _ in self._seen)[ceil(QUANTILE * len(self._seen)) - 1]
         expectations = [each for _, each in self._seen if each > 0]

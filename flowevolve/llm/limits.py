@@ -22,8 +22,8 @@ from flowevolve.concurrency import Pulse
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.line import Ask
 from flowevolve.llm.news import News
-from flowevolve.llm.rate_headers import Kind, allowances
-from flowevolve.llm.rates import Bucket, ModelRates, Sent
+from flowevolve.llm.rate_headers import LimitKind, allowances
+from flowevolve.llm.rates import Bucket, ModelRates, SentRequest
 from flowevolve.llm.types import (
     CHARS_PER_TOKEN,
     ChatReply,
@@ -68,16 +68,16 @@ class Limits:
     ) -> None:
         self.news = News()
         self._gate = gate
-        self._per_minute: dict[Kind, float | None] = {"requests": requests_per_minute, "tokens": tokens_per_minute}
+        self._per_minute: dict[LimitKind, float | None] = {"requests": requests_per_minute, "tokens": tokens_per_minute}
         self._longest_pause = longest_pause
         self._models: dict[tuple[str, str], _Model] = {}
 
-    def slot(self, ask: Ask, backend: str, request: ChatRequest | EmbedRequest, own: Gate | None = None) -> Turn:
+    def slot(self, ask: Ask, backend: str, request: ChatRequest | EmbedRequest, own: Gate | None = None) -> SendPermit:
         """Wait until the request may be sent, and hold a slot of the gate for the length of an ``async with``.
 
         Where its role has a bound of its ``own``, it holds a slot of that one, too.
         """
-        return Turn(self._gate, own, self._model(backend, request.model), ask, request)
+        return SendPermit(self._gate, own, self._model(backend, request.model), ask, request)
 
     def holds_back(self, backend: str, model: str) -> bool:
         """Whether requests to this model wait for its limits."""
@@ -110,17 +110,17 @@ class Limits:
         return model
 
 
-class Turn:
+class SendPermit:
     """A request that may be sent, once entered. Written out, as every call of a run passes here."""
 
-    __slots__ = ("_ask", "_gate", "_model", "_own", "_request", "_sent", "_slot", "excused", "remaining")
+    __slots__ = ("_ask", "_gate", "_model", "_own", "_request", "_sent", "_slot", "remaining", "uncounted_wait")
 
     def __init__(
         self, gate: Gate, own: Gate | None, model: _Model, ask: Ask, request: ChatRequest | EmbedRequest
     ) -> None:
         self.remaining = 0
         """Requests of its group that wait at the gate or are in flight, this one included."""
-        self.excused = 0.0
+        self.uncounted_wait = 0.0
         """Seconds it waited that are no silence of the server's."""
         self._gate = gate
         self._own = own
@@ -131,7 +131,7 @@ class Turn:
     async def __aenter__(self) -> Self:
         while True:
             self._sent, waited = await self._model.wait(self._ask, self._request)
-            self.excused += waited
+            self.uncounted_wait += waited
             own = self._own
             self._slot = self._gate.slot(self._ask) if own is None else _both(own, self._gate, self._ask)
             try:
@@ -175,7 +175,7 @@ class _Model:
         self._news = news
         self._changed = Pulse()
 
-    async def wait(self, ask: Ask, request: ChatRequest | EmbedRequest) -> tuple[Sent, float]:
+    async def wait(self, ask: Ask, request: ChatRequest | EmbedRequest) -> tuple[SentRequest, float]:
         """Until the request may be sent; it then counts as sent. Also says how much of the wait is excused."""
         tokens = self._tokens(ask, request)
         began = clock.now()
@@ -186,11 +186,11 @@ class _Model:
             async with self._next_up.slot(ask):
                 await self._wait_as_next(tokens)
                 now = clock.now()
-                return self.rates.take(now, tokens), self.rates.excused(began, now)
+                return self.rates.take(now, tokens), self.rates.uncounted_wait(began, now)
         finally:
             self.waiting -= 1
 
-    def paused_since(self, sent: Sent) -> bool:
+    def paused_since(self, sent: SentRequest) -> bool:
         """Whether a request that waited at the gate must wait for a pause that began meanwhile; it is then not sent."""
         if self.rates.paused_until > sent.at:
             sent.at = clock.now()
@@ -199,7 +199,7 @@ class _Model:
             self.not_sent(sent)
         return paused
 
-    def not_sent(self, sent: Sent) -> None:
+    def not_sent(self, sent: SentRequest) -> None:
         """It left before it had a slot, or goes back to wait."""
         self.rates.give_back(sent)
         self._wake()
@@ -214,19 +214,19 @@ class _Model:
         finally:
             self.waited_seconds += clock.now() - began
 
-    def answered(self, sent: Sent, reply: ChatReply | EmbedReply) -> None:
+    def answered(self, sent: SentRequest, reply: ChatReply | EmbedReply) -> None:
         now = clock.now()
         self.rates.answered(sent, now, reply.usage.total_tokens)
         if reply.headers is not None:
-            self.rates.told(sent, now, allowances(reply.headers))
+            self.rates.note_headers(sent, now, allowances(reply.headers))
         self._wake()
 
-    def failed(self, sent: Sent, error: LLMError) -> None:
+    def failed(self, sent: SentRequest, error: LLMError) -> None:
         now = clock.now()
         if error.headers is not None:
-            self.rates.told(sent, now, allowances(error.headers))
+            self.rates.note_headers(sent, now, allowances(error.headers))
         if is_refusal(error) and self.rates.refused(sent, now, error.retry_after):
-            tell_of_storm(self._news, self._backend, self._name, self.rates)
+            log_refusal_storm(self._news, self._backend, self._name, self.rates)
         self._wake()
 
     def _wake(self) -> None:
@@ -244,7 +244,7 @@ def is_refusal(error: LLMError) -> bool:
     return isinstance(error, OverloadedError) and error.status in (None, TOO_MANY_REQUESTS)
 
 
-def tell_of_storm(news: News, backend: str, model: str, rates: ModelRates) -> None:
+def log_refusal_storm(news: News, backend: str, model: str, rates: ModelRates) -> None:
     """A storm of refusals has begun."""
     news.tell(
         "limits.refused",

@@ -28,12 +28,12 @@ FRUITLESS = 5
 class MetricsProbe:
     """Reads ``/metrics`` beside the API at ``base_url`` (with or without its ``/v1``). An async context manager.
 
-    ``silences`` is fired whenever there is no answer, or one that says that the server is in trouble (5xx).
+    ``unanswered`` is fired whenever there is no answer, or one that says that the server is in trouble (5xx).
     """
 
-    def __init__(self, base_url: str, silences: Pulse | None = None) -> None:
+    def __init__(self, base_url: str, unanswered: Pulse | None = None) -> None:
         self.url = base_url.rstrip("/").removesuffix("/v1") + "/metrics"
-        self._silences = silences
+        self._unanswered = unanswered
         self._has_told = False
         self._fruitless = 0
         self._session: aiohttp.ClientSession | None = None
@@ -60,8 +60,8 @@ class MetricsProbe:
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
             silent = True
         if silent:
-            if self._silences is not None:
-                self._silences.fire()
+            if self._unanswered is not None:
+                self._unanswered.fire()
             return None
         load = parse_load(text) if response.ok else None
         self._has_told = self._has_told or load is not None

@@ -14,7 +14,7 @@ from httpx2 import AsyncBaseTransport, HTTPError, Limits, Response
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient
 
 from flowevolve.llm import sse, wire
-from flowevolve.llm.proxies import is_here
+from flowevolve.llm.proxies import is_loopback
 from flowevolve.llm.types import JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest
 
 _NO_PROXIES: dict[str, AsyncBaseTransport | None] = {"http://": None, "https://": None, "all://": None}
@@ -32,7 +32,7 @@ class OpenAITransport:
     ) -> None:
         self.base_url = base_url
         self.identity = base_url if identity is None else identity
-        """What replies depend on beside the request (`flowevolve.llm.client.Identified`)."""
+        """What replies depend on beside the request (`flowevolve.llm.client.HasIdentity`)."""
         limits = Limits(
             max_connections=max_connections,
             max_keepalive_connections=max_connections,
@@ -44,7 +44,7 @@ class OpenAITransport:
             max_retries=0,
             timeout=None,  # the SDK's timeout starts anew with every byte read; ours is for the whole call
             http_client=DefaultAioHttpClient(
-                limits=limits, timeout=None, mounts=_NO_PROXIES if is_here(base_url) else None
+                limits=limits, timeout=None, mounts=_NO_PROXIES if is_loopback(base_url) else None
             ),
         )
 
@@ -58,7 +58,7 @@ class OpenAITransport:
         return wire.chat_reply(answer.content, request.model, answer.headers)
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
-        """Make one call, as `flowevolve.llm.types.Embedder.embed` says."""
+        """Make one call, as `flowevolve.llm.types.EmbeddingTransport.embed` says."""
         with _failures(timeout):
             answer = await self._client.post(wire.EMBEDDINGS_PATH, cast_to=Response, body=wire.embed_body(request))
         return wire.embed_reply(answer.content, request, answer.headers)

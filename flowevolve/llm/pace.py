@@ -14,7 +14,7 @@ REMEMBERED = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ResponseTimeSample:
     """What there was since the last look. Times are for an answer of the usual length."""
 
     answered: int
@@ -55,14 +55,14 @@ class Pace:
         """An attempt was turned away for want of capacity."""
         self._refused += 1
 
-    def look(self) -> Observed:
+    def take_sample(self) -> ResponseTimeSample:
         """What there was since the last look."""
         latency = wait = per_token = None
         if self._answered:
             wait, per_token = self._line()
             latency = (wait or 0.0) + per_token * self._usual
             per_token = latency / self._usual
-        observed = Observed(self._answered, self._refused, latency, wait, per_token)
+        observed = ResponseTimeSample(self._answered, self._refused, latency, wait, per_token)
         self._answered = self._refused = 0
         return observed
 

@@ -20,13 +20,13 @@ from flowevolve.llm.types import (
     R,
     Transport,
     Usage,
-    embedder,
+    embedding_transport,
 )
-from flowevolve.llm.usage import embedding_filled_in, filled_in
+from flowevolve.llm.usage import embedding_with_estimated_usage, with_estimated_usage
 
 
 @runtime_checkable
-class Addressed(Protocol):
+class HasBaseURL(Protocol):
     """A transport that can say where its backend is."""
 
     @property
@@ -34,7 +34,7 @@ class Addressed(Protocol):
 
 
 @runtime_checkable
-class Identified(Protocol):
+class HasIdentity(Protocol):
     """A transport whose address does not say all that its replies depend on."""
 
     @property
@@ -50,17 +50,17 @@ class Backend:
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
-        self.where = transport.base_url if isinstance(transport, Addressed) else type(transport).__name__
-        self.identity = transport.identity if isinstance(transport, Identified) else self.where
+        self.where = transport.base_url if isinstance(transport, HasBaseURL) else type(transport).__name__
+        self.identity = transport.identity if isinstance(transport, HasIdentity) else self.where
         self.answered = -inf
-        self.lost_in_a_row = 0
+        self.unanswered_in_a_row = 0
         """Calls given up without an answer since the last that was answered."""
-        self.woke = -inf
+        self.last_suspended = -inf
 
-    def note_end(self, due: float, time: float) -> None:
+    def note_wait_end(self, due: float, time: float) -> None:
         """Told when a wait ended that was to end by ``due``: nothing is known of the backend while we slept."""
         if time - due > LATE_SECONDS:
-            self.woke = time
+            self.last_suspended = time
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class PendingCall(Generic[R]):
     attempts: int = 0
     first_failure: float | None = None
     failures: dict[type[LLMError], int] = field(default_factory=dict)
-    lost: Usage = field(default_factory=Usage)
+    failed_usage: Usage = field(default_factory=Usage)
     """What failed attempts are paid for, as far as the server said it."""
     work: Work = field(init=False)
 
@@ -95,16 +95,16 @@ class PendingCall(Generic[R]):
         """
         raise NotImplementedError
 
-    def excuse(self, seconds: float) -> None:
+    def discount_wait(self, seconds: float) -> None:
         """So much of the last wait was no silence of the backend's."""
         if seconds and self.first_failure is not None:
             self.first_failure = min(self.started, max(self.first_failure, self.backend.answered) + seconds)
 
     def note_failure(self, error: LLMError, time: float) -> float:
         """Count it; returns the `silence` then."""
-        self.backend.note_end(max(self.started, self.sent) + self.settings.timeout_seconds, time)
+        self.backend.note_wait_end(max(self.started, self.sent) + self.settings.timeout_seconds, time)
         self.failures[type(error)] = self.failures.get(type(error), 0) + 1
-        self.lost += error.usage
+        self.failed_usage += error.usage
         if self.first_failure is None:
             self.first_failure = time
         return self.silence(time)
@@ -112,7 +112,7 @@ class PendingCall(Generic[R]):
     def silence(self, time: float) -> float:
         """For how many seconds the backend has been silent, as far as this call can tell."""
         first_failure = time if self.first_failure is None else self.first_failure
-        return time - max(first_failure, self.backend.answered, self.backend.woke)
+        return time - max(first_failure, self.backend.answered, self.backend.last_suspended)
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class PendingChat(PendingCall[ChatReply]):
     async def _send(self) -> ChatReply:
         self.sent = now()
         reply = await self.settings.transport.chat(self.request, timeout=self.settings.timeout_seconds)
-        return filled_in(self.request, reply)
+        return with_estimated_usage(self.request, reply)
 
 
 @dataclass(slots=True)
@@ -142,8 +142,8 @@ class PendingEmbed(PendingCall[EmbedReply]):
     async def send(self, ask: Ask, remaining: int, hedging: Hedging | None) -> EmbedReply:
         """As for any call; never hedged, as it is short."""
         settings = self.settings
-        reply = await embedder(settings.transport).embed(self.request, timeout=settings.timeout_seconds)
-        return embedding_filled_in(self.request, reply)
+        reply = await embedding_transport(settings.transport).embed(self.request, timeout=settings.timeout_seconds)
+        return embedding_with_estimated_usage(self.request, reply)
 
 
 def server_priority(rank: int, remaining: int) -> int:

@@ -13,7 +13,7 @@ def proxy_for(url: str) -> str | None:
     """None where there is none, or the address is this machine's own. A password in it is hidden from then on."""
     address, proxies = urlsplit(url), getproxies()
     proxy = proxies.get(address.scheme) or proxies.get("all")
-    if proxy is None or is_here(url) or proxy_bypass(address.netloc.rpartition("@")[2]):
+    if proxy is None or is_loopback(url) or proxy_bypass(address.netloc.rpartition("@")[2]):
         return None
     password = proxy.rpartition("@")[0].rpartition("://")[2].partition(":")[2]
     hide(password)
@@ -21,7 +21,7 @@ def proxy_for(url: str) -> str | None:
     return proxy
 
 
-def is_here(url: str) -> bool:
+def is_loopback(url: str) -> bool:
     """Whether it is an address of this machine's that no other can reach, where no proxy leads."""
     host = urlsplit(url).hostname or ""
     try:

@@ -16,8 +16,8 @@ from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Literal
 
-Kind = Literal["requests", "tokens"]
-KINDS: tuple[Kind, ...] = ("requests", "tokens")
+LimitKind = Literal["requests", "tokens"]
+LIMIT_KINDS: tuple[LimitKind, ...] = ("requests", "tokens")
 
 _UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|us|µs|s|m|h|d)")
@@ -39,17 +39,17 @@ class Allowance:
         return used / self.reset_seconds if used > 0 and self.reset_seconds > 0 else None
 
 
-def allowances(headers: Mapping[str, str]) -> dict[Kind, Allowance]:
+def allowances(headers: Mapping[str, str]) -> dict[LimitKind, Allowance]:
     """By kind; what is not said, or can't be read, is left out."""
-    found: dict[Kind, Allowance] = {}
-    for kind in KINDS:
+    found: dict[LimitKind, Allowance] = {}
+    for kind in LIMIT_KINDS:
         allowance = _openai(headers, kind) or _anthropic(headers, kind)
         if allowance is not None:
             found[kind] = allowance
     return found
 
 
-def _openai(headers: Mapping[str, str], kind: Kind) -> Allowance | None:
+def _openai(headers: Mapping[str, str], kind: LimitKind) -> Allowance | None:
     limit = headers.get(f"x-ratelimit-limit-{kind}")
     if limit is None:
         return None
@@ -57,7 +57,7 @@ def _openai(headers: Mapping[str, str], kind: Kind) -> Allowance | None:
     return _allowance(limit, headers.get(f"x-ratelimit-remaining-{kind}", ""), reset)
 
 
-def _anthropic(headers: Mapping[str, str], kind: Kind) -> Allowance | None:
+def _anthropic(headers: Mapping[str, str], kind: LimitKind) -> Allowance | None:
     limit = headers.get(f"anthropic-ratelimit-{kind}-limit")
     if limit is None:
         return None

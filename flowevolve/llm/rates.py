@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from math import inf
 
-from flowevolve.llm.rate_headers import Allowance, Kind
+from flowevolve.llm.rate_headers import Allowance, LimitKind
 
 TOLERATED = 0.15
 """Refusals that each request sent makes up for: some servers refuse a few at random, however slowly they are asked."""
@@ -68,7 +68,7 @@ class Bucket:
 
 
 @dataclass(slots=True)
-class Sent:
+class SentRequest:
     """A request on its way: when it was sent, the tokens it is taken to need, and what had been taken with it."""
 
     at: float
@@ -76,7 +76,7 @@ class Sent:
     requests_taken: float
     tokens_taken: float
 
-    def taken(self, kind: Kind) -> float:
+    def taken(self, kind: LimitKind) -> float:
         return self.requests_taken if kind == "requests" else self.tokens_taken
 
 
@@ -98,15 +98,15 @@ class ModelRates:
     41, 1954). It goes by requests sent, not by outcomes, since refusals come at once and answers much later.
     """
 
-    configured: dict[Kind, Bucket] = field(default_factory=dict)
+    configured: dict[LimitKind, Bucket] = field(default_factory=dict)
     longest_pause: float = inf
     """No pause is longer, whatever the server asks for: it is asked again then."""
-    learnt: dict[Kind, Bucket] = field(default_factory=dict)
+    learnt: dict[LimitKind, Bucket] = field(default_factory=dict)
     paused_at: float = -inf
     paused_until: float = -inf
     storms: int = 0
-    _taken: dict[Kind, float] = field(default_factory=lambda: {"requests": 0.0, "tokens": 0.0})
-    _pace: Bucket | None = None
+    _taken: dict[LimitKind, float] = field(default_factory=lambda: {"requests": 0.0, "tokens": 0.0})
+    _adaptive: Bucket | None = None
     _threshold: float = inf
     _cut_at: float = -inf
     _answered_since_cut: bool = False
@@ -119,7 +119,7 @@ class ModelRates:
     @property
     def free(self) -> bool:
         """Whether nothing limits it so far."""
-        return self._pace is None and not self.learnt and not self.configured
+        return self._adaptive is None and not self.learnt and not self.configured
 
     @property
     def counts_tokens(self) -> bool:
@@ -133,13 +133,13 @@ class ModelRates:
         """
         if self.free:
             return 0.0
-        amounts: dict[Kind, float] = {"requests": 1.0, "tokens": tokens}
+        amounts: dict[LimitKind, float] = {"requests": 1.0, "tokens": tokens}
         told = max((bucket.wait(now, amounts[kind]) for kind, bucket in self.learnt.items()), default=0.0)
         ours = max((bucket.wait(now, amounts[kind]) for kind, bucket in self.configured.items()), default=0.0)
-        pace = self._pace.wait(now, 1.0) if self._pace is not None else 0.0
-        return max(0.0, self.paused_until - now, min(told, self.longest_pause - waited), ours, pace)
+        adaptive = self._adaptive.wait(now, 1.0) if self._adaptive is not None else 0.0
+        return max(0.0, self.paused_until - now, min(told, self.longest_pause - waited), ours, adaptive)
 
-    def excused(self, began: float, now: float) -> float:
+    def uncounted_wait(self, began: float, now: float) -> float:
         """The seconds of a wait that are no silence of the server's: all of them, or, where it did nothing but refuse
         since its last answer, those of the last pause.
         """
@@ -147,7 +147,7 @@ class ModelRates:
             return now - began
         return max(0.0, min(now, self.paused_until) - max(began, self.paused_at))
 
-    def take(self, now: float, tokens: float) -> Sent:
+    def take(self, now: float, tokens: float) -> SentRequest:
         """A request is to be sent."""
         self._tolerance = min(MOST_TOLERATED, self._tolerance + TOLERATED)
         self._take("requests", 1.0)
@@ -155,26 +155,26 @@ class ModelRates:
             self._take("tokens", tokens)
         if self._first_sent == inf:
             self._first_sent = now
-        return Sent(now, tokens, self._taken["requests"], self._taken["tokens"])
+        return SentRequest(now, tokens, self._taken["requests"], self._taken["tokens"])
 
-    def give_back(self, sent: Sent) -> None:
+    def give_back(self, sent: SentRequest) -> None:
         """It was not sent after all."""
         self._tolerance = max(0.0, self._tolerance - TOLERATED)
         self._take("requests", -1.0)
         self._take("tokens", -sent.tokens)
 
-    def answered(self, sent: Sent, now: float, tokens: int) -> None:
+    def answered(self, sent: SentRequest, now: float, tokens: int) -> None:
         """It was answered, and took so many tokens."""
         self._take("tokens", tokens - sent.tokens)
         self._answers.append(now)
         self._answered_since_cut |= sent.at > self._cut_at
-        pace = self._pace
+        adaptive = self._adaptive
         # A rate that is not made use of says nothing of what the server would bear.
-        if pace is not None and pace.wait(now, 1.0) > 0:
-            quick = pace.rate < self._threshold
-            pace.rate += QUICK_STEP if quick else min(STEADY_STEP, STEADY_PART * pace.rate)
+        if adaptive is not None and adaptive.wait(now, 1.0) > 0:
+            quick = adaptive.rate < self._threshold
+            adaptive.rate += QUICK_STEP if quick else min(STEADY_STEP, STEADY_PART * adaptive.rate)
 
-    def told(self, sent: Sent, now: float, allowances: dict[Kind, Allowance]) -> None:
+    def note_headers(self, sent: SentRequest, now: float, allowances: dict[LimitKind, Allowance]) -> None:
         """Its answer, or its refusal, had these headers."""
         for kind, allowance in allowances.items():
             most = allowance.remaining
@@ -187,7 +187,7 @@ class ModelRates:
             bucket.rate = allowance.per_second or bucket.rate
             bucket.level = max(least, min(bucket.level, most))
 
-    def refused(self, sent: Sent, now: float, retry_after: float | None) -> bool:
+    def refused(self, sent: SentRequest, now: float, retry_after: float | None) -> bool:
         """It was turned away with a 429; whether that begins a storm."""
         self._take("tokens", -sent.tokens)
         of_last_storm = sent.at <= self._cut_at
@@ -203,7 +203,7 @@ class ModelRates:
     @property
     def requests_per_minute(self) -> float | None:
         """The lowest rate of requests in force; None if there is none."""
-        buckets = [self.configured.get("requests"), self.learnt.get("requests"), self._pace]
+        buckets = [self.configured.get("requests"), self.learnt.get("requests"), self._adaptive]
         return min((60 * bucket.rate for bucket in buckets if bucket is not None), default=None)
 
     @property
@@ -218,14 +218,14 @@ class ModelRates:
             self.paused_at, self.paused_until = now, until
 
     def _cut(self, now: float) -> None:
-        if self._pace is None:
+        if self._adaptive is None:
             rate = max(FIRST_RATE, CUT * self._seen_rate(now))
         else:
-            rate = max(LEAST_RATE, CUT * self._pace.rate)
+            rate = max(LEAST_RATE, CUT * self._adaptive.rate)
         # Where nothing sent since the last cut was answered, the rate of that storm is still all that is known.
-        if self._pace is not None and self._answered_since_cut:
+        if self._adaptive is not None and self._answered_since_cut:
             self._threshold = rate
-        self._pace = Bucket(rate, 1.0, 0.0, now)
+        self._adaptive = Bucket(rate, 1.0, 0.0, now)
         self._cut_at = now
         self._answered_since_cut = False
         self._tolerance = TOLERATED_AFTER_STORM
@@ -236,7 +236,7 @@ class ModelRates:
         seconds = min(SEEN_SECONDS, max(1.0, now - self._first_sent))
         return sum(at > now - seconds for at in self._answers) / seconds
 
-    def _take(self, kind: Kind, amount: float) -> None:
+    def _take(self, kind: LimitKind, amount: float) -> None:
         """From all that limits it; what is negative is given back."""
         self._taken[kind] += amount
         if self.free:
@@ -244,5 +244,5 @@ class ModelRates:
         for buckets in (self.configured, self.learnt):
             if kind in buckets:
                 buckets[kind].take(amount)
-        if kind == "requests" and self._pace is not None:
-            self._pace.take(amount)
+        if kind == "requests" and self._adaptive is not None:
+            self._adaptive.take(amount)

@@ -30,7 +30,7 @@ import anyio
 from flowevolve.concurrency import Pulse, run_all
 from flowevolve.errors import InputError
 from flowevolve.llm.endpoint import Endpoint, EndpointStats
-from flowevolve.llm.limits import is_refusal, tell_of_storm
+from flowevolve.llm.limits import is_refusal, log_refusal_storm
 from flowevolve.llm.news import News
 from flowevolve.llm.rates import LEAST_PAUSE
 from flowevolve.llm.types import (
@@ -45,7 +45,7 @@ from flowevolve.llm.types import (
     ServerError,
     Transport,
     UnreachableError,
-    embedder,
+    embedding_transport,
 )
 
 SLACK = 0.25
@@ -110,8 +110,10 @@ class Router:
         return await self._carry(request, lambda transport: transport.chat(request, timeout=timeout))
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
-        """Make one call, as `flowevolve.llm.types.Embedder.embed` says."""
-        return await self._carry(request, lambda transport: embedder(transport).embed(request, timeout=timeout))
+        """Make one call, as `flowevolve.llm.types.EmbeddingTransport.embed` says."""
+        return await self._carry(
+            request, lambda transport: embedding_transport(transport).embed(request, timeout=timeout)
+        )
 
     async def models(self) -> tuple[str, ...]:
         """The models that every endpoint serves, as `flowevolve.llm.types.Transport.models` says.
@@ -138,7 +140,7 @@ class Router:
                 if not is_refusal(error):
                     raise
                 refused.append(endpoint)
-                others = [each for each in self._up() if each not in refused and each.held_back(request) <= 0]
+                others = [each for each in self._up() if each not in refused and each.wait_seconds(request) <= 0]
                 if not others:
                     raise self._refused_by_all(request, error) from error
             endpoint = self._pick(request, others)
@@ -152,23 +154,23 @@ class Router:
             reply = await send(endpoint.transport)
         except LLMError as error:
             if is_refusal(error) and endpoint.refused(sent, request.model, error):
-                tell_of_storm(self.news, endpoint.stats.url, request.model, endpoint.rates[request.model])
-            self._heard(endpoint, error if _is_failure(error) else None, on_trial=on_trial)
+                log_refusal_storm(self.news, endpoint.stats.url, request.model, endpoint.rates[request.model])
+            self._note_outcome(endpoint, error if _is_failure(error) else None, on_trial=on_trial)
             raise
         except BaseException:
             if on_trial:
-                self._put_off(endpoint, 0.0)  # cancelled: nothing is known, the next request is the trial
+                self._schedule_check(endpoint, 0.0)  # cancelled: nothing is known, the next request is the trial
             raise
         finally:
             endpoint.leave(request)
-        self._heard(endpoint, None, on_trial=on_trial)
+        self._note_outcome(endpoint, None, on_trial=on_trial)
         return endpoint.answered(sent, request.model, reply)
 
     def _refused_by_all(self, request: ChatRequest | EmbedRequest, error: LLMError) -> OverloadedError:
         """The refusal of one endpoint as that of all; what its headers say holds for itself alone."""
         wait = error.retry_after
         if wait is not None:
-            soonest = min((each.held_back(request) for each in self._up()), default=0.0)
+            soonest = min((each.wait_seconds(request) for each in self._up()), default=0.0)
             wait = min(wait, max(LEAST_PAUSE, soonest))
         return OverloadedError(str(error), status=error.status, retry_after=wait)
 
@@ -196,7 +198,7 @@ class Router:
             ranked = [self._endpoints[index] for index in self._ranking(prefix) if self._endpoints[index] in among]
         else:
             ranked = sorted(among, key=lambda each: (each.stats.in_flight, each.stats.requests))
-        ranked.sort(key=lambda each: (each.has(request), each.in_a_row > 0))
+        ranked.sort(key=lambda each: (each.has(request), each.failures_in_a_row > 0))
         # Not all can be at the bound: it is above the mean.
         bound = ceil((1 + SLACK) * (sum(each.stats.in_flight for each in among) + 1) / len(among))
         return next(each for each in ranked if each.stats.in_flight < bound)
@@ -213,25 +215,25 @@ class Router:
         try:
             await endpoint.check_health()
         except LLMError as error:
-            endpoint.said = str(error)
-            self._put_off(endpoint, endpoint.next_wait())
+            endpoint.last_error = str(error)
+            self._schedule_check(endpoint, endpoint.next_wait())
             return False
         except BaseException:
-            self._put_off(endpoint, 0.0)
+            self._schedule_check(endpoint, 0.0)
             raise
         return True
 
-    def _heard(self, endpoint: Endpoint, failure: LLMError | None, *, on_trial: bool) -> None:
+    def _note_outcome(self, endpoint: Endpoint, failure: LLMError | None, *, on_trial: bool) -> None:
         """A call ended, well or in a way that is no fault of the endpoint's, or with a failure."""
         if failure is None:
-            endpoint.in_a_row = 0
+            endpoint.failures_in_a_row = 0
             if on_trial:
                 self._return(endpoint)
             return
         endpoint.failed(failure)
         if on_trial:
-            self._put_off(endpoint, endpoint.next_wait())
-        elif endpoint.state == "up" and endpoint.in_a_row >= EJECT_AFTER:
+            self._schedule_check(endpoint, endpoint.next_wait())
+        elif endpoint.state == "up" and endpoint.failures_in_a_row >= EJECT_AFTER:
             self._eject(endpoint)
 
     def _eject(self, endpoint: Endpoint) -> None:
@@ -239,13 +241,13 @@ class Router:
         endpoint.stats.ejected = True
         endpoint.ejected_at = anyio.current_time()
         endpoint.wait = self._first_check_seconds
-        self._put_off(endpoint, endpoint.wait)
+        self._schedule_check(endpoint, endpoint.wait)
         self.news.tell(
             "endpoint.ejected",
-            {"endpoint": endpoint.stats.url, "reason": endpoint.said, "failures": endpoint.stats.failures},
+            {"endpoint": endpoint.stats.url, "reason": endpoint.last_error, "failures": endpoint.stats.failures},
         )
 
-    def _put_off(self, endpoint: Endpoint, seconds: float) -> None:
+    def _schedule_check(self, endpoint: Endpoint, seconds: float) -> None:
         endpoint.state = "ejected"
         endpoint.check_at = anyio.current_time() + seconds
         self._changed.fire()
@@ -269,7 +271,7 @@ class Router:
             return None
 
     def _all_down(self) -> str:
-        said = "; ".join(f"{endpoint.stats.url}: {endpoint.said}" for endpoint in self._endpoints)
+        said = "; ".join(f"{endpoint.stats.url}: {endpoint.last_error}" for endpoint in self._endpoints)
         return f"no endpoint is up ({said})"
 
 
@@ -280,6 +282,6 @@ def _is_failure(error: LLMError) -> bool:
 
 def _soonest(request: ChatRequest | EmbedRequest, up: Sequence[Endpoint]) -> Sequence[Endpoint]:
     """Those whose limits allow the request now; where none's do, those that come first."""
-    waits = [each.held_back(request) for each in up]
+    waits = [each.wait_seconds(request) for each in up]
     least = min(waits)
     return [each for each, wait in zip(up, waits, strict=True) if wait <= least]

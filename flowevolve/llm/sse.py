@@ -117,7 +117,7 @@ class StreamedAnswer:
     def _take(self, event: JSON) -> None:
         if not isinstance(event, dict):
             raise ServerError(f"a part of the answer is none: {wire.start_of(self._last)}")
-        error = wire.told_error(event, self._last)
+        error = wire.error_in_body(event, self._last)
         if error is not None:
             raise error
         self._usage = event.get("usage") or self._usage

@@ -220,7 +220,7 @@ class Transport(Protocol):
 
 
 @runtime_checkable
-class Embedder(Protocol):
+class EmbeddingTransport(Protocol):
     """A transport whose backend makes embeddings, too."""
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
@@ -232,12 +232,12 @@ class Embedder(Protocol):
         ...
 
 
-def embedder(transport: Transport) -> Embedder:
+def embedding_transport(transport: Transport) -> EmbeddingTransport:
     """The transport, for embeddings.
 
     Raises:
         RefusedError: if its backend makes none.
     """
-    if not isinstance(transport, Embedder):
+    if not isinstance(transport, EmbeddingTransport):
         raise RefusedError("this kind of backend makes no embeddings")
     return transport

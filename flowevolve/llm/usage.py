@@ -8,7 +8,7 @@ from dataclasses import replace
 from flowevolve.llm.types import CHARS_PER_TOKEN, JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
 
 
-def counted(usage: JSON) -> Usage:
+def usage_in(usage: JSON) -> Usage:
     """What an answer's ``usage`` says, each number by itself; 0 stands for what it leaves out.
 
     Where only the sum of both is there, the other number is what is left of it.
@@ -25,7 +25,7 @@ def counted(usage: JSON) -> Usage:
     return Usage(prompt, completion, min(cached, prompt))
 
 
-def filled_in(request: ChatRequest, reply: ChatReply) -> ChatReply:
+def with_estimated_usage(request: ChatRequest, reply: ChatReply) -> ChatReply:
     """The reply with tokens for what its server left out, estimated at `CHARS_PER_TOKEN` characters each."""
     usage = reply.usage
     if reply.cached or (usage.prompt_tokens and (usage.completion_tokens or not reply.text)):
@@ -35,8 +35,8 @@ def filled_in(request: ChatRequest, reply: ChatReply) -> ChatReply:
     return replace(reply, usage=usage, estimated=True)
 
 
-def embedding_filled_in(request: EmbedRequest, reply: EmbedReply) -> EmbedReply:
-    """As `filled_in`."""
+def embedding_with_estimated_usage(request: EmbedRequest, reply: EmbedReply) -> EmbedReply:
+    """As `with_estimated_usage`."""
     if reply.usage.prompt_tokens:
         return reply
     return replace(reply, usage=Usage(_estimate(request.texts)), estimated=True)

@@ -34,7 +34,7 @@ from flowevolve.llm.types import (
     UnreachableError,
     Usage,
 )
-from flowevolve.llm.usage import counted
+from flowevolve.llm.usage import usage_in
 
 CHAT_PATH = "/chat/completions"
 EMBEDDINGS_PATH = "/embeddings"
@@ -189,7 +189,7 @@ def reply_in(answer: JSON, model: str, content: bytes, headers: Mapping[str, str
 
 
 def _usage_in(answer: JSON) -> Usage:
-    return counted(answer.get("usage")) if isinstance(answer, dict) else Usage()
+    return usage_in(answer.get("usage")) if isinstance(answer, dict) else Usage()
 
 
 def text_in(content: JSON) -> str | None:
@@ -205,13 +205,13 @@ def text_in(content: JSON) -> str | None:
 
 def _decode_answer(content: bytes) -> JSON:
     answer = decode(content)
-    error = told_error(answer, content) if isinstance(answer, dict) else None
+    error = error_in_body(answer, content) if isinstance(answer, dict) else None
     if error is not None:
         raise error
     return answer
 
 
-def told_error(body: Mapping[str, JSON], content: bytes) -> LLMError | None:
+def error_in_body(body: Mapping[str, JSON], content: bytes) -> LLMError | None:
     """The error that a body tells of though its status was 200: its code is a status, where it is a number.
 
     ``content`` is the body as it came. None if it tells of none.

@@ -22,7 +22,7 @@ LOCAL_MODEL = "minishlab/potion-base-8M"
 """What ``local`` loads by default: 8 million parameters, 256 dimensions, English."""
 
 
-class Embeds(Protocol):
+class EmbeddingContext(Protocol):
     """Whatever can have a role's model embed texts: `flowevolve.context.StageContext`."""
 
     async def embed(self, texts: Sequence[str], *, role: str = "embedding") -> tuple[Vector, ...]: ...
@@ -45,7 +45,7 @@ class Embedder(Protocol):
         """
         ...
 
-    async def vectors(self, texts: Sequence[str], context: Embeds) -> Sequence[Vector]:
+    async def vectors(self, texts: Sequence[str], context: EmbeddingContext) -> Sequence[Vector]:
         """One vector for every text, in their order and all of one length.
 
         Raises:
@@ -65,7 +65,7 @@ class RoleEmbedder:
     async def load(self) -> None:
         pass
 
-    async def vectors(self, texts: Sequence[str], context: Embeds) -> Sequence[Vector]:
+    async def vectors(self, texts: Sequence[str], context: EmbeddingContext) -> Sequence[Vector]:
         return await context.embed(texts, role=self._role)
 
 
@@ -77,7 +77,7 @@ class HashingEmbedder:
     async def load(self) -> None:
         pass
 
-    async def vectors(self, texts: Sequence[str], context: Embeds) -> Sequence[Vector]:
+    async def vectors(self, texts: Sequence[str], context: EmbeddingContext) -> Sequence[Vector]:
         return await in_thread(lambda: [hashed_embedding(text) for text in texts])
 
 
@@ -101,7 +101,7 @@ class LocalEmbedder:
     async def load(self) -> None:
         await self._load()
 
-    async def vectors(self, texts: Sequence[str], context: Embeds) -> Sequence[Vector]:
+    async def vectors(self, texts: Sequence[str], context: EmbeddingContext) -> Sequence[Vector]:
         model = await self._load()
         return await in_thread(_encode, model, texts) if texts else []
 

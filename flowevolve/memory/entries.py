@@ -27,7 +27,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundEntry:
     """An entry that was searched for, with its vector."""
 
     entry: Entry

@@ -20,7 +20,7 @@ from qdrant_client.models import Distance, PointStruct, QueryRequest, ScoredPoin
 
 from flowevolve.errors import InputError
 from flowevolve.memory.embedders import Vector
-from flowevolve.memory.entries import Entry, Found, MemoryUnavailableError
+from flowevolve.memory.entries import Entry, FoundEntry, MemoryUnavailableError
 
 TIMEOUT_SECONDS = 10
 """For one request to a server."""
@@ -45,7 +45,9 @@ def in_folder(folder: Path) -> QdrantClient:
     except OSError as error:
         raise InputError(f"memory {folder}: the folder can't be used: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError, sqlite3.Error) as error:
-        raise InputError(f"memory {folder}: what is there can't be read: {said(error)}; name another folder") from None
+        raise InputError(
+            f"memory {folder}: what is there can't be read: {one_line(error)}; name another folder"
+        ) from None
 
 
 def at_server(url: str, api_key: str | None) -> QdrantClient:
@@ -57,7 +59,7 @@ def at_server(url: str, api_key: str | None) -> QdrantClient:
     try:
         return QdrantClient(url=url, api_key=api_key, timeout=TIMEOUT_SECONDS, check_compatibility=False)
     except ValueError as error:
-        raise InputError(f"memory {url}: no address of a Qdrant server: {said(error)}") from None
+        raise InputError(f"memory {url}: no address of a Qdrant server: {one_line(error)}") from None
 
 
 class Collection:
@@ -76,7 +78,7 @@ class Collection:
         """Raises:
         InputError: if the vectors that are there are of another embedder.
         """
-        with _failing():
+        with _store_errors():
             if not self._exists():
                 return
             about = self._client.get_collection(self._name).config.metadata
@@ -87,14 +89,14 @@ class Collection:
                 "use that one, or another collection or location"
             )
 
-    def search(self, vectors: Sequence[Vector], top: int) -> list[Found]:
+    def search(self, vectors: Sequence[Vector], top: int) -> list[FoundEntry]:
         """The ``top`` entries nearest to each vector by cosine, each once, the nearest first.
 
         Raises:
             InputError: if the vectors that are there have another length.
         """
-        nearness: dict[Found, float] = {}
-        with _failing():
+        nearness: dict[FoundEntry, float] = {}
+        with _store_errors():
             if not self._exists():
                 return []
             self._check_length(len(vectors[0]))
@@ -117,14 +119,14 @@ class Collection:
             PointStruct(id=entry.id, vector=list(vector), payload=asdict(entry))
             for entry, vector in zip(entries, vectors, strict=True)
         ]
-        with _failing():
+        with _store_errors():
             self._make(len(vectors[0]))
             self._check_length(len(vectors[0]))
             self._client.upsert(self._name, points)
 
     def size(self) -> int:
         """How many entries there are."""
-        with _failing():
+        with _store_errors():
             return self._client.count(self._name).count if self._exists() else 0
 
     def close(self) -> None:
@@ -153,22 +155,22 @@ class Collection:
             )
 
 
-def _found(point: ScoredPoint) -> Found:
+def _found(point: ScoredPoint) -> FoundEntry:
     payload = point.payload or {}
     entry = Entry(*(str(payload.get(name, "")) for name in ("task", "title", "text")))
-    return Found(entry, tuple(cast("list[float]", point.vector)))
+    return FoundEntry(entry, tuple(cast("list[float]", point.vector)))
 
 
 @contextmanager
-def _failing() -> Iterator[None]:
+def _store_errors() -> Iterator[None]:
     try:
         yield
     except (ApiException, QdrantException, OSError, sqlite3.Error) as error:
-        raise MemoryUnavailableError(said(error)) from error
+        raise MemoryUnavailableError(one_line(error)) from error
     except (ValueError, AssertionError) as error:  # how the client takes an answer in another form
-        raise MemoryUnavailableError(f"the answer is not one of Qdrant's: {said(error)}") from error
+        raise MemoryUnavailableError(f"the answer is not one of Qdrant's: {one_line(error)}") from error
 
 
-def said(error: Exception) -> str:
+def one_line(error: Exception) -> str:
     """What an error says, on one line."""
     return " ".join(str(error).split()) or type(error).__name__

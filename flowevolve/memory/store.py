@@ -12,8 +12,8 @@ import anyio
 
 from flowevolve.clock import in_thread
 from flowevolve.errors import InputError
-from flowevolve.memory.embedders import Embedder, Embeds, Vector
-from flowevolve.memory.entries import Entry, Found, MemoryUnavailableError
+from flowevolve.memory.embedders import Embedder, EmbeddingContext, Vector
+from flowevolve.memory.entries import Entry, FoundEntry, MemoryUnavailableError
 
 if TYPE_CHECKING:
     from flowevolve.memory.qdrant import Collection
@@ -58,7 +58,7 @@ class GlobalMemory:
             with anyio.CancelScope(shield=True):
                 await in_thread(store.close)
 
-    async def embed(self, texts: Sequence[str], context: Embeds) -> Sequence[Vector]:
+    async def embed(self, texts: Sequence[str], context: EmbeddingContext) -> Sequence[Vector]:
         """Vectors to search with.
 
         Raises:
@@ -66,7 +66,7 @@ class GlobalMemory:
         """
         return await self._embedder.vectors(texts, context)
 
-    async def search(self, vectors: Sequence[Vector], top: int) -> list[Found]:
+    async def search(self, vectors: Sequence[Vector], top: int) -> list[FoundEntry]:
         """The ``top`` entries nearest to each vector by cosine, each once, the nearest first.
 
         Raises:

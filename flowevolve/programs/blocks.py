@@ -15,7 +15,7 @@ def has_marks(text: str) -> bool:
     return any(_START.match(line) for line in text.split("\n"))
 
 
-def inside(text: str) -> list[range]:
+def evolvable_lines(text: str) -> list[range]:
     """The lines between marks, block by block; all lines where there are no marks. A block without an end is open."""
     lines = text.split("\n")
     blocks: list[range] = []
@@ -41,7 +41,7 @@ def _outside(text: str) -> list[str]:
     if not has_marks(text):
         return []
     lines = [line.rstrip() for line in text.split("\n")]
-    blocks = inside(text)
+    blocks = evolvable_lines(text)
     starts = [0, *(block.stop for block in blocks)]
     stops = [*(block.start for block in blocks), len(lines)]
     return ["\n".join(lines[start:stop]) for start, stop in zip(starts, stops, strict=True)]

@@ -18,7 +18,9 @@ from flowevolve.programs.inside import driver
 from flowevolve.programs.problem import Case, Verdict, WrongResultError, failed
 from flowevolve.sandbox import Sandbox, SandboxSettings
 
-SHARED = "the evaluator shares its sandbox with the program: a program could forge its own score, but not get out"
+SHARED_SANDBOX = (
+    "the evaluator shares its sandbox with the program: a program could forge its own score, but not get out"
+)
 """What to tell whoever runs such a problem."""
 _DRIVER = Path(driver.__file__).read_text(encoding="utf-8")
 _ENTRY = "_evaluation.py"
@@ -38,7 +40,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class EvaluatorStep:
     """A run of an evaluator: a function of the driver, and what it is called with beside the program."""
 
     call: str
@@ -49,7 +51,7 @@ class Step:
     """The score below which the program goes no further; None: it always does."""
 
 
-Reading = Callable[[Mapping[str, float]], float | None]
+MetricReader = Callable[[Mapping[str, float]], float | None]
 """The score that metrics amount to; None: there is none."""
 
 
@@ -66,8 +68,8 @@ class EvaluatorProblem:
     source: str
     """The seed: what ``file`` holds at first."""
     folder: Path
-    steps: Sequence[Step]
-    score: Reading
+    steps: Sequence[EvaluatorStep]
+    score: MetricReader
     worst: float = 0.0
     quoted: int = _LONGEST
     """Characters of each text that feedback quotes."""
@@ -107,9 +109,9 @@ class EvaluatorProblem:
             if outcome.status != "ok":
                 verdict = failed(self.worst, outcome)
                 words = f"{step.label}: {verdict.feedback}"
-                return Verdict(self.worst, words, _mended(verdict.failure), {"seconds": seconds})
+                return Verdict(self.worst, words, _with_remedy(verdict.failure), {"seconds": seconds})
             try:
-                said = _together(said, read_report(outcome.result))
+                said = _merged(said, read_report(outcome.result))
             except WrongResultError as error:
                 return Verdict(self.worst, f"{step.label}: {error}", str(error), {"seconds": seconds})
             value = self.score(said.metrics)
@@ -122,7 +124,7 @@ class EvaluatorProblem:
     def _verdict(self, said: Report, seconds: float) -> Verdict:
         value = self.score(said.metrics)
         metrics = {**said.metrics, "seconds": seconds}
-        feedback = describe(said, self.quoted)
+        feedback = describe_report(said, self.quoted)
         if said.failure is not None:
             return Verdict(self.worst, feedback, _one_line(said.failure), metrics)
         if value is None:
@@ -131,7 +133,7 @@ class EvaluatorProblem:
         return Verdict(value, feedback, None, metrics)
 
 
-def in_view(settings: SandboxSettings, problem: object) -> SandboxSettings:
+def with_readable_evaluator(settings: SandboxSettings, problem: object) -> SandboxSettings:
     """Settings of a sandbox in which a problem's evaluator can be read, if it has one."""
     if not isinstance(problem, EvaluatorProblem):
         return settings
@@ -149,12 +151,12 @@ def read_report(result: JSON) -> Report:
     return Report(numbers, {name: str(value) for name, value in texts.items()}, failure)
 
 
-def named(key: str) -> Reading:
+def metric(key: str) -> MetricReader:
     """The metric of this name."""
     return lambda metrics: metrics.get(key)
 
 
-def named_or_mean(key: str, but: Sequence[str] = ()) -> Reading:
+def metric_or_mean(key: str, but: Sequence[str] = ()) -> MetricReader:
     """The metric of this name, else the mean of those that are not in ``but``, else of all, as OpenEvolve has it."""
 
     def read(metrics: Mapping[str, float]) -> float | None:
@@ -166,7 +168,7 @@ def named_or_mean(key: str, but: Sequence[str] = ()) -> Reading:
     return read
 
 
-def describe(said: Report, quoted: int = _LONGEST) -> str:
+def describe_report(said: Report, quoted: int = _LONGEST) -> str:
     """Metrics in a line and texts below it, for a model."""
     lines = [", ".join(f"{name} {value:.6g}" for name, value in said.metrics.items())]
     if said.failure is not None:
@@ -200,10 +202,10 @@ def command_problem(
         file=program.name,
         source=read_text(program),
         folder=place,
-        steps=(Step("command", {"words": list(command)}, command[0]),),
-        score=named("score"),
+        steps=(EvaluatorStep("command", {"words": list(command)}, command[0]),),
+        score=metric("score"),
         worst=worst,
-        notes=(SHARED,),
+        notes=(SHARED_SANDBOX,),
     )
 
 
@@ -215,12 +217,12 @@ def read_text(file: Path) -> str:
         raise InputError(f"{file}: can't be read: {error}") from None
 
 
-def _together(before: Report, after: Report) -> Report:
+def _merged(before: Report, after: Report) -> Report:
     """What a later step says counts before what an earlier one said."""
     return Report({**before.metrics, **after.metrics}, {**before.texts, **after.texts}, after.failure)
 
 
-def _mended(failure: str | None) -> str:
+def _with_remedy(failure: str | None) -> str:
     """A failure with a word on how to mend it, where that is known."""
     said = _one_line(failure or "it failed")
     if "No module named" in said:

@@ -60,7 +60,7 @@ _MARKED = "Only what is between lines with EVOLVE-BLOCK-START and EVOLVE-BLOCK-E
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownProgram:
     """A program as prompts show it: its files by name, its score (None: not known), and what was said of it."""
 
     program: Mapping[str, str]
@@ -75,11 +75,11 @@ def task_section(statement: str) -> str:
 
 def program_prompt(
     statement: str,
-    parent: Shown,
+    parent: ShownProgram,
     *,
     form: Form,
-    others: Sequence[Shown] = (),
-    ancestors: Sequence[Shown] = (),
+    others: Sequence[ShownProgram] = (),
+    ancestors: Sequence[ShownProgram] = (),
     advice: str = "",
     instructions: str = "",
     further: Sequence[str] = (),
@@ -102,11 +102,11 @@ def program_prompt(
     sections += further
     if advice:
         sections.append(f"{ADVICE_HEADING}\n{fence(advice)}")
-    sections.append(f"{REPLY_HEADING}\n{wanted(parent.program, form)}")
+    sections.append(f"{REPLY_HEADING}\n{reply_instructions(parent.program, form)}")
     return "\n\n".join(sections)
 
 
-def seed_prompt(statement: str, seeds: Sequence[Shown]) -> str:
+def seed_prompt(statement: str, seeds: Sequence[ShownProgram]) -> str:
     """Ask for a whole program that solves the task in another way than ``seeds``, of which the first shows the form.
 
     Those that failed have no score, and their feedback says why.
@@ -115,7 +115,7 @@ def seed_prompt(statement: str, seeds: Sequence[Shown]) -> str:
         SEED_TITLE,
         task_section(statement),
         _listed(OTHERS_HEADING, "Program", seeds),
-        f"{REPLY_HEADING}\n{_DIFFERENT}\n\n{wanted(seeds[0].program, 'whole')}",
+        f"{REPLY_HEADING}\n{_DIFFERENT}\n\n{reply_instructions(seeds[0].program, 'whole')}",
     ]
     return "\n\n".join(sections)
 
@@ -162,23 +162,23 @@ def shown_files(program: Mapping[str, str]) -> str:
     return "\n".join(fence(text.rstrip("\n"), name) for name, text in program.items())
 
 
-def shown_outcome(shown: Shown) -> str:
+def shown_outcome(shown: ShownProgram) -> str:
     """A program's score and what was said of it, as all prompts show them."""
     score = "Score: none, it failed" if shown.score is None else f"Score: {json.dumps(shown.score)} (higher is better)"
     return f"{score}\n{fence(shown.feedback.strip())}" if shown.feedback.strip() else score
 
 
-def shown_programs(heading: str, programs: Mapping[str, Shown]) -> str:
+def shown_programs(heading: str, programs: Mapping[str, ShownProgram]) -> str:
     """A section of programs, each under its name with what became of it."""
     shown = [f"### {name}\n{shown_outcome(each)}\n{shown_files(each.program)}" for name, each in programs.items()]
     return "\n\n".join([heading, *shown])
 
 
-def _listed(heading: str, word: str, programs: Sequence[Shown]) -> str:
+def _listed(heading: str, word: str, programs: Sequence[ShownProgram]) -> str:
     return shown_programs(heading, {f"{word} {number}": each for number, each in enumerate(programs, 1)})
 
 
-def wanted(program: Mapping[str, str], form: Form) -> str:
+def reply_instructions(program: Mapping[str, str], form: Form) -> str:
     """What a reply that `read_program` reads has to be."""
     several = len(program) > 1
     if form == "edits":

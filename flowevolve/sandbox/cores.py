@@ -12,7 +12,7 @@ from threading import Event
 import anyio
 
 from flowevolve import clock
-from flowevolve.sandbox.claim import Claim, wait_for_one
+from flowevolve.sandbox.core_lock import CoreLock, acquire_any
 
 
 class Cores:
@@ -35,31 +35,31 @@ class Cores:
             InputError: if the folder can't be used.
         """
         async with self._turns:  # so that none is to be had only where other processes have some
-            claim = self._taken() or await self._waited_for()
+            lock = self._taken() or await self._waited_for()
             try:
-                yield claim.core
+                yield lock.core
             finally:
-                claim.close()
+                lock.close()
 
-    def _taken(self) -> Claim | None:
+    def _taken(self) -> CoreLock | None:
         """The first that nobody has or waits for."""
         for core in self._cores:
-            claim = Claim(self._folder, core)
-            if claim.take():
-                return claim
-            claim.close()
+            lock = CoreLock(self._folder, core)
+            if lock.try_acquire():
+                return lock
+            lock.close()
         return None
 
-    async def _waited_for(self) -> Claim:
+    async def _waited_for(self) -> CoreLock:
         """The first that others leave."""
-        claims = [Claim(self._folder, core) for core in self._cores]
+        locks = [CoreLock(self._folder, core) for core in self._cores]
         give_up, had = Event(), None
         try:
-            had = await clock.in_thread_until(give_up.set, wait_for_one, claims, give_up, limiter=self._threads)
+            had = await clock.in_thread_until(give_up.set, acquire_any, locks, give_up, limiter=self._threads)
         finally:
-            for claim in claims:
-                if claim is not had:
-                    claim.close()
+            for lock in locks:
+                if lock is not had:
+                    lock.close()
         assert had is not None, "only who is cancelled gives up"
         return had
 

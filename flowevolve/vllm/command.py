@@ -33,7 +33,7 @@ class Machine:
     """Main memory that is not in use, None if nobody tells."""
 
 
-def look_at_machine() -> Machine:
+def inspect_machine() -> Machine:
     """Blocks for as long as ``nvidia-smi`` takes."""
     memories = _gpu_memories()
     return Machine(

@@ -22,9 +22,9 @@ from flowevolve.vllm import keeper
 
 HEALTH_SECONDS = 2.0
 """How long one answer to "are you healthy?" may take while it starts."""
-ASK_SECONDS = 0.25
+HEALTH_POLL_SECONDS = 0.25
 """Between two such questions; the server tells nobody that it is ready."""
-TELL_SECONDS = 10.0
+PROGRESS_SECONDS = 10.0
 """Between two words on how a start goes on."""
 KILL_SECONDS = 10.0
 """What the keeper has, beyond the server's own time, to kill what does not end by itself."""
@@ -61,9 +61,9 @@ class Server:
     stop_seconds: float
     hung_seconds: float
     """How long it may take to say that it is healthy, and how long it may not be."""
-    doubts: Pulse
+    unanswered: Pulse
     """Fired by whoever got no answer: whether it is healthy is asked then, and not all the time."""
-    tell: Tell
+    on_event: Tell
     _process: Process | None = field(default=None, init=False)
     _log_start: int = field(default=0, init=False)
     """Where in the log the present process's part begins, in bytes."""
@@ -83,18 +83,18 @@ class Server:
         if patience.cancelled_caught:
             await self.stop()
             raise BackendUnreachableError(
-                f"vLLM was not healthy after {self.startup_seconds:.0f} s ({self.log}: {await self._said()}); "
+                f"vLLM was not healthy after {self.startup_seconds:.0f} s ({self.log}: {await self._log_excerpt()}); "
                 "give it longer with vllm.startup_seconds"
             )
         if not healthy:
             raise BackendUnreachableError(f"vLLM {await self._how_it_ended(process)} before it was healthy")
-        self.tell(News("healthy", self.url, f"healthy after {anyio.current_time() - began:.0f} s"))
+        self.on_event(News("healthy", self.url, f"healthy after {anyio.current_time() - began:.0f} s"))
 
     async def keep(self) -> None:
         """Start it again whenever it dies or hangs, ``restarts`` times in all; returns when it is given up."""
         died = await self._death()
         for restart in range(1, self.restarts + 1):
-            self.tell(News("died", self.url, f"{died}; restart {restart} of {self.restarts}"))
+            self.on_event(News("died", self.url, f"{died}; restart {restart} of {self.restarts}"))
             await self.stop()
             try:
                 await self.start()
@@ -103,7 +103,7 @@ class Server:
             else:
                 died = await self._death()
         await self.stop()
-        self.tell(News("gave_up", self.url, f"{died}; it is not started again, after {self.restarts} restarts"))
+        self.on_event(News("gave_up", self.url, f"{died}; it is not started again, after {self.restarts} restarts"))
 
     async def stop(self) -> None:
         """End it and everything it started. Returns when that is done, also when cancelled."""
@@ -130,13 +130,13 @@ class Server:
             await process.wait()
             tasks.cancel_scope.cancel()
         if process.returncode is None:
-            return f"vLLM was not healthy for {self.hung_seconds:g} s ({self.log}: {await self._said()})"
+            return f"vLLM was not healthy for {self.hung_seconds:g} s ({self.log}: {await self._log_excerpt()})"
         return f"vLLM {await self._how_it_ended(process)}"
 
     async def _watch_for_hanging(self, process: Process, scope: anyio.CancelScope) -> None:
         """Cancel ``scope`` once it is doubted and neither healthy now nor ``hung_seconds`` later, but still runs."""
         while True:
-            await self.doubts.wait()
+            await self.unanswered.wait()
             if await self._is_healthy():
                 continue
             with anyio.move_on_after(self.hung_seconds):
@@ -163,16 +163,20 @@ class Server:
 
     async def _becomes_healthy(self, process: Process, began: float) -> bool:
         """Wait for its first healthy answer (True) or its end (False)."""
-        told = began
+        reported = began
         async with _asking(HEALTH_SECONDS) as session:
             while process.returncode is None:
                 if await _healthy(session, self._health):
                     return True
                 now = anyio.current_time()
-                if now - told >= TELL_SECONDS:
-                    told = now
-                    self.tell(News("starting", self.url, f"not ready after {now - began:.0f} s: {await self._last()}"))
-                with anyio.move_on_after(ASK_SECONDS):
+                if now - reported >= PROGRESS_SECONDS:
+                    reported = now
+                    self.on_event(
+                        News(
+                            "starting", self.url, f"not ready after {now - began:.0f} s: {await self._last_log_line()}"
+                        )
+                    )
+                with anyio.move_on_after(HEALTH_POLL_SECONDS):
                     await process.wait()
         return False
 
@@ -187,13 +191,13 @@ class Server:
             ended = f"was killed by {signal.Signals(number).name}"
         else:
             ended = f"ended with code {code}"
-        return f"{ended} ({self.log}: {await self._said()})"
+        return f"{ended} ({self.log}: {await self._log_excerpt()})"
 
-    async def _last(self) -> str:
+    async def _last_log_line(self) -> str:
         lines = await self._lines()
         return lines[-1] if lines else "nothing in its log yet"
 
-    async def _said(self) -> str:
+    async def _log_excerpt(self) -> str:
         """What its log says: the first line that blames something, and the last two."""
         lines = await self._lines()
         telling = [line for line in lines if _BLAME.search(line)][:1] + lines[-2:]

@@ -14,12 +14,12 @@ import anyio.to_thread
 
 from flowevolve.concurrency import Pulse, beside, run_all
 from flowevolve.errors import InputError
-from flowevolve.vllm.command import find_executable, look_at_machine, serve_arguments, serve_environment
+from flowevolve.vllm.command import find_executable, inspect_machine, serve_arguments, serve_environment
 from flowevolve.vllm.server import News, Server, Tell
 from flowevolve.vllm.settings import VLLMSettings
 
 
-def say_nothing(news: News) -> None:
+def ignore_event(news: News) -> None:
     """For who does not want to be told."""
 
 
@@ -29,16 +29,16 @@ async def serve_vllm(
     settings: VLLMSettings | None = None,
     *,
     log: Path,
-    tell: Tell = say_nothing,
-    doubts: Pulse | None = None,
+    on_event: Tell = ignore_event,
+    unanswered: Pulse | None = None,
 ) -> AsyncGenerator[list[str]]:
     """Start ``settings.replicas`` servers, wait until all are healthy, and yield their base URLs.
 
-    Requests name ``model``, whatever ``settings.model`` loads. A server that dies is started again at the same URL;
-    ``tell`` is told, also when it is given up. Whoever gets no answer may fire ``doubts``: then all are asked whether
-    they are healthy, and those that hang are started again, too. All are ended on the way out, and when this process is
-    gone, however it went. The first writes to ``log``, the others to files beside it (``vllm-1.log`` beside
-    ``vllm.log``).
+    Requests name ``model``, whatever ``settings.model`` loads. A server that dies is started again at the same URL.
+    ``on_event`` is called whenever one starts, becomes healthy, dies or is given up. Callers fire ``unanswered`` when a
+    request got no answer: the health of every server is then checked, and one that hangs is restarted too. All servers
+    are stopped when the block ends, and when this process is gone, even if it was killed. The first one writes to
+    ``log``, the others to files beside it (``vllm-1.log`` beside ``vllm.log``).
 
     Raises:
         InputError: if vLLM is not there, a port is taken or the log can't be written.
@@ -46,7 +46,7 @@ async def serve_vllm(
     """
     settings = VLLMSettings() if settings is None else settings
     with _ports(settings.host, settings.port, settings.replicas) as ports:
-        servers = await anyio.to_thread.run_sync(_plan, model, settings, ports, log, tell, doubts or Pulse())
+        servers = await anyio.to_thread.run_sync(_plan, model, settings, ports, log, on_event, unanswered or Pulse())
         try:
             await run_all([server.start for server in servers])
             async with beside() as tasks:
@@ -69,9 +69,9 @@ def check_vllm(settings: VLLMSettings) -> Path:
 
 
 def _plan(
-    model: str, settings: VLLMSettings, ports: Sequence[int], log: Path, tell: Tell, doubts: Pulse
+    model: str, settings: VLLMSettings, ports: Sequence[int], log: Path, on_event: Tell, unanswered: Pulse
 ) -> list[Server]:
-    executable, machine = find_executable(settings.executable), look_at_machine()
+    executable, machine = find_executable(settings.executable), inspect_machine()
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - what the user chose
     where = f"[{host}]" if ":" in host else host
     servers = []
@@ -91,8 +91,8 @@ def _plan(
                 settings.restarts,
                 settings.stop_seconds,
                 settings.hung_seconds,
-                doubts,
-                tell,
+                unanswered,
+                on_event,
             )
         )
     return servers

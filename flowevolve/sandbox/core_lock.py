@@ -11,14 +11,14 @@ from threading import Event
 
 from flowevolve.errors import InputError
 
-LOOK_SECONDS = 0.02
+POLL_SECONDS = 0.02
 """How often who waits looks again: no event tells that another process released a lock, but to a thread that could not
 be told to leave.
 """
 
 
-class Claim:
-    """One process at a time has a core, until it closes its claim. Works for several claims of one process, too.
+class CoreLock:
+    """One process at a time has a core, until it closes its lock. Works for several locks of one process, too.
 
     Who waits stands in line, where there is room for one, and nobody else takes the core meanwhile: a process that
     takes it again and again waits for others, too.
@@ -29,33 +29,33 @@ class Claim:
 
     def __init__(self, folder: Path, core: int) -> None:
         self.core = core
-        self.in_line = False
+        self.queued = False
         """Whether it stands there."""
         _check(folder)
-        self._line = _opened(folder / f"core-{core}.line")
+        self._queue = _opened(folder / f"core-{core}.line")
         self._file = _opened(folder / f"core-{core}")
 
-    def take(self) -> bool:
+    def try_acquire(self) -> bool:
         """Whether it is ours now. It is not if somebody has it, or somebody else waits for it."""
-        if not (self.in_line or _locked(self._line)):
+        if not (self.queued or _locked(self._queue)):
             return False
         taken = _locked(self._file)
-        if taken or not self.in_line:
-            self._leave_line()
+        if taken or not self.queued:
+            self._leave_queue()
         return taken
 
-    def line_up(self) -> bool:
+    def join_queue(self) -> bool:
         """Whether it stands in line now. It does not if somebody else does."""
-        self.in_line = self.in_line or _locked(self._line)
-        return self.in_line
+        self.queued = self.queued or _locked(self._queue)
+        return self.queued
 
-    def _leave_line(self) -> None:
-        fcntl.flock(self._line, fcntl.LOCK_UN)
-        self.in_line = False
+    def _leave_queue(self) -> None:
+        fcntl.flock(self._queue, fcntl.LOCK_UN)
+        self.queued = False
 
     def close(self) -> None:
         """Leave the core, or the line, to others."""
-        for file in (self._file, self._line):
+        for file in (self._file, self._queue):
             fcntl.flock(file, fcntl.LOCK_UN)  # closing would do only if no child had a copy
             os.close(file)
 
@@ -89,13 +89,13 @@ def _locked(file: int) -> bool:
     return True
 
 
-def wait_for_one(claims: Sequence[Claim], give_up: Event) -> Claim | None:
+def acquire_any(locks: Sequence[CoreLock], give_up: Event) -> CoreLock | None:
     """Block until one of them is ours, or ``give_up`` is set; meanwhile stand in one line, if there is room in any."""
     while True:
-        for claim in claims:
-            if claim.take():
-                return claim
-        if not any(claim.in_line for claim in claims):
-            any(claim.line_up() for claim in claims)
-        if give_up.wait(LOOK_SECONDS):
+        for lock in locks:
+            if lock.try_acquire():
+                return lock
+        if not any(lock.queued for lock in locks):
+            any(lock.join_queue() for lock in locks)
+        if give_up.wait(POLL_SECONDS):
             return None
