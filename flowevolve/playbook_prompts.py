@@ -34,6 +34,9 @@ NOTHING_USED = "none"
 """Stands where ids would, if an answer says that it used no note."""
 
 Tag = Literal["helpful", "harmful", "neutral"]
+_TAGS: Mapping[str, Tag] = {"helpful": "helpful", "harmful": "harmful", "neutral": "neutral"}
+Relation = Literal["same", "new", "conflict"]
+_RELATIONS: Mapping[str, Relation] = {"same": "same", "new": "new", "conflict": "conflict"}
 
 _COUNTERS = r"(?: \(helpful (?P<up>\d+), harmful (?P<down>\d+)\))"
 NOTE_LINE = re.compile(rf"^- \[(?P<id>[a-z]{{1,3}}-\d{{5,}})\] (?P<text>.*?){_COUNTERS}?$")
@@ -117,20 +120,10 @@ def parse_lesson(reply: str, known: Collection[str]) -> Reflection:
         UnparsableReplyError: if there is neither diagnosis, nor lesson, nor tag.
     """
     lessons = tuple(dict.fromkeys(" ".join(lesson.split()) for lesson in _LESSON.findall(reply)))
-    tags = {name.lower(): _tag(word) for name, word in _TAG.findall(reply) if name.lower() in known}
+    tags = {name.lower(): _TAGS[word.lower()] for name, word in _TAG.findall(reply) if name.lower() in known}
     if not lessons and not tags and "diagnosis" not in reply.lower():
         raise UnparsableReplyError("neither diagnosis nor lesson nor tag in the reply")
     return Reflection(lessons, tags)
-
-
-def _tag(word: str) -> Tag:
-    match word.lower():
-        case "helpful":
-            return "helpful"
-        case "harmful":
-            return "harmful"
-        case _:
-            return "neutral"
 
 
 def gather_prompt(samples: Sequence[Sequence[str]]) -> str:
@@ -269,16 +262,7 @@ For each new note a line with its number and one word: same (it is said already)
 (it contradicts what was noted)."""
 
 
-def parse_comparison(reply: str, count: int) -> list[Literal["same", "new", "conflict"]]:
+def parse_comparison(reply: str, count: int) -> list[Relation]:
     """A word for each of ``count`` notes; ``conflict``, which is put to the test, where none can be read."""
-    said = {int(number): word.lower() for number, word in _SAME.findall(reply)}
-    words: list[Literal["same", "new", "conflict"]] = []
-    for number in range(1, count + 1):
-        match said.get(number):
-            case "same":
-                words.append("same")
-            case "new":
-                words.append("new")
-            case _:
-                words.append("conflict")
-    return words
+    written = {int(number): word.lower() for number, word in _SAME.findall(reply)}
+    return [_RELATIONS.get(written.get(number, ""), "conflict") for number in range(1, count + 1)]

@@ -12,6 +12,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 EditVerdict = Literal["orthogonal", "subsumed", "conflicting"]
+_VERDICTS: Mapping[str, EditVerdict] = {
+    "orthogonal": "orthogonal",
+    "subsumed": "subsumed",
+    "conflicting": "conflicting",
+}
 
 REFLECT_TITLE = "# Improve an instruction"
 JUDGE_TITLE = "# Judge an edit made from an old version"
@@ -180,7 +185,7 @@ def parse_verdict(reply: str, components: Sequence[str]) -> RepairVerdict:
     found = re.search(r"^\W*verdict\W*[:=]\W*(orthogonal|subsumed|conflicting)\b", reply, re.IGNORECASE | re.MULTILINE)
     if found is None:
         raise UnparsableReplyError("no line 'Verdict: orthogonal | subsumed | conflicting' in the reply")
-    verdict = _verdict(found[1].lower())
+    verdict = _VERDICTS[found[1].lower()]
     reason_found = re.search(r"^\W*reason\W*[:=]\s*(.+)$", reply, re.IGNORECASE | re.MULTILINE)
     reason = reason_found[1].strip() if reason_found else ""
     if verdict != "orthogonal":
@@ -189,14 +194,6 @@ def parse_verdict(reply: str, components: Sequence[str]) -> RepairVerdict:
     if not patch:
         raise UnparsableReplyError("the verdict is orthogonal but no fenced block labelled with a component follows")
     return RepairVerdict(verdict, reason, patch)
-
-
-def _verdict(word: str) -> EditVerdict:
-    match word:
-        case "orthogonal" | "subsumed" | "conflicting":
-            return word
-        case _:
-            raise UnparsableReplyError(f"unknown verdict {word!r}")
 
 
 def labelled_blocks(text: str) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 from flowevolve.agents.reading import objects, read_array, read_object, text_of, texts, word_of
 from flowevolve.llm.types import JSON
@@ -308,5 +308,4 @@ def _times(count: int) -> str:
 
 def _count(value: JSON) -> int:
     """A count as models write it: at least 1."""
-    number = cast(float, value) if isinstance(value, int | float) else 1
-    return max(1, int(number)) if number == number and abs(number) < 1e9 else 1
+    return max(1, int(value)) if isinstance(value, int | float) and abs(value) < 1e9 else 1  # not for NaN

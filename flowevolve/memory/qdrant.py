@@ -158,6 +158,7 @@ class Collection:
 def _found(point: ScoredPoint) -> FoundEntry:
     payload = point.payload or {}
     entry = Entry(*(str(payload.get(name, "")) for name in ("task", "title", "text")))
+    # The client's type also covers named, sparse and multiple vectors; our collections have a single plain one.
     return FoundEntry(entry, tuple(cast("list[float]", point.vector)))
 
 
