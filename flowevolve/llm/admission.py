@@ -1,7 +1,7 @@
-"""Admission: how many requests may be in flight, following what the server can take.
+"""Admission control: how many requests may be in flight, adapted to what the server can take.
 
-A control loop looks at the server every few seconds (it can only be asked, it tells nothing by itself), hands the facts
-to a policy and sets the gate's limit to its answer.
+A control loop polls the server's load every few seconds, as servers don't report it by themselves. It passes the sample
+to a policy and sets the scheduler's limit to the policy's decision.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from flowevolve.llm.types import JSON
 
 @dataclass(frozen=True, slots=True)
 class ServerLoad:
-    """What a server says of itself, whoever sent the requests; None where it does not say."""
+    """The load that a server reports, whoever sent the requests. None stands for a figure that it does not report."""
 
     running: int
-    """Requests it works on."""
+    """Requests that it works on."""
     waiting: int
-    """Requests in its own queue."""
+    """Requests in the server's own queue."""
     cache_usage: float | None = None
-    """Of its KV cache, from 0 to 1."""
+    """The used part of its KV cache, from 0 to 1."""
     prefix_queries: float | None = None
-    """Prompt tokens looked up in its prefix cache since it was started."""
+    """Prompt tokens looked up in its prefix cache since the server started."""
     prefix_hits: float | None = None
-    """Those of them that were there."""
+    """Prompt tokens found in its prefix cache since the server started."""
 
     @property
     def prefix_hit_rate(self) -> float | None:
@@ -41,12 +41,12 @@ class Probe(Protocol):
     """Asks a server for its load."""
 
     async def load(self) -> ServerLoad | None:
-        """None if it can't be had now; never an exception."""
+        """The server's load, or None if it is not available now. Raises nothing."""
         ...
 
 
 class NullProbe:
-    """A probe that sees nothing, for policies that go by how fast answers come."""
+    """A probe without figures, for policies that go by response times alone."""
 
     async def load(self) -> ServerLoad | None:
         return None
@@ -54,55 +54,56 @@ class NullProbe:
 
 @dataclass(frozen=True, slots=True)
 class LoadSample:
-    """The facts at one look. What was observed is over the calls that ended since the last look."""
+    """What an admission policy decides by. ``answered`` and all below it are about the calls since the last sample."""
 
     now: float
+    """Seconds on the event loop's clock."""
     limit: int
     most: int
     """The highest limit allowed."""
     in_flight: int
     waiting: int
-    """At the gate."""
+    """Requests that wait in our own scheduler."""
     server: ServerLoad | None = None
     answered: int = 0
     refused: int = 0
-    """Attempts turned away because the server has too much to do."""
+    """Attempts that the server refused because it is overloaded."""
     latency_seconds: float | None = None
-    """Time in flight of a call with an answer of the usual length; None if no call was answered."""
+    """The time in flight of a call whose answer has the mean length; None if no call was answered."""
     wait_seconds: float | None = None
-    """The part of it that does not depend on the answer's length; None where the calls don't tell it."""
+    """The part of the latency that does not depend on the answer's length; None where it can't be estimated."""
     seconds_per_token: float | None = None
-    """Time in flight over output tokens."""
+    """The latency divided by the mean length of an answer in tokens."""
 
     @property
     def used_up(self) -> bool:
-        """Whether more would be sent if the limit were higher."""
+        """Whether the limit holds requests back: with a higher one, more would be sent."""
         return self.waiting > 0 and self.in_flight >= self.limit
 
 
 @dataclass(frozen=True, slots=True)
 class LimitDecision:
-    """A limit and why."""
+    """The limit that a policy decided on, and its reason, for the log."""
 
     limit: int
     reason: str
 
 
 class Admission(Protocol):
-    """How many requests may be in flight. Told all it goes by; it may remember earlier looks, of one run."""
+    """A policy for how many requests may be in flight. It may keep state from earlier samples of the same run."""
 
     def first(self, most: int) -> int:
-        """The limit to begin with."""
+        """The limit to begin with, at most ``most``."""
         ...
 
     def decide(self, load: LoadSample) -> LimitDecision:
-        """The limit from now on; it is held between 1 and ``load.most``."""
+        """The limit from now on, which the control loop clips to between 1 and ``load.most``."""
         ...
 
 
 @dataclass(slots=True)
 class LoadSummary:
-    """What the looks at a server saw: means are over the looks that it answered, tokens from the first of them on."""
+    """The server's load over a run: means over the samples it answered, token counts since the first one."""
 
     samples: int = 0
     mean_running: float = 0.0
@@ -111,7 +112,7 @@ class LoadSummary:
     prefix_queries: float = 0.0
     prefix_hits: float = 0.0
     restarts: int = 0
-    """Of a server that we keep alive."""
+    """How often a server that we keep alive was restarted."""
     _last: ServerLoad | None = field(default=None, init=False, repr=False)
 
     def add(self, load: ServerLoad) -> None:
@@ -138,7 +139,7 @@ class LoadSummary:
 
 
 def growth(before: float | None, now: float | None) -> float:
-    """Of a counter that starts at zero again with its server."""
+    """By how much a counter grew that is reset to zero when its server restarts."""
     if now is None:
         return 0.0
     return now if before is None or now < before else now - before
@@ -158,8 +159,9 @@ async def run_admission_control(
     log: Log,
     observed: LoadSummary | None = None,
 ) -> None:
-    """Look every ``interval_seconds``, for ever, and log what was seen as ``server.load``, and each change of the limit
-    as ``admission.changed``.
+    """Adapt the limit every ``interval_seconds``, until cancelled.
+
+    Logs the server's load as ``server.load`` and each change of the limit as ``admission.changed``.
     """
     while True:
         await anyio.sleep(interval_seconds)

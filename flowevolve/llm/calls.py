@@ -1,4 +1,4 @@
-"""What a call to an LLM is for and what came of it, and what stands behind a role's name."""
+"""LLM calls: the role that is asked, the work that a call belongs to, and the record of a finished call."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from flowevolve.llm.types import JSON, ChatReply, ChatRequest, EmbedReply, Embed
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What stands behind a role's name: a model on a backend, and how it is asked.
+    """A model on a backend, and the settings its requests are made with.
 
-    Where it is one of several, `flowevolve.llm.ensemble.Ensemble` holds them.
+    A role with several models is a `flowevolve.llm.ensemble.Ensemble` of such.
     """
 
     transport: Transport
@@ -22,48 +22,51 @@ class Role:
     temperature: float | None = None
     max_tokens: int | None = None
     timeout_seconds: float = 600.0
-    """For one attempt, from sending the request to the end of the answer."""
+    """Time limit of one attempt, from sending the request to the end of the answer."""
     send_seed: bool = True
     send_priority: bool = False
-    """Send `server_priority`. Only for servers that schedule by it: others turn the unknown parameter down."""
+    """Send `flowevolve.llm.pending.server_priority`. Servers without priority scheduling reject the parameter."""
     extra: Mapping[str, JSON] = field(default_factory=dict)
     stream: bool = False
     idle_seconds: float | None = None
-    """As a request's."""
+    """As in `flowevolve.llm.types.ChatRequest`."""
     gate: Gate | None = None
-    """A bound on its own requests in flight, inside that of the run."""
+    """Bounds this role's own requests in flight, within the bound of the whole run."""
     must_be_listed: bool = True
-    """Whether its backend's list of models must have it: that of a remote API need not be complete, nor be there."""
+    """Whether a model missing from the backend's list of models is an error. Lists of remote APIs may be incomplete."""
 
     @property
     def members(self) -> tuple[Role, ...]:
+        """The models of the role, as an ensemble has several."""
         return (self,)
 
     def draw(self, run_seed: int, scope: CallScope) -> Role:
-        """The model for a call: there is only one."""
+        """The model for a call: this one."""
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class CallScope:
-    """Which work an LLM call belongs to; with the run's seed it determines the call's sampling seed, and which model
-    of an ensemble by weight answers it.
+    """The work that an LLM call belongs to.
+
+    Together with the run's seed it determines the call's sampling seed and, in an ensemble that draws by weight, the
+    model.
     """
 
     stage: str
     item: str
     candidate: str | None
     priority: int
-    """Lower goes first."""
+    """Calls with a lower number go first."""
     index: int
-    """Counts the calls of this item in this stage."""
+    """The number of calls that this item had made before in this stage."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
     """A finished call. Either ``reply`` or ``error`` is set. Times are the event loop's, in seconds.
 
-    A cached call was never sent: it has no attempts, and ``started`` is ``finished``.
+    A call that the response cache answered was never sent: it has no attempts, and ``started`` equals ``finished``.
     """
 
     role: str
@@ -78,7 +81,7 @@ class CallRecord:
     """When the last attempt was sent."""
     finished: float
     failed_usage: Usage = field(default_factory=Usage)
-    """Of a call that failed: what its attempts are paid for all the same. Where there is a reply, that says it."""
+    """Tokens billed for the attempts of a failed call. Those of a call with a reply are in ``reply.usage``."""
 
     @property
     def cached(self) -> bool:
@@ -90,14 +93,14 @@ Observer = Callable[[CallRecord], None]
 """Called in the event loop before the call returns; must not block."""
 
 Charge = Callable[[Usage, float | None], None]
-"""Told what a call was paid for: its tokens, and its dollars where the price is known."""
+"""Called with the tokens that a call was billed for, and with their price in dollars (None: not known)."""
 
 
 def no_charge(usage: Usage, dollars: float | None) -> None:
-    """The `Charge` of a call that counts in no budget."""
+    """The `Charge` of a call that counts against no budget."""
 
 
 def call_seed(run_seed: int, scope: CallScope) -> int:
-    """The sampling seed of a call, in 31 bits: the same for the same work, whatever else runs and on every machine."""
+    """The sampling seed of a call (31 bits): the same for the same work, on every machine and whatever else runs."""
     key = f"{run_seed}\x1f{scope.stage}\x1f{scope.item}\x1f{scope.index}".encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(key, digest_size=4).digest(), "big") >> 1

@@ -1,8 +1,8 @@
 """When a failed LLM call is tried again.
 
-A pure policy: it is told what failed and for how long the backend has been silent, and reads no clock. Trouble of the
-backend is waited out for as long as patience lasts, trouble with one request for a few attempts, and a request that
-the backend understood and turned down is never repeated.
+A pure policy: its inputs are the error and how long the backend has been silent, and it reads no clock. When the
+backend is down or overloaded, calls are retried until the patience is used up; an error of one request is retried a few
+times; a request that the backend understood and rejected is never repeated.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from flowevolve.llm.types import LLMError, OverloadedError, ServerError, Unreach
 class RetryPolicy:
     """Exponential backoff with jitter.
 
-    The first wait is ``base_seconds``, each later one ``multiplier`` times as long, up to ``max_seconds``; a wait the
-    server asks for replaces it. Up to ``jitter`` times the backoff, or half of what the server asked for if that is
-    longer, is added at random, so calls that failed together return spread out, and more so the longer the trouble
-    lasts.
+    The first wait is ``base_seconds``, each later one ``multiplier`` times as long, up to ``max_seconds``. A wait that
+    the server asks for replaces it. A random part is added: up to ``jitter`` times the backoff or half the wait that
+    the server asked for, whichever is longer. So calls that failed together come back spread out, the more so the
+    longer the failure lasts.
 
     Raises:
         InputError: if a value is out of range.
@@ -32,7 +32,7 @@ class RetryPolicy:
     multiplier: float = 2.0
     jitter: float = 0.5
     server_error_attempts: int = 4
-    """Attempts in all at a request that a living backend fails to serve."""
+    """The most attempts at a request that fails although the backend works."""
     patience_seconds: float = 300.0
     """How long a backend may be silent before it counts as gone."""
 
@@ -53,10 +53,11 @@ class RetryPolicy:
     ) -> float | None:
         """Seconds to wait before the next attempt, or None to give up.
 
-        ``attempt`` counts from 1. ``silent_seconds`` is the time since the later of this call's first failure and the
-        backend's last success with any call. ``answers_others`` says that the backend answered another call during
-        this attempt: then a lost answer is this request's trouble (one too long for its timeout would otherwise be
-        repeated for ever, as the others keep the backend from counting as silent).
+        ``attempt`` counts from 1. ``silent_seconds`` is the time since this call's first failure or the backend's last
+        answer to any call, whichever was later. ``answers_others`` says that the backend answered another call during
+        this attempt. A missing answer is then a problem of this request, such as a text too long for its timeout, and
+        the number of attempts is limited; otherwise it would be repeated for ever, as the answers to other calls keep
+        the backend from counting as silent.
         """
         match error:
             case OverloadedError():

@@ -1,4 +1,4 @@
-"""What a call's tokens come to: as its server counted them, and as an estimate where it did not."""
+"""The token counts of a call: those its server reports, and estimates of those it leaves out."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from flowevolve.llm.types import CHARS_PER_TOKEN, JSON, ChatReply, ChatRequest, 
 
 
 def usage_in(usage: JSON) -> Usage:
-    """What an answer's ``usage`` says, each number by itself; 0 stands for what it leaves out.
+    """The token counts in the ``usage`` field of an answer; 0 for each that is missing.
 
-    Where only the sum of both is there, the other number is what is left of it.
+    Where one of prompt and completion tokens is missing and their total is there, it is the difference.
     """
     if not isinstance(usage, dict):
         return Usage()
@@ -26,7 +26,7 @@ def usage_in(usage: JSON) -> Usage:
 
 
 def with_estimated_usage(request: ChatRequest, reply: ChatReply) -> ChatReply:
-    """The reply with tokens for what its server left out, estimated at `CHARS_PER_TOKEN` characters each."""
+    """The reply with the token counts its server left out, estimated by `CHARS_PER_TOKEN`."""
     usage = reply.usage
     if reply.cached or (usage.prompt_tokens and (usage.completion_tokens or not reply.text)):
         return reply
@@ -36,7 +36,7 @@ def with_estimated_usage(request: ChatRequest, reply: ChatReply) -> ChatReply:
 
 
 def embedding_with_estimated_usage(request: EmbedRequest, reply: EmbedReply) -> EmbedReply:
-    """As `with_estimated_usage`."""
+    """As `with_estimated_usage`, for embeddings."""
     if reply.usage.prompt_tokens:
         return reply
     return replace(reply, usage=Usage(_estimate(request.texts)), estimated=True)
@@ -47,7 +47,7 @@ def _estimate(texts: Iterable[str]) -> int:
 
 
 def _count(value: JSON) -> int:
-    """A number of tokens, which some servers write as ``12.0``; 0 for whatever is none."""
+    """A number of tokens, which some servers write as ``12.0``; 0 for a value that is no such number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
         return 0
     return max(0, int(value))
