@@ -1,4 +1,4 @@
-"""A core among processes: locks on files, which the kernel releases when their holder ends, however it ends."""
+"""Locks on processor cores between processes: file locks, which the kernel releases however their holder ends."""
 
 from __future__ import annotations
 
@@ -12,31 +12,29 @@ from threading import Event
 from flowevolve.errors import InputError
 
 POLL_SECONDS = 0.02
-"""How often who waits looks again: no event tells that another process released a lock, but to a thread that could not
-be told to leave.
-"""
+"""The time between two attempts to take a lock. A blocking call would see a release at once, but can't be cancelled."""
 
 
 class CoreLock:
-    """One process at a time has a core, until it closes its lock. Works for several locks of one process, too.
+    """A lock on one core, held until it is closed. Locks of the same process exclude each other, too.
 
-    Who waits stands in line, where there is room for one, and nobody else takes the core meanwhile: a process that
-    takes it again and again waits for others, too.
+    The queue for a core has one place. While somebody waits there, nobody else can take the core, so that a process
+    which takes it again and again has to wait for others.
 
     Raises:
-        InputError: if ``folder``, where the files are, can't be used.
+        InputError: if ``folder``, where the files of the locks are, can't be used.
     """
 
     def __init__(self, folder: Path, core: int) -> None:
         self.core = core
         self.queued = False
-        """Whether it stands there."""
+        """Whether this lock has the place in the queue."""
         _check(folder)
         self._queue = _opened(folder / f"core-{core}.line")
         self._file = _opened(folder / f"core-{core}")
 
     def try_acquire(self) -> bool:
-        """Whether it is ours now. It is not if somebody has it, or somebody else waits for it."""
+        """Take the core if it is free and nobody else waits for it; returns whether it was taken."""
         if not (self.queued or _locked(self._queue)):
             return False
         taken = _locked(self._file)
@@ -45,7 +43,7 @@ class CoreLock:
         return taken
 
     def join_queue(self) -> bool:
-        """Whether it stands in line now. It does not if somebody else does."""
+        """Take the place in the queue if it is free; returns whether this lock has it now."""
         self.queued = self.queued or _locked(self._queue)
         return self.queued
 
@@ -54,9 +52,9 @@ class CoreLock:
         self.queued = False
 
     def close(self) -> None:
-        """Leave the core, or the line, to others."""
+        """Release the core or the place in the queue."""
         for file in (self._file, self._queue):
-            fcntl.flock(file, fcntl.LOCK_UN)  # closing would do only if no child had a copy
+            fcntl.flock(file, fcntl.LOCK_UN)  # closing alone would not do where a child process has a copy
             os.close(file)
 
 
@@ -90,7 +88,7 @@ def _locked(file: int) -> bool:
 
 
 def acquire_any(locks: Sequence[CoreLock], give_up: Event) -> CoreLock | None:
-    """Block until one of them is ours, or ``give_up`` is set; meanwhile stand in one line, if there is room in any."""
+    """Block until one of the locks is taken, or ``give_up`` is set. Waits in one queue if it has a place."""
     while True:
         for lock in locks:
             if lock.try_acquire():

@@ -1,4 +1,4 @@
-"""Which core a measurement has to itself."""
+"""Gives each measurement a processor core of its own."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from flowevolve.sandbox.core_lock import CoreLock, acquire_any
 
 
 class Cores:
-    """A lock over processor cores: who holds one shares it with no other holder, in no process that uses ``folder``.
+    """Lends out processor cores, each to one holder at a time among all processes that use ``folder``.
 
-    In one process first come, first served; among processes who waits comes before who takes one again.
+    Within a process, cores are lent first come, first served. Between processes, one that waits comes before one that
+    takes a core again.
     """
 
     def __init__(self, cores: Iterable[int], folder: Path) -> None:
@@ -29,12 +30,12 @@ class Cores:
 
     @asynccontextmanager
     async def one(self) -> AsyncGenerator[int]:
-        """A core, for as long as the block lasts.
+        """A core, which is held until the block ends.
 
         Raises:
             InputError: if the folder can't be used.
         """
-        async with self._turns:  # so that none is to be had only where other processes have some
+        async with self._turns:  # so that after this, cores can only be missing because other processes hold them
             lock = self._taken() or await self._waited_for()
             try:
                 yield lock.core
@@ -42,7 +43,7 @@ class Cores:
                 lock.close()
 
     def _taken(self) -> CoreLock | None:
-        """The first that nobody has or waits for."""
+        """The lock on the first core that nobody holds or waits for; None if there is none."""
         for core in self._cores:
             lock = CoreLock(self._folder, core)
             if lock.try_acquire():
@@ -51,7 +52,7 @@ class Cores:
         return None
 
     async def _waited_for(self) -> CoreLock:
-        """The first that others leave."""
+        """The lock on the first core that another process releases."""
         locks = [CoreLock(self._folder, core) for core in self._cores]
         give_up, had = Event(), None
         try:
@@ -60,16 +61,16 @@ class Cores:
             for lock in locks:
                 if lock is not had:
                     lock.close()
-        assert had is not None, "only who is cancelled gives up"
+        assert had is not None, "`give_up` is only set on cancellation"
         return had
 
 
 def usable_cores() -> set[int]:
-    """Those that this process may run on; elsewhere than on Linux, where none can be chosen, all."""
+    """The cores that this process may run on; all cores on systems where that can't be restricted."""
     if hasattr(os, "sched_getaffinity"):
         return os.sched_getaffinity(0)
     return set(range(os.cpu_count() or 1))
 
 
 CORES = Cores(usable_cores(), Path(gettempdir()) / f"flowevolve-{os.getuid()}")
-"""Of this user's processes on this machine, whichever sandbox they are used from."""
+"""The cores of this machine, shared by all sandboxes of all processes of this user."""

@@ -1,4 +1,4 @@
-"""Serving a model with vLLM for as long as a ``with`` block lasts."""
+"""Serves a model with vLLM until a ``with`` block ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from flowevolve.vllm.settings import VLLMSettings
 
 
 def ignore_event(news: News) -> None:
-    """For who does not want to be told."""
+    """The default of ``on_event``."""
 
 
 @asynccontextmanager
@@ -41,8 +41,8 @@ async def serve_vllm(
     ``log``, the others to files beside it (``vllm-1.log`` beside ``vllm.log``).
 
     Raises:
-        InputError: if vLLM is not there, a port is taken or the log can't be written.
-        BackendUnreachableError: if a server ends before it is healthy, or takes too long to be.
+        InputError: if vLLM is not installed, a port is taken or the log can't be written.
+        BackendUnreachableError: if a server ends before it is healthy, or takes too long to become so.
     """
     settings = VLLMSettings() if settings is None else settings
     with _ports(settings.host, settings.port, settings.replicas) as ports:
@@ -59,10 +59,10 @@ async def serve_vllm(
 
 
 def check_vllm(settings: VLLMSettings) -> Path:
-    """See that servers could be started, without starting one; returns the command.
+    """Check that servers could be started, without starting one; returns vLLM's command.
 
     Raises:
-        InputError: if vLLM is not there or a port is taken.
+        InputError: if vLLM is not installed or a port is taken.
     """
     with _ports(settings.host, settings.port, settings.replicas):
         return find_executable(settings.executable)
@@ -108,12 +108,12 @@ def _create(log: Path) -> None:
 
 @contextmanager
 def _ports(host: str, first: int, count: int) -> Generator[list[int]]:
-    """Take these ports, or any free ones, and hold them, so that nobody else gets one while its server is down.
+    """Reserve ``count`` ports from ``first`` on (0: any free ones), so that nobody else takes one during a restart.
 
-    A server that sets SO_REUSEADDR, as vLLM does, can listen on a port that we hold like this.
+    A server that sets SO_REUSEADDR, as vLLM does, can listen on a port that is reserved in this way.
 
     Raises:
-        InputError: if one is taken, or the host is not an address of this machine.
+        InputError: if a port is taken, or the host is not an address of this machine.
     """
     with ExitStack() as held:
         ports = []
