@@ -1,6 +1,6 @@
-"""A collection of entries in Qdrant: in a folder that the client keeps itself, or on a server; blocking.
+"""A collection of entries in Qdrant, in a folder that the client manages itself or on a server. All calls block.
 
-Imports qdrant-client, which is an extra and slow to load: `flowevolve.memory.store` imports this when it is needed.
+This imports qdrant-client, which is optional and slow to load, so `flowevolve.memory.store` imports it when needed.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ TIMEOUT_SECONDS = 10
 
 
 def in_folder(folder: Path) -> QdrantClient:
-    """A client that keeps its data in a folder, which is made if it is not there.
+    """A client with its data in a folder, which is created if it does not exist.
 
     Raises:
-        InputError: if the folder can't be used, another process uses it, or what is there can't be read.
+        InputError: if the folder can't be used, another process uses it, or its data can't be read.
     """
     folder = folder.expanduser()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / ".lock").open("a") as held:  # the client opens files first and leaves them open where it fails
+        with (folder / ".lock").open("a") as held:  # checked first, as the client leaves files open if it fails
             lock(held, LockFlags.EXCLUSIVE | LockFlags.NON_BLOCKING)
         return QdrantClient(path=str(folder), force_disable_check_same_thread=True)
     except (LockException, RuntimeError):
@@ -51,10 +51,10 @@ def in_folder(folder: Path) -> QdrantClient:
 
 
 def at_server(url: str, api_key: str | None) -> QdrantClient:
-    """A client of the server at a URL, which is not asked for anything yet. The port is 6333 unless the URL has one.
+    """A client of the server at a URL, by default at port 6333. Sends no request yet.
 
     Raises:
-        InputError: if the URL is none.
+        InputError: if the URL is invalid.
     """
     try:
         return QdrantClient(url=url, api_key=api_key, timeout=TIMEOUT_SECONDS, check_compatibility=False)
@@ -63,9 +63,9 @@ def at_server(url: str, api_key: str | None) -> QdrantClient:
 
 
 class Collection:
-    """Entries whose vectors are of one embedder. ``where`` names the store in errors.
+    """A collection of entries whose vectors come from one embedder. ``where`` names the store in errors.
 
-    All methods raise `MemoryUnavailableError` where the store fails.
+    All methods raise `MemoryUnavailableError` if the store fails.
     """
 
     def __init__(self, client: QdrantClient, name: str, embedder: str, where: str) -> None:
@@ -76,7 +76,7 @@ class Collection:
 
     def check(self) -> None:
         """Raises:
-        InputError: if the vectors that are there are of another embedder.
+        InputError: if the collection exists with the vectors of another embedder.
         """
         with _store_errors():
             if not self._exists():
@@ -90,10 +90,10 @@ class Collection:
             )
 
     def search(self, vectors: Sequence[Vector], top: int) -> list[FoundEntry]:
-        """The ``top`` entries nearest to each vector by cosine, each once, the nearest first.
+        """The ``top`` entries nearest to each vector by cosine similarity, each entry once, the nearest first.
 
         Raises:
-            InputError: if the vectors that are there have another length.
+            InputError: if the collection's vectors have another length.
         """
         nearness: dict[FoundEntry, float] = {}
         with _store_errors():
@@ -110,7 +110,7 @@ class Collection:
         return sorted(nearness, key=lambda found: (-nearness[found], found.entry.id))
 
     def add(self, entries: Sequence[Entry], vectors: Sequence[Vector]) -> None:
-        """Add entries with their vectors; those that are there already stay as they are.
+        """Add entries with their vectors; an entry that is stored already stays as it is.
 
         Raises:
             InputError: as `search`.
@@ -125,7 +125,7 @@ class Collection:
             self._client.upsert(self._name, points)
 
     def size(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         with _store_errors():
             return self._client.count(self._name).count if self._exists() else 0
 
@@ -142,7 +142,7 @@ class Collection:
         try:
             self._client.create_collection(self._name, vectors_config=params, metadata={"embedder": self._embedder})
         except ApiException:
-            if not self._exists():  # else another run was faster
+            if not self._exists():  # otherwise another run has just made it
                 raise
 
     def _check_length(self, length: int) -> None:
@@ -168,10 +168,10 @@ def _store_errors() -> Iterator[None]:
         yield
     except (ApiException, QdrantException, OSError, sqlite3.Error) as error:
         raise MemoryUnavailableError(one_line(error)) from error
-    except (ValueError, AssertionError) as error:  # how the client takes an answer in another form
+    except (ValueError, AssertionError) as error:  # raised by the client for an answer of another form
         raise MemoryUnavailableError(f"the answer is not one of Qdrant's: {one_line(error)}") from error
 
 
 def one_line(error: Exception) -> str:
-    """What an error says, on one line."""
+    """The message of an error on one line."""
     return " ".join(str(error).split()) or type(error).__name__

@@ -76,7 +76,7 @@ def check_machine() -> None:
 
 
 def command(settings: SandboxSettings, control: int, info: int) -> list[str]:
-    """The command of a zygote. ``control`` is its socket; bubblewrap writes its process id to ``info`` (descriptors)."""
+    """The command of a zygote. ``control`` is its socket; bubblewrap writes its process id to ``info``."""
     isolated = settings.isolation == "bubblewrap"
     setup = Setup(
         control,
