@@ -11,7 +11,7 @@ from structlog.typing import FilteringBoundLogger
 
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError
 from flowevolve.llm import wire
-from flowevolve.llm.calls import Role
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import LLMError, RefusedError, ServerError, Transport, UnreachableError
 
 CHECK_SECONDS = 30.0

@@ -241,3 +241,7 @@ def embedding_transport(transport: Transport) -> EmbeddingTransport:
     if not isinstance(transport, EmbeddingTransport):
         raise RefusedError("this kind of backend makes no embeddings")
     return transport
+
+
+class UnparsableReplyError(ValueError):
+    """A model's reply does not have the form it was asked for."""

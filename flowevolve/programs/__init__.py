@@ -6,7 +6,6 @@ from flowevolve.programs.edits import EditError, apply_edits
 from flowevolve.programs.evaluator import EvaluatorProblem
 from flowevolve.programs.features import FEATURES, features, program_features, syntax_error
 from flowevolve.programs.problem import Case, CommandProblem, FunctionProblem, Problem, Verdict, WrongResultError
-from flowevolve.programs.prompts import Form, ShownProgram, program_prompt, read_program, seed_prompt
 from flowevolve.programs.task import ProgramTask
 
 __all__ = [
@@ -16,19 +15,14 @@ __all__ = [
     "CommandProblem",
     "EditError",
     "EvaluatorProblem",
-    "Form",
     "FunctionProblem",
     "Problem",
     "ProgramTask",
-    "ShownProgram",
     "Verdict",
     "WrongResultError",
     "apply_edits",
     "features",
     "outside_unchanged",
     "program_features",
-    "program_prompt",
-    "read_program",
-    "seed_prompt",
     "syntax_error",
 ]

@@ -12,6 +12,7 @@ from threading import Event
 import anyio
 
 from flowevolve import clock
+from flowevolve._util.cores import usable_cores
 from flowevolve.sandbox.core_lock import CoreLock, acquire_any
 
 
@@ -63,13 +64,6 @@ class Cores:
                     lock.close()
         assert had is not None, "`give_up` is only set on cancellation"
         return had
-
-
-def usable_cores() -> set[int]:
-    """The cores that this process may run on; all cores on systems where that can't be restricted."""
-    if hasattr(os, "sched_getaffinity"):
-        return os.sched_getaffinity(0)
-    return set(range(os.cpu_count() or 1))
 
 
 CORES = Cores(usable_cores(), Path(gettempdir()) / f"flowevolve-{os.getuid()}")

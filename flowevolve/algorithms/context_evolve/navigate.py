@@ -19,8 +19,7 @@ from flowevolve.concurrency import Pulse
 from flowevolve.context import StageContext
 from flowevolve.events import Event
 from flowevolve.item import Item, flow_of
-from flowevolve.llm.types import JSON
-from flowevolve.prompts import UnparsableReplyError
+from flowevolve.llm.types import JSON, UnparsableReplyError
 from flowevolve.stage import Emit
 from flowevolve.stages.asking import ask
 
