@@ -107,11 +107,11 @@ def word_of(data: Mapping[str, JSON], name: str, known: Sequence[Word]) -> Word:
     Raises:
         UnparsableReplyError: if it is missing or not known.
     """
-    said = str(data.get(name, "")).strip().lower()
+    written = str(data.get(name, "")).strip().lower()
     for word in known:
-        if word == said:
+        if word == written:
             return word
-    raise UnparsableReplyError(f"{name!r} is {said!r}; it has to be one of {', '.join(known)}")
+    raise UnparsableReplyError(f"{name!r} is {written!r}; it has to be one of {', '.join(known)}")
 
 
 def _longest(text: str) -> dict[str, JSON] | list[JSON] | None:

@@ -86,8 +86,8 @@ def read_slots(reply: str, parts: Sequence[str]) -> tuple[Slot, ...]:
 
 def _slot(data: Mapping[str, JSON], known: Sequence[str]) -> Slot | None:
     name, status = word_of(data, "slot", SLOTS), word_of(data, "status", _STATUSES)
-    said = data.get("parts")
-    named = said if isinstance(said, list) else [said]
+    listed = data.get("parts")
+    named = listed if isinstance(listed, list) else [listed]
     parts = tuple(part for part in known if part in named)
     why = data.get("why")
     return Slot(name, parts, status == "keep", why.strip() if isinstance(why, str) else "") if parts else None

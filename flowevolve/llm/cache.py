@@ -255,10 +255,10 @@ def _decode(text: str) -> ChatReply:
     try:
         kept: JSON = json.loads(text)
         match kept:
-            case [str(said), [int(prompt), int(completion), int(cached)], str(finish_reason), str(model), *more]:
+            case [str(reply_text), [int(prompt), int(completion), int(cached)], str(finish_reason), str(model), *more]:
                 usage = Usage(prompt, completion, cached)
                 logprobs = more[0] if more else None
-                return ChatReply(said, usage, finish_reason, model, cached=True, dollars=0.0, logprobs=logprobs)
+                return ChatReply(reply_text, usage, finish_reason, model, cached=True, dollars=0.0, logprobs=logprobs)
     except (ValueError, TypeError):
         pass
     raise _ForeignError("a reply in it is damaged")

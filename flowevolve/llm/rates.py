@@ -135,10 +135,10 @@ class ModelRates:
         if self.free:
             return 0.0
         amounts: dict[LimitKind, float] = {"requests": 1.0, "tokens": tokens}
-        told = max((bucket.wait(now, amounts[kind]) for kind, bucket in self.learnt.items()), default=0.0)
-        ours = max((bucket.wait(now, amounts[kind]) for kind, bucket in self.configured.items()), default=0.0)
+        learnt = max((bucket.wait(now, amounts[kind]) for kind, bucket in self.learnt.items()), default=0.0)
+        configured = max((bucket.wait(now, amounts[kind]) for kind, bucket in self.configured.items()), default=0.0)
         adaptive = self._adaptive.wait(now, 1.0) if self._adaptive is not None else 0.0
-        return max(0.0, self.paused_until - now, min(told, self.longest_pause - waited), ours, adaptive)
+        return max(0.0, self.paused_until - now, min(learnt, self.longest_pause - waited), configured, adaptive)
 
     def uncounted_wait(self, began: float, now: float) -> float:
         """The seconds of a wait that don't count as silence of the server, and so not against its patience.

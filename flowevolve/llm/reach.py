@@ -72,7 +72,7 @@ async def _served_models(transport: Transport, where: str, *, lenient: bool) -> 
             "Check the API key, and the base URL (most end in /v1)"
         ) from error
     except (LLMError, TimeoutError) as error:
-        said = str(error) or f"nothing came back in {CHECK_SECONDS:.0f} s"
+        reason = str(error) or f"nothing came back in {CHECK_SECONDS:.0f} s"
         raise BackendUnreachableError(
-            f"{where} can't be used: {said}. Start the server, or correct the base URL in the config"
+            f"{where} can't be used: {reason}. Start the server, or correct the base URL in the config"
         ) from error

@@ -37,16 +37,18 @@ class RetryPolicy:
     """How long a backend may be silent before it counts as gone."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.base_seconds <= self.max_seconds:
-            raise InputError(f"retry: need 0 < base_seconds ({self.base_seconds}) <= max_seconds ({self.max_seconds})")
-        if self.multiplier < 1:
-            raise InputError(f"retry: multiplier is {self.multiplier}; a factor below 1 would shorten the waits")
-        if not 0 <= self.jitter <= 1:
-            raise InputError(f"retry: jitter is {self.jitter}; give a fraction from 0 to 1")
-        if self.server_error_attempts < 1:
-            raise InputError(f"retry: server_error_attempts is {self.server_error_attempts}; at least 1 is needed")
-        if self.patience_seconds < 0:
-            raise InputError(f"retry: patience_seconds is {self.patience_seconds}; it can't be negative")
+        waits_in_order = 0 < self.base_seconds <= self.max_seconds
+        attempts = self.server_error_attempts
+        requirements = {
+            f"need 0 < base_seconds ({self.base_seconds}) <= max_seconds ({self.max_seconds})": waits_in_order,
+            f"multiplier is {self.multiplier}; a factor below 1 would shorten the waits": self.multiplier >= 1,
+            f"jitter is {self.jitter}; give a fraction from 0 to 1": 0 <= self.jitter <= 1,
+            f"server_error_attempts is {attempts}; at least 1 is needed": attempts >= 1,
+            f"patience_seconds is {self.patience_seconds}; it can't be negative": self.patience_seconds >= 0,
+        }
+        for message, is_met in requirements.items():
+            if not is_met:
+                raise InputError(f"retry: {message}")
 
     def decide(
         self, error: LLMError, attempt: int, silent_seconds: float, rng: random.Random, *, answers_others: bool = False

@@ -271,8 +271,8 @@ class Router:
             return None
 
     def _all_down(self) -> str:
-        said = "; ".join(f"{endpoint.stats.url}: {endpoint.last_error}" for endpoint in self._endpoints)
-        return f"no endpoint is up ({said})"
+        errors = "; ".join(f"{endpoint.stats.url}: {endpoint.last_error}" for endpoint in self._endpoints)
+        return f"no endpoint is up ({errors})"
 
 
 def _is_failure(error: LLMError) -> bool:

@@ -281,22 +281,22 @@ def status_error(status: int, reason: str, headers: Mapping[str, str], content: 
     """The error for an answer with a failure status. ``headers`` are looked up in lower case."""
     problem = _problem(content)
     # Keys are removed before the text is cut, as a part of a key would not be found.
-    said = f"HTTP {status}: {redacted(_text(problem.get('message'), start_of(content)).strip())[:_SHOWN] or reason}"
+    message = f"HTTP {status}: {redacted(_text(problem.get('message'), start_of(content)).strip())[:_SHOWN] or reason}"
     match status:
         case 401 | 402 | 403 | 404 | 405:
-            return RefusedError(said, status=status)
-        case 400 if _names_unknown_model(problem, said):
-            return RefusedError(said, status=status)
+            return RefusedError(message, status=status)
+        case 400 if _names_unknown_model(problem, message):
+            return RefusedError(message, status=status)
         case 429 if problem.get("code") == "insufficient_quota":
-            return RefusedError(said, status=status)  # OpenAI's code for an account without money
+            return RefusedError(message, status=status)  # OpenAI's code for an account without money
         case 429 | 503 | 529:  # the last is Anthropic's
-            return OverloadedError(said, status=status, retry_after=retry_after_seconds(headers), headers=headers)
+            return OverloadedError(message, status=status, retry_after=retry_after_seconds(headers), headers=headers)
         case 408:
-            return UnreachableError(said, status=status)
+            return UnreachableError(message, status=status)
         case _ if 400 <= status < 500:
-            return RejectedError(said, status=status)
+            return RejectedError(message, status=status)
         case _:
-            return ServerError(said, status=status, retry_after=retry_after_seconds(headers))
+            return ServerError(message, status=status, retry_after=retry_after_seconds(headers))
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
@@ -344,9 +344,9 @@ def _problem(content: bytes) -> dict[str, JSON]:
     return {}
 
 
-def _names_unknown_model(problem: Mapping[str, JSON], said: str) -> bool:
+def _names_unknown_model(problem: Mapping[str, JSON], message: str) -> bool:
     return (
         problem.get("code") == "model_not_found"
         or problem.get("param") == "model"
-        or _UNKNOWN_MODEL.search(said) is not None
+        or _UNKNOWN_MODEL.search(message) is not None
     )

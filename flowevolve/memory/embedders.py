@@ -134,9 +134,9 @@ def _load(name: str) -> StaticModel:
         return StaticModel.from_pretrained(name, force_download=False)
     except Exception as error:
         # The loader raises errors of its own, of Hugging Face's client, of its HTTP client and of safetensors.
-        said = " ".join(f"{type(error).__name__}: {error}".split())
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(
-            f"embedder 'local': no model2vec model can be loaded from {name!r} ({said[:300]}); "
+            f"embedder 'local': no model2vec model can be loaded from {name!r} ({reason[:300]}); "
             "give a folder that holds one, or a name at Hugging Face that can be reached"
         ) from error
 

@@ -91,12 +91,12 @@ def callable_problem(
     )
 
 
-def _verdict(said: object) -> Verdict:
+def _verdict(returned: object) -> Verdict:
     """Raises: WrongResultError if the scorer returned no finite score."""
-    fields = said if isinstance(said, Mapping) else {"score": said}
+    fields = returned if isinstance(returned, Mapping) else {"score": returned}
     value = _number(fields.get("score"))
     if value is None:
-        raise WrongResultError(f"the scorer returned no finite score: {said!r:.200}")
+        raise WrongResultError(f"the scorer returned no finite score: {returned!r:.200}")
     metrics = {str(name): number for name, each in fields.items() if (number := _number(each)) is not None}
     feedback = str(fields.get("feedback") or f"It scores {value:.6g}.")
     return Verdict(value, feedback, None, metrics)

@@ -94,8 +94,8 @@ def apply_to_files(files: Mapping[str, str], reply: str) -> dict[str, str]:
     for number, edit in enumerate(parse_edits(reply), 1):
         name = next(iter(files)) if edit.file is None and len(files) == 1 else edit.file
         if name is None or name not in changed:
-            said = "no line 'FILE: name' before it" if name is None else f"there is no file {name!r}"
-            raise EditError(f"block {number}: {said}; the files are {', '.join(files)}")
+            problem = "no line 'FILE: name' before it" if name is None else f"there is no file {name!r}"
+            raise EditError(f"block {number}: {problem}; the files are {', '.join(files)}")
         changed[name] = apply_edit(changed[name], edit, number)
     return changed
 
@@ -114,14 +114,11 @@ def apply_edit(text: str, edit: Edit, number: int = 1) -> str:
             return changed
     if places:
         raise EditError(f"block {number}: changes what is outside of the EVOLVE-BLOCK marks")
-    raise EditError(f"block {number}: its SEARCH text is not in the program: {_first_words(edit.search)!r}")
+    first_line = next(line.strip() for line in edit.search if line.strip())
+    raise EditError(f"block {number}: its SEARCH text is not in the program: {first_line[:60]!r}")
 
 
 def _places(lines: Sequence[str], wanted: Sequence[str]) -> list[int]:
     stripped, search = [line.rstrip() for line in lines], [line.rstrip() for line in wanted]
     size = len(search)
     return [place for place in range(len(lines) - size + 1) if stripped[place : place + size] == search]
-
-
-def _first_words(lines: Sequence[str]) -> str:
-    return next(line.strip() for line in lines if line.strip())[:60]

@@ -91,7 +91,7 @@ class EvaluatorProblem:
             )
 
     async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
-        said = Report({})
+        report = Report({})
         seconds = 0.0
         for step in self.steps:
             outcome = await sandbox.run(
@@ -111,24 +111,24 @@ class EvaluatorProblem:
                 words = f"{step.label}: {verdict.feedback}"
                 return Verdict(self.worst, words, _with_remedy(verdict.failure), {"seconds": seconds})
             try:
-                said = _merged(said, read_report(outcome.result))
+                report = _merged(report, read_report(outcome.result))
             except WrongResultError as error:
                 return Verdict(self.worst, f"{step.label}: {error}", str(error), {"seconds": seconds})
-            value = self.score(said.metrics)
-            if said.failure is not None or value is None:
+            value = self.score(report.metrics)
+            if report.failure is not None or value is None:
                 break
             if step.at_least is not None and value < step.at_least:
                 break
-        return self._verdict(said, seconds)
+        return self._verdict(report, seconds)
 
-    def _verdict(self, said: Report, seconds: float) -> Verdict:
-        value = self.score(said.metrics)
-        metrics = {**said.metrics, "seconds": seconds}
-        feedback = describe_report(said, self.quoted)
-        if said.failure is not None:
-            return Verdict(self.worst, feedback, _one_line(said.failure), metrics)
+    def _verdict(self, report: Report, seconds: float) -> Verdict:
+        value = self.score(report.metrics)
+        metrics = {**report.metrics, "seconds": seconds}
+        feedback = describe_report(report, self.quoted)
+        if report.failure is not None:
+            return Verdict(self.worst, feedback, _one_line(report.failure), metrics)
         if value is None:
-            why = f"no score among the metrics ({', '.join(said.metrics) or 'there are none'})"
+            why = f"no score among the metrics ({', '.join(report.metrics) or 'there are none'})"
             return Verdict(self.worst, f"{why}\n{feedback}", why, metrics)
         return Verdict(value, feedback, None, metrics)
 
@@ -168,12 +168,12 @@ def metric_or_mean(key: str, but: Sequence[str] = ()) -> MetricReader:
     return read
 
 
-def describe_report(said: Report, quoted: int = _LONGEST) -> str:
+def describe_report(report: Report, quoted: int = _LONGEST) -> str:
     """A report as feedback for a model: the metrics in one line, and the texts below it."""
-    lines = [", ".join(f"{name} {value:.6g}" for name, value in said.metrics.items())]
-    if said.failure is not None:
-        lines.insert(0, f"The evaluator says that it failed: {said.failure[:quoted]}")
-    shown = [(name, text) for name, text in said.texts.items() if text.strip()][:_MOST]
+    lines = [", ".join(f"{name} {value:.6g}" for name, value in report.metrics.items())]
+    if report.failure is not None:
+        lines.insert(0, f"The evaluator says that it failed: {report.failure[:quoted]}")
+    shown = [(name, text) for name, text in report.texts.items() if text.strip()][:_MOST]
     lines += [f"{name}: {_shortened(text.strip(), quoted)}" for name, text in shown]
     return "\n".join(line for line in lines if line)
 
@@ -224,12 +224,12 @@ def _merged(before: Report, after: Report) -> Report:
 
 def _with_remedy(failure: str | None) -> str:
     """A failure on one line, with a remedy where one is known."""
-    said = _one_line(failure or "it failed")
-    if "No module named" in said:
-        return f"{said} (install it where flowevolve is installed)"
-    if said.startswith("timeout"):
-        return f"{said} (sandbox.timeout allows more)"
-    return f"{said} (sandbox.memory_mb allows more)" if said.startswith("memory") else said
+    reason = _one_line(failure or "it failed")
+    if "No module named" in reason:
+        return f"{reason} (install it where flowevolve is installed)"
+    if reason.startswith("timeout"):
+        return f"{reason} (sandbox.timeout allows more)"
+    return f"{reason} (sandbox.memory_mb allows more)" if reason.startswith("memory") else reason
 
 
 def _one_line(text: str) -> str:

@@ -160,10 +160,10 @@ class CommandProblem(ScoredProblem):
 def failed(worst: float, outcome: Outcome) -> Verdict:
     """The evaluation of a program that did not end well."""
     words = outcome.stderr[-_LAST_WORDS:].strip()
-    said = words.splitlines()[-1] if words else ""
+    last_line = words.splitlines()[-1] if words else ""
     return Verdict(
         worst,
         f"The program failed ({outcome.status}):\n{words}",
-        f"{outcome.status}: {said}" if said else outcome.status,
+        f"{outcome.status}: {last_line}" if last_line else outcome.status,
         {"seconds": outcome.seconds},
     )

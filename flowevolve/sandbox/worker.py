@@ -44,22 +44,22 @@ class Worker:
             self._control, inner = socket.socketpair()
             failing.callback(self._control.close)
             self._control.settimeout(START_SECONDS)
-            with inner, tempfile.TemporaryFile() as said:
-                self._process, told = _spawn(settings, inner, said)
+            with inner, tempfile.TemporaryFile() as errors:
+                self._process, info = _spawn(settings, inner, errors)
                 inner.close()
                 self._init: int | None = None
                 try:
-                    self._init = _first_process(told) if self._isolated else None
+                    self._init = _first_process(info) if self._isolated else None
                     wire.receive(self._control, len(wire.READY))
                 except (EOFError, OSError, ValueError):
                     self._process.kill()
                     self.close()
-                    said.seek(0)
-                    why = " ".join(said.read().decode("utf-8", "replace").split())[-_SAID:] or "no word why"
+                    errors.seek(0)
+                    why = " ".join(errors.read().decode("utf-8", "replace").split())[-_SAID:] or "no word why"
                     mend = launch.RISK if self._isolated else "docs/how-to/sandbox.md says what it needs"
                     raise InputError(f"sandbox: it can't be started here: {why}; {mend}") from None
                 finally:
-                    os.close(told)
+                    os.close(info)
             failing.pop_all()
 
     def run(self, request: Request) -> Outcome | None:
@@ -115,28 +115,28 @@ class Worker:
 
 def _spawn(settings: SandboxSettings, control: socket.socket, errors: IO[bytes]) -> tuple[subprocess.Popen[bytes], int]:
     """Start the process; also returns the descriptor of bubblewrap's information about it, for the caller to close."""
-    told, info = os.pipe()
+    info, writer = os.pipe()
     try:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter
-            launch.command(settings, control.fileno(), info),
+            launch.command(settings, control.fileno(), writer),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
-            pass_fds=(control.fileno(), info),
+            pass_fds=(control.fileno(), writer),
             env=launch.ENVIRONMENT,
             start_new_session=True,
         )
     except (OSError, InputError):
-        os.close(told)
+        os.close(info)
         raise
     finally:
-        os.close(info)
-    return process, told
+        os.close(writer)
+    return process, info
 
 
-def _first_process(told: int) -> int:
+def _first_process(info: int) -> int:
     """A pidfd of process 1 of the sandbox; all processes there end with it."""
     text = b""
-    while part := os.read(told, 4096):
+    while part := os.read(info, 4096):
         text += part
     return os.pidfd_open(json.loads(text)["child-pid"])
