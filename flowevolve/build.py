@@ -23,7 +23,7 @@ from flowevolve.config import Config
 from flowevolve.core.policies import Allocation, NoRacing, Racing, Speculation, StalenessPolicy, StoppingPolicy
 from flowevolve.errors import InputError
 from flowevolve.events import Log, log_nothing
-from flowevolve.llm.admission import Admission, Blind, Probe
+from flowevolve.llm.admission import Admission, NullProbe, Probe
 from flowevolve.llm.aiohttp import AioHTTPTransport
 from flowevolve.llm.cache import ResponseCache, open_cache
 from flowevolve.llm.ensemble import Choice, Ensemble, Models
@@ -48,7 +48,7 @@ from flowevolve.policies.staleness import Full, Guarded, Reflective
 from flowevolve.policies.stopping import FileExists, NoImprovement, Unevaluated, Unproductive
 from flowevolve.problems.catalog import SHIPPED_PROBLEMS
 from flowevolve.programs.callable import callable_problem
-from flowevolve.programs.evaluator import EvaluatorProblem, command_problem, in_view
+from flowevolve.programs.evaluator import EvaluatorProblem, command_problem, with_readable_evaluator
 from flowevolve.programs.problem import Problem
 from flowevolve.programs.task import ProgramTask
 from flowevolve.registry import Registry, validated
@@ -135,7 +135,7 @@ OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 def make_task(config: Config) -> Task:
     if config.task.name == "program":
         problem = make_problem(config)
-        return ProgramTask(problem, in_view(config.sandbox, problem))
+        return ProgramTask(problem, with_readable_evaluator(config.sandbox, problem))
     return TASKS.make(config.task.name, config.task.settings, "task")
 
 
@@ -362,14 +362,14 @@ async def open_response_cache(config: Config) -> AsyncIterator[ResponseCache | N
 
 @asynccontextmanager
 async def open_probe(
-    config: Config, transports: Sequence[Transport], admission: Admission, silences: Pulse
+    config: Config, transports: Sequence[Transport], admission: Admission, unanswered: Pulse
 ) -> AsyncIterator[Probe]:
     """What tells the load of the servers behind transports that `open_roles` opened, all together.
 
-    ``silences`` is fired whenever one gives no answer.
+    ``unanswered`` is fired whenever one gives no answer.
     """
     if isinstance(admission, Latency) and config.llm.backend != "vllm":
-        yield Blind()
+        yield NullProbe()
         return
     simulated = [transport for transport in transports if isinstance(transport, SimBackend)]
     recorded = [transport for transport in transports if isinstance(transport, RecordedBackend)]
@@ -379,7 +379,7 @@ async def open_probe(
             [
                 *simulated,
                 *recorded[:1],  # one server behind them all
-                *[await opened.enter_async_context(MetricsProbe(url, silences)) for url in urls],
+                *[await opened.enter_async_context(MetricsProbe(url, unanswered)) for url in urls],
             ]
         )
 

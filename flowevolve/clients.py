@@ -15,7 +15,7 @@ from flowevolve.credit import Credit
 from flowevolve.engine import Engine
 from flowevolve.events import Log, log_nothing
 from flowevolve.llm.accounting import Account, Price
-from flowevolve.llm.admission import Admission, Observed, follow_server
+from flowevolve.llm.admission import Admission, LoadSummary, run_admission_control
 from flowevolve.llm.cache import ResponseCache
 from flowevolve.llm.calls import CallRecord, Observer
 from flowevolve.llm.client import LLMClient
@@ -47,7 +47,7 @@ class Clients:
     credit: Credit
     follows: Sequence[Follow]
     """What is to go on beside the engine."""
-    observed: Observed
+    observed: LoadSummary
     traffic: Traffic
 
     def by_model(self) -> dict[str, ModelCounts]:
@@ -101,13 +101,13 @@ async def open_clients(
             traffic.limits,
             traffic.hedging,
             log=log,
-            silences=server.doubts,
+            unanswered=server.unanswered,
         )
-        observed = Observed()
+        observed = LoadSummary()
         follows: list[Follow] = [] if server.news is None else [partial(server.follow, observed=observed)]
         if config.llm.backend == "vllm" or not isinstance(admission, Fixed):
             follows.append(
-                partial(_admit, config, admission, client, gate, traffic.transports, observed, server.doubts)
+                partial(_admit, config, admission, client, gate, traffic.transports, observed, server.unanswered)
             )
         yield Clients(client, gate, credit, follows, observed, traffic)
 
@@ -118,13 +118,13 @@ async def _admit(
     client: LLMClient,
     gate: Gate,
     transports: Sequence[Transport],
-    observed: Observed,
-    silences: Pulse,
+    observed: LoadSummary,
+    unanswered: Pulse,
     engine: Engine,
 ) -> None:
     """Keep the gate's limit in line with what the servers can take."""
-    async with open_probe(config, transports, admission, silences) as probe:
-        await follow_server(
+    async with open_probe(config, transports, admission, unanswered) as probe:
+        await run_admission_control(
             gate,
             admission,
             probe,

@@ -17,7 +17,7 @@ from flowevolve.concurrency import Pulse
 from flowevolve.config import Config
 from flowevolve.engine import Engine
 from flowevolve.errors import BackendUnreachableError
-from flowevolve.llm.admission import Observed
+from flowevolve.llm.admission import LoadSummary
 from flowevolve.roles import RoleSettings
 from flowevolve.vllm.server import News, Tell
 from flowevolve.vllm.serving import serve_vllm
@@ -40,14 +40,14 @@ class Served:
     """Of the servers that are ours."""
     news: MemoryObjectReceiveStream[News] | None
     """Of the servers that are ours."""
-    doubts: Pulse = field(default_factory=Pulse)
+    unanswered: Pulse = field(default_factory=Pulse)
     """To be fired when a request gets no answer: servers of ours are looked after then."""
 
     def serve(self, roles: Mapping[str, RoleSettings]) -> Mapping[str, RoleSettings]:
-        """The roles with our servers' addresses, where there are such servers."""
+        """The roles with the addresses of our servers, where there are such servers."""
         return {name: role.served_at(self.urls) for name, role in roles.items()} if self.urls else roles
 
-    async def follow(self, engine: Engine, observed: Observed) -> None:
+    async def follow(self, engine: Engine, observed: LoadSummary) -> None:
         """Log what becomes of our servers, and end the run when none of them is left."""
         gone: set[str] = set()
         if self.news is None:
@@ -81,10 +81,10 @@ async def open_server(config: Config, out: Path | None, listeners: Sequence[Tell
         for listener in listeners:
             listener(news)
 
-    doubts = Pulse()
+    unanswered = Pulse()
     with send, receive:
-        async with serve_vllm(model, config.vllm, log=folder / LOG, tell=hear, doubts=doubts) as urls:
-            yield Served(_identity(config, model), urls, receive, doubts)
+        async with serve_vllm(model, config.vllm, log=folder / LOG, on_event=hear, unanswered=unanswered) as urls:
+            yield Served(_identity(config, model), urls, receive, unanswered)
 
 
 def _identity(config: Config, model: str) -> str:

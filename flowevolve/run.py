@@ -246,7 +246,7 @@ class _Opened:
             mean_in_flight=mean_in_flight,
             cancelled=cancelled,
             traffic=traffic,
-            server=clients.observed if clients.observed.looks else None,
+            server=clients.observed if clients.observed.samples else None,
             held_out=held_out,
         )
         if self.keeping is not None:

@@ -10,18 +10,18 @@ from flowevolve.budget import Cost
 from flowevolve.context import StageContext
 from flowevolve.llm.types import JSON, UnparsableReplyError
 from flowevolve.pool import Candidate
-from flowevolve.programs.prompts import Form, Shown, read_program
+from flowevolve.programs.prompts import Form, ShownProgram, read_program
 from flowevolve.stage import Discard
 from flowevolve.stages.asking import call, understand
 
 
-def as_shown(program: Candidate, failure: str | None = None) -> Shown:
+def as_shown(program: Candidate, failure: str | None = None) -> ShownProgram:
     """A program as prompts show it, with what its assessment said. One that failed or is not scored has no score;
     ``failure`` is that of one whose attributes don't say so yet.
     """
     works = failure is None and program.attributes.get("failure") is None
     score = program.mean_score if works and program.scores else None
-    return Shown(program.artifact, score, str(program.attributes.get("feedback", "")))
+    return ShownProgram(program.artifact, score, str(program.attributes.get("feedback", "")))
 
 
 async def write_program(

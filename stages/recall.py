@@ -23,7 +23,7 @@ from flowevolve.memory.embedders import Vector
 from flowevolve.memory.entries import Entry, MemoryUnavailableError
 from flowevolve.memory.store import GlobalMemory, text_to_embed
 from flowevolve.policies.similarity import Likeness, near_groups
-from flowevolve.programs.prompts import Shown
+from flowevolve.programs.prompts import ShownProgram
 from flowevolve.stages.asking import try_asking
 from flowevolve.stages.remember import AGENT
 
@@ -47,7 +47,7 @@ class Recall:
     queries: int = 3
     top: int = 3
 
-    async def recall(self, program: Shown, known: str, context: StageContext) -> tuple[Entry, ...]:
+    async def recall(self, program: ShownProgram, known: str, context: StageContext) -> tuple[Entry, ...]:
         """What may help to improve a program, of what says nearly the same only the nearest; ``known`` is what is known
         of its own task.
 
@@ -81,7 +81,7 @@ class Distill:
     """Of which steps it was done last."""
 
     async def distill(
-        self, best: Shown, improving: Sequence[Step], degrading: Sequence[Step], context: StageContext
+        self, best: ShownProgram, improving: Sequence[Step], degrading: Sequence[Step], context: StageContext
     ) -> tuple[Entry, ...]:
         """For the run's finish: one call, and what it gives is added; nothing where that was done for these steps.
 

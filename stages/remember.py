@@ -18,8 +18,8 @@ from flowevolve.agents.memory import (
     LESSONS_KEPT,
     Digest,
     Direction,
+    DirectionOutcome,
     Insight,
-    Outcome,
     compress_prompt,
     read_digest,
     read_insight,
@@ -183,7 +183,7 @@ def _true_to(insight: Insight, change: float, failure: str | None) -> Insight:
     however much the score changed: no measure says from where on that is more than chance.
     """
     said = insight.direction.outcome
-    measured: Outcome = "success" if change > 0 else "failed"
+    measured: DirectionOutcome = "success" if change > 0 else "failed"
     outcome = said if said == "neutral" and failure is None else measured
     return replace(insight, direction=Direction(insight.direction.direction, outcome))
 

@@ -15,7 +15,7 @@ from flowevolve.engine import Engine, RunReport
 from flowevolve.events import Event
 from flowevolve.item import root_of
 from flowevolve.kinds import NotKeptError
-from flowevolve.llm.accounting import Spent
+from flowevolve.llm.accounting import Spending
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.ensemble import Models
@@ -60,7 +60,7 @@ def answer(call: CallRecord) -> ChatReply | EmbedReply | LLMError | None:
         return call.reply
     kind, _, message = (call.error or "").partition(": ")
     failure = {"RejectedError": RejectedError, "ServerError": ServerError}.get(kind)
-    return None if failure is None else failure(message, usage=call.lost, model=call.request.model)
+    return None if failure is None else failure(message, usage=call.failed_usage, model=call.request.model)
 
 
 @dataclass
@@ -86,7 +86,7 @@ class Memory:
                 return load(fact.attachment, {})
         raise KeyError(name)
 
-    def spent(self) -> Iterable[Spent]:
+    def spent(self) -> Iterable[Spending]:
         return ()
 
     def calls(self, works: Collection[tuple[str, str]]) -> Iterable[PlayedCall]:

@@ -16,7 +16,7 @@ from flowevolve.errors import InputError
 from flowevolve.llm.aiohttp import AioHTTPTransport
 from flowevolve.llm.ensemble import Models
 from flowevolve.llm.openai import OpenAITransport
-from flowevolve.llm.pending import Addressed
+from flowevolve.llm.pending import HasBaseURL
 from flowevolve.llm.types import Transport
 from flowevolve.registry import Registry
 
@@ -99,7 +99,7 @@ async def test_an_endpoint_is_reached_over_the_transport_the_config_names(
         [member] = roles["task"].members
         transport = member.transport
         assert type(transport) is expected
-        assert isinstance(transport, Addressed)
+        assert isinstance(transport, HasBaseURL)
         assert transport.base_url == "http://example.invalid/v1"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 
-from flowevolve.agents.abstracts import Kind, Trajectory
+from flowevolve.agents.abstracts import Trajectory, TrajectoryKind
 from flowevolve.archives.elites import works
 from flowevolve.policies.drawing import by_rank, draw
 from flowevolve.pool import Candidate
@@ -26,7 +26,7 @@ def trajectories_to(
         yield Trajectory(kind_of(changes), tuple(names), tuple(changes)), program.mean_score - first.mean_score
 
 
-def kind_of(changes: Sequence[float | None]) -> Kind:
+def kind_of(changes: Sequence[float | None]) -> TrajectoryKind:
     """Improvement, if every step brought the score up; decline, if each brought it down or failed; else mixed."""
     if all(change is not None and change > 0 for change in changes):
         return "improvement"
@@ -34,7 +34,7 @@ def kind_of(changes: Sequence[float | None]) -> Kind:
 
 
 def draw_trajectories(
-    found: Sequence[tuple[Trajectory, float]], count: int, weights: Mapping[Kind, float], random: Random
+    found: Sequence[tuple[Trajectory, float]], count: int, weights: Mapping[TrajectoryKind, float], random: Random
 ) -> list[Trajectory]:
     """Up to ``count``, one after another: a kind by its weight, and of that one by rank, where the first is the one on
     which the score changed most. Ranks stand in for changes as weights, because scores have no common scale. No two

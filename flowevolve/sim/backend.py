@@ -32,7 +32,7 @@ Writing = Callable[[str, float], None]
 
 
 class SimBackend:
-    """Implements `Transport` and `Embedder` of `flowevolve.llm.types`, and `flowevolve.llm.admission.Probe`.
+    """Implements `Transport` and `EmbeddingTransport` of `flowevolve.llm.types`, and `flowevolve.llm.admission.Probe`.
 
     What is answered, and at what length, depends on the messages, temperature and seed alone; when depends on the load.
     A model is a name: all that are served are the same, whose texts differ where the world looks at the name.

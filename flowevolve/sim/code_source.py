@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import TypeVar
 
-from flowevolve.programs.blocks import inside
+from flowevolve.programs.blocks import evolvable_lines
 from flowevolve.programs.slots import REST
 from flowevolve.sim.code_names import unbound
 from flowevolve.sim.code_sense import Sense, read_sense
@@ -58,7 +58,7 @@ class Source:
     @cached_property
     def _open(self) -> frozenset[int]:
         """Numbers of the lines that may change, from 1."""
-        marked = {number + 1 for block in inside(self.text) for number in block}
+        marked = {number + 1 for block in evolvable_lines(self.text) for number in block}
         spans = [(part_of(node), first_line(node), last_line(node)) for node in self.tree.body]
         defined = {number for part, first, last in spans if part != REST for number in range(first, last + 1)}
         kept = {number for part, first, last in spans if part in self.kept for number in range(first, last + 1)}

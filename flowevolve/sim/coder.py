@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from flowevolve.programs.blocks import inside
+from flowevolve.programs.blocks import evolvable_lines
 from flowevolve.programs.features import syntax_error
 from flowevolve.programs.slots import REST
 from flowevolve.sim.code_crossover import Other, cross
@@ -118,7 +118,7 @@ def _edited(
     if source is None:
         if REST in kept:
             return text, None
-        block = rng.choice(inside(text))
+        block = rng.choice(evolvable_lines(text))
         changed = change_text_constant(text, block, _step(work, rng), rng)
         return (text, None) if changed is None else (changed, "constants")
     for _ in range(_ATTEMPTS):

@@ -18,7 +18,7 @@ from flowevolve.prompts import (
     PARENT_HEADING,
     STALE_HEADING,
     UPDATES_HEADING,
-    Verdict,
+    EditVerdict,
     fence,
     labelled_blocks,
 )
@@ -123,7 +123,7 @@ def judge(prompt: str, params: RulesParams, rng: random.Random) -> str:
     return "\n".join((answer, "", *(fence(edit.merged(), name) for name, edit in edits.items())))
 
 
-_REASONS: dict[Verdict, str] = {
+_REASONS: dict[EditVerdict, str] = {
     "orthogonal": "The edit states something useful that the current version does not say yet.",
     "subsumed": "All that is useful in the edit is already said in the current version.",
     "conflicting": "The edit contradicts what has been accepted in the meantime.",
@@ -149,7 +149,7 @@ class _Edit:
         return _Edit(self.head, self.added, self.added, self.outdated, self.clash)
 
 
-def _right_verdict(edits: Mapping[str, _Edit]) -> Verdict:
+def _right_verdict(edits: Mapping[str, _Edit]) -> EditVerdict:
     if any(edit.useful for edit in edits.values()):
         return "orthogonal"
     return "conflicting" if any(edit.clash for edit in edits.values()) else "subsumed"

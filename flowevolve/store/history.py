@@ -13,7 +13,7 @@ from flowevolve.artifact import Artifact
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.kinds import NotKeptError
-from flowevolve.llm.accounting import Spent
+from flowevolve.llm.accounting import Spending
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import ChatReply, EmbedReply, LLMError, RejectedError, ServerError, Usage
 from flowevolve.playback import PlayedCall
@@ -76,7 +76,7 @@ class RunHistory:
     def payload(self, name: str) -> object:
         return load(self._payloads[name], self._artifacts)
 
-    def spent(self) -> list[Spent]:
+    def spent(self) -> list[Spending]:
         return self._recorded.totals()
 
     def calls(self, works: Collection[tuple[str, str]]) -> Iterator[PlayedCall]:

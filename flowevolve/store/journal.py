@@ -226,7 +226,7 @@ class Journal:
         asked = (_json(messages), *sampling)
         times = (record.queued - origin, record.started - origin, record.finished - origin)
         rest = (record.attempts, *times, record.cached)
-        usage = record.lost if reply is None else reply.usage
+        usage = record.failed_usage if reply is None else reply.usage
         tokens = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
         if reply is None:
             return (*where, *asked, None, record.error, None, *(tokens if any(tokens) else (None,) * 3), *rest)

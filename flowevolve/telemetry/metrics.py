@@ -110,7 +110,7 @@ class Metrics:
             return
         self._calls.labels(record.role, record.scope.stage, "ok" if record.error is None else "error").inc()
         self._latency.labels(record.role).observe(record.finished - record.started)
-        usage = record.lost if record.reply is None else record.reply.usage
+        usage = record.failed_usage if record.reply is None else record.reply.usage
         self._tokens.labels(record.role, "prompt").inc(usage.prompt_tokens)
         self._tokens.labels(record.role, "cached").inc(usage.cached_tokens)
         self._tokens.labels(record.role, "completion").inc(usage.completion_tokens)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from flowevolve.artifact import Artifact
 from flowevolve.llm.types import ChatRequest, Message
-from flowevolve.programs.prompts import Shown, program_prompt, read_program
+from flowevolve.programs.prompts import ShownProgram, program_prompt, read_program
 from flowevolve.sim.code import CodeWorld
 from flowevolve.sim.rules_params import PRESETS
 
@@ -27,7 +27,7 @@ def program(size: float, shift: float = 0.5, rounds: int = 3, body: str = "SIZE 
 
 
 def crossed(
-    parent: Shown, others: Sequence[Shown] = (), ancestors: Sequence[Shown] = (), seeds: int = 60
+    parent: ShownProgram, others: Sequence[ShownProgram] = (), ancestors: Sequence[ShownProgram] = (), seeds: int = 60
 ) -> list[dict[str, object]]:
     """What names stand for in programs that came of one crossover, and under ``value`` the text of the function."""
     found: list[dict[str, object]] = []
@@ -53,8 +53,8 @@ def read(text: str) -> dict[str, object]:
     return names | {"value": ast.unparse(body[-1])}
 
 
-def shown(text: str, score: float | None) -> Shown:
-    return Shown({"program.py": text}, score)
+def shown(text: str, score: float | None) -> ShownProgram:
+    return ShownProgram({"program.py": text}, score)
 
 
 @pytest.mark.parametrize(

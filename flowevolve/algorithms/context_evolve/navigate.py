@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 from typing import cast
 
-from flowevolve.agents.abstracts import Kind, Trajectory, navigate_prompt, read_guidance
+from flowevolve.agents.abstracts import Trajectory, TrajectoryKind, navigate_prompt, read_guidance
 from flowevolve.algorithms.context_evolve.config import ContextEvolveConfig
 from flowevolve.algorithms.context_evolve.payloads import Step
 from flowevolve.algorithms.context_evolve.showing import for_agents
@@ -134,4 +134,4 @@ class Navigate:
 
 def _read(data: Mapping[str, JSON]) -> Trajectory:
     programs, changes = cast("list[str]", data["programs"]), cast("list[float | None]", data["changes"])
-    return Trajectory(cast(Kind, data["kind"]), tuple(programs), tuple(changes))
+    return Trajectory(cast(TrajectoryKind, data["kind"]), tuple(programs), tuple(changes))

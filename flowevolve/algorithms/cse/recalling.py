@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from flowevolve.algorithms.cse.payloads import Brief, Planned
 from flowevolve.context import StageContext
 from flowevolve.item import Item
-from flowevolve.programs.prompts import Shown
+from flowevolve.programs.prompts import ShownProgram
 from flowevolve.stage import Emit
 from flowevolve.stages.coding import as_shown
 from flowevolve.stages.recall import Recall, shown_entries
@@ -28,7 +28,7 @@ class RecallFor:
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         if isinstance(item.payload, Planned):
             planned = item.payload
-            told = Shown({PLAN: planned.plan} if planned.plan else planned.form.artifact, None)
+            told = ShownProgram({PLAN: planned.plan} if planned.plan else planned.form.artifact, None)
             entries = await self.recall.recall(told, "", context)
             yield Emit(replace(planned, recalled=shown_entries(entries)), to="write")
             return
