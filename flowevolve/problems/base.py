@@ -1,4 +1,4 @@
-"""What the shipped problems have in common."""
+"""The base classes of the shipped problems."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from flowevolve.sandbox import Sandbox
 
 
 class ShippedProblem(FunctionProblem):
-    """One of ours."""
+    """A problem that ships with the package."""
 
     timeout: float | None = 5.0
     reference: float | None = None
-    """The best value known to the papers, in the scale of `Verdict.value`; None where theirs can't be compared."""
+    """The best value in published papers, in the scale of `Verdict.value`; None if theirs can't be compared."""
 
     @property
     def rules(self) -> str:
-        """What every statement ends with."""
+        """The rules with which every problem statement ends."""
         return (
             "The program is one Python file. It may use the standard library and numpy, nothing else; it has no "
             f"network and no files. A call may take {self.timeout:g} seconds. Equal calls must return equal results: "
@@ -36,9 +36,9 @@ class ShippedProblem(FunctionProblem):
 
 
 class PlayedProblem(ShippedProblem):
-    """Programs are a function that is asked again and again, by a harness that runs beside it.
+    """A problem whose programs are one function that a driver calls again and again in the same process.
 
-    The harness shares a process with a stranger: what it returns is checked as any other result.
+    The program could tamper with the driver, so what the driver returns is checked like any other result.
     """
 
     harness: ModuleType
@@ -53,30 +53,30 @@ class PlayedProblem(ShippedProblem):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a program was asked, and its answer."""
+    """One choice of a program: the arguments that it was given, and its answer."""
 
     asked: list[JSON]
     answer: JSON
 
 
 class OnlineProblem(PlayedProblem):
-    """Programs choose without knowing what comes next.
+    """A problem whose programs must choose without knowing what comes next.
 
-    What comes next lies in the memory of the process that a program runs in, so it could look. Therefore choices are
-    functions of what the program is told, and a random sample of n moments is put to the program again, in a new
-    process that holds no more than the sample: where an answer differs, the program failed. One that looks ahead in a
-    share s of its choices gets by with probability (1 - s) ** n in each case. The sample is drawn anew each time, for
-    no program to know it; of a program that keeps to the rules, the verdict does not depend on it. What this can't tell
-    is a program that knows the instances by heart; other instances can (setting ``seed``).
+    What comes next lies in the memory of the process that a program runs in, so a program could look ahead. Choices
+    must therefore be functions of their arguments. A random sample of n choices is put to the program again, in a new
+    process that knows nothing but the sample, and the program fails if any answer differs. A program that looks ahead
+    in a share s of its choices passes with probability (1 - s) ** n in each case. The sample is drawn anew each time,
+    so that no program can know it; the verdict on a program that keeps the rules does not depend on it. A program that
+    has learnt the instances by heart is not detected by this, but by its value on other instances (setting ``seed``).
     """
 
     ask_again: str
-    """The harness's function that takes a list of what was asked, and returns the answers."""
+    """The name of the driver's function that takes a list of the arguments of choices and returns the answers."""
 
     def moments(self, case: Case, result: JSON, rng: random.Random) -> Sequence[Moment]:
-        """A sample of the choices that led to a result which `score` has accepted.
+        """Draw a sample of the choices that led to a result which `score` has accepted.
 
-        Taken together, they must not tell what came after one of them.
+        The sample as a whole must not reveal what came after any of its choices.
         """
         raise NotImplementedError
 
@@ -104,10 +104,10 @@ class OnlineProblem(PlayedProblem):
 
 
 def check_answers(moments: Sequence[Moment], again: JSON) -> None:
-    """Hold a program to what it answered before.
+    """Check that a program answers the same when it is asked again.
 
     Raises:
-        WrongResultError: if it now answers something else.
+        WrongResultError: if an answer differs.
     """
     for moment, answer in zip(moments, list_of(again, "the answers", len(moments)), strict=True):
         if answer != moment.answer:
@@ -118,5 +118,5 @@ def check_answers(moments: Sequence[Moment], again: JSON) -> None:
 
 
 def seed_text(name: str) -> str:
-    """The text of a seed."""
+    """The program text of the seed with this name."""
     return Path(__file__).with_name("seeds").joinpath(f"{name}.py").read_text(encoding="utf-8")

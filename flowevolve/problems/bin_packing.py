@@ -1,4 +1,4 @@
-"""Online bin packing in EoH's form: items come one by one, and a program scores the bins."""
+"""Online bin packing in the form of EoH: items come one by one, and a program gives each bin a priority."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from flowevolve.programs import Case, Verdict, WrongResultError
 
 CAPACITY = 100
 SHAPE, SCALE = 3.0, 45.0
-"""Of EoH's Weibull distribution."""
+"""The shape and the scale of the Weibull distribution that EoH draws items from."""
 MOMENTS = 200
-"""How many choices of a sequence are asked for a second time."""
+"""How many choices of each sequence the program is asked for a second time."""
 EOH_GAPS = {"weibull_1k_test": 0.0224, "weibull_5k_test": 0.0080, "weibull_10k_test": 0.0061}
-"""Of the mean excess over the bound with capacity 100: EoH's own heuristics (CodeEvolve, table 5)."""
+"""The mean excess of EoH's own heuristics over the lower bound with capacity 100 (CodeEvolve, table 5)."""
 
 
 class BinPackingRow(Row):
-    """As in EoH's sets."""
+    """One sequence of items, with the fields of EoH's data sets."""
 
     dataset: str = ""
     capacity: int = Field(gt=0)
@@ -37,15 +37,15 @@ class BinPackingRow(Row):
 
 
 class OnlineBinPacking(OnlineProblem):
-    """Items of sizes that follow a Weibull distribution. Value of a case: a bound on the bins needed over those used.
+    """Items whose sizes follow a Weibull distribution. Value of a case: a lower bound on the bins over those used.
 
-    EoH's set-up; no packing uses less than ceil(sum of sizes / capacity) bins. The papers give the gap, bins used over
-    that bound minus 1, so that value = 1 / (1 + gap). Given EoH's test rows, the reference is 1 / (1 + EoH's gap);
-    other heuristics there: first fit 4.40 %, best fit 4.08 % on 5,000 items. On instances drawn here, of the same
-    distribution, there is none.
+    The set-up is EoH's; no packing uses fewer than ceil(sum of sizes / capacity) bins. The papers give the gap, which
+    is the number of bins over that bound minus 1, so value = 1 / (1 + gap). With EoH's test rows, the reference is 1 /
+    (1 + EoH's gap); on 5,000 items first fit has a gap of 4.40 % there, and best fit one of 4.08 %. Instances drawn
+    here, from the same distribution, have no reference.
 
-    A program gets the item and the different amounts of room that open bins have left: in EoH's form it gets each bin,
-    but two with equal room are as good as each other. That choices know nothing of later items is checked
+    A program gets the item and the different amounts of room that open bins have left. In EoH's form it gets each bin,
+    but two bins with equal room are as good as each other. It is checked that choices know nothing of later items
     (`OnlineProblem`).
     """
 
@@ -107,10 +107,10 @@ class OnlineBinPacking(OnlineProblem):
         return [moment for moment in kept.values() if moment is not None]
 
     def _replayed(self, case: Case, result: JSON, kept: dict[int, Moment | None]) -> list[int]:
-        """The rooms chosen; moments are filled in for the places in ``kept``.
+        """Pack the items as the result says, and return the rooms chosen. Fill in the moments of the items in ``kept``.
 
         Raises:
-            WrongResultError: at the first bin that can't have been chosen.
+            WrongResultError: at the first room that can't have been chosen.
         """
         answers = list_of(result, "the chosen rooms", len(self._items[case.id]))
         places = itertools.count()
@@ -129,7 +129,7 @@ class OnlineBinPacking(OnlineProblem):
 
 
 def drawn_instances(items: int, capacity: int, instances: int, seed: int) -> list[tuple[int, ...]]:
-    """Sizes from 1 to the capacity, as EoH draws them."""
+    """Draw sequences of sizes from 1 to the capacity, as EoH does."""
     if min(items, capacity, instances) < 1:
         raise InputError("online_bin_packing: items, capacity and instances must be above 0")
     rng = random.Random(f"bin packing {seed}")
@@ -140,10 +140,10 @@ def drawn_instances(items: int, capacity: int, instances: int, seed: int) -> lis
 
 
 def real_instances(data: Path, dataset: str, capacity: int) -> list[tuple[int, ...]]:
-    """Those of a set.
+    """Read the sequences of one data set from a file.
 
     Raises:
-        InputError: if the file has none, or an item is larger than a bin.
+        InputError: if the file has no rows of the data set, or an item is larger than a bin.
     """
     rows = read_rows(data, BinPackingRow)
     found = [row.items for row in rows if row.dataset == dataset]

@@ -1,4 +1,4 @@
-"""The shipped problems by name, as ``[task] problem`` and its settings make them."""
+"""The shipped problems by name. ``[task] problem`` chooses one, and the section's other settings are its arguments."""
 
 from __future__ import annotations
 

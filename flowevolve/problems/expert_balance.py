@@ -1,4 +1,4 @@
-"""Balancing experts (EPLB): copies of a model's experts on GPUs, for the loads of a while ago to fit those of now."""
+"""Balancing experts (EPLB): placing copies of a model's experts on GPUs by earlier loads, for the loads to come."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
 
 Loads = tuple[tuple[float, ...], ...]
-"""By layer and expert."""
+"""The loads of experts, by layer and expert."""
 CHANGE = 0.15
-"""How much drawn loads change from one time to the next: the deviation of the logarithm."""
+"""How much drawn loads change from one time to the next: the standard deviation of their logarithms."""
 
 
 class BalanceRow(Row):
-    """As EPLB takes it; ``next_weight`` are the loads that come, where they differ."""
+    """An instance, with the names of EPLB's arguments. ``next_weight`` are the loads to come, if they differ."""
 
     weight: Loads = Field(min_length=1)
     next_weight: Loads | None = None
@@ -32,11 +32,12 @@ class BalanceRow(Row):
 
 
 class ExpertBalance(ShippedProblem):
-    """A place for every copy of every expert. Value of a case: mean over highest load of a GPU, on the next loads.
+    """A place for every copy of every expert. Value of a case: the mean over the highest load of a GPU, on later loads.
 
-    The measure of balance in ADRS's EPLB (mean and maximum each summed over layers before dividing). Published scores
-    mix it with the running time on some machine, and rest on recorded loads that can't be had: there is no reference.
-    What a program's time is worth is left to time-outs, for scores not to depend on the machine.
+    This is the measure of balance in ADRS's EPLB: mean and maximum are each summed over the layers before they are
+    divided. Published scores mix it with the running time on some machine, and rest on recorded loads that are not
+    available, so there is no reference. Running time counts only through the time-out, so that scores don't depend on
+    the machine.
     """
 
     name = "expert_balance"
@@ -111,7 +112,7 @@ def _slots(value: JSON, what: str, experts: int, slots: int) -> list[int]:
 
 
 def gpu_loads(slots: list[int], loads: tuple[float, ...], gpus: int) -> list[float]:
-    """Of one layer; the copies of an expert share its load equally."""
+    """The load of each GPU in one layer. The copies of an expert share its load equally."""
     copies = [slots.count(expert) for expert in range(len(loads))]
     size = len(slots) // gpus
     return [
@@ -121,8 +122,10 @@ def gpu_loads(slots: list[int], loads: tuple[float, ...], gpus: int) -> list[flo
 
 
 def _check(row: BalanceRow, where: str) -> None:
-    """Raises:
-    InputError: if no layout fits.
+    """Check that an instance has a solution.
+
+    Raises:
+        InputError: if it has none.
     """
     shapes = {tuple(map(len, loads)) for loads in (row.weight, row.next_weight) if loads is not None}
     experts = len(row.weight[0])
@@ -138,7 +141,7 @@ def _check(row: BalanceRow, where: str) -> None:
 
 
 def drawn_rows(layers: int, experts: int, slots: int, gpus: int, instances: int, seed: int) -> list[BalanceRow]:
-    """Loads whose logarithms are normal with deviation 1, and change from one time to the next."""
+    """Draw loads whose logarithms are normal with standard deviation 1, and which change from one time to the next."""
     if min(layers, experts, slots, gpus, instances) < 1:
         raise InputError("expert_balance: layers, experts, slots, gpus and instances must be above 0")
     rng = random.Random(f"experts {seed}")

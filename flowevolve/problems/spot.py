@@ -1,4 +1,4 @@
-"""Spot scheduling: a job with a deadline, on machines that are cheap and come and go, or dear and always there."""
+"""Spot scheduling: a job with a deadline, on cheap machines that come and go, or on expensive ones that stay."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ WORK_HOURS = 48
 DEADLINE_HOURS = (52, 70)
 RESTART_SECONDS = (72.0, 180.0, 360.0)
 SPOT_PRICE, ON_DEMAND_PRICE = 0.9731, 3.06
-"""Dollars an hour."""
+"""The prices of both kinds of machines, in dollars an hour."""
 CHOICES = ("wait", "spot", "on_demand")
 UP_HOURS, DOWN_HOURS = (1.0, 3.0, 8.0, 20.0), (0.5, 2.0, 6.0)
-"""Mean lengths of the times in which drawn spot machines can be had and can't; each trace has one of each."""
+"""The mean hours for which drawn spot machines stay available, and unavailable; each trace draws one of each."""
 
 Trace = list[bool]
 
 
 class TraceRow(Row):
-    """Whether a spot machine can be had, every ten minutes."""
+    """A trace: whether a spot machine is available, every ten minutes."""
 
     available: tuple[bool, ...] = Field(min_length=round(max(DEADLINE_HOURS) * 3600 / STEP))
 
 
 class SpotScheduling(OnlineProblem):
-    """48 hours of work by a deadline. Value of a case: its cost on spot machines that never go, over the mean cost.
+    """48 hours of work by a deadline. Value of a case: the cost on spot machines that never go, over the mean cost.
 
-    ADRS's form, "can't be late" in one region: its prices, work, deadlines (52 and 70 hours) and times to start again
-    (0.02, 0.05 and 0.1 hours), each pair of which is a case with the same traces. As there, a job that could no longer
-    be done in time if all went wrong is moved to the dear machine, so that none is late. Published scores are 100 on
-    spot machines that never go and 0 on the dear one (LEVI 51.7, metric ``saved`` here), on recorded traces of which
-    none has a licence; on ours, which are drawn, there is no reference. That choices know nothing of what is to come is
-    checked (`OnlineProblem`).
+    This is ADRS's "can't be late" in one region, with its prices, its work, its deadlines (52 and 70 hours) and its
+    restart times (0.02, 0.05 and 0.1 hours). Each pair of deadline and restart time is a case with the same traces. As
+    there, a job that could miss its deadline if all went wrong is moved to the machine on demand, so that none is late.
+    Published scores are scaled to 100 for spot machines that never go and 0 for machines on demand, as our metric
+    ``saved`` is; LEVI has 51.7. They are for recorded traces without a licence. Ours are drawn, so there is no
+    reference. It is checked that choices know nothing of what is to come (`OnlineProblem`).
     """
 
     name = "spot_scheduling"
@@ -103,7 +103,7 @@ class SpotScheduling(OnlineProblem):
         )
 
     def moments(self, case: Case, result: JSON, rng: random.Random) -> Sequence[Moment]:
-        """One of each trace: two would tell one what came after the other."""
+        """Draw one choice of each trace. Two of one trace would reveal what came after the first."""
         places = [rng.randrange(len(choices)) for choices in cast("list[list[JSON]]", result)]
         kept: list[Moment] = []
 
@@ -117,10 +117,12 @@ class SpotScheduling(OnlineProblem):
     def _replayed(
         self, case: Case, result: JSON, see: Callable[[int, int, Mapping[str, object], JSON], None]
     ) -> list[float]:
-        """What each trace cost. ``see`` gets each choice, with the trace, the step and what was known then.
+        """Run the job as the result says, and return its cost on each trace.
+
+        ``see`` is called for each choice with the number of the trace, the step, the state and the choice.
 
         Raises:
-            WrongResultError: at the first choice that is none.
+            WrongResultError: at the first choice that is not valid.
         """
         job = self._jobs[case.id]
         answers = list_of(result, "the choices", len(self._traces))
@@ -149,7 +151,7 @@ class SpotScheduling(OnlineProblem):
         return costs
 
     def _cut(self, job: Mapping[str, float]) -> list[Trace]:
-        """The traces up to a deadline."""
+        """The traces, cut off at the job's deadline."""
         return [trace[: round(job["deadline"] / job["step"])] for trace in self._traces]
 
 
@@ -165,7 +167,7 @@ def _job(hours: float, restart: float) -> Mapping[str, float]:
 
 
 def drawn_traces(traces: int, seed: int) -> list[Trace]:
-    """Times up and down of exponential lengths, whose means differ from trace to trace."""
+    """Draw times with and without spot machines. Their lengths are exponential, with means drawn for each trace."""
     if traces < 1:
         raise InputError("spot_scheduling: traces must be above 0")
     rng = random.Random(f"spot {seed}")

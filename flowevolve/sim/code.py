@@ -1,8 +1,8 @@
-"""The world `code`: a coder without understanding, which edits real programs, and agents that count what it does.
+"""The world `code`: a coder that edits real programs at random, and agents that count what its changes did.
 
-`CodeWorld.reply` is a pure function of the request and the random generator. It changes the program that the prompt
-shows as a mutation would (numbers, operators, statements, parts of the other programs), so scores truly differ, and
-what is selected by score truly improves; but no idea is behind any change.
+`CodeWorld.reply` is a pure function of the request and the random generator. It mutates the program that the prompt
+shows (its numbers, operators and statements, or parts taken from the other programs). Scores of the resulting programs
+truly differ, and selection by score truly improves them, but no understanding is behind any change.
 """
 
 from __future__ import annotations
@@ -41,14 +41,15 @@ _IN_JSON: Mapping[str, Answer] = {
     NAVIGATE_TITLE: navigate,
     EXEMPLARS_TITLE: exemplars,
 }
-"""By the prompt's first line; all other prompts ask for programs."""
+"""What answers a prompt, by its first line. All other prompts ask for programs."""
 _MOST_BROKEN = 0.5
 
 
 class CodeWorld:
-    """How good the coder is, a word in the model's name says (`flowevolve.sim.coder.CODERS`).
+    """A word in the model's name says how good the coder is (`flowevolve.sim.coder.CODERS`).
 
-    Of ``params``, those of the rules world, it has ``unparsable``: by it the share of broken replies is scaled.
+    ``params`` are those of the world `rules`, of which only ``unparsable`` is used: it scales the share of broken
+    replies.
     """
 
     name = "code"

@@ -1,4 +1,4 @@
-"""Answers of the world `code` to agents that deal in programs told in words: abstracts, a direction, examples."""
+"""The world `code` as agents that describe programs in words: it writes abstracts, guides, and chooses examples."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _LINK = re.compile(r" -> (\S+) \(([^)]*)\)")
 _NEWS = re.compile(rf"\b({'|'.join(KINDS)}): `")
 _WORD = re.compile(r"\w+")
 _FAILED_CHOSEN = 0.3
-"""How often a failed program is among the examples, where there is one."""
+"""How often a failed program is among the examples, if there is one."""
 
 
 def summarize(prompt: str, rng: random.Random) -> str:
-    """A program in words; what of them was said of the one it was made from, and what is new."""
+    """Describe a program in words: which traits it shares with the description of its parent, and which are new."""
     parts = sections(prompt)
     program = parent_of(parts)
     if program is None:
@@ -50,7 +50,7 @@ def summarize(prompt: str, rng: random.Random) -> str:
 
 
 def _is_news(name: str, said: str, before: str) -> bool:
-    """What was named without a word on its build may be as it was."""
+    """Whether a trait differs from before. A part that was named but not described is taken to be unchanged."""
     return said not in before and (f"`{name}`: " in before or name not in before)
 
 
@@ -66,7 +66,7 @@ def _abstract(found: Mapping[str, str], kinds: Sequence[str]) -> str:
 
 
 def navigate(prompt: str, rng: random.Random) -> str:
-    """The kinds of changes by the mean change of the score in the steps in which they came up."""
+    """Guide by the kinds of changes, ranked by the mean change of the score in the steps that made them."""
     parts = sections(prompt)
     shown = named_programs(parts.get(PROGRAMS_HEADING, ""))
     worth = _worth(parts, shown)
@@ -87,7 +87,7 @@ def navigate(prompt: str, rng: random.Random) -> str:
 
 
 def _worth(parts: Mapping[str, str], shown: Mapping[str, Seen]) -> dict[str, float]:
-    """Mean changes by kind, as shares of the largest one; that a program failed counts as much as the largest loss."""
+    """The mean change of the score by kind, as a share of the largest change; a failure counts as the largest loss."""
     steps = [step for heading in KIND_HEADINGS.values() for step in _steps(parts.get(heading, ""))]
     largest = max((abs(change) for _, _, change in steps if change is not None), default=0.0) or 1.0
     found: defaultdict[str, list[float]] = defaultdict(list)
@@ -98,7 +98,7 @@ def _worth(parts: Mapping[str, str], shown: Mapping[str, Seen]) -> dict[str, flo
 
 
 def _steps(section: str) -> Iterator[tuple[str, str, float | None]]:
-    """Parent, child and the change of the score, None where the child failed."""
+    """The steps of a section: parent, child and the change of the score, which is None if the child failed."""
     for line in section.split("\n"):
         name = line.removeprefix("- ").split(" -> ")[0]
         for child, change in _LINK.findall(line):
@@ -107,7 +107,7 @@ def _steps(section: str) -> Iterator[tuple[str, str, float | None]]:
 
 
 def _kinds(parent: Seen | None, child: Seen | None) -> list[str]:
-    """By what is told of them where programs are told in words, else by the programs."""
+    """The kinds of changes of a step: from the abstract if the prompt shows abstracts, else from the two programs."""
     if child is None:
         return []
     if ABSTRACT in child.files:
@@ -116,7 +116,7 @@ def _kinds(parent: Seen | None, child: Seen | None) -> list[str]:
 
 
 def exemplars(prompt: str, rng: random.Random) -> str:
-    """The best program, the one most unlike the parent, and now and then one that failed."""
+    """Choose the best program, the one most unlike the parent, and now and then one that failed."""
     parts = sections(prompt)
     parent = parent_of(parts)
     shown = named_programs(parts.get(PROGRAMS_HEADING, ""))

@@ -1,4 +1,4 @@
-"""Answers of the world `code` to agents that remember: reflection, compression, queries, what other tasks can learn."""
+"""The world `code` as agents with a memory: it reflects, compresses notes, asks queries and distills experience."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from flowevolve.sim.code_replies import hint, in_json, in_words, wanted
 from flowevolve.sim.code_traits import traits
 
 _TOLD = 2
-"""Kinds of changes that a direction and a lesson name, at most."""
+"""The most kinds of changes that a direction or a lesson names."""
 _STEP = re.compile(r"^### Step \d+$", re.MULTILINE)
 _CHANGE = re.compile(r"^Change: (\S+)$", re.MULTILINE)
 _LAST_WORDS = 80
 
 
 def reflect(prompt: str, rng: random.Random) -> str:
-    """Which kinds of changes there are between two programs, and whether the score rose with them."""
+    """Tell which kinds of changes lie between two programs, and whether the score rose with them."""
     parts = sections(prompt)
     parent, child = parent_of(parts), next(iter(programs(parts.get(CHILD_HEADING, ""))), None)
     if parent is None or child is None:
@@ -72,7 +72,7 @@ def _damage(parent: Seen, child: Seen) -> str:
 
 
 def _where(parent: Seen, child: Seen) -> str:
-    """The parts that are not the same."""
+    """The parts in which the programs differ."""
     before = traits(parent.files)
     changed = [name for name, said in traits(child.files).items() if before.get(name) != said]
     return ", ".join(f"`{name}`" for name in changed[:_TOLD]) or "the program"
@@ -85,12 +85,12 @@ class _Lesson:
 
     @property
     def says(self) -> tuple[str, frozenset[str], frozenset[str]]:
-        """What it is about: lessons that say the same become one."""
+        """What the lesson says. Lessons that say the same are put together."""
         return self.kind, hinted(self.text, "prefer"), hinted(self.text, "avoid")
 
 
 def compress(prompt: str, rng: random.Random) -> str:
-    """The notes with what is alike put together: directions of the same first kind and outcome, lessons of one hint."""
+    """Put similar notes together: directions with the same first kind and outcome, and lessons with the same hints."""
     blocks = labelled_blocks(sections(prompt).get(MEMORY_HEADING, ""))
     notes = cast("Mapping[str, list[Mapping[str, JSON]]]", json.loads(blocks[0][1]) if blocks else {})
     tried: Counter[tuple[str, str]] = Counter()
@@ -107,7 +107,7 @@ def compress(prompt: str, rng: random.Random) -> str:
 
 
 def queries(prompt: str, rng: random.Random) -> str:
-    """One for each of the kinds of changes that the program has most to offer for, in words of those kinds."""
+    """Ask for experience with the kinds of changes for which the program has the most places."""
     parts = sections(prompt)
     program = parent_of(parts)
     about = " ".join(traits(program.files).values()) if program is not None else ""
@@ -133,7 +133,7 @@ class _Step:
 
 
 def distill(prompt: str, rng: random.Random) -> str:
-    """A piece of experience for each kind that most of the best or the worst steps have in common."""
+    """Write a piece of experience on each kind of change that the best and the worst steps don't share equally."""
     parts = sections(prompt)
     rose = _by_kind(_steps(parts.get(IMPROVING_HEADING, "")))
     fell = _by_kind(_steps(parts.get(DEGRADING_HEADING, "")))
@@ -152,7 +152,7 @@ def _steps(section: str) -> list[_Step]:
 
 
 def _told(text: str) -> tuple[str, ...]:
-    """The kinds that a lesson names: in the line for a coder, else in its words."""
+    """The kinds that a lesson names: in its hints to a coder, or, if it has none, in its words."""
     lines = "\n".join(body for _, body in labelled_blocks(text))
     named = hinted(lines, "prefer") | hinted(lines, "avoid")
     return tuple(kind for kind in KINDS if kind in named or (not named and WORDS[kind] in text))

@@ -1,4 +1,4 @@
-"""Answers of the world `code` to agents that plan programs and take them apart."""
+"""The world `code` as agents that plan programs and that diagnose the parts of programs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from flowevolve.sim.code_source import parse
 from flowevolve.sim.code_traits import definitions, loops_in, traits
 
 _PLANNED = 2
-"""Kinds of changes that a plan is made of."""
+"""The number of kinds of changes that a plan is made of."""
 _DOUBTED = 0.25
-"""How often a part that nothing speaks against is to be improved all the same."""
+"""How often a part is to be improved although nothing speaks against it."""
 _QUICK = frozenset({"cache", "lru_cache", "array", "zeros", "heappush", "heappop", "bisect", "deque"})
 
 
 def plan(prompt: str, rng: random.Random) -> str:
-    """Plans that differ in which kinds of changes they rest on, and in which part of the program they begin with."""
+    """Write plans that rest on different kinds of changes and begin with different parts of the program."""
     parts = sections(prompt)
     program = parent_of(parts)
     names = [*traits(program.files)] if program is not None else []
@@ -44,8 +44,9 @@ def _plan(kinds: Sequence[str], part: str, rng: random.Random) -> str:
 
 
 def diagnose(prompt: str, rng: random.Random) -> str:
-    """Each part in the slot that its build points to; the one with most loops is to be improved, and those in which a
-    better program differs.
+    """Say for each part what it is for, and whether it is to be kept or improved.
+
+    To be improved are the part with the most loops, the parts in which a better program differs, and some at random.
     """
     parts = sections(prompt)
     names = listed(parts.get(PARTS_HEADING, ""))
@@ -69,7 +70,7 @@ def diagnose(prompt: str, rng: random.Random) -> str:
 
 
 def _nodes(files: Mapping[str, str]) -> dict[str, ast.stmt]:
-    """Definitions by the names that parts have."""
+    """The functions and classes of all files by the names of their parts."""
     return {
         name if len(files) == 1 else f"{file}:{name}": node
         for file, text in files.items()

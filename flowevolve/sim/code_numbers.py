@@ -1,4 +1,4 @@
-"""How the world `code` changes numbers: constants, vectors of constants, and how often loops run."""
+"""How the world `code` changes numbers: single constants, lists of constants, and how often loops run."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from flowevolve.sim.code_sense import called, names
 from flowevolve.sim.code_source import Place, Source, is_number, numbers
 
 _VECTOR = 3
-"""From so many numbers on a list is one thing, which changes as a whole or in parts."""
+"""A list of at least this many numbers is a vector, which changes as a whole or in parts."""
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])")
 
 
 def shifted(value: float, step: float, rng: random.Random) -> str:
-    """Another number near this one: by a normal deviate of ``step`` times its size; an integer by 1 at least.
+    """Another number near this one, as Python text: moved by a normal deviate times ``step`` times its size.
 
-    What says how many goes on doing so: an integer above 0 stays above.
+    An integer moves by at least 1, and one above 0 stays above 0, as it may be a count.
     """
     if isinstance(value, int):
         distance = max(1, round(abs(value) * step * abs(rng.gauss(0, 1))))
@@ -29,7 +29,7 @@ def shifted(value: float, step: float, rng: random.Random) -> str:
 
 
 def change_constants(source: Source, step: float, rng: random.Random) -> str | None:
-    """One number, or of a list of numbers one, some or all."""
+    """Change one single number, or one, some or all numbers of a vector."""
     fixed = source.sense.fixed
     lists = source.nodes(ast.List) + source.nodes(ast.Tuple)
     vectors = [[number for number in numbers(node) if id(number) not in fixed] for node in lists]
@@ -48,7 +48,7 @@ def change_constants(source: Source, step: float, rng: random.Random) -> str | N
 
 
 def change_text_constant(text: str, lines: range, step: float, rng: random.Random) -> str | None:
-    """One number of a program in a language that is not known here, on one of these lines (from 0)."""
+    """Change one number of a program that is not Python, on one of these lines (counted from 0)."""
     every = text.split("\n")
     starts = [sum(len(line) + 1 for line in every[:number]) for number in lines]
     places: list[Place] = [
@@ -65,7 +65,7 @@ def change_text_constant(text: str, lines: range, step: float, rng: random.Rando
 
 
 def change_loops(source: Source, step: float, rng: random.Random) -> str | None:
-    """How often a loop over a range runs, or a statement in a loop of its own."""
+    """Change how often a loop over a range runs, or put a statement into a new loop."""
     ranges = [last for loop in source.nodes(ast.For) for last in _rounds(source, loop)]
     if not ranges or rng.random() < 0.4:
         return _another_pass(source, rng)
@@ -80,7 +80,7 @@ def change_loops(source: Source, step: float, rng: random.Random) -> str | None:
 
 
 def _rounds(source: Source, loop: ast.For) -> list[ast.expr]:
-    """The end of the range that a loop goes over; none where it fills lists or goes through them by an index."""
+    """The end of the range that a loop goes over; empty if the loop fills lists or uses its variable as an index."""
     call = loop.iter
     if not isinstance(call, ast.Call) or called(call) != "range" or len(call.args) not in (1, 2):
         return []
@@ -92,7 +92,7 @@ def _rounds(source: Source, loop: ast.For) -> list[ast.expr]:
 
 
 def _another_pass(source: Source, rng: random.Random) -> str | None:
-    """A statement, inside of a new loop."""
+    """Put one statement into a new loop."""
     found = [statement for block in source.blocks() for statement in block if _repeatable(source, statement)]
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""What the coder of the world `code` makes of a request: from which program it starts, what it changes and leaves."""
+"""How the coder of the world `code` handles a request: where it starts from, what it changes, and what it keeps."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from flowevolve.sim.code_prompt import Asked, Seen
 from flowevolve.sim.coder import PREFERRED, Coder, Work, edit_files
 
 _RESTRUCTURED = {"constants": 1.0, "loops": 3.0, "statements": 3.0, "growth": 4.0}
-"""Weights of kinds of changes where another program altogether is asked for: another structure, not other numbers. What
-only turns a program into its opposite (an operator, a function for another) is no other method.
+"""How likely each kind of change is where the prompt asks for a different program, which should differ in its structure
+more than in its numbers. Kinds that merely exchange an operator or a function are left out: they make no new method.
 """
 _MANY = (3, 6)
-"""Changes then, at least and at most."""
+"""The least and the most changes that make a different program."""
 _FAR = (-2.0, 0.0)
-"""How far numbers may go then, as `Coder.steps`."""
+"""How far numbers may move when a different program is made, as in `Coder.steps`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The files the coder started from, those it made of them, and the kinds of changes, in order."""
+    """The files that the coder started from, the files that it made of them, and the kinds of its changes, in order."""
 
     old: Mapping[str, str]
     new: Mapping[str, str]
@@ -31,7 +31,7 @@ class Done:
 
 
 def work_on(asked: Asked, coder: Coder, rng: random.Random) -> Done | None:
-    """None if no program is shown."""
+    """Change a program as the prompt asks; None if the prompt shows no program."""
     if asked.parent is None:
         working = [seen for seen in asked.others if seen.score is not None] or asked.others[:1]
         return _different(rng.choice(working), asked, rng) if working else None
@@ -59,7 +59,7 @@ def _better(score: float | None, than: float | None) -> bool | None:
 
 
 def _with_parts(old: Mapping[str, str], others: Sequence[Other], asked: Asked, work: Work, rng: random.Random) -> Done:
-    """Parts that are to be kept stay, those to be taken from another program are. The taking counts as a change."""
+    """Keep the parts that are to be kept, and take over those of the other program, which counts as one change."""
     taken = restore(asked.others[0].files, old, asked.take) if asked.others and asked.take else None
     if taken is None or taken == old:
         return Done(old, *edit_files(old, others, work.keeping(asked.keep), rng))
@@ -71,7 +71,7 @@ def _with_parts(old: Mapping[str, str], others: Sequence[Other], asked: Asked, w
 
 
 def _weighed(weights: Mapping[str, float], asked: Asked, others: bool) -> dict[str, float]:
-    """The weights of kinds of changes, as hints have them; without other programs there is nothing to cross with."""
+    """Adjust the weights of kinds of changes by the hints. Without other programs there is nothing to cross with."""
     return {
         kind: weight * PREFERRED ** asked.leanings.get(kind, 0.0)
         for kind, weight in weights.items()

@@ -1,4 +1,4 @@
-"""How the world `rules` merges rewrites of an instruction, and how much of them gets lost when they are too many."""
+"""How the world `rules` merges rewrites of an instruction, and how much it overlooks if they are too many."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from flowevolve.sim.rules_text import read_statement
 
 
 def merge(prompt: str, params: RulesParams, rng: random.Random) -> str:
-    """Answer a `merge_prompt`: the lines most versions kept, and what versions added, each thing once.
+    """Answer a `merge_prompt` with the lines that most versions kept and the lines that versions added, each rule once.
 
-    A rule that some version replaced gives way. Of contradictions the one that more versions state is kept, of equals
-    the first. The more versions, the more additions are overlooked.
+    A rule of the original gives way where some version replaced it. Of contradicting additions the one that most
+    versions state is kept; of equally frequent ones, the first. The more versions, the more additions are overlooked.
     """
     head, _, after = prompt.partition(f"\n{VERSIONS_HEADING}\n")
     origin = [text for _, text in labelled_blocks(head.partition(f"\n{ORIGIN_HEADING}\n")[2])]
@@ -30,7 +30,7 @@ def merge(prompt: str, params: RulesParams, rng: random.Random) -> str:
 
 
 def _kept(origin: Sequence[str], versions: Sequence[Sequence[str]]) -> list[str]:
-    """What half of the versions have and none replaced by something else on the same matter."""
+    """The original's lines that at least half of the versions have, unless some version states that rule otherwise."""
     replaced = {
         stated.slot
         for version in versions
@@ -42,7 +42,7 @@ def _kept(origin: Sequence[str], versions: Sequence[Sequence[str]]) -> list[str]
 
 
 def _added(origin: Sequence[str], kept: Sequence[str], versions: Sequence[Sequence[str]]) -> list[str]:
-    """What versions have and the original has not, without repetitions; lines that state no rule only if most do."""
+    """The lines that versions added, without repetitions. Lines that state no rule need a majority of the versions."""
     lines = [line for version in versions for line in dict.fromkeys(version) if line.strip() and line not in origin]
     support = Counter(_said(line) for line in lines)
     settled = {_slot(line) for line in kept}
@@ -59,7 +59,7 @@ def _added(origin: Sequence[str], kept: Sequence[str], versions: Sequence[Sequen
 
 
 def _said(line: str) -> str:
-    """Equal for lines that state the same rule; of others, the line itself."""
+    """A text that is equal for lines that state the same rule; for lines that state none, the line itself."""
     stated = read_statement(line)
     return line if stated is None else repr(stated)
 

@@ -1,7 +1,7 @@
-"""How the world `rules` works with a playbook: learns from answers, curates, merges and compares notes.
+"""How the world `rules` works with a playbook: it learns from answers, and curates, merges and compares notes.
 
-Works on the texts of `flowevolve.playbook_prompts` alone. A note helps where it states a rule of the house style; the
-faults are those of the world's other replies: rules stated wrongly, twice or not at all, idle notes.
+It works on the texts of `flowevolve.playbook_prompts` alone. A note helps if it states a rule of the house style. The
+mistakes are those of the world's other replies: rules stated wrongly, twice or not at all, and useless notes.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _IDLE = ("Keep the tone of the last letter.", "Mention the date of the meeting."
 
 
 def answerer(asked: str) -> Answer | None:
-    """What answers a prompt of this kind, if it is one."""
+    """The function that answers a prompt of this kind; None if it is not a prompt about playbooks."""
     return _ANSWERS.get(asked.partition("\n")[0])
 
 
 def citation(instruction: str, kept: Sequence[Statement]) -> str:
-    """The line an answer ends with where the instruction asks for citations: the notes that state what was kept."""
+    """The last line of an answer if the instruction asks for citations: the notes that state rules which were kept."""
     if CITE_RULE not in instruction:
         return ""
     used = [name for name, text, _ in _notes(instruction) if read_statement(text) in kept]
@@ -110,7 +110,7 @@ def _curate(prompt: str, params: RulesParams, rng: random.Random) -> str:
 
 
 def _gather(prompt: str, params: RulesParams, rng: random.Random) -> str:
-    """Each thing once; of what contradicts, that which stands there more often. Of many lessons some are overlooked."""
+    """Gather lessons, each once, and of contradicting ones the most frequent. If they are many, some are overlooked."""
     lessons = [line.removeprefix("- ") for line in _block(prompt, LESSONS_HEADING).splitlines()]
     if rng.random() < params.unparsable:
         return "These lessons have much in common."
@@ -155,12 +155,12 @@ _ANSWERS: Mapping[str, Answer] = {
 
 
 def _block(prompt: str, heading: str) -> str:
-    """The text in the first fence below a heading."""
+    """The text of the first fence below a heading."""
     blocks = labelled_blocks(prompt.partition(f"\n{heading}\n")[2])
     return blocks[0][1] if blocks else ""
 
 
 def _notes(text: str) -> list[tuple[str, str, tuple[int, int]]]:
-    """Id, text and counters of the notes that stand in a text."""
+    """The id, the text and the two counters of each note in a text."""
     found = [match for line in text.splitlines() if (match := NOTE_LINE.match(line))]
     return [(match["id"], match["text"], (int(match["up"] or 0), int(match["down"] or 0))) for match in found]

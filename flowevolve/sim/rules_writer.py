@@ -1,7 +1,7 @@
 """How the world `rules` writes an answer: a plain business text on a topic that keeps a given set of rules.
 
-Each kind of rule sets a part of a *plan*; one renderer turns the plan into text. What no rule sets is left to habit,
-as with a real model that likes bullets and bold words, so unstated rules are met now and then by luck.
+Each kind of rule sets a part of a plan, and one renderer turns the plan into text. Parts that no rule sets are left to
+habit, like a real model's liking for bullets and bold words, so that unstated rules are met now and then by luck.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ _AVOIDS_COMMAS = 0.15
 
 @dataclass
 class _Plan:
-    """What the answer has to have. Filled by habit first, then by the rules that are kept."""
+    """What the answer is to contain. It is filled by habit first, then by the rules that are kept."""
 
     title: bool = False
     quoted: bool = False
@@ -124,7 +124,7 @@ def _habits(rng: random.Random) -> _Plan:
 
 
 def write_answer(topic: str, statements: Iterable[Statement], rng: random.Random) -> str:
-    """A text of roughly 60 to 150 words on ``topic`` that does as all ``statements`` say."""
+    """Write a text of roughly 60 to 150 words on ``topic`` that does as all ``statements`` say."""
     plan = _habits(rng)
     for statement in statements:
         if statement.denied:
@@ -232,7 +232,7 @@ def _some(phrases: Sequence[str], count: int) -> list[str]:
 
 
 def _layout(plan: _Plan, sentences: list[str], rng: random.Random) -> str:
-    """The sentences spread over paragraphs, with headings, dividers and bullets where they belong."""
+    """Spread the sentences over paragraphs, with headings, dividers and bullets where the plan asks for them."""
     count = max(plan.paragraphs, plan.sections, 2)
     cuts = [len(sentences) * part // count for part in range(count + 1)]
     text = ""
@@ -263,7 +263,7 @@ def _ban(words: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _without(words: tuple[str, ...], text: str) -> str:
-    """``text`` without ``words``; what follows one takes over its capital."""
+    """``text`` without ``words``. If a removed word had a capital, the word after it gets it."""
     return _ban(words).sub(lambda found: _initial(found[1] or "", found[0][0].isupper()), text)
 
 

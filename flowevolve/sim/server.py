@@ -1,4 +1,4 @@
-"""The simulated server over HTTP: an OpenAI-compatible API, with vLLM's error bodies and metric names."""
+"""The simulated server over HTTP: an OpenAI-compatible API with vLLM's error bodies and metric names."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ TIMEOUT_SECONDS = 3600.0
 async def serve(
     backend: SimBackend, host: str = "127.0.0.1", port: int = 0, middlewares: Sequence[Middleware] = ()
 ) -> AsyncGenerator[str]:
-    """Serve on this address (port 0: any free one), behind these middlewares, and yield the API's base URL.
+    """Serve on this address behind these middlewares, and yield the API's base URL. Port 0 takes any free port.
 
-    A client that goes away cancels its request and frees its place in the batch.
+    When a client disconnects, its request is cancelled and leaves the batch.
 
     Raises:
         OSError: if the address can't be listened on.
@@ -79,7 +79,7 @@ class _Handlers:
         except LLMError as error:
             return _llm_error(error)
         except ConnectionError:
-            return web.Response()  # the client has left: nobody reads it
+            return web.Response()  # the client has disconnected, so nobody reads this
         return web.Response(body=whole(reply, self._served), content_type="application/json")
 
     async def _faulty(self, fault: Fault, request: web.Request, asked: ChatRequest, number: int) -> web.StreamResponse:
@@ -94,16 +94,16 @@ class _Handlers:
     async def _streamed(
         self, request: web.Request, asked: ChatRequest, number: int, *, usage: bool
     ) -> web.StreamResponse:
-        """The text in pieces, evenly over the time that its writing was going to take when it began.
+        """Send the text in pieces, spread evenly over the time that writing it was expected to take when it began.
 
-        Where the load changes meanwhile the answer ends when it should, with what is left of the text all at once.
+        If the load changes meanwhile, the answer still ends when it should: what is left of the text is sent at once.
         """
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         events, finished = Streamed(asked.model, number), anyio.Event()
 
         async def write(text: str, seconds: float) -> None:
             pieces = events.pieces(text)
-            with suppress(ConnectionError):  # the client has left; this handler is about to be cancelled
+            with suppress(ConnectionError):  # the client has disconnected; this handler is about to be cancelled
                 await response.prepare(request)
                 for piece in pieces:
                     with anyio.move_on_after(seconds / len(pieces)):
@@ -123,7 +123,7 @@ class _Handlers:
             finished.set()
         if refused is not None:
             raise refused
-        if response.prepared:  # else the client has left
+        if response.prepared:  # otherwise the client has disconnected
             await response.write(events.end(reply, usage=usage))
         return response
 

@@ -1,9 +1,9 @@
 """When a simulated server answers: discrete-event models of a batching server and of a rate-limited API.
 
 Time is the event loop's. The batching model keeps one count of decode steps for the whole batch: all running requests
-advance together, so a request that enters at step s ends at step s + its length, and only arrivals, ends and
-cancellations cost anything, never the steps between. Prefill of a prompt stalls the batch by its cost, as its tokens
-share the next steps.
+advance together, so a request that enters at step s ends at step s + its length. Work is done only when a request
+arrives, ends or is cancelled, never for the steps between. The prefill of a prompt stalls the whole batch by its cost,
+since its tokens share the next steps.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ BLOCK_TOKENS = 16
 
 
 def count_tokens(text: str) -> int:
-    """Tokens of a text, at `CHARS_PER_TOKEN` characters each; at least one."""
+    """Estimate the tokens of a text at `CHARS_PER_TOKEN` characters each; at least one."""
     return max(1, -(-len(text) // CHARS_PER_TOKEN))
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """How one request went. Times in seconds."""
+    """How one request was served. Times are in seconds."""
 
     queue_seconds: float
     latency_seconds: float
@@ -40,7 +40,7 @@ class Served:
 
 @dataclass(slots=True)
 class ServiceStats:
-    """What a server knows of itself now (running, waiting) and has counted so far."""
+    """A server's present load (``running`` and ``waiting`` requests) and its totals since it started."""
 
     running: int = 0
     waiting: int = 0
@@ -52,20 +52,20 @@ class ServiceStats:
 
 
 Begun = Callable[[float], None]
-"""Told the seconds that the writing will take at the present load. Must not block."""
+"""Called with the seconds that writing the answer will take at the present load. It must not block."""
 
 
 class Service(Protocol):
-    """Serves requests in the loop's time."""
+    """Decides when each request is answered, in the event loop's time."""
 
     stats: ServiceStats
 
     async def serve(
         self, prompt: str, output_tokens: int, priority: int, rng: random.Random, begun: Begun | None = None
     ) -> Served:
-        """Return when the answer would be complete. Cancelling frees the place at once.
+        """Return when the answer would be complete. A cancelled request frees its place in the batch at once.
 
-        ``begun`` is called when the first token is about to be written, unless it raises.
+        ``begun`` is called when the first token is about to be written; never for a request that is refused.
 
         Raises:
             OverloadedError: if a rate limit is reached.
@@ -78,14 +78,14 @@ def make_service(profile: Profile) -> Service:
 
 
 class PrefixCache:
-    """Which prompt prefixes were seen lately, in blocks, least recently used out first."""
+    """The prompt prefixes seen lately, in blocks of `BLOCK_TOKENS`; the least recently used block is dropped first."""
 
     def __init__(self, blocks: int) -> None:
         self._capacity = blocks
         self._blocks: dict[int, None] = {}
 
     def take(self, prompt: str) -> int:
-        """Tokens of the prompt that are cached; the whole prompt is cached from now on."""
+        """Return how many tokens of the prompt are cached already, and cache the whole prompt."""
         chars = BLOCK_TOKENS * CHARS_PER_TOKEN
         chain = hits = 0
         hitting = True
@@ -101,7 +101,7 @@ class PrefixCache:
 
 
 class _Request:
-    """A request in the line or in the batch, ordered by what it is waiting for."""
+    """A request that waits in the queue or runs in the batch."""
 
     __slots__ = ("admitted", "begun", "cached", "done", "finish_step", "gone", "key", "output_tokens", "prompt")
 
@@ -154,7 +154,7 @@ class BatchingService:
         return self._profile.step_seconds + self._profile.per_sequence_seconds * self.stats.running
 
     def _advance(self, now: float) -> None:
-        """Bring the batch up to now; nothing ended since the last time, or the timer would have come first."""
+        """Bring the count of steps up to now. No request can have ended in between: the timer would have fired."""
         elapsed = now - self._updated
         stalled = min(elapsed, self._stall_seconds)
         self._stall_seconds -= stalled
@@ -163,7 +163,7 @@ class BatchingService:
         self._updated = now
 
     def _schedule(self) -> None:
-        """Admit from the line, then set the timer to the next end."""
+        """Start queued requests while the batch has room, then set the timer to the next end."""
         while self._line and self.stats.running < self._profile.max_num_seqs:
             _, request = heappop(self._line)
             if not request.gone:
@@ -216,7 +216,7 @@ class BatchingService:
 
 
 class _Bucket:
-    """A token bucket that holds one minute's worth."""
+    """A token bucket that holds at most one minute's allowance."""
 
     def __init__(self, per_minute: float) -> None:
         self._per_minute = per_minute
@@ -224,7 +224,7 @@ class _Bucket:
         self._updated: float | None = None
 
     def wait_for(self, amount: float, now: float) -> float:
-        """Seconds until so much is there; 0 if it is."""
+        """Return the seconds until ``amount`` is available; 0 if it is available now."""
         if math.isinf(self._per_minute):
             return 0.0
         elapsed = 0.0 if self._updated is None else now - self._updated
@@ -238,7 +238,7 @@ class _Bucket:
 
 
 class APIService:
-    """A remote API with rate limits."""
+    """A remote API with rate limits, whose latency does not depend on its load."""
 
     def __init__(self, profile: APIProfile) -> None:
         self.stats = ServiceStats()
@@ -274,5 +274,5 @@ class APIService:
 
 
 def total_text(texts: Sequence[str]) -> str:
-    """The prompt as the cache and the token count see it."""
+    """Join a request's texts into one prompt, as the prefix cache and the token count take it."""
     return "\n".join(texts)

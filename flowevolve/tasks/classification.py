@@ -15,7 +15,7 @@ COMPONENT = "instruction"
 
 
 class Classification:
-    """Rows have one or more text fields and a label field; ``labels`` are those of the data unless given.
+    """Rows have one or more text fields and a label field. ``labels`` default to those that occur in the data.
 
     Raises:
         InputError: if a row lacks a field or has a label that is not among ``labels``.

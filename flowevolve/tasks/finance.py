@@ -1,4 +1,4 @@
-"""Questions about financial reports, scored as ACE scores them (arXiv 2510.04618): FiNER tags and XBRL formulas."""
+"""Questions about financial reports, scored as in ACE (arXiv 2510.04618): FiNER tags and XBRL formulas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMBER_SEED = "Work out the answer. On the last line write 'Answer:' and the num
 
 
 class _Stated:
-    """Rows have a question (``context`` or ``question``) and what is right (``target`` or ``answer``).
+    """A task whose rows have a question (``context`` or ``question``) and the right answer (``target`` or ``answer``).
 
     Raises:
         InputError: if a row lacks one of them.
@@ -45,7 +45,7 @@ class _Stated:
 
 
 class Finer(_Stated):
-    """FiNER: tags of entities, several questions a row, comma-joined; the score is the share of tags in their place."""
+    """FiNER: several questions in each row, answered by comma-separated tags; scored by the share of right tags."""
 
     description: ClassVar[str] = "XBRL tags of numbers in financial reports (FiNER rows)"
 
@@ -54,7 +54,7 @@ class Finer(_Stated):
 
 
 class Formula(_Stated):
-    """XBRL formulas: one number, right if it is the same to two decimals, as the rows ask."""
+    """XBRL formulas: the answer is one number, which is right if it is the same to two decimals, as the rows ask."""
 
     description: ClassVar[str] = "numbers computed from financial formulas (XBRL Formula rows)"
 
@@ -67,7 +67,7 @@ class Formula(_Stated):
 
 
 def score_tags(output: str, gold: str) -> Score:
-    """Of comma-joined tags, those that are right in their place; a tag that is missing is wrong."""
+    """Score comma-separated tags by the share of those that are right at their place. Missing tags are wrong."""
     wanted = [tag.strip() for tag in gold.split(",")]
     said = [tag.strip(" \t'\"`*.[]") for tag in stated_line(output).split(",")]
     said += [""] * (len(wanted) - len(said))
@@ -80,7 +80,7 @@ def score_tags(output: str, gold: str) -> Score:
 
 
 def score_number(output: str, gold: str) -> Score:
-    """Whether the number stated is the right one to two decimals."""
+    """Score a number, which is right if it equals the right one to two decimals."""
     stated = stated_answer(output)
     said, wanted = decimal_of(stated), decimal_of(gold)
     right = said is not None and wanted is not None and round(said, 2) == round(wanted, 2)

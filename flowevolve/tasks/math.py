@@ -1,4 +1,4 @@
-"""Mathematics with one final answer (AIME's fields)."""
+"""Mathematical problems with one final answer, in rows with AIME's fields."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from flowevolve.tasks.scoring import same_number, stated_answer
 COMPONENT = "instruction"
 SEED_PROMPT = "Solve the problem. Put the final answer on the last line as 'Answer: ...'."
 SOLUTION_CHARS = 1500
-"""How much of a worked solution the feedback shows: enough for the idea, short enough for three in one prompt."""
+"""The most characters of a worked solution that feedback shows: enough for the idea, and three fit into one prompt."""
 
 
 class MathAnswer:
-    """Rows have ``problem`` and ``answer`` and may have ``solution``, which feedback then shows.
+    """Rows have ``problem`` and ``answer``, and may have ``solution``, which is shown as feedback on wrong answers.
 
     Raises:
         InputError: if a row lacks a field.

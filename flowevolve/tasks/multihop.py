@@ -1,4 +1,4 @@
-"""Questions that need two paragraphs (HotpotQA's fields): one call picks the evidence, a second one answers."""
+"""Questions that need two paragraphs, in rows with HotpotQA's fields: one call notes the evidence, another answers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ SEEDS = {
 class MultiHopQA:
     """Rows have ``question``, ``context`` ([[title, paragraph or sentences], …]) and ``answer`` or ``answers``.
 
-    With ``supporting_titles`` or ``supporting_facts`` feedback also says which paragraphs the notes did not name.
-    Context and facts may also be as on the Hugging Face hub: an object with a list of titles and one of what goes with
-    them.
+    With ``supporting_titles`` or ``supporting_facts``, feedback also says which paragraphs the notes did not name.
+    Context and facts may also have the form of the Hugging Face hub: an object with a list of titles, and a second list
+    in parallel.
 
     Raises:
         InputError: if a row lacks a field.
@@ -104,7 +104,7 @@ def _paragraphs(example: Example) -> list[tuple[str, str]]:
 
 
 def _pairs(example: Example, field: str, second: str) -> JSON:
-    """The field; pairs also where it is two lists side by side."""
+    """The value of a field; two parallel lists in it are turned into a list of pairs."""
     value = example.data.get(field)
     if not isinstance(value, dict):
         return value

@@ -10,7 +10,7 @@ from flowevolve.tasks.verifiers.lexicon import CONJUNCTIONS, NAMES, PRONOUNS, ST
 from flowevolve.tasks.verifiers.text import count_word, integer, sentences, string, words
 
 MARKS = (".", ",", "!", "?", ";", ":")
-"""The standard punctuation marks; the interrobang (?! or its own character) is asked for besides."""
+"""The standard punctuation marks. The interrobang (?! or its own character) is required in addition to them."""
 
 
 def lowered(response: str) -> list[str]:
@@ -18,7 +18,7 @@ def lowered(response: str) -> list[str]:
 
 
 def sentence_type(sentence: str) -> str:
-    """``?`` for questions, ``!`` for exclamations, ``.`` for everything else, by the last mark."""
+    """The last end mark: ``?`` for questions, ``!`` for exclamations, and ``.`` for everything else."""
     ends = re.findall(r"[.!?]", sentence)
     return ends[-1] if ends else "."
 

@@ -1,4 +1,4 @@
-"""IFBench's constraints on layout, and its one-off tasks (arXiv 2507.02833)."""
+"""IFBench's constraints on layout, and its single custom tasks (arXiv 2507.02833)."""
 
 from __future__ import annotations
 

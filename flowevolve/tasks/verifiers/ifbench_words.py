@@ -16,7 +16,7 @@ _VOWELS = frozenset("aeiou")
 
 
 def syllables(word: str) -> int:
-    """Groups of vowels, a silent e at the end left out; at least one. Right for most English words, not for all."""
+    """Count groups of vowels without a silent e at the end; at least one. This is right for most English words."""
     groups = re.findall(r"[aeiouy]+", word.lower())
     silent = len(groups) > 1 and word.lower().endswith("e") and not word.lower().endswith(("le", "ee"))
     return max(1, len(groups) - silent)

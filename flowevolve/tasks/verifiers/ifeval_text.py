@@ -23,7 +23,7 @@ from flowevolve.tasks.verifiers.text import (
 
 def _relation(kwargs: Kwargs, relation: str, number: str) -> str:
     named, limit = string(kwargs, relation), integer(kwargs, number)
-    holds(0, named, limit)  # an InputError if there is no such relation
+    holds(0, named, limit)  # raises an InputError if there is no such relation
     return f"{named} {limit}"
 
 
