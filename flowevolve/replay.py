@@ -26,7 +26,7 @@ from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.prices import price_table
 from flowevolve.result import Result
 from flowevolve.run import Given, Watchers, carry_out, make_plan
-from flowevolve.sim.replay import PastCall, Record, RecordedServer
+from flowevolve.sim.replay import Record, RecordedCall, RecordedServer
 from flowevolve.stage import Graph
 from flowevolve.store.journal import EMBEDDED, SCHEMA_VERSION
 from flowevolve.store.reading import Recorded
@@ -163,7 +163,7 @@ def _read(directory: Path) -> _Past:
     return _Past(config, given, record)
 
 
-def _past_calls(recorded: Recorded) -> Iterator[PastCall]:
+def _past_calls(recorded: Recorded) -> Iterator[RecordedCall]:
     for call in recorded.calls():
         if call.messages is None or (call.reply is None and call.error is None):
             raise InputError(
@@ -176,7 +176,9 @@ def _past_calls(recorded: Recorded) -> Iterator[PastCall]:
             reply = ChatReply(
                 call.reply, call.usage or Usage(), call.finish_reason or "stop", call.model, cached=call.cached
             )
-        yield PastCall(call.role, call.model, call.messages, call.seed, reply, call.error, call.started, call.finished)
+        yield RecordedCall(
+            call.role, call.model, call.messages, call.seed, reply, call.error, call.started, call.finished
+        )
 
 
 def _measure(directory: Path, config: Config, graph: Graph) -> Figures:

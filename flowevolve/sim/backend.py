@@ -22,12 +22,12 @@ from flowevolve.llm.types import (
     Usage,
 )
 from flowevolve.memory.hashing import hashed_embedding
-from flowevolve.sim.faults import Fault, Faults, suffer
+from flowevolve.sim.faults import Fault, Faults, apply_fault
 from flowevolve.sim.profiles import BatchingProfile, Profile
 from flowevolve.sim.service import Served, Service, count_tokens, make_service, total_text
 from flowevolve.sim.world import World
 
-Writing = Callable[[str, float], None]
+OnWriting = Callable[[str, float], None]
 """Called when the writing of an answer begins, with its text and the seconds that this will take at the present load.
 It must not block.
 """
@@ -69,13 +69,13 @@ class SimBackend:
         fault = self.next_fault(request)
         if fault is None or self.down:
             return await self.answer(request, timeout=timeout)
-        return await suffer(fault, lambda: self.answer(request, timeout=timeout), request, timeout)
+        return await apply_fault(fault, lambda: self.answer(request, timeout=timeout), request, timeout)
 
     def next_fault(self, request: ChatRequest) -> Fault | None:
         """The fault of the next attempt at this request, or None if it goes well."""
         return None if self._faults is None else self._faults.draw(_key(request))
 
-    async def answer(self, request: ChatRequest, *, timeout: float, writing: Writing | None = None) -> ChatReply:
+    async def answer(self, request: ChatRequest, *, timeout: float, on_writing: OnWriting | None = None) -> ChatReply:
         """Answer without any fault.
 
         Raises:
@@ -87,8 +87,8 @@ class SimBackend:
         tokens = self._profile.output.draw(rng, count_tokens(text))
         text, tokens, finish_reason = _cut(text, tokens, request.max_tokens)
         prompt = total_text([message.content for message in request.messages])
-        begun = None if writing is None else partial(writing, text)
-        served = await self._serve(prompt, tokens, request.priority or 0, rng, timeout, begun)
+        on_begin = None if on_writing is None else partial(on_writing, text)
+        served = await self._serve(prompt, tokens, request.priority or 0, rng, timeout, on_begin)
         return ChatReply(text, Usage(count_tokens(prompt), tokens, served.cached_tokens), finish_reason, request.model)
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
@@ -113,11 +113,11 @@ class SimBackend:
         priority: int,
         rng: random.Random,
         seconds: float,
-        begun: Callable[[float], None] | None = None,
+        on_begin: Callable[[float], None] | None = None,
     ) -> Served:
         try:
             with anyio.fail_after(seconds):
-                return await self.service.serve(prompt, tokens, priority, rng, begun)
+                return await self.service.serve(prompt, tokens, priority, rng, on_begin)
         except TimeoutError:
             raise UnreachableError(f"no answer within {seconds:g} s") from None
 

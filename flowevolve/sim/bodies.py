@@ -55,7 +55,7 @@ def wants_usage(body: Mapping[str, object]) -> bool:
     return False
 
 
-def whole(reply: ChatReply, number: int, *, usage: bool = True, choices: bool = True) -> bytes:
+def answer_body(reply: ChatReply, number: int, *, usage: bool = True, choices: bool = True) -> bytes:
     """The body of a whole answer; faulty ones lack their usage or their choices. ``number`` counts the answers."""
     message: JSON = {"role": "assistant", "content": reply.text}
     choice: JSON = {"index": 0, "message": message, "finish_reason": reply.finish_reason}
@@ -65,7 +65,7 @@ def whole(reply: ChatReply, number: int, *, usage: bool = True, choices: bool = 
     return json.dumps(body).encode()
 
 
-class Streamed:
+class StreamEvents:
     """The server-sent events of a streamed answer. ``number`` counts the server's answers."""
 
     def __init__(self, model: str, number: int) -> None:

@@ -23,14 +23,14 @@ from flowevolve.sim.code_agents_slots import diagnose, plan
 from flowevolve.sim.code_prompt import read_prompt
 from flowevolve.sim.code_replies import garbled
 from flowevolve.sim.code_reply import broken, write_reply
-from flowevolve.sim.code_work import work_on
+from flowevolve.sim.code_work import edit_program
 from flowevolve.sim.coder import coder_of
 from flowevolve.sim.rules_params import PRESETS, RulesParams
 
-Answer = Callable[[str, random.Random], str]
+Responder = Callable[[str, random.Random], str]
 
-_IN_WORDS: Mapping[str, Answer] = {ADVICE_TITLE: advise, META_TITLE: instruct}
-_IN_JSON: Mapping[str, Answer] = {
+_IN_WORDS: Mapping[str, Responder] = {ADVICE_TITLE: advise, META_TITLE: instruct}
+_IN_JSON: Mapping[str, Responder] = {
     PLAN_TITLE: plan,
     DIAGNOSE_TITLE: diagnose,
     REFLECT_TITLE: reflect,
@@ -69,16 +69,16 @@ class CodeWorld:
             return _IN_WORDS[title](prompt, rng)
         if title in _IN_JSON:
             answer = _IN_JSON[title](prompt, rng)
-            return garbled(answer, rng) if self._slips(request.model, rng) else answer
+            return garbled(answer, rng) if self._makes_mistake(request.model, rng) else answer
         return self._program(prompt, request.model, rng)
 
     def _program(self, prompt: str, model: str, rng: random.Random) -> str:
-        asked = read_prompt(prompt)
-        done = work_on(asked, coder_of(model), rng)
-        if done is None:
+        request = read_prompt(prompt)
+        edited = edit_program(request, coder_of(model), rng)
+        if edited is None:
             return "There is no program to work on."
-        reply = write_reply(done.old, done.new, asked.form, f"Changed: {', '.join(done.kinds) or 'nothing'}.")
-        return broken(reply, asked.form, rng) if self._slips(model, rng) else reply
+        reply = write_reply(edited.old, edited.new, request.form, f"Changed: {', '.join(edited.kinds) or 'nothing'}.")
+        return broken(reply, request.form, rng) if self._makes_mistake(model, rng) else reply
 
-    def _slips(self, model: str, rng: random.Random) -> bool:
+    def _makes_mistake(self, model: str, rng: random.Random) -> bool:
         return rng.random() < min(_MOST_BROKEN, coder_of(model).broken * self._clumsiness)

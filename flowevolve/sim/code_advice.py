@@ -9,15 +9,15 @@ from itertools import pairwise
 
 from flowevolve.programs.prompts import DEFAULT_INSTRUCTIONS
 from flowevolve.prompts import fence, labelled_blocks
-from flowevolve.sim.code_compare import WORDS, kinds_between
-from flowevolve.sim.code_prompt import KINDS, Seen, all_programs, hinted, sections
+from flowevolve.sim.code_compare import PHRASES, kinds_between
+from flowevolve.sim.code_prompt import KINDS, ShownProgram, all_programs, hinted, sections
 
 
 def advise(prompt: str, rng: random.Random) -> str:
     """Advise the kinds of changes that lead from worse to better programs; guess if the prompt shows no such pair."""
     kinds = _kinds(all_programs(prompt), rng)
     return "\n".join(
-        [f"What sets the better programs apart: {WORDS[kinds[0]]}. Do more of that.", f"prefer: {', '.join(kinds)}"]
+        [f"What sets the better programs apart: {PHRASES[kinds[0]]}. Do more of that.", f"prefer: {', '.join(kinds)}"]
     )
 
 
@@ -38,10 +38,10 @@ def _instructions(prompt: str) -> str:
     return DEFAULT_INSTRUCTIONS
 
 
-def _kinds(programs: Sequence[Seen], rng: random.Random) -> list[str]:
+def _kinds(programs: Sequence[ShownProgram], rng: random.Random) -> list[str]:
     """The two most frequent kinds of changes from one program to the next better one; a guess if there are none."""
-    scored = [(seen.score, seen) for seen in programs if seen.score is not None]
-    ranked = [seen for _, seen in sorted(scored, key=lambda pair: pair[0])]
+    scored = [(program.score, program) for program in programs if program.score is not None]
+    ranked = [program for _, program in sorted(scored, key=lambda pair: pair[0])]
     differences = Counter(
         kind
         for worse, better in pairwise(ranked)

@@ -21,9 +21,9 @@ from flowevolve.agents.memory import (
 )
 from flowevolve.llm.types import JSON
 from flowevolve.prompts import labelled_blocks
-from flowevolve.sim.code_compare import WORDS, kinds_between
-from flowevolve.sim.code_prompt import KINDS, Seen, hinted, parent_of, programs, sections
-from flowevolve.sim.code_replies import hint, in_json, in_words, wanted
+from flowevolve.sim.code_compare import PHRASES, kinds_between
+from flowevolve.sim.code_prompt import KINDS, ShownProgram, hinted, parent_of, programs, sections
+from flowevolve.sim.code_replies import hint, in_json, in_words, wanted_count
 from flowevolve.sim.code_traits import traits
 
 _TOLD = 2
@@ -56,7 +56,7 @@ def reflect(prompt: str, rng: random.Random) -> str:
     return in_json("I compared the two versions.", value)
 
 
-def _outcome(parent: Seen, child: Seen) -> str:
+def _outcome(parent: ShownProgram, child: ShownProgram) -> str:
     if child.score is None:
         return "failed"
     if parent.score is None or child.score > parent.score:
@@ -64,14 +64,14 @@ def _outcome(parent: Seen, child: Seen) -> str:
     return "neutral" if child.score == parent.score else "failed"
 
 
-def _damage(parent: Seen, child: Seen) -> str:
+def _damage(parent: ShownProgram, child: ShownProgram) -> str:
     if child.score is not None:
         return f"lowered the score from {parent.score:g} to {child.score:g}"
     words = child.feedback.strip().splitlines()
     return f"broke the program ({words[-1].strip()[:_LAST_WORDS]})" if words else "broke the program"
 
 
-def _where(parent: Seen, child: Seen) -> str:
+def _where(parent: ShownProgram, child: ShownProgram) -> str:
     """The parts in which the programs differ."""
     before = traits(parent.files)
     changed = [name for name, said in traits(child.files).items() if before.get(name) != said]
@@ -121,9 +121,9 @@ def queries(prompt: str, rng: random.Random) -> str:
     }
     ranked = sorted(room, key=lambda kind: (-room[kind], kind))
     found: list[JSON] = [
-        f"Did {WORDS[kind]} help or harm a program that has {room[kind]} places for it?" for kind in ranked
+        f"Did {PHRASES[kind]} help or harm a program that has {room[kind]} places for it?" for kind in ranked
     ]
-    return in_json("These are about what there is most of.", found[: wanted(parts, 3)])
+    return in_json("These are about what there is most of.", found[: wanted_count(parts, 3)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +148,14 @@ def distill(prompt: str, rng: random.Random) -> str:
 
 def _steps(section: str) -> list[_Step]:
     texts = _STEP.split(section)[1:]
-    return [_Step(float(found[1]), _told(text)) for text in texts if (found := _CHANGE.search(text)) is not None]
+    return [_Step(float(found[1]), _named_kinds(text)) for text in texts if (found := _CHANGE.search(text)) is not None]
 
 
-def _told(text: str) -> tuple[str, ...]:
+def _named_kinds(text: str) -> tuple[str, ...]:
     """The kinds that a lesson names: in its hints to a coder, or, if it has none, in its words."""
     lines = "\n".join(body for _, body in labelled_blocks(text))
     named = hinted(lines, "prefer") | hinted(lines, "avoid")
-    return tuple(kind for kind in KINDS if kind in named or (not named and WORDS[kind] in text))
+    return tuple(kind for kind in KINDS if kind in named or (not named and PHRASES[kind] in text))
 
 
 def _by_kind(steps: Sequence[_Step]) -> dict[str, list[float]]:
@@ -170,12 +170,13 @@ def _advice(kind: str, gains: Sequence[float], losses: Sequence[float]) -> JSON:
     good = len(gains) > len(losses)
     most = max(gains) if good else min(losses)
     told = "helped most" if good else "harmed most"
+    phrase = PHRASES[kind]
     text = (
-        f"{WORDS[kind].capitalize()} were in {len(gains)} of the steps that helped most and in {len(losses)} of those "
+        f"{phrase.capitalize()} were in {len(gains)} of the steps that helped most and in {len(losses)} of those "
         f"that harmed most; {'the best' if good else 'the worst'} changed the score by {most:+.3g}. "
         f"{'Begin with them.' if good else 'Try other things first.'}"
     )
     return {
-        "title": f"Programs in which {WORDS[kind]} {told}",
+        "title": f"Programs in which {phrase} {told}",
         "text": f"{text}\n{hint('prefer' if good else 'avoid', [kind])}",
     }

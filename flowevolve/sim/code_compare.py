@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from flowevolve.sim.code_sense import called
 from flowevolve.sim.code_source import Source, numbers, parse
 
-WORDS: Mapping[str, str] = {
+PHRASES: Mapping[str, str] = {
     "constants": "other constants",
     "operators": "other operators",
     "calls": "other functions called",

@@ -14,7 +14,7 @@ Number = tuple[ast.expr, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
+class OtherProgram:
     """A program shown beside the one that is changed.
 
     ``better`` says whether its score is better; None if it is equal or not known.
@@ -22,11 +22,11 @@ class Other:
 
     files: Mapping[str, str]
     better: bool | None
-    before: bool = False
+    is_ancestor: bool = False
     """Whether the changed program descends from it. Its functions are then those that were given up before."""
 
 
-def cross(source: Source, name: str, others: Sequence[Other], rng: random.Random) -> str | None:
+def cross(source: Source, name: str, others: Sequence[OtherProgram], rng: random.Random) -> str | None:
     """Change the file ``name`` by a function or by numbers that another program has under the same names."""
     known = [(other, theirs) for other in others if (theirs := parse(other.files.get(name, ""))) is not None]
     if not known:
@@ -34,7 +34,7 @@ def cross(source: Source, name: str, others: Sequence[Other], rng: random.Random
     other, theirs = rng.choice(known)
     found = [
         _with_numbers(source, theirs, other.better, rng),
-        None if other.before else _with_function(source, theirs, rng),
+        None if other.is_ancestor else _with_function(source, theirs, rng),
     ]
     changed = [text for text in found if text is not None and text != source.text]
     return rng.choice(changed) if changed else None
@@ -90,19 +90,19 @@ def _with_numbers(source: Source, other: Source, better: bool | None, rng: rando
     The better of two points is usually closer to the optimum, so the new point lies on its side of their midpoint, at
     most as far beyond the better point as the two are apart.
     """
-    ours, theirs = _values(source), _values(other)
+    our_names, their_names = _values(source), _values(other)
     shared = [
-        (ours[name], theirs[name])
-        for name in ours
-        if name in theirs and len(ours[name]) == len(theirs[name]) and _said(ours[name]) != _said(theirs[name])
+        (ours, theirs)
+        for name, ours in our_names.items()
+        if (theirs := their_names.get(name)) is not None and len(ours) == len(theirs) and _said(ours) != _said(theirs)
     ]
     if not shared:
         return None
     chosen = shared if rng.random() < 0.5 else [rng.choice(shared)]
     low, high = (0.0, 1.0) if better is None else (0.5, 2.0) if better else (-1.0, 0.5)
     share = rng.uniform(low, high)
-    pairs = [pair for mine, its in chosen for pair in zip(mine, its, strict=True)]
-    return source.with_texts([(source.place(node), _moved(mine, its, share)) for (node, mine), (_, its) in pairs])
+    pairs = [pair for values in chosen for pair in zip(*values, strict=True)]
+    return source.with_texts([(source.place(node), _moved(ours, theirs, share)) for (node, ours), (_, theirs) in pairs])
 
 
 def _values(source: Source) -> dict[str, list[Number]]:
@@ -127,9 +127,9 @@ def _said(values: Sequence[Number]) -> list[float]:
     return [value for _, value in values]
 
 
-def _moved(mine: float, its: float, share: float) -> str:
+def _moved(ours: float, theirs: float, share: float) -> str:
     """A point on the line from one number to the other, as Python text. Integers stay integers, and counts above 0."""
-    value = mine + share * (its - mine)
-    if isinstance(mine, int) and isinstance(its, int):
-        return repr(max(round(value), min(1, mine, its)))
+    value = ours + share * (theirs - ours)
+    if isinstance(ours, int) and isinstance(theirs, int):
+        return repr(max(round(value), min(1, ours, theirs)))
     return repr(float(f"{value:.12g}"))

@@ -37,13 +37,13 @@ _TERMS = (
 
 def change_operators(source: Source, step: float, rng: random.Random) -> str | None:
     """Replace one operator between numbers, or swap its operands; never in an index or in what ends a loop."""
-    sense = source.sense
-    found = [(node, node.left, node.right) for node in source.nodes(ast.BinOp) if sense.is_number(node)] + [
+    analysis = source.analysis
+    found = [(node, node.left, node.right) for node in source.nodes(ast.BinOp) if analysis.is_number(node)] + [
         (node, node.left, node.comparators[0])
         for node in source.nodes(ast.Compare)
         if len(node.ops) == 1 and not isinstance(node.ops[0], ast.In | ast.NotIn | ast.Is | ast.IsNot)
     ]
-    left_alone = sense.fixed | sense.stops
+    left_alone = analysis.fixed | analysis.stops
     found = [each for each in found if id(each[0]) not in left_alone]
     if not found:
         return None
@@ -55,7 +55,7 @@ def change_operators(source: Source, step: float, rng: random.Random) -> str | N
     if operator is None:
         return None
     alike = _ARITHMETIC.get(operator[0]) or _COMPARISONS.get(operator[0]) or ()
-    others = [each for each in alike if each != "/" or sense.may_be_real(node)]
+    others = [each for each in alike if each != "/" or analysis.may_be_real(node)]
     return source.with_texts([(operator.span(), rng.choice(others))]) if others else None
 
 
@@ -111,7 +111,7 @@ def _with_table(source: Source, step: float, rng: random.Random) -> str | None:
         for loop in ast.walk(source.tree)
         if isinstance(loop, ast.For) and (index := _index(loop)) is not None
         for node in source.nodes(ast.BinOp, loop)
-        if node.lineno > loop.lineno and source.sense.is_number(node) and source.sense.may_be_real(node)
+        if node.lineno > loop.lineno and source.analysis.is_number(node) and source.analysis.may_be_real(node)
     ]
     if not places:
         return None
@@ -143,10 +143,10 @@ def _growing(source: Source, function: ast.FunctionDef) -> list[ast.expr]:
     looked_up = [
         each.value
         for each in source.nodes(ast.Assign, function)
-        if isinstance(each.value, ast.Subscript) and source.sense.is_number(each.targets[0])
+        if isinstance(each.value, ast.Subscript) and source.analysis.is_number(each.targets[0])
     ]
-    numbers = [node for node in (*source.nodes(ast.BinOp, function), *taken) if source.sense.is_number(node)]
-    return [node for node in (*numbers, *looked_up) if source.sense.may_be_real(node)]
+    numbers = [node for node in (*source.nodes(ast.BinOp, function), *taken) if source.analysis.is_number(node)]
+    return [node for node in (*numbers, *looked_up) if source.analysis.may_be_real(node)]
 
 
 def _numbers_given(source: Source, function: ast.FunctionDef) -> list[tuple[str, int]]:
@@ -157,4 +157,4 @@ def _numbers_given(source: Source, function: ast.FunctionDef) -> list[tuple[str,
         for each in ast.walk(function)
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
     ]
-    return [pair for pair in [*((name, 0) for name in parameters), *stored] if pair[0] in source.sense.numbers]
+    return [pair for pair in [*((name, 0) for name in parameters), *stored] if pair[0] in source.analysis.numbers]

@@ -30,7 +30,7 @@ def shifted(value: float, step: float, rng: random.Random) -> str:
 
 def change_constants(source: Source, step: float, rng: random.Random) -> str | None:
     """Change one single number, or one, some or all numbers of a vector."""
-    fixed = source.sense.fixed
+    fixed = source.analysis.fixed
     lists = source.nodes(ast.List) + source.nodes(ast.Tuple)
     vectors = [[number for number in numbers(node) if id(number) not in fixed] for node in lists]
     vectors = [vector for vector in vectors if len(vector) >= _VECTOR]
@@ -84,7 +84,7 @@ def _rounds(source: Source, loop: ast.For) -> list[ast.expr]:
     call = loop.iter
     if not isinstance(call, ast.Call) or called(call) != "range" or len(call.args) not in (1, 2):
         return []
-    if source.sense.changes_lists(loop):
+    if source.analysis.changes_lists(loop):
         return []
     places = [each.slice for each in ast.walk(loop) if isinstance(each, ast.Subscript)]
     bounded = [place for place in places if not (isinstance(place, ast.BinOp) and isinstance(place.op, ast.Mod))]
@@ -112,7 +112,7 @@ def _repeatable(source: Source, statement: ast.stmt) -> bool:
         return False
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
         return False
-    if source.sense.changes_lists(statement):
+    if source.analysis.changes_lists(statement):
         return False
     loop = isinstance(statement, ast.For | ast.While)
     for node in ast.walk(statement):

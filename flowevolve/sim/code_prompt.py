@@ -31,7 +31,7 @@ _HINT = re.compile(r"^\W*(prefer|avoid): *([a-z, ]+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ShownProgram:
     """A program as a prompt shows it. Its score is None where the prompt gives none."""
 
     files: Mapping[str, str]
@@ -40,11 +40,11 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ProgramRequest:
     """What a prompt for a program asks for. ``parent`` is None where it asks for a different program."""
 
-    parent: Seen | None
-    others: Sequence[Seen]
+    parent: ShownProgram | None
+    others: Sequence[ShownProgram]
     form: Form
     leanings: Mapping[str, float]
     """How strongly the hints prefer each kind of change that they name: 1 is most preferred, -1 is most avoided."""
@@ -52,17 +52,17 @@ class Asked:
     """The parts that are to stay as they are in the parent."""
     take: Sequence[str] = ()
     """The parts that are to be taken over from the first of the other programs."""
-    ancestors: Sequence[Seen] = ()
+    ancestors: Sequence[ShownProgram] = ()
     """Earlier versions of the parent."""
     anew: bool = False
     """Whether a new program is asked for, and the parent only shows what form it must have."""
 
 
-def read_prompt(prompt: str) -> Asked:
+def read_prompt(prompt: str) -> ProgramRequest:
     parts = sections(prompt)
     hints = parts.get(HOW_HEADING, "") + "\n" + parts.get(ADVICE_HEADING, "")
     taken = [line.rpartition(": ") for line in listed(parts.get(TAKE_HEADING, ""))]
-    return Asked(
+    return ProgramRequest(
         parent_of(parts),
         programs(parts.get(OTHERS_HEADING, "")),
         "edits" if SEARCH_LINE in parts.get(REPLY_HEADING, "") else "whole",
@@ -89,14 +89,14 @@ def sections(prompt: str) -> dict[str, str]:
     return {name: "\n".join(lines) for name, lines in found.items()}
 
 
-def programs(text: str) -> list[Seen]:
+def programs(text: str) -> list[ShownProgram]:
     """All programs below third-level headings."""
-    return [seen for _, part in _headed(text) if (seen := _seen(part)) is not None]
+    return [program for _, part in _headed(text) if (program := _read_program(part)) is not None]
 
 
-def named_programs(text: str) -> dict[str, Seen]:
+def named_programs(text: str) -> dict[str, ShownProgram]:
     """All programs below third-level headings by their names, which are the last words of the headings."""
-    return {name: seen for name, part in _headed(text) if (seen := _seen(part)) is not None}
+    return {name: program for name, part in _headed(text) if (program := _read_program(part)) is not None}
 
 
 def _headed(text: str) -> list[tuple[str, str]]:
@@ -109,7 +109,7 @@ def listed(text: str) -> list[str]:
     return [line.removeprefix("- ").strip() for line in text.split("\n") if line.startswith("- ")]
 
 
-def all_programs(prompt: str) -> list[Seen]:
+def all_programs(prompt: str) -> list[ShownProgram]:
     """The program to improve, if there is one, and all programs below third-level headings."""
     parts = sections(prompt)
     parent = parent_of(parts)
@@ -120,19 +120,19 @@ def all_programs(prompt: str) -> list[Seen]:
     return found
 
 
-def parent_of(parts: Mapping[str, str]) -> Seen | None:
+def parent_of(parts: Mapping[str, str]) -> ShownProgram | None:
     """The program that a prompt asks to improve, with the score and feedback that it got."""
-    return _seen(parts.get(PROGRAM_HEADING, "") + "\n" + parts.get(OUTCOME_HEADING, ""))
+    return _read_program(parts.get(PROGRAM_HEADING, "") + "\n" + parts.get(OUTCOME_HEADING, ""))
 
 
-def _seen(text: str) -> Seen | None:
+def _read_program(text: str) -> ShownProgram | None:
     blocks = labelled_blocks(text)
     files = {label: body for label, body in blocks if label}
     if not files:
         return None
     score = _SCORE.search(text)
     feedback = next((body for label, body in blocks if not label), "")
-    return Seen(files, None if score is None else float(score[1]), feedback)
+    return ShownProgram(files, None if score is None else float(score[1]), feedback)
 
 
 def hinted(text: str, word: str) -> frozenset[str]:

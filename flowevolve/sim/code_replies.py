@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from flowevolve.llm.types import JSON
 from flowevolve.programs.prompts import REPLY_HEADING
 from flowevolve.prompts import fence
-from flowevolve.sim.code_compare import WORDS
+from flowevolve.sim.code_compare import PHRASES
 
 _MARKS = re.compile(r'[\[\]{}"`]')
 _NUMBER = re.compile(r"\d+")
@@ -29,7 +29,7 @@ def garbled(reply: str, rng: random.Random) -> str:
     return _MARKS.sub("", reply)
 
 
-def wanted(parts: Mapping[str, str], default: int) -> int:
+def wanted_count(parts: Mapping[str, str], default: int) -> int:
     """How many of something the prompt asks for: the first number in its section on the reply."""
     found = _NUMBER.search(parts.get(REPLY_HEADING, ""))
     return int(found[0]) if found else default
@@ -37,7 +37,7 @@ def wanted(parts: Mapping[str, str], default: int) -> int:
 
 def in_words(kinds: Sequence[str]) -> str:
     """Kinds of changes in the words of a sentence."""
-    return " and ".join(WORDS[kind] for kind in kinds)
+    return " and ".join(PHRASES[kind] for kind in kinds)
 
 
 def hint(word: str, kinds: Sequence[str]) -> str:

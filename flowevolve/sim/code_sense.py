@@ -38,17 +38,17 @@ _CHANGES_LISTS = frozenset(
     {"append", "extend", "insert", "remove", "pop", "popleft", "appendleft", "heappush", "heappop", "setdefault"}
 )
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
-Given = tuple[str, ast.expr]
+Assignment = tuple[str, ast.expr]
 """A name and an expression that is assigned to it."""
 
 
 @dataclass(frozen=True)
-class Sense:
+class Analysis:
     """What is known of the names and nodes of one program. Nodes are given by their `id`."""
 
     numbers: frozenset[str]
     """Names that hold numbers, and functions that return numbers."""
-    whole: frozenset[int]
+    integers: frozenset[int]
     """Expressions that must be integers: indices, counts, and what these are computed from."""
     fixed: frozenset[int]
     """Nodes inside of an index or an array's shape, where another constant or operator would break the program."""
@@ -65,7 +65,7 @@ class Sense:
 
     def changes_lists(self, node: ast.AST) -> bool:
         """Whether a node adds to or takes from a list that is read elsewhere, so that it must be run exactly once."""
-        changed = [each for each in map(_changed, ast.walk(node)) if each is not None]
+        changed = [each for each in map(_changed_list, ast.walk(node)) if each is not None]
         changed += [each.target for each in ast.walk(node) if isinstance(each, ast.AugAssign) and self._extends(each)]
         return any(not isinstance(each, ast.Name) or each.id in self.read for each in changed)
 
@@ -78,16 +78,17 @@ class Sense:
 
     def may_be_real(self, node: ast.AST) -> bool:
         """Whether, as far as is known, a number at this node need not be an integer."""
-        return id(node) not in self.whole
+        return id(node) not in self.integers
 
 
-def read_sense(tree: ast.Module) -> Sense:
+def analyse(tree: ast.Module) -> Analysis:
     nodes = list(ast.walk(tree))
     values = list(assigned(tree))
     tests = [node.test for node in nodes if isinstance(node, ast.While)]
     awaited = frozenset(name for test in tests for name in names(test))
-    numbers, whole = _numbers(nodes, values), _whole(nodes, values)
-    return Sense(numbers, whole, _below(_fixed(nodes)), _below(tests), _read(nodes), awaited)
+    numbers, integers = _numbers(nodes, values), _integers(nodes, values)
+    fixed, stops = _nodes_below(_fixed_expressions(nodes)), _nodes_below(tests)
+    return Analysis(numbers, integers, fixed, stops, _read(nodes), awaited)
 
 
 def called(call: ast.Call) -> str:
@@ -99,7 +100,7 @@ def names(node: ast.AST) -> frozenset[str]:
     return frozenset(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
 
 
-def _changed(node: ast.AST) -> ast.expr | None:
+def _changed_list(node: ast.AST) -> ast.expr | None:
     """The list that a call adds to or takes from; None if the node is no such call."""
     if not isinstance(node, ast.Call) or called(node) not in _CHANGES_LISTS:
         return None
@@ -109,13 +110,13 @@ def _changed(node: ast.AST) -> ast.expr | None:
 
 
 def _read(nodes: Sequence[ast.AST]) -> frozenset[str]:
-    changed = {id(each) for each in map(_changed, nodes) if each is not None}
+    changed = {id(each) for each in map(_changed_list, nodes) if each is not None}
     loaded = [each for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)]
     return frozenset(each.id for each in loaded if id(each) not in changed)
 
 
-def _numbers(nodes: Sequence[ast.AST], values: Sequence[Given]) -> frozenset[str]:
-    others = _held_otherwise(nodes, values)
+def _numbers(nodes: Sequence[ast.AST], values: Sequence[Assignment]) -> frozenset[str]:
+    others = _not_numbers(nodes, values)
     found = {name for name, note in _annotated(nodes) if note in _NUMERIC_TYPES}
     for node in nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, _OF_NUMBERS_ONLY):
@@ -128,7 +129,7 @@ def _numbers(nodes: Sequence[ast.AST], values: Sequence[Given]) -> frozenset[str
     return frozenset(found - others)
 
 
-def _held_otherwise(nodes: Sequence[ast.AST], values: Sequence[Given]) -> set[str]:
+def _not_numbers(nodes: Sequence[ast.AST], values: Sequence[Assignment]) -> set[str]:
     """Names that don't hold numbers: they are indexed, iterated over, measured, hold attributes, a list or a text."""
     found = {name for name, value in values if _is_no_number(value)}
     for node in nodes:
@@ -168,7 +169,7 @@ def _counters(loop: ast.For | ast.comprehension) -> set[str]:
     return set()
 
 
-def assigned(tree: ast.AST) -> Iterator[Given]:
+def assigned(tree: ast.AST) -> Iterator[Assignment]:
     """Names and the expressions assigned to them. A function's name goes with the expressions that it returns."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
@@ -219,22 +220,22 @@ def _calls_number(call: ast.Call, numbers: frozenset[str]) -> bool:
     return name in _NUMERIC_CALLS or name in numbers
 
 
-def _whole(nodes: Sequence[ast.AST], values: Sequence[Given]) -> frozenset[int]:
+def _integers(nodes: Sequence[ast.AST], values: Sequence[Assignment]) -> frozenset[int]:
     """Expressions that must be integers: indices, counts, values of ``int`` names, and what they are computed from."""
-    values = [*values, *_handed(nodes)]
-    roots: list[ast.expr] = [part for node in nodes for part in _whole_parts(node)]
+    values = [*values, *_arguments_given(nodes)]
+    roots: list[ast.expr] = [part for node in nodes for part in _integer_parts(node)]
     names = {name for name, note in _annotated(nodes) if note == "int"}
-    whole = set[int]()
+    integers = set[int]()
     for _ in range(_ROUNDS):
         parts = [part for root in roots for part in _computed(root)]
-        whole |= {id(part) for part in parts}
+        integers |= {id(part) for part in parts}
         names |= {part.id for part in parts if isinstance(part, ast.Name)}
         names |= {called(part) for part in parts if isinstance(part, ast.Call)}
         roots = [value for name, value in values if name in names]
-    return frozenset(whole)
+    return frozenset(integers)
 
 
-def _whole_parts(node: ast.AST) -> list[ast.expr]:
+def _integer_parts(node: ast.AST) -> list[ast.expr]:
     if isinstance(node, ast.Subscript):
         return [node.slice]
     if isinstance(node, ast.Call) and called(node) in _SIZES:
@@ -267,7 +268,7 @@ def _computed(node: ast.expr) -> Iterator[ast.expr]:
             yield from _computed(part)
 
 
-def _handed(nodes: Sequence[ast.AST]) -> Iterator[Given]:
+def _arguments_given(nodes: Sequence[ast.AST]) -> Iterator[Assignment]:
     """Parameters of the program's functions with the arguments of all calls, given by position or by name."""
     functions = [node for node in nodes if isinstance(node, _Function)]
     parameters = {node.name: [each.arg for each in node.args.args] for node in functions}
@@ -277,7 +278,7 @@ def _handed(nodes: Sequence[ast.AST]) -> Iterator[Given]:
             yield from ((each.arg, each.value) for each in node.keywords if each.arg)
 
 
-def _fixed(nodes: Sequence[ast.AST]) -> list[ast.expr]:
+def _fixed_expressions(nodes: Sequence[ast.AST]) -> list[ast.expr]:
     roots: list[ast.expr] = []
     for node in nodes:
         if isinstance(node, ast.Subscript):
@@ -288,5 +289,5 @@ def _fixed(nodes: Sequence[ast.AST]) -> list[ast.expr]:
     return roots
 
 
-def _below(roots: Iterable[ast.AST]) -> frozenset[int]:
+def _nodes_below(roots: Iterable[ast.AST]) -> frozenset[int]:
     return frozenset(id(node) for root in roots for node in ast.walk(root))

@@ -13,7 +13,7 @@ from typing import TypeVar
 from flowevolve.programs.blocks import inside
 from flowevolve.programs.slots import REST
 from flowevolve.sim.code_names import unbound
-from flowevolve.sim.code_sense import Sense, read_sense
+from flowevolve.sim.code_sense import Analysis, analyse
 
 N = TypeVar("N", bound=ast.AST)
 Place = tuple[int, int]
@@ -68,8 +68,8 @@ class Source:
         return frozenset((marked & defined if REST in self.kept else marked) - kept)
 
     @cached_property
-    def sense(self) -> Sense:
-        return read_sense(self.tree)
+    def analysis(self) -> Analysis:
+        return analyse(self.tree)
 
     @cached_property
     def unbound(self) -> frozenset[str]:

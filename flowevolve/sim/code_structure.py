@@ -23,12 +23,12 @@ def change_statements(source: Source, step: float, rng: random.Random) -> str | 
     one, other = block[place], block[place + 1]
     kind = rng.choice(("swap", "double", "leave"))
     if kind == "swap" and not isinstance(other, ast.Return):
-        if names(one) & names(other) and any(map(source.sense.changes_lists, (one, other))):
+        if names(one) & names(other) and any(map(source.analysis.changes_lists, (one, other))):
             return None
         between = source.lines[last_line(one) : first_line(other) - 1]
         lines = [*source.lines_of(other), *between, *source.lines_of(one)]
         return source.with_lines(first_line(one), last_line(other), lines)
-    if isinstance(one, _KEPT) or source.sense.changes_lists(one) or source.sense.ends_loops(one):
+    if isinstance(one, _KEPT) or source.analysis.changes_lists(one) or source.analysis.ends_loops(one):
         return None
     if kind == "double":
         return source.with_lines(first_line(one), last_line(one), [*source.lines_of(one), *source.lines_of(one)])

@@ -118,7 +118,7 @@ def _settings(source: Source) -> str:
     return ", ".join(found)[:_MOST_CHARACTERS]
 
 
-def kind_of_news(name: str, said: str, before: str) -> str:
+def kind_of_change(name: str, said: str, before: str) -> str:
     """The kind of change that a part has seen: ``said`` describes the part now, ``before`` the whole former program."""
     if name.rpartition(":")[2] == SETTINGS:
         return "constants"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from flowevolve.programs.blocks import inside
 from flowevolve.programs.features import syntax_error
 from flowevolve.programs.slots import REST
-from flowevolve.sim.code_crossover import Other, cross
+from flowevolve.sim.code_crossover import OtherProgram, cross
 from flowevolve.sim.code_expressions import change_calls, change_operators, grow
 from flowevolve.sim.code_numbers import change_constants, change_loops, change_text_constant
 from flowevolve.sim.code_source import Source, parse
@@ -81,7 +81,7 @@ def coder_of(model: str) -> Coder:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class EditPlan:
     """The changes that one reply is to make: how many, and how likely each kind is."""
 
     weights: Mapping[str, float]
@@ -90,22 +90,19 @@ class Work:
     keep: Sequence[str] = ()
     """The parts that stay as they are, named as in `flowevolve.programs.slots`."""
 
-    def keeping(self, parts: Sequence[str]) -> Work:
-        return replace(self, keep=parts)
-
 
 def edit_files(
-    files: Mapping[str, str], others: Sequence[Other], work: Work, rng: random.Random
+    files: Mapping[str, str], others: Sequence[OtherProgram], plan: EditPlan, rng: random.Random
 ) -> tuple[dict[str, str], list[str]]:
     """Make the changes, and return the new files and the kinds of the changes made, in order."""
     changed, kinds = dict(files), list[str]()
-    for number in range(work.changes + 1):
-        if number == work.changes and changed != files:
+    for number in range(plan.changes + 1):
+        if number == plan.changes and changed != files:
             break  # otherwise one change has undone another, and there is one more attempt
         name = rng.choices(list(changed), [len(text) for text in changed.values()])[0]
         prefix = "" if len(files) == 1 else f"{name}:"
-        kept = [part.removeprefix(prefix) for part in work.keep if part.startswith(prefix)]
-        text, kind = _edited((name, changed[name]), others, kept, work, rng)
+        kept = [part.removeprefix(prefix) for part in plan.keep if part.startswith(prefix)]
+        text, kind = _edited((name, changed[name]), others, kept, plan, rng)
         if kind is not None:
             changed[name] = text
             kinds.append(kind)
@@ -113,7 +110,7 @@ def edit_files(
 
 
 def _edited(
-    file: tuple[str, str], others: Sequence[Other], kept: Sequence[str], work: Work, rng: random.Random
+    file: tuple[str, str], others: Sequence[OtherProgram], kept: Sequence[str], plan: EditPlan, rng: random.Random
 ) -> tuple[str, str | None]:
     """Make one change to a file after which the program still compiles and has all its names.
 
@@ -126,11 +123,11 @@ def _edited(
         if REST in kept:
             return text, None
         block = rng.choice(inside(text))
-        changed = change_text_constant(text, block, _step(work, rng), rng)
+        changed = change_text_constant(text, block, _step(plan, rng), rng)
         return (text, None) if changed is None else (changed, "constants")
     for _ in range(_ATTEMPTS):
-        kind = rng.choices(list(work.weights), list(work.weights.values()))[0]
-        step = _step(work, rng)
+        kind = rng.choices(list(plan.weights), list(plan.weights.values()))[0]
+        step = _step(plan, rng)
         changed = cross(source, name, others, rng) if kind == "crossover" else _CHANGES[kind](source, step, rng)
         if changed is not None and changed != text and _holds_together(source, changed):
             return changed, kind
@@ -143,5 +140,5 @@ def _holds_together(old: Source, changed: str) -> bool:
     return new is not None and new.unbound <= old.unbound
 
 
-def _step(work: Work, rng: random.Random) -> float:
-    return float(10 ** rng.uniform(*work.steps))
+def _step(plan: EditPlan, rng: random.Random) -> float:
+    return float(10 ** rng.uniform(*plan.steps))

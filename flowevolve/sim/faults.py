@@ -45,7 +45,7 @@ FAULTS: tuple[Fault, ...] = get_args(Fault)
 RETRY_AFTER_SECONDS = 2.0
 """The wait that the fault ``retry_after`` asks for."""
 
-_SAID = "a fault on demand"
+_MESSAGE = "a fault on demand"
 
 
 class Faults:
@@ -74,22 +74,22 @@ class Faults:
         return fault
 
 
-def refusal(fault: Fault) -> LLMError | None:
+def status_error(fault: Fault) -> LLMError | None:
     """The error of a fault that consists of an HTTP status alone; None for all other faults."""
     match fault:
         case "overloaded":
-            return OverloadedError(_SAID, status=429)
+            return OverloadedError(_MESSAGE, status=429)
         case "retry_after":
-            return OverloadedError(_SAID, status=429, retry_after=RETRY_AFTER_SECONDS)
+            return OverloadedError(_MESSAGE, status=429, retry_after=RETRY_AFTER_SECONDS)
         case "unavailable":
-            return OverloadedError(_SAID, status=503)
+            return OverloadedError(_MESSAGE, status=503)
         case "error":
-            return ServerError(_SAID, status=500)
+            return ServerError(_MESSAGE, status=500)
         case _:
             return None
 
 
-async def suffer(
+async def apply_fault(
     fault: Fault, answer: Callable[[], Awaitable[ChatReply]], request: ChatRequest, timeout: float
 ) -> ChatReply:
     """Do to a call what this fault does. ``answer`` gives the good reply, and takes as long as that does.
@@ -98,21 +98,21 @@ async def suffer(
         LLMError: of the class that a transport would raise, for every fault but ``no_usage``.
     """
     await anyio.lowlevel.checkpoint()
-    if (refused := refusal(fault)) is not None:
+    if (refused := status_error(fault)) is not None:
         raise refused
     if fault in ("reset", "redirect"):
-        raise UnreachableError(f"{fault}: {_SAID}")
+        raise UnreachableError(f"{fault}: {_MESSAGE}")
     if fault in ("hang", "stall", "trickle"):
-        await _wait_in_vain(fault, answer, request, timeout)
+        await _wait_without_answer(fault, answer, request, timeout)
     reply = await answer()
     if fault == "no_usage":
         return replace(reply, usage=Usage())
     if fault == "cut":
-        raise UnreachableError(f"{fault}: {_SAID}")
-    raise ServerError(f"{fault}: {_SAID}")
+        raise UnreachableError(f"{fault}: {_MESSAGE}")
+    raise ServerError(f"{fault}: {_MESSAGE}")
 
 
-async def _wait_in_vain(
+async def _wait_without_answer(
     fault: Fault, answer: Callable[[], Awaitable[ChatReply]], request: ChatRequest, timeout: float
 ) -> None:
     idle = request.idle_seconds if fault == "stall" and request.stream else None
@@ -122,4 +122,4 @@ async def _wait_in_vain(
         else:
             await answer()
             await anyio.sleep(idle)
-    raise UnreachableError(f"{fault}: {_SAID}")
+    raise UnreachableError(f"{fault}: {_MESSAGE}")

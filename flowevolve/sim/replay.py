@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ RESOLUTION_SECONDS = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class PastCall:
+class RecordedCall:
     """A finished call of the recorded run. Either ``reply`` or ``error`` is set; times are seconds since it began."""
 
     role: str
@@ -44,7 +45,7 @@ class PastCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RecordedOutcome:
     """The outcome of a recorded call. ``number`` counts the calls in the order in which they ended."""
 
     number: int
@@ -62,58 +63,59 @@ class Record:
     stand in for other requests.
     """
 
-    def __init__(self, calls: Iterable[PastCall]) -> None:
-        asked = [
-            (_digest([call.model], call.messages), _likenesses(call.role, call.messages), replace(call, messages=()))
+    def __init__(self, calls: Iterable[RecordedCall]) -> None:
+        # The prompts of a run can be many megabytes: only what is derived from them is kept from here on.
+        recorded = [
+            (replace(call, messages=()), _digest([call.model], call.messages), _similarities(call.role, call.messages))
             for call in calls
         ]
-        spans = [call.span for *_, call in asked]
+        spans = [call.span for call, *_ in recorded]
         self.slowing = learn_slowing(spans)
         self.peak = peak(spans)
         """The most calls that were in flight at once. Cancelled calls are not counted, as no record has them."""
         idle = integrate(spans, lambda in_flight: 1 / (1 + self.slowing * in_flight))
-        self._repeated: dict[tuple[bytes, int | None], list[Answer]] = {}
-        self._alike: dict[tuple[str, ...], list[Answer]] = {}
-        for number, ((what, likenesses, call), idle_seconds) in enumerate(zip(asked, idle, strict=True)):
-            answer = Answer(number, call.started, idle_seconds, call.reply, call.error)
-            for key in dict.fromkeys([(what, call.seed), (what, None)]):
-                self._repeated.setdefault(key, []).append(answer)
+        self._by_request: defaultdict[tuple[bytes, int | None], list[RecordedOutcome]] = defaultdict(list)
+        self._by_similarity: defaultdict[tuple[str, ...], list[RecordedOutcome]] = defaultdict(list)
+        for number, ((call, digest, similarities), idle_seconds) in enumerate(zip(recorded, idle, strict=True)):
+            outcome = RecordedOutcome(number, call.started, idle_seconds, call.reply, call.error)
+            for seed in {call.seed, None}:
+                self._by_request[digest, seed].append(outcome)
             if call.reply is not None and not call.reply.cached:
-                for likeness in likenesses:
-                    self._alike.setdefault(likeness, []).append(answer)
-        for answers in self._repeated.values():
-            answers.sort(key=lambda answer: answer.started)
+                for similarity in similarities:
+                    self._by_similarity[similarity].append(outcome)
+        for outcomes in self._by_request.values():
+            outcomes.sort(key=lambda outcome: outcome.started)
 
     @property
     def can_stand_in(self) -> bool:
         """Whether there is any call that a server, not the response cache, answered."""
-        return () in self._alike
+        return () in self._by_similarity
 
-    def find(self, request: ChatRequest) -> Answer | None:
+    def find(self, request: ChatRequest) -> RecordedOutcome | None:
         """Return the recorded outcome of this request, or None if it was never made.
 
         Calls with the request's seed are preferred, if there are any. If the request was made several times, their
         outcomes are returned in turn, in the order in which the calls began.
         """
-        asked = _digest([request.model], request.messages)
-        answers = self._repeated.get((asked, request.seed)) or self._repeated.get((asked, None))
-        if answers is None:
+        digest = _digest([request.model], request.messages)
+        outcomes = self._by_request.get((digest, request.seed)) or self._by_request.get((digest, None))
+        if outcomes is None:
             return None
-        answers.append(answers.pop(0))
-        return answers[-1]
+        outcomes.append(outcomes.pop(0))
+        return outcomes[-1]
 
-    def stand_in(self, role: str, request: ChatRequest) -> Answer:
+    def stand_in(self, role: str, request: ChatRequest) -> RecordedOutcome:
         """Return the recorded outcome of a request like this one, which depends on nothing but the request.
 
         It is drawn from the calls of the same role with the same last message, else from those of the role whose first
         line is the same, else from all of the role's calls, else from all calls.
         """
-        answers = next(self._alike[key] for key in _likenesses(role, request.messages) if key in self._alike)
+        similar = next(key for key in _similarities(role, request.messages) if key in self._by_similarity)
         rng = random.Random(_digest([str(request.seed)], request.messages))
-        return rng.choice(answers)
+        return rng.choice(self._by_similarity[similar])
 
 
-def _likenesses(role: str, messages: Sequence[Message]) -> tuple[tuple[str, ...], ...]:
+def _similarities(role: str, messages: Sequence[Message]) -> tuple[tuple[str, ...], ...]:
     """Keys that similar requests share, from the closest similarity to none at all."""
     opening = messages[0].content.lstrip().partition("\n")[0]
     return (role, "asks", _digest([], messages[-1:]).hex()), (role, "begins", opening), (role,), ()
@@ -131,28 +133,28 @@ def _digest(about: Iterable[str], messages: Sequence[Message]) -> bytes:
 class RecordedServer:
     """Answers from a record, in the event loop's time.
 
-    ``slots`` bounds how many requests it works on at once, in the order of their arrival; None sets no bound.
+    ``capacity`` bounds how many requests it works on at once, in the order of their arrival; None sets no bound.
     """
 
-    def __init__(self, record: Record, models: Sequence[str], slots: int | None = None) -> None:
+    def __init__(self, record: Record, models: Sequence[str], capacity: int | None = None) -> None:
         self.models = tuple(models)
         self.matched = 0
         """How many calls got what was recorded for the same request."""
         self.stand_ins = 0
         """How many calls got a stand-in."""
         self._record = record
-        self._work = _Work(record.slowing)
-        self._slots = None if slots is None else anyio.Semaphore(slots)
+        self._calls = _CallsInFlight(record.slowing)
+        self._permits = None if capacity is None else anyio.Semaphore(capacity)
 
     @property
     def peak(self) -> int:
         """The most calls that the server worked on at once."""
-        return self._work.peak
+        return self._calls.peak
 
     @property
     def load(self) -> ServerLoad:
-        waiting = 0 if self._slots is None else self._slots.statistics().tasks_waiting
-        return ServerLoad(self._work.running, waiting)
+        waiting = 0 if self._permits is None else self._permits.statistics().tasks_waiting
+        return ServerLoad(self._calls.running, waiting)
 
     async def answer(self, role: str, request: ChatRequest) -> ChatReply:
         """Return the recorded reply, or a stand-in's, after its latency.
@@ -162,8 +164,8 @@ class RecordedServer:
         """
         found = self._record.find(request)
         answer = self._record.stand_in(role, request) if found is None else found
-        async with nullcontext() if self._slots is None else self._slots:
-            await self._work.do(answer)
+        async with nullcontext() if self._permits is None else self._permits:
+            await self._calls.run(answer)
         self.matched += found is not None
         self.stand_ins += found is None
         if answer.reply is None:
@@ -171,7 +173,7 @@ class RecordedServer:
         return answer.reply
 
 
-class _Work:
+class _CallsInFlight:
     """The calls in flight at a server, all slowed down equally by their number.
 
     One count of idle seconds serves all of them: a call that begins at count c ends at c + its own idle seconds. The
@@ -182,19 +184,19 @@ class _Work:
     def __init__(self, slowing: float) -> None:
         self.running = self.peak = 0
         self._slowing = slowing
-        self._line: list[tuple[float, int, int, anyio.Event]] = []
+        self._queue: list[tuple[float, int, int, anyio.Event]] = []
         self._begun = 0
         self._count = self._counted = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
-    async def do(self, answer: Answer) -> None:
+    async def run(self, answer: RecordedOutcome) -> None:
         """Return when a call with this outcome that begins now would end."""
         self._advance()
         ended = anyio.Event()
         self._begun += 1
         self.running += 1
         self.peak = max(self.peak, self.running)
-        heappush(self._line, (self._count + answer.idle_seconds, answer.number, self._begun, ended))
+        heappush(self._queue, (self._count + answer.idle_seconds, answer.number, self._begun, ended))
         self._set_timer()
         try:
             await ended.wait()
@@ -213,20 +215,20 @@ class _Work:
 
     def _set_timer(self) -> None:
         # A bare timer, not a task: it only touches this object, and can't fail or outlive its use.
-        while self._line and self._line[0][-1].is_set():  # cancelled
-            heappop(self._line)
+        while self._queue and self._queue[0][-1].is_set():  # cancelled
+            heappop(self._queue)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._line:
-            left = max(0.0, self._line[0][0] - self._count) * (1 + self._slowing * self.running)
+        if self._queue:
+            left = max(0.0, self._queue[0][0] - self._count) * (1 + self._slowing * self.running)
             self._timer = asyncio.get_running_loop().call_at(self._counted + left, self._end)
 
     def _end(self) -> None:
         self._advance()
         over: list[tuple[int, int, anyio.Event]] = []
-        while self._line and self._line[0][0] <= self._count + RESOLUTION_SECONDS:
-            _, number, begun, ended = heappop(self._line)
+        while self._queue and self._queue[0][0] <= self._count + RESOLUTION_SECONDS:
+            _, number, begun, ended = heappop(self._queue)
             if not ended.is_set():
                 over.append((number, begun, ended))
         for _, _, ended in sorted(over, key=lambda call: call[:2]):

@@ -16,7 +16,7 @@ from flowevolve.prompts import JUDGE_TITLE, MERGE_TITLE, REFLECT_TITLE
 from flowevolve.sim.rules_editor import judge, reflect, topic_of
 from flowevolve.sim.rules_merger import merge
 from flowevolve.sim.rules_params import PRESETS, RulesParams
-from flowevolve.sim.rules_playbook import answerer, citation
+from flowevolve.sim.rules_playbook import citation, responder_for
 from flowevolve.sim.rules_text import read_instruction
 from flowevolve.sim.rules_writer import write_answer
 from flowevolve.tasks.house_style import HOUSE_STYLE, SEED_PROMPT, rules_of
@@ -46,16 +46,16 @@ class RulesWorld:
             return judge(asked, self.params, rng)
         if asked.startswith(MERGE_TITLE):
             return merge(asked, self.params, rng)
-        answer = answerer(asked)
-        if answer is not None:
-            return answer(asked, self.params, rng)
+        responder = responder_for(asked)
+        if responder is not None:
+            return responder(asked, self.params, rng)
         instruction = "\n".join(message.content for message in request.messages if message.role == "system")
         return self._answer(instruction, asked, rng)
 
     def _answer(self, instruction: str, asked: str, rng: random.Random) -> str:
         reading = read_instruction(instruction)
         obedience = self._obedience(reading.lines)
-        kept = [rng.choice(said) for said in reading.slots if rng.random() < obedience]
+        kept = [rng.choice(said) for said in reading.by_subject if rng.random() < obedience]
         return write_answer(topic_of(asked), kept, rng) + citation(instruction, kept)
 
     def _obedience(self, lines: int) -> float:

@@ -74,7 +74,7 @@ def _remembered(lines: Sequence[str], params: RulesParams, rng: random.Random) -
 def _notice(examples: str, lines: Sequence[str], params: RulesParams, rng: random.Random) -> list[str]:
     """The unmet rules that are taken up, in random order. Rules stated already and without contradiction are not."""
     unmet = list(dict.fromkeys(_UNMET.findall(examples)))
-    stated = read_instruction("\n".join(lines)).slots
+    stated = read_instruction("\n".join(lines)).by_subject
     missing = [
         sentence
         for sentence in unmet
@@ -96,7 +96,7 @@ def _take_up(sentence: str, lines: list[str], params: RulesParams, rng: random.R
 
 def _contradicts(line: str, wanted: Statement) -> bool:
     stated = read_statement(line)
-    return stated is not None and stated.slot == wanted.slot and stated != wanted
+    return stated is not None and stated.subject == wanted.subject and stated != wanted
 
 
 def _repeat(lines: list[str], rng: random.Random) -> None:

@@ -32,28 +32,28 @@ def merge(prompt: str, params: RulesParams, rng: random.Random) -> str:
 def _kept(origin: Sequence[str], versions: Sequence[Sequence[str]]) -> list[str]:
     """The original's lines that at least half of the versions have, unless some version states that rule otherwise."""
     replaced = {
-        stated.slot
+        stated.subject
         for version in versions
         for line in version
         if line not in origin and (stated := read_statement(line)) is not None
     }
     kept = [line for line in origin if 2 * sum(line in version for version in versions) >= len(versions)]
-    return [line for line in kept if _slot(line) not in replaced or all(line in version for version in versions)]
+    return [line for line in kept if _subject(line) not in replaced or all(line in version for version in versions)]
 
 
 def _added(origin: Sequence[str], kept: Sequence[str], versions: Sequence[Sequence[str]]) -> list[str]:
     """The lines that versions added, without repetitions. Lines that state no rule need a majority of the versions."""
     lines = [line for version in versions for line in dict.fromkeys(version) if line.strip() and line not in origin]
     support = Counter(_said(line) for line in lines)
-    settled = {_slot(line) for line in kept}
+    settled = {_subject(line) for line in kept}
     added: list[str] = []
     for line in sorted(lines, key=lambda line: -support[_said(line)]):
-        slot = _slot(line)
-        if slot is None:
+        subject = _subject(line)
+        if subject is None:
             if 2 * support[line] > len(versions) and line not in added:
                 added.append(line)
-        elif slot not in settled:
-            settled.add(slot)
+        elif subject not in settled:
+            settled.add(subject)
             added.append(line)
     return added
 
@@ -64,6 +64,6 @@ def _said(line: str) -> str:
     return line if stated is None else repr(stated)
 
 
-def _slot(line: str) -> str | None:
+def _subject(line: str) -> str | None:
     stated = read_statement(line)
-    return None if stated is None else stated.slot
+    return None if stated is None else stated.subject

@@ -33,14 +33,14 @@ from flowevolve.prompts import fence, labelled_blocks
 from flowevolve.sim.rules_params import RulesParams
 from flowevolve.sim.rules_text import Statement, misstate, read_statement, reword
 
-Answer = Callable[[str, RulesParams, random.Random], str]
+Responder = Callable[[str, RulesParams, random.Random], str]
 
 _RESULT = re.compile(r"^(Met|Not met): (.+)$", re.MULTILINE)
 _SECTIONS = re.compile(r"; sections: (.+)$", re.MULTILINE)
 _IDLE = ("Keep the tone of the last letter.", "Mention the date of the meeting.", "Thank the colleagues by name.")
 
 
-def answerer(asked: str) -> Answer | None:
+def responder_for(asked: str) -> Responder | None:
     """The function that answers a prompt of this kind; None if it is not a prompt about playbooks."""
     return _ANSWERS.get(asked.partition("\n")[0])
 
@@ -77,7 +77,7 @@ def _tag(text: str, results: Sequence[tuple[bool, Statement | None, str]]) -> st
     if stated is None:
         return "neutral"
     for met, rule, _ in results:
-        if rule is not None and rule.slot == stated.slot:
+        if rule is not None and rule.subject == stated.subject:
             return "helpful" if met and rule == stated else "neutral" if rule == stated else "harmful"
     return "neutral"
 
@@ -94,7 +94,7 @@ def _curate(prompt: str, params: RulesParams, rng: random.Random) -> str:
     taken = {str(each["id"]) for each in operations}
     for lesson in lessons:
         wanted = read_statement(lesson)
-        rivals = [name for name, other in said if wanted and other.slot == wanted.slot and other != wanted]
+        rivals = [name for name, other in said if wanted and other.subject == wanted.subject and other != wanted]
         rivals = [name for name in rivals if name not in taken]
         if any(other == wanted for _, other in said) and rng.random() >= params.duplicate:
             continue
@@ -115,12 +115,12 @@ def _gather(prompt: str, params: RulesParams, rng: random.Random) -> str:
     if rng.random() < params.unparsable:
         return "These lessons have much in common."
     drawn = Counter(lessons)
-    by_slot: dict[str, str] = {}
+    by_subject: dict[str, str] = {}
     for lesson in sorted(drawn, key=lambda lesson: -drawn[lesson]):
         stated = read_statement(lesson)
-        by_slot.setdefault(lesson if stated is None else stated.slot, lesson)
+        by_subject.setdefault(lesson if stated is None else stated.subject, lesson)
     attention = min(1.0, 2 * params.comfortable_versions / max(1, len(lessons)))
-    return "\n".join(f"Lesson: {lesson}" for lesson in by_slot.values() if rng.random() < attention)
+    return "\n".join(f"Lesson: {lesson}" for lesson in by_subject.values() if rng.random() < attention)
 
 
 def _merge(prompt: str, params: RulesParams, rng: random.Random) -> str:
@@ -135,7 +135,7 @@ def _compare(prompt: str, params: RulesParams, rng: random.Random) -> str:
         stated = read_statement(text)
         if stated in noted:
             word = "same"
-        elif stated is not None and any(other.slot == stated.slot for other in noted):
+        elif stated is not None and any(other.subject == stated.subject for other in noted):
             word = "conflict"
         else:
             word = "new"
@@ -145,7 +145,7 @@ def _compare(prompt: str, params: RulesParams, rng: random.Random) -> str:
     return "\n".join(words)
 
 
-_ANSWERS: Mapping[str, Answer] = {
+_ANSWERS: Mapping[str, Responder] = {
     LESSON_TITLE: _learn,
     CURATE_TITLE: _curate,
     GATHER_TITLE: _gather,

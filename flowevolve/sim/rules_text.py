@@ -25,7 +25,7 @@ class Statement:
     denied: bool = False
 
     @property
-    def slot(self) -> str:
+    def subject(self) -> str:
         """What the statement is about. Two different statements on the same subject contradict each other."""
         match self.rule.kwargs:
             case {"keywords": [word, *_]} | {"forbidden_words": [word, *_]} | {"keyword": word}:
@@ -156,7 +156,7 @@ def read_statement(line: str) -> Statement | None:
 class Reading:
     """What an instruction says: the different statements on each subject in their order, and its number of lines."""
 
-    slots: tuple[tuple[Statement, ...], ...]
+    by_subject: tuple[tuple[Statement, ...], ...]
     lines: int
 
 
@@ -164,13 +164,13 @@ class Reading:
 def read_instruction(text: str) -> Reading:
     """Read all statements of an instruction. One that is repeated counts once, where it is said last."""
     lines = [line for line in text.splitlines() if line.strip()]
-    slots: dict[str, list[Statement]] = {}
+    by_subject: dict[str, list[Statement]] = {}
     for line in lines:
         statement = read_statement(line)
         if statement is not None:
-            said = slots.setdefault(statement.slot, [])
+            said = by_subject.setdefault(statement.subject, [])
             said[:] = [*(other for other in said if other != statement), statement]
-    return Reading(tuple(tuple(said) for said in slots.values()), len(lines))
+    return Reading(tuple(tuple(said) for said in by_subject.values()), len(lines))
 
 
 _REWORDED = {

@@ -21,9 +21,9 @@ from flowevolve.llm.types import (
     UnreachableError,
 )
 from flowevolve.sim.backend import SimBackend
-from flowevolve.sim.bodies import Streamed, read_embedding, read_request, wants_usage, whole
-from flowevolve.sim.faults import Fault, refusal
-from flowevolve.sim.wire_faults import LOST, lost, with_answer, without_answer
+from flowevolve.sim.bodies import StreamEvents, answer_body, read_embedding, read_request, wants_usage
+from flowevolve.sim.faults import Fault, status_error
+from flowevolve.sim.wire_faults import REDIRECT_LOOP, play_on_answer, play_without_answer, redirect_to_itself
 
 TIMEOUT_SECONDS = 3600.0
 
@@ -44,7 +44,7 @@ async def serve(
     app.router.add_post("/v1/chat/completions", handlers.chat)
     app.router.add_post("/v1/embeddings", handlers.embeddings)
     app.router.add_get("/v1/models", handlers.models)
-    app.router.add_route("*", LOST, lost)
+    app.router.add_route("*", REDIRECT_LOOP, redirect_to_itself)
     app.router.add_get("/health", handlers.health)
     app.router.add_get("/metrics", handlers.metrics)
     runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
@@ -80,16 +80,16 @@ class _Handlers:
             return _llm_error(error)
         except ConnectionError:
             return web.Response()  # the client has disconnected, so nobody reads this
-        return web.Response(body=whole(reply, self._served), content_type="application/json")
+        return web.Response(body=answer_body(reply, self._served), content_type="application/json")
 
     async def _faulty(self, fault: Fault, request: web.Request, asked: ChatRequest, number: int) -> web.StreamResponse:
-        if (refused := refusal(fault)) is not None:
+        if (refused := status_error(fault)) is not None:
             raise refused
-        played = await without_answer(fault, request)
+        played = await play_without_answer(fault, request)
         if played is not None:
             return played
         reply = await self._backend.answer(asked, timeout=TIMEOUT_SECONDS)
-        return await with_answer(fault, request, reply, number, streamed=asked.stream)
+        return await play_on_answer(fault, request, reply, number, streamed=asked.stream)
 
     async def _streamed(
         self, request: web.Request, asked: ChatRequest, number: int, *, usage: bool
@@ -99,7 +99,7 @@ class _Handlers:
         If the load changes meanwhile, the answer still ends when it should: what is left of the text is sent at once.
         """
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        events, finished = Streamed(asked.model, number), anyio.Event()
+        events, finished = StreamEvents(asked.model, number), anyio.Event()
 
         async def write(text: str, seconds: float) -> None:
             pieces = events.pieces(text)
@@ -117,7 +117,7 @@ class _Handlers:
                 tasks.start_soon(write, text, seconds)
 
             try:
-                reply = await self._backend.answer(asked, timeout=TIMEOUT_SECONDS, writing=begin)
+                reply = await self._backend.answer(asked, timeout=TIMEOUT_SECONDS, on_writing=begin)
             except LLMError as error:
                 refused = error
             finished.set()

@@ -12,7 +12,7 @@ import asyncio
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Protocol
 
@@ -51,7 +51,7 @@ class ServiceStats:
     refused: int = 0
 
 
-Begun = Callable[[float], None]
+OnBegin = Callable[[float], None]
 """Called with the seconds that writing the answer will take at the present load. It must not block."""
 
 
@@ -61,11 +61,11 @@ class Service(Protocol):
     stats: ServiceStats
 
     async def serve(
-        self, prompt: str, output_tokens: int, priority: int, rng: random.Random, begun: Begun | None = None
+        self, prompt: str, output_tokens: int, priority: int, rng: random.Random, on_begin: OnBegin | None = None
     ) -> Served:
         """Return when the answer would be complete. A cancelled request frees its place in the batch at once.
 
-        ``begun`` is called when the first token is about to be written; never for a request that is refused.
+        ``on_begin`` is called when the first token is about to be written; never for a request that is refused.
 
         Raises:
             OverloadedError: if a rate limit is reached.
@@ -100,21 +100,18 @@ class PrefixCache:
         return hits * BLOCK_TOKENS
 
 
+@dataclass(eq=False, slots=True)
 class _Request:
-    """A request that waits in the queue or runs in the batch."""
+    """A request that waits in the queue or runs in the batch. Queue and batch are ordered by its unique ``key``."""
 
-    __slots__ = ("admitted", "begun", "cached", "done", "finish_step", "gone", "key", "output_tokens", "prompt")
-
-    def __init__(self, prompt: str, output_tokens: int, key: tuple[int, int], begun: Begun | None) -> None:
-        self.prompt = prompt
-        self.output_tokens = output_tokens
-        self.key = key
-        self.finish_step = math.inf
-        self.admitted = math.nan
-        self.cached = 0
-        self.done = anyio.Event()
-        self.gone = False
-        self.begun = begun
+    prompt: str
+    output_tokens: int
+    key: tuple[int, int]
+    on_begin: OnBegin | None
+    started: float = math.nan
+    cached: int = 0
+    cancelled: bool = False
+    done: anyio.Event = field(default_factory=anyio.Event)
 
 
 class BatchingService:
@@ -124,7 +121,7 @@ class BatchingService:
         self.stats = ServiceStats()
         self._profile = profile
         self._cache = PrefixCache(profile.cache_blocks)
-        self._line: list[tuple[tuple[int, int], _Request]] = []
+        self._queue: list[tuple[tuple[int, int], _Request]] = []
         self._batch: list[tuple[float, tuple[int, int], _Request]] = []
         self._steps = 0.0
         self._stall_seconds = 0.0
@@ -133,22 +130,22 @@ class BatchingService:
         self._timer: asyncio.TimerHandle | None = None
 
     async def serve(
-        self, prompt: str, output_tokens: int, priority: int, rng: random.Random, begun: Begun | None = None
+        self, prompt: str, output_tokens: int, priority: int, rng: random.Random, on_begin: OnBegin | None = None
     ) -> Served:
         arrived = anyio.current_time()
         self._advance(arrived)
         self._arrivals += 1
-        request = _Request(prompt, output_tokens, (priority, self._arrivals), begun)
-        heappush(self._line, (request.key, request))
+        request = _Request(prompt, output_tokens, (priority, self._arrivals), on_begin)
+        heappush(self._queue, (request.key, request))
         self.stats.waiting += 1
         self._schedule()
         try:
             await request.done.wait()
         except BaseException:
             if not request.done.is_set():
-                self._leave(request)
+                self._cancel(request)
             raise
-        return Served(request.admitted - arrived, anyio.current_time() - arrived, request.cached)
+        return Served(request.started - arrived, anyio.current_time() - arrived, request.cached)
 
     def _step_seconds(self) -> float:
         return self._profile.step_seconds + self._profile.per_sequence_seconds * self.stats.running
@@ -164,11 +161,11 @@ class BatchingService:
 
     def _schedule(self) -> None:
         """Start queued requests while the batch has room, then set the timer to the next end."""
-        while self._line and self.stats.running < self._profile.max_num_seqs:
-            _, request = heappop(self._line)
-            if not request.gone:
-                self._admit(request)
-        while self._batch and self._batch[0][2].gone:
+        while self._queue and self.stats.running < self._profile.max_num_seqs:
+            _, request = heappop(self._queue)
+            if not request.cancelled:
+                self._start(request)
+        while self._batch and self._batch[0][2].cancelled:
             heappop(self._batch)
         if self._timer is not None:
             self._timer.cancel()
@@ -179,43 +176,42 @@ class BatchingService:
             when = self._updated + self._stall_seconds + left
             self._timer = asyncio.get_running_loop().call_at(when, self._on_timer)
 
-    def _admit(self, request: _Request) -> None:
+    def _start(self, request: _Request) -> None:
         self.stats.waiting -= 1
         self.stats.running += 1
-        request.admitted = self._updated
+        request.started = self._updated
         tokens = count_tokens(request.prompt)
         request.cached = min(self._cache.take(request.prompt), tokens - 1)
         self._stall_seconds += (tokens - request.cached) * self._profile.prefill_seconds_per_token
-        request.finish_step = self._steps + request.output_tokens
-        heappush(self._batch, (request.finish_step, request.key, request))
+        heappush(self._batch, (self._steps + request.output_tokens, request.key, request))
         self.stats.prompt_tokens += tokens
         self.stats.cached_tokens += request.cached
-        if request.begun is not None:
-            request.begun(self._stall_seconds + request.output_tokens * self._step_seconds())
+        if request.on_begin is not None:
+            request.on_begin(self._stall_seconds + request.output_tokens * self._step_seconds())
 
     def _on_timer(self) -> None:
         self._timer = None
         self._advance(anyio.current_time())
-        while self._batch and (self._batch[0][2].gone or self._batch[0][0] <= self._steps + 1e-6):
+        while self._batch and (self._batch[0][2].cancelled or self._batch[0][0] <= self._steps + 1e-6):
             _, _, request = heappop(self._batch)
-            if not request.gone:
+            if not request.cancelled:
                 self.stats.running -= 1
                 self.stats.finished += 1
                 self.stats.output_tokens += request.output_tokens
                 request.done.set()
         self._schedule()
 
-    def _leave(self, request: _Request) -> None:
+    def _cancel(self, request: _Request) -> None:
         self._advance(anyio.current_time())
-        request.gone = True
-        if math.isnan(request.admitted):
+        request.cancelled = True
+        if math.isnan(request.started):
             self.stats.waiting -= 1
         else:
             self.stats.running -= 1
         self._schedule()
 
 
-class _Bucket:
+class _TokenBucket:
     """A token bucket that holds at most one minute's allowance."""
 
     def __init__(self, per_minute: float) -> None:
@@ -243,11 +239,11 @@ class APIService:
     def __init__(self, profile: APIProfile) -> None:
         self.stats = ServiceStats()
         self._profile = profile
-        self._requests = _Bucket(profile.requests_per_minute)
-        self._tokens = _Bucket(profile.tokens_per_minute)
+        self._requests = _TokenBucket(profile.requests_per_minute)
+        self._tokens = _TokenBucket(profile.tokens_per_minute)
 
     async def serve(
-        self, prompt: str, output_tokens: int, priority: int, rng: random.Random, begun: Begun | None = None
+        self, prompt: str, output_tokens: int, priority: int, rng: random.Random, on_begin: OnBegin | None = None
     ) -> Served:
         profile, now = self._profile, anyio.current_time()
         tokens = count_tokens(prompt)
@@ -261,9 +257,9 @@ class APIService:
         writing = output_tokens * profile.per_token_seconds
         self.stats.running += 1
         try:
-            if begun is not None:
+            if on_begin is not None:
                 await anyio.sleep(first)
-                begun(writing)
+                on_begin(writing)
             await anyio.sleep_until(now + first + writing)
         finally:
             self.stats.running -= 1

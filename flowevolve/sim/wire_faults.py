@@ -10,20 +10,20 @@ import anyio
 from aiohttp import web
 
 from flowevolve.llm.types import ChatReply
-from flowevolve.sim.bodies import Streamed, whole
+from flowevolve.sim.bodies import StreamEvents, answer_body
 from flowevolve.sim.faults import Fault
 
-LOST = "/v1/lost"
+REDIRECT_LOOP = "/v1/lost"
 """A path that redirects to itself."""
 
 _PAGE = "<html><head><title>Welcome</title></head><body>Please sign in.</body></html>"
 
 
-async def without_answer(fault: Fault, request: web.Request) -> web.StreamResponse | None:
+async def play_without_answer(fault: Fault, request: web.Request) -> web.StreamResponse | None:
     """Do what a fault does for which no answer is needed; return None for all other faults."""
     match fault:
         case "redirect":
-            raise web.HTTPTemporaryRedirect(LOST)
+            raise web.HTTPTemporaryRedirect(REDIRECT_LOOP)
         case "hang":
             await anyio.sleep_forever()
         case "reset":
@@ -31,12 +31,12 @@ async def without_answer(fault: Fault, request: web.Request) -> web.StreamRespon
     return None
 
 
-async def lost(request: web.Request) -> web.Response:
-    """Redirect `LOST` to itself."""
-    raise web.HTTPTemporaryRedirect(LOST)
+async def redirect_to_itself(request: web.Request) -> web.Response:
+    """Redirect `REDIRECT_LOOP` to itself."""
+    raise web.HTTPTemporaryRedirect(REDIRECT_LOOP)
 
 
-async def with_answer(
+async def play_on_answer(
     fault: Fault, request: web.Request, reply: ChatReply, number: int, *, streamed: bool
 ) -> web.StreamResponse:
     """Spoil a good answer as the fault does. ``number`` counts the server's answers."""
@@ -71,12 +71,12 @@ def reset(request: web.Request) -> web.StreamResponse:
 def _content(fault: Fault, reply: ChatReply, number: int, *, streamed: bool) -> tuple[str, bytes]:
     usage, choices = fault != "no_usage", fault != "empty"
     if streamed:
-        events = Streamed(reply.model, number)
+        events = StreamEvents(reply.model, number)
         end = events.end(reply, usage=usage) if choices else events.close(reply.usage)
         content = b"".join(events.pieces(reply.text)) + end if choices else end
         kind = "text/event-stream"
     else:
-        content = whole(reply, number, usage=usage, choices=choices)
+        content = answer_body(reply, number, usage=usage, choices=choices)
         kind = "application/json"
     return kind, content.replace(b'"choices"', b'"choices', 1) if fault == "malformed" else content
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from flowevolve import clock
 from flowevolve.llm.types import ChatReply, ChatRequest, Message, RejectedError, UnreachableError, Usage
 from flowevolve.sim.load import Span
-from flowevolve.sim.replay import Answer, PastCall, Record, RecordedBackend, RecordedServer
+from flowevolve.sim.replay import Record, RecordedBackend, RecordedCall, RecordedOutcome, RecordedServer
 
 T = TypeVar("T")
 
@@ -30,17 +30,17 @@ def past(
     at: tuple[float, float] = (0.0, 1.0),
     role: str = "task",
     cached: bool = False,
-) -> PastCall:
+) -> RecordedCall:
     reply = None if says is None else ChatReply(says, Usage(10, 20), cached=cached)
     error = "ServerError: broken" if says is None else None
-    return PastCall(role, "m", messages(*texts), seed, reply, error, *at)
+    return RecordedCall(role, "m", messages(*texts), seed, reply, error, *at)
 
 
 def ask(*texts: str, seed: int | None = 1, model: str = "m") -> ChatRequest:
     return ChatRequest(model, messages(*texts), seed=seed)
 
 
-def said(answer: Answer | None) -> str | None:
+def said(answer: RecordedOutcome | None) -> str | None:
     return None if answer is None or answer.reply is None else answer.reply.text
 
 
@@ -96,7 +96,7 @@ def test_a_record_without_answers_can_not_stand_in() -> None:
 def played(spans: Sequence[Span]) -> tuple[Record, list[float]]:
     """A record of these spans, and when its calls end if they are begun as they were then."""
     record = Record(
-        PastCall(
+        RecordedCall(
             "task",
             "m",
             messages(str(number)),
@@ -186,7 +186,7 @@ def test_slots_are_given_first_come_first_served_and_waiting_is_told() -> None:
     ended: list[tuple[str, float]] = []
 
     async def go() -> tuple[int, int, int]:
-        server = RecordedServer(record, ["m"], slots=2)
+        server = RecordedServer(record, ["m"], capacity=2)
 
         async def one(number: int) -> None:
             reply = await RecordedBackend(server, "task").chat(ask(str(number)), timeout=60)
