@@ -35,31 +35,31 @@ class ShippedProblem(FunctionProblem):
         )
 
 
-class PlayedProblem(ShippedProblem):
+class DrivenProblem(ShippedProblem):
     """A problem whose programs are one function that a driver calls again and again in the same process.
 
     The program could tamper with the driver, so what the driver returns is checked like any other result.
     """
 
-    harness: ModuleType
+    driver: ModuleType
 
     async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
-        return await super().judge(self.with_harness(artifact), case, sandbox)
+        return await super().judge(self.with_driver(artifact), case, sandbox)
 
-    def with_harness(self, artifact: Artifact) -> Artifact:
-        text = f"{artifact[PROGRAM]}\n\n{inspect.getsource(self.harness)}"
+    def with_driver(self, artifact: Artifact) -> Artifact:
+        text = f"{artifact[PROGRAM]}\n\n{inspect.getsource(self.driver)}"
         return Artifact({**artifact, PROGRAM: text}, artifact.kind)
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Choice:
     """One choice of a program: the arguments that it was given, and its answer."""
 
-    asked: list[JSON]
+    arguments: list[JSON]
     answer: JSON
 
 
-class OnlineProblem(PlayedProblem):
+class OnlineProblem(DrivenProblem):
     """A problem whose programs must choose without knowing what comes next.
 
     What comes next lies in the memory of the process that a program runs in, so a program could look ahead. Choices
@@ -73,7 +73,7 @@ class OnlineProblem(PlayedProblem):
     ask_again: str
     """The name of the driver's function that takes a list of the arguments of choices and returns the answers."""
 
-    def moments(self, case: Case, result: JSON, rng: random.Random) -> Sequence[Moment]:
+    def sample_choices(self, case: Case, result: JSON, rng: random.Random) -> Sequence[Choice]:
         """Draw a sample of the choices that led to a result which `score` has accepted.
 
         The sample as a whole must not reveal what came after any of its choices.
@@ -81,7 +81,7 @@ class OnlineProblem(PlayedProblem):
         raise NotImplementedError
 
     async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
-        source = self.with_harness(artifact)[PROGRAM]
+        source = self.with_driver(artifact)[PROGRAM]
         first = await sandbox.run(
             source, call=self.entry, arguments=case.arguments, timeout=self.timeout, memory_mb=self.memory_mb
         )
@@ -89,8 +89,8 @@ class OnlineProblem(PlayedProblem):
             return failed(self.worst, first)
         try:
             verdict = self.score(case, first.result)
-            sample = self.moments(case, first.result, secrets.SystemRandom())
-            asked: list[JSON] = [list(moment.asked) for moment in sample]
+            sample = self.sample_choices(case, first.result, secrets.SystemRandom())
+            asked: list[JSON] = [list(choice.arguments) for choice in sample]
             second = await sandbox.run(
                 source, call=self.ask_again, arguments=[asked], timeout=self.timeout, memory_mb=self.memory_mb
             )
@@ -103,16 +103,16 @@ class OnlineProblem(PlayedProblem):
         return Verdict(verdict.value, verdict.feedback, None, {**verdict.metrics, "seconds": first.seconds})
 
 
-def check_answers(moments: Sequence[Moment], again: JSON) -> None:
+def check_answers(choices: Sequence[Choice], again: JSON) -> None:
     """Check that a program answers the same when it is asked again.
 
     Raises:
         WrongResultError: if an answer differs.
     """
-    for moment, answer in zip(moments, list_of(again, "the answers", len(moments)), strict=True):
-        if answer != moment.answer:
+    for choice, answer in zip(choices, list_of(again, "the answers", len(choices)), strict=True):
+        if answer != choice.answer:
             raise WrongResultError(
-                f"asked again, the program chose {str(answer)[:40]!r}, not {str(moment.answer)[:40]!r} as before; "
+                f"asked again, the program chose {str(answer)[:40]!r}, not {str(choice.answer)[:40]!r} as before; "
                 "a choice must depend on the arguments alone: not on chance, earlier calls or what is still to come"
             )
 

@@ -7,22 +7,21 @@ import math
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 from pydantic import Field
 
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
-from flowevolve.problems.base import Moment, OnlineProblem, seed_text
-from flowevolve.problems.checks import list_of, whole
-from flowevolve.problems.harness import bin_packing as inside
+from flowevolve.problems.base import Choice, OnlineProblem, seed_text
+from flowevolve.problems.checks import list_of, whole_number
+from flowevolve.problems.harness import bin_packing
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
 
 CAPACITY = 100
 SHAPE, SCALE = 3.0, 45.0
 """The shape and the scale of the Weibull distribution that EoH draws items from."""
-MOMENTS = 200
+SAMPLED_CHOICES = 200
 """How many choices of each sequence the program is asked for a second time."""
 EOH_GAPS = {"weibull_1k_test": 0.0224, "weibull_5k_test": 0.0080, "weibull_10k_test": 0.0061}
 """The mean excess of EoH's own heuristics over the lower bound with capacity 100 (CodeEvolve, table 5)."""
@@ -52,7 +51,7 @@ class OnlineBinPacking(OnlineProblem):
     name = "online_bin_packing"
     entry = "harness_play"
     ask_again = "harness_ask_again"
-    harness = inside
+    driver = bin_packing
     source = seed_text("online_bin_packing")
 
     def __init__(
@@ -100,14 +99,14 @@ class OnlineBinPacking(OnlineProblem):
             metrics={"bins": float(bins), "gap": bins / least - 1},
         )
 
-    def moments(self, case: Case, result: JSON, rng: random.Random) -> Sequence[Moment]:
+    def sample_choices(self, case: Case, result: JSON, rng: random.Random) -> Sequence[Choice]:
         items = self._items[case.id]
-        kept: dict[int, Moment | None] = dict.fromkeys(rng.sample(range(len(items)), min(MOMENTS, len(items))))
+        kept: dict[int, Choice | None] = dict.fromkeys(rng.sample(range(len(items)), min(SAMPLED_CHOICES, len(items))))
         self._replayed(case, result, kept)
-        return [moment for moment in kept.values() if moment is not None]
+        return [choice for choice in kept.values() if choice is not None]
 
-    def _replayed(self, case: Case, result: JSON, kept: dict[int, Moment | None]) -> list[int]:
-        """Pack the items as the result says, and return the rooms chosen. Fill in the moments of the items in ``kept``.
+    def _replayed(self, case: Case, result: JSON, kept: dict[int, Choice | None]) -> list[int]:
+        """Pack the items as the result says, and return the rooms chosen. Fill in the choices of the items in ``kept``.
 
         Raises:
             WrongResultError: at the first room that can't have been chosen.
@@ -117,15 +116,14 @@ class OnlineBinPacking(OnlineProblem):
 
         def choose(item: int, in_use: dict[int, int]) -> int:
             place = next(places)
-            room = whole(answers[place], f"the room chosen for item {place}", self.capacity + 1)
+            room = whole_number(answers[place], f"the room chosen for item {place}", self.capacity + 1)
             if room < item or (room != self.capacity and room not in in_use):
                 raise WrongResultError(f"item {place}, of size {item}, can't go where {room} is left")
             if place in kept:
-                asked = inside.harness_rooms(item, in_use, self.capacity)
-                kept[place] = Moment([item, cast("JSON", asked)], room)
+                kept[place] = Choice([item, [*bin_packing.harness_rooms(item, in_use, self.capacity)]], room)
             return room
 
-        return inside.harness_pack(self._items[case.id], self.capacity, choose)
+        return bin_packing.harness_pack(self._items[case.id], self.capacity, choose)
 
 
 def drawn_instances(items: int, capacity: int, instances: int, seed: int) -> list[tuple[int, ...]]:

@@ -38,7 +38,7 @@ def number(value: JSON, what: str) -> float:
     return result
 
 
-def whole(value: JSON, what: str, below: int) -> int:
+def whole_number(value: JSON, what: str, below: int) -> int:
     """Check that a value is a whole number of at least 0 and below a bound.
 
     Raises:
@@ -69,7 +69,7 @@ def permutation(value: JSON, what: str, count: int) -> list[int]:
     Raises:
         WrongResultError: naming the first entry that is wrong.
     """
-    order = [whole(entry, f"{what}[{i}]", count) for i, entry in enumerate(list_of(value, what, count))]
+    order = [whole_number(entry, f"{what}[{i}]", count) for i, entry in enumerate(list_of(value, what, count))]
     places: dict[int, int] = {}
     for place, entry in enumerate(order):
         if entry in places:

@@ -31,7 +31,7 @@ EPSILON = 0.001
 CLIP = 5.0
 """Ratios to the reference are clipped to this."""
 LEAST_RUNS = 3
-_HARNESS = inspect.getsource(streams)
+_DRIVER = inspect.getsource(streams)
 _QUOTED, _LINE = 600, 200
 """The most characters of an input, and of a line of an answer, that feedback quotes."""
 
@@ -151,7 +151,7 @@ class EfficiencyProblem:
     worst: float = 0.0
 
     def __post_init__(self) -> None:
-        self._yardsticks: WeakKeyDictionary[Sandbox, _Yardstick] = WeakKeyDictionary()
+        self._reference_figures: WeakKeyDictionary[Sandbox, _ReferenceFigures] = WeakKeyDictionary()
 
     def seed(self) -> Artifact:
         return Artifact({PROGRAM: self.source}, kind="program")
@@ -189,7 +189,7 @@ class EfficiencyProblem:
         for first, tests in self._batches():
             measurement = await measure(
                 sandbox,
-                _HARNESS,
+                _DRIVER,
                 call="harness_run",
                 arguments=_arguments(source, tests, tell=False),
                 timeout=self.procedure.timeout,
@@ -218,7 +218,7 @@ class EfficiencyProblem:
         """
         for first, tests in self._batches():
             (outcome,) = await sandbox.run_pinned(
-                _HARNESS,
+                _DRIVER,
                 call="harness_run",
                 arguments=_arguments(source, tests, tell=True),
                 timeout=self.procedure.timeout,
@@ -228,14 +228,14 @@ class EfficiencyProblem:
 
     async def _measured_reference(self, source: str, sandbox: Sandbox) -> Figures:
         """The reference's figures. They are measured once in each sandbox, that is, once in a run; other calls wait."""
-        yardstick = self._yardsticks.setdefault(sandbox, _Yardstick())
-        async with yardstick.lock:
-            if yardstick.figures is None:
+        reference = self._reference_figures.setdefault(sandbox, _ReferenceFigures())
+        async with reference.lock:
+            if reference.figures is None:
                 try:
-                    yardstick.figures = await self._measured(source, sandbox)
+                    reference.figures = await self._measured(source, sandbox)
                 except _FailedError as error:
                     raise InputError(f"problem {self.name!r}: the reference fails: {error}") from None
-            return yardstick.figures
+            return reference.figures
 
     def _batches(self) -> list[tuple[int, Sequence[Trial]]]:
         """The tests of each process, with the number of the first of them."""
@@ -272,7 +272,7 @@ class EfficiencyProblem:
 
 
 @dataclass
-class _Yardstick:
+class _ReferenceFigures:
     lock: anyio.Lock = field(default_factory=anyio.Lock)
     figures: Figures | None = None
 

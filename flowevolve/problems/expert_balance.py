@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import random
 from pathlib import Path
-from typing import cast
 
 from pydantic import Field
 
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
 from flowevolve.problems.base import ShippedProblem, seed_text
-from flowevolve.problems.checks import list_of, whole
+from flowevolve.problems.checks import list_of, whole_number
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
 
@@ -63,11 +62,7 @@ class ExpertBalance(ShippedProblem):
         self.cases = [
             Case(
                 str(place),
-                {
-                    "loads": cast("JSON", [list(layer) for layer in row.weight]),
-                    "slots": row.num_replicas,
-                    "gpus": row.num_gpus,
-                },
+                {"loads": [[*layer] for layer in row.weight], "slots": row.num_replicas, "gpus": row.num_gpus},
             )
             for place, row in enumerate(self._rows)
         ]
@@ -104,7 +99,9 @@ class ExpertBalance(ShippedProblem):
 
 
 def _slots(value: JSON, what: str, experts: int, slots: int) -> list[int]:
-    found = [whole(expert, f"{what}, slot {slot}", experts) for slot, expert in enumerate(list_of(value, what, slots))]
+    found = [
+        whole_number(expert, f"{what}, slot {slot}", experts) for slot, expert in enumerate(list_of(value, what, slots))
+    ]
     missing = sorted(set(range(experts)) - set(found))
     if missing:
         raise WrongResultError(f"{what} has no copy of expert {missing[0]}; {len(missing)} experts are missing")

@@ -5,15 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 from pydantic import Field
 
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
-from flowevolve.problems.base import PlayedProblem, seed_text
+from flowevolve.problems.base import DrivenProblem, seed_text
 from flowevolve.problems.checks import permutation
-from flowevolve.problems.harness import flow_shop as inside
+from flowevolve.problems.harness import flow_shop
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict
 
@@ -27,7 +26,7 @@ class FlowShopRow(Row):
     proc_times: Times = Field(min_length=2)
 
 
-class FlowShop(PlayedProblem):
+class FlowShop(DrivenProblem):
     """Jobs that go through all machines in one order. Value of a case: a lower bound on the time over the time taken.
 
     The form is EoH's: to lead a local search out of a local optimum, the program changes the times that the search
@@ -39,7 +38,7 @@ class FlowShop(PlayedProblem):
 
     name = "flow_shop"
     entry = "harness_play"
-    harness = inside
+    driver = flow_shop
     source = seed_text("flow_shop")
     timeout = 10.0
 
@@ -56,7 +55,7 @@ class FlowShop(PlayedProblem):
             raise InputError("flow_shop: rounds must be above 0")
         self._times = real_times(data) if data is not None else drawn_times(jobs, machines, instances, seed)
         self.cases = [
-            Case(str(place), {"times": cast("JSON", [list(row) for row in times]), "rounds": rounds})
+            Case(str(place), {"times": [[*row] for row in times], "rounds": rounds})
             for place, times in enumerate(self._times)
         ]
         self.statement = (
@@ -74,7 +73,7 @@ class FlowShop(PlayedProblem):
     def score(self, case: Case, result: JSON) -> Verdict:
         times = self._times[int(case.id)]
         order = permutation(result, "the order of jobs", len(times))
-        makespan, bound = inside.harness_makespan(order, times), least_time(times)
+        makespan, bound = flow_shop.harness_makespan(order, times), least_time(times)
         return Verdict(
             bound / makespan,
             f"The order takes {makespan:g}; no order takes less than {bound}.",

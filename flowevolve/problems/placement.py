@@ -11,7 +11,7 @@ from pydantic import Field
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
 from flowevolve.problems.base import ShippedProblem, seed_text
-from flowevolve.problems.checks import list_of, whole
+from flowevolve.problems.checks import list_of, whole_number
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
 
@@ -74,7 +74,7 @@ class ModelPlacement(ShippedProblem):
     def score(self, case: Case, result: JSON) -> Verdict:
         cluster = self._clusters[int(case.id)]
         places = [
-            whole(gpu, f"the GPU of model {model}", cluster.gpu_num)
+            whole_number(gpu, f"the GPU of model {model}", cluster.gpu_num)
             for model, gpu in enumerate(list_of(result, "the list of GPUs", len(cluster.models)))
         ]
         pressures = [_pressure(cluster, places, gpu) for gpu in range(cluster.gpu_num)]

@@ -6,15 +6,14 @@ import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
-from pydantic import Field
+from pydantic import Field, JsonValue, TypeAdapter
 
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
-from flowevolve.problems.base import Moment, OnlineProblem, seed_text
+from flowevolve.problems.base import Choice, OnlineProblem, seed_text
 from flowevolve.problems.checks import list_of
-from flowevolve.problems.harness import spot as inside
+from flowevolve.problems.harness import spot
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
 
@@ -29,6 +28,8 @@ UP_HOURS, DOWN_HOURS = (1.0, 3.0, 8.0, 20.0), (0.5, 2.0, 6.0)
 """The mean hours for which drawn spot machines stay available, and unavailable; each trace draws one of each."""
 
 Trace = list[bool]
+_STATE: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
+"""The state that a program sees at the beginning of a step."""
 
 
 class TraceRow(Row):
@@ -51,7 +52,7 @@ class SpotScheduling(OnlineProblem):
     name = "spot_scheduling"
     entry = "harness_play"
     ask_again = "harness_ask_again"
-    harness = inside
+    driver = spot
     source = seed_text("spot_scheduling")
 
     def __init__(self, data: Path | None = None, traces: int = 16, seed: int = 0) -> None:
@@ -65,7 +66,8 @@ class SpotScheduling(OnlineProblem):
             for seconds in RESTART_SECONDS
         }
         self.cases = [
-            Case(name, {"traces": cast("JSON", self._cut(job)), "job": dict(job)}) for name, job in self._jobs.items()
+            Case(name, {"traces": [[*trace] for trace in self._cut(job)], "job": {**job}})
+            for name, job in self._jobs.items()
         ]
         self.statement = (
             "A job must be done by a deadline, at low cost. It can run on a spot machine, which is cheap but can be "
@@ -102,14 +104,14 @@ class SpotScheduling(OnlineProblem):
             metrics={"cost": mean, "saved": 100 * (dearest - mean) / (dearest - cheapest)},
         )
 
-    def moments(self, case: Case, result: JSON, rng: random.Random) -> Sequence[Moment]:
+    def sample_choices(self, case: Case, result: JSON, rng: random.Random) -> Sequence[Choice]:
         """Draw one choice of each trace. Two of one trace would reveal what came after the first."""
-        places = [rng.randrange(len(choices)) for choices in cast("list[list[JSON]]", result)]
-        kept: list[Moment] = []
+        places = [rng.randrange(len(list_of(each, "the choices"))) for each in list_of(result, "the choices")]
+        kept: list[Choice] = []
 
         def keep(trace: int, step: int, state: Mapping[str, object], choice: JSON) -> None:
             if step == places[trace]:
-                kept.append(Moment([cast("JSON", state)], choice))
+                kept.append(Choice([_STATE.validate_python(state)], choice))
 
         self._replayed(case, result, keep)
         return kept
@@ -144,7 +146,7 @@ class SpotScheduling(OnlineProblem):
                 see(number, step, state, choice)
                 return choice
 
-            cost, made = inside.harness_run(trace, job, choose)
+            cost, made = spot.harness_run(trace, job, choose)
             if len(made) < len(choices):
                 raise WrongResultError(f"trace {number} has {len(choices)} choices for {len(made)} steps")
             costs.append(cost)

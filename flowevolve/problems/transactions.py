@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
@@ -56,7 +56,7 @@ class TransactionScheduling(ShippedProblem):
         if data is not None and [len(workload) for workload in self._workloads] == [100] * 3:
             self.reference = 1 - LEVI_MAKESPAN / (3 * self._serial)
         self.cases = [
-            Case(str(place), {"transactions": cast("JSON", [[list(op) for op in each] for each in workload])})
+            Case(str(place), {"transactions": [[[*operation] for operation in each] for each in workload]})
             for place, workload in enumerate(self._workloads)
         ]
         self.statement = (

@@ -11,9 +11,9 @@ from pydantic import Field
 
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
-from flowevolve.problems.base import PlayedProblem, seed_text
+from flowevolve.problems.base import DrivenProblem, seed_text
 from flowevolve.problems.checks import permutation
-from flowevolve.problems.harness import tsp as inside
+from flowevolve.problems.harness import tsp
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict
 
@@ -27,7 +27,7 @@ class TspRow(Row):
     lkh_tour_len: float | None = Field(default=None, gt=0)
 
 
-class TspConstruction(PlayedProblem):
+class TspConstruction(DrivenProblem):
     """Towns drawn uniformly from the unit square. Value of a case: a length that is to be reached, over the tour's.
 
     The set-up is EoH's. For rows with ``lkh_tour_len`` that length is the one of LKH's tour, so value = 1 / (1 + gap)
@@ -41,7 +41,7 @@ class TspConstruction(PlayedProblem):
 
     name = "tsp_construction"
     entry = "harness_tour"
-    harness = inside
+    driver = tsp
     source = seed_text("tsp_construction")
 
     def __init__(self, data: Path | None = None, towns: int = 50, instances: int = 8, seed: int = 0) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+
+from pydantic import TypeAdapter
 
 from flowevolve.agents.memory import (
     CHILD_HEADING,
@@ -79,6 +79,13 @@ def _where(parent: ShownProgram, child: ShownProgram) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class _Direction:
+    direction: str
+    outcome: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Lesson:
     kind: str
     text: str
@@ -89,15 +96,25 @@ class _Lesson:
         return self.kind, hinted(self.text, "prefer"), hinted(self.text, "avoid")
 
 
+@dataclass(frozen=True, slots=True)
+class _Notes:
+    """The notes as the prompt shows them, in JSON."""
+
+    directions: tuple[_Direction, ...] = ()
+    lessons: tuple[_Lesson, ...] = ()
+
+
+_NOTES = TypeAdapter(_Notes)
+
+
 def compress(prompt: str, rng: random.Random) -> str:
     """Put similar notes together: directions with the same first kind and outcome, and lessons with the same hints."""
     blocks = labelled_blocks(sections(prompt).get(MEMORY_HEADING, ""))
-    notes = cast("Mapping[str, list[Mapping[str, JSON]]]", json.loads(blocks[0][1]) if blocks else {})
+    notes = _NOTES.validate_python(json.loads(blocks[0][1]) if blocks else {})
     tried: Counter[tuple[str, str]] = Counter()
-    for each in notes.get("directions", ()):
-        tried[str(each["direction"]).split(" and ")[0], str(each["outcome"])] += cast(int, each["count"])
-    lessons = [_Lesson(str(each["kind"]), str(each["text"])) for each in notes.get("lessons", ())]
-    latest = {lesson.says: lesson for lesson in lessons}
+    for each in notes.directions:
+        tried[each.direction.split(" and ")[0], each.outcome] += each.count
+    latest = {lesson.says: lesson for lesson in notes.lessons}
     directions: list[JSON] = [
         {"direction": direction, "outcome": outcome, "count": count}
         for (direction, outcome), count in tried.most_common(DIRECTIONS_KEPT)

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import cast
 
 import anyio
 from aiohttp import web
@@ -51,8 +50,8 @@ async def serve(
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port).start()
-        bound = cast("tuple[str, int]", runner.addresses[0])
-        yield f"http://{bound[0]}:{bound[1]}/v1"
+        bound_host, bound_port, *_ = runner.addresses[0]
+        yield f"http://{bound_host}:{bound_port}/v1"
     finally:
         await runner.cleanup()
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
-from flowevolve.problems.base import PlayedProblem, ShippedProblem
+from flowevolve.problems.base import DrivenProblem, ShippedProblem
 from flowevolve.problems.catalog import SHIPPED_PROBLEMS
 from flowevolve.problems.efficiency_family import EFFICIENCY_PROBLEMS
 from flowevolve.problems.harness import bin_packing, flow_shop, spot, streams, tsp
@@ -109,7 +109,7 @@ def test_nonsense_is_refused_in_words(name: str, result: JSON) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_nearly_right_is_scored_or_refused(name: str) -> None:
     problem = small(name)
-    program = problem.with_harness(problem.seed()) if isinstance(problem, PlayedProblem) else problem.seed()
+    program = problem.with_driver(problem.seed()) if isinstance(problem, DrivenProblem) else problem.seed()
     right = called(problem, artifact=program)
     assert problem.score(problem.cases[0], right).failure is None
 
@@ -151,7 +151,7 @@ def damaged(value: JSON, data: st.DataObject) -> JSON:
 
 
 @pytest.mark.parametrize("module", [bin_packing, flow_shop, spot, streams, tsp])
-def test_a_harness_is_in_no_programs_way(module: ModuleType) -> None:
+def test_a_drivers_names_are_in_no_programs_way(module: ModuleType) -> None:
     own = [name for name, value in vars(module).items() if inspect.getmodule(value) is module]
     assert own
     assert all(name.startswith("harness_") for name in own)
