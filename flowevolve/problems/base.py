@@ -98,8 +98,7 @@ class OnlineProblem(DrivenProblem):
                 return failed(self.worst, second)
             check_answers(sample, second.result)
         except WrongResultError as error:
-            reason = str(error)
-            return Verdict(self.worst, f"The result is no solution: {reason}", reason, {"seconds": first.seconds})
+            return Verdict(self.worst, f"The result is no solution: {error}", str(error), {"seconds": first.seconds})
         return Verdict(verdict.value, verdict.feedback, None, {**verdict.metrics, "seconds": first.seconds})
 
 

@@ -81,10 +81,9 @@ class Cloudcast(ShippedProblem):
     def __init__(
         self, data: Path | None = None, regions: int = 8, destinations: int = 6, instances: int = 5, seed: int = 0
     ) -> None:
-        if data is not None:
-            self._links, self._broadcasts = read_network(data)
-        else:
-            self._links, self._broadcasts = drawn_network(regions, destinations, instances, seed)
+        self._links, self._broadcasts = (
+            read_network(data) if data is not None else drawn_network(regions, destinations, instances, seed)
+        )
         links: list[JSON] = [[*edge, link.cost, link.speed] for edge, link in self._links.items()]
         self.cases = [
             Case(
@@ -229,11 +228,12 @@ def drawn_network(
     rng = random.Random(f"cloudcast {seed}")
     homes = {f"{provider}:{number}": rng.randrange(4) for provider in PROVIDERS for number in range(regions)}
     dear = [rng.uniform(0.0, 0.08) for _ in range(4)]
-    links = {}
-    for one, here in homes.items():
-        for other, there in homes.items():
-            if one != other:
-                links[one, other] = _drawn_link(rng, one, other, here != there, dear[here])
+    links = {
+        (one, other): _drawn_link(rng, one, other, here != there, dear[here])
+        for one, here in homes.items()
+        for other, there in homes.items()
+        if one != other
+    }
     broadcasts = []
     for number in range(instances):
         source, *targets = rng.sample(list(homes), destinations + 1)

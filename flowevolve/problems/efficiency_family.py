@@ -42,6 +42,11 @@ _WINDOWS = (
 )
 
 
+TESTS = 6
+"""How many tests are drawn."""
+TIMEOUT = 5.0
+
+
 @dataclass(frozen=True, slots=True)
 class Exercise:
     """A problem whose tests are still to be drawn."""
@@ -56,12 +61,22 @@ class Exercise:
     size: int
     """The size of the largest test, unless the settings say otherwise."""
 
-    def problem(self, tests: int, size: int, seed: int, procedure: Procedure) -> EfficiencyProblem:
-        """Draw the tests, and make the problem.
+    def problem(
+        self,
+        tests: int = TESTS,
+        size: int | None = None,
+        seed: int = 0,
+        timeout: float = TIMEOUT,
+        memory_mb: int = 1024,
+        runs: int = 5,
+        together: int | None = None,
+    ) -> EfficiencyProblem:
+        """Draw ``tests`` tests in growing sizes up to ``size``, and make the problem. The rest is `Procedure`'s.
 
         Raises:
             InputError: if there would be no tests, or tests of size 0.
         """
+        procedure, size = Procedure(timeout, memory_mb, runs, together), self.size if size is None else size
         if tests < 1 or size < tests:
             raise InputError(f"{self.name}: tests must be above 0, and size not below tests")
         rng = random.Random(f"{self.name} {seed}")
@@ -174,24 +189,4 @@ EXERCISES = (
         250,
     ),
 )
-TESTS = 6
-"""How many tests are drawn, in growing sizes."""
-TIMEOUT = 5.0
-
-
-def _factory(exercise: Exercise) -> Callable[..., EfficiencyProblem]:
-    def make(
-        tests: int = TESTS,
-        size: int = exercise.size,
-        seed: int = 0,
-        timeout: float = TIMEOUT,
-        memory_mb: int = 1024,
-        runs: int = 5,
-        together: int | None = None,
-    ) -> EfficiencyProblem:
-        return exercise.problem(tests, size, seed, Procedure(timeout, memory_mb, runs, together))
-
-    return make
-
-
-EFFICIENCY_PROBLEMS: Mapping[str, Callable[..., EfficiencyProblem]] = {each.name: _factory(each) for each in EXERCISES}
+EFFICIENCY_PROBLEMS: Mapping[str, Callable[..., EfficiencyProblem]] = {each.name: each.problem for each in EXERCISES}

@@ -53,10 +53,11 @@ class ExpertBalance(ShippedProblem):
         instances: int = 5,
         seed: int = 0,
     ) -> None:
-        if data is not None:
-            self._rows = read_rows(data, BalanceRow)
-        else:
-            self._rows = drawn_rows(layers, experts, slots, gpus, instances, seed)
+        self._rows = (
+            read_rows(data, BalanceRow)
+            if data is not None
+            else drawn_rows(layers, experts, slots, gpus, instances, seed)
+        )
         for place, row in enumerate(self._rows, 1):
             _check(row, f"{data}: row {place}" if data is not None else "expert_balance")
         self.cases = [

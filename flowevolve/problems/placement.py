@@ -55,10 +55,7 @@ class ModelPlacement(ShippedProblem):
     source = seed_text("model_placement")
 
     def __init__(self, data: Path | None = None, instances: int = 20, seed: int = 0) -> None:
-        if data is not None:
-            self._clusters = read_rows(data, PlacementRow)
-        else:
-            self._clusters = drawn_clusters(instances, seed)
+        self._clusters = read_rows(data, PlacementRow) if data is not None else drawn_clusters(instances, seed)
         self.cases = [Case(str(place), _arguments(each)) for place, each in enumerate(self._clusters)]
         self.statement = (
             "Place language models on GPUs so that no GPU is under much pressure.\n\n"

@@ -56,12 +56,20 @@ class SpotScheduling(OnlineProblem):
     source = seed_text("spot_scheduling")
 
     def __init__(self, data: Path | None = None, traces: int = 16, seed: int = 0) -> None:
-        if data is not None:
-            self._traces = [list(row.available) for row in read_rows(data, TraceRow)]
-        else:
-            self._traces = drawn_traces(traces, seed)
+        self._traces = (
+            [list(row.available) for row in read_rows(data, TraceRow)]
+            if data is not None
+            else drawn_traces(traces, seed)
+        )
         self._jobs = {
-            f"{hours}_hours_{seconds:g}_seconds": _job(hours, seconds)
+            f"{hours}_hours_{seconds:g}_seconds": {
+                "work": WORK_HOURS * 3600.0,
+                "deadline": hours * 3600.0,
+                "restart": seconds,
+                "step": STEP,
+                "spot_price": SPOT_PRICE,
+                "on_demand_price": ON_DEMAND_PRICE,
+            }
             for hours in DEADLINE_HOURS
             for seconds in RESTART_SECONDS
         }
@@ -155,17 +163,6 @@ class SpotScheduling(OnlineProblem):
     def _cut(self, job: Mapping[str, float]) -> list[Trace]:
         """The traces, cut off at the job's deadline."""
         return [trace[: round(job["deadline"] / job["step"])] for trace in self._traces]
-
-
-def _job(hours: float, restart: float) -> Mapping[str, float]:
-    return {
-        "work": WORK_HOURS * 3600.0,
-        "deadline": hours * 3600.0,
-        "restart": restart,
-        "step": STEP,
-        "spot_price": SPOT_PRICE,
-        "on_demand_price": ON_DEMAND_PRICE,
-    }
 
 
 def drawn_traces(traces: int, seed: int) -> list[Trace]:

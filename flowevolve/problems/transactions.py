@@ -48,10 +48,7 @@ class TransactionScheduling(ShippedProblem):
     worst = -1.0
 
     def __init__(self, data: Path | None = None, transactions: int = 100, instances: int = 3, seed: int = 0) -> None:
-        if data is not None:
-            self._workloads = real_workloads(data)
-        else:
-            self._workloads = drawn_workloads(transactions, instances, seed)
+        self._workloads = real_workloads(data) if data is not None else drawn_workloads(transactions, instances, seed)
         self._serial = max(sum(map(len, workload)) for workload in self._workloads)
         if data is not None and [len(workload) for workload in self._workloads] == [100] * 3:
             self.reference = 1 - LEVI_MAKESPAN / (3 * self._serial)

@@ -24,7 +24,7 @@ from flowevolve.llm.types import (
 from flowevolve.memory.hashing import hashed_embedding
 from flowevolve.sim.faults import Fault, Faults, apply_fault
 from flowevolve.sim.profiles import BatchingProfile, Profile
-from flowevolve.sim.service import Served, Service, count_tokens, make_service, total_text
+from flowevolve.sim.service import Served, Service, count_tokens, make_service
 from flowevolve.sim.world import World
 
 OnWriting = Callable[[str, float], None]
@@ -86,7 +86,7 @@ class SimBackend:
         text = self._world.reply(request, rng)
         tokens = self._profile.output.draw(rng, count_tokens(text))
         text, tokens, finish_reason = _cut(text, tokens, request.max_tokens)
-        prompt = total_text([message.content for message in request.messages])
+        prompt = "\n".join(message.content for message in request.messages)
         on_begin = None if on_writing is None else partial(on_writing, text)
         served = await self._serve(prompt, tokens, request.priority or 0, rng, timeout, on_begin)
         return ChatReply(text, Usage(count_tokens(prompt), tokens, served.cached_tokens), finish_reason, request.model)
@@ -94,7 +94,7 @@ class SimBackend:
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
         """Embed the texts. This takes the time of reading them and writing one token."""
         await self._check(request.model)
-        prompt = total_text(request.texts)
+        prompt = "\n".join(request.texts)
         await self._serve(prompt, 1, 0, random.Random(0), timeout)
         vectors = tuple(hashed_embedding(text) for text in request.texts)
         return EmbedReply(vectors, Usage(sum(map(count_tokens, request.texts))), request.model)

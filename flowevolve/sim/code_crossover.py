@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from flowevolve.sim.code_source import Source, first_line, is_number, last_line, parse
+from flowevolve.sim.code_source import Source, first_line, last_line, number_of, parse
 
 Number = tuple[ast.expr, float]
 """A number's node and its value."""
@@ -116,11 +116,8 @@ def _numbers(node: ast.expr) -> list[Number]:
     if isinstance(node, ast.List | ast.Tuple):
         return [number for each in node.elts for number in _numbers(each)]
     negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
-    constant = node.operand if isinstance(node, ast.UnaryOp) and negative else node
-    if not isinstance(constant, ast.Constant) or not is_number(constant):
-        return []
-    assert isinstance(constant.value, int | float)
-    return [(node, -constant.value if negative else constant.value)]
+    value = number_of(node.operand if isinstance(node, ast.UnaryOp) and negative else node)
+    return [] if value is None else [(node, -value if negative else value)]
 
 
 def _said(values: Sequence[Number]) -> list[float]:

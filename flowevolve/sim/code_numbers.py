@@ -7,7 +7,7 @@ import random
 import re
 
 from flowevolve.sim.code_sense import called, names
-from flowevolve.sim.code_source import Place, Source, is_number, numbers
+from flowevolve.sim.code_source import Place, Source, number_of, numbers
 
 _VECTOR = 3
 """A list of at least this many numbers is a vector, which changes as a whole or in parts."""
@@ -35,7 +35,7 @@ def change_constants(source: Source, step: float, rng: random.Random) -> str | N
     vectors = [[number for number in numbers(node) if id(number) not in fixed] for node in lists]
     vectors = [vector for vector in vectors if len(vector) >= _VECTOR]
     others = fixed | {id(number) for vector in vectors for number in vector}
-    single = [node for node in source.nodes(ast.Constant) if is_number(node) and id(node) not in others]
+    single = [node for node in source.nodes(ast.Constant) if number_of(node) is not None and id(node) not in others]
     if vectors and (not single or rng.random() < 0.5):
         vector = rng.choice(vectors)
         wanted = rng.choice((1, 1, 2, max(2, len(vector) // 4), len(vector)))
@@ -44,7 +44,8 @@ def change_constants(source: Source, step: float, rng: random.Random) -> str | N
         chosen = [rng.choice(single)]
     else:
         return None
-    return source.with_texts([(source.place(node), shifted(_value(node), step, rng)) for node in chosen])
+    values = [(source.place(node), value) for node in chosen if (value := number_of(node)) is not None]
+    return source.with_texts([(place, shifted(value, step, rng)) for place, value in values])
 
 
 def change_text_constant(text: str, lines: range, step: float, rng: random.Random) -> str | None:
@@ -124,8 +125,3 @@ def _repeatable(source: Source, statement: ast.stmt) -> bool:
         if is_text and isinstance(node, ast.expr) and node.lineno != node.end_lineno:
             return False
     return True
-
-
-def _value(node: ast.Constant) -> float:
-    assert isinstance(node.value, int | float)
-    return node.value

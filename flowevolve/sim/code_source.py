@@ -158,11 +158,12 @@ def last_line(node: ast.expr | ast.stmt) -> int:
     return node.end_lineno or node.lineno
 
 
-def is_number(node: ast.AST) -> bool:
-    """Whether a node is a numeric constant; truth values are not."""
-    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
+def number_of(node: ast.AST) -> float | None:
+    """The value of a numeric constant; None for all other nodes, among them truth values."""
+    value = node.value if isinstance(node, ast.Constant) else None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def numbers(node: ast.AST) -> list[ast.Constant]:
     """The numeric constants below a node."""
-    return [each for each in ast.walk(node) if isinstance(each, ast.Constant) and is_number(each)]
+    return [each for each in ast.walk(node) if isinstance(each, ast.Constant) and number_of(each) is not None]

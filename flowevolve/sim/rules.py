@@ -54,13 +54,10 @@ class RulesWorld:
 
     def _answer(self, instruction: str, asked: str, rng: random.Random) -> str:
         reading = read_instruction(instruction)
-        obedience = self._obedience(reading.lines)
+        excess = max(0, reading.lines - self.params.comfortable_lines)
+        obedience = self.params.obedience * max(_LOWEST_OBEDIENCE, 1 - self.params.fatigue * excess)
         kept = [rng.choice(said) for said in reading.by_subject if rng.random() < obedience]
         return write_answer(topic_of(asked), kept, rng) + citation(instruction, kept)
-
-    def _obedience(self, lines: int) -> float:
-        excess = max(0, lines - self.params.comfortable_lines)
-        return self.params.obedience * max(_LOWEST_OBEDIENCE, 1 - self.params.fatigue * excess)
 
     def perfect_prompt(self) -> str:
         """An instruction that states each rule of the style once. No other instruction scores higher in this world."""

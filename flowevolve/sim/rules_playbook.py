@@ -123,10 +123,6 @@ def _gather(prompt: str, params: RulesParams, rng: random.Random) -> str:
     return "\n".join(f"Lesson: {lesson}" for lesson in by_subject.values() if rng.random() < attention)
 
 
-def _merge(prompt: str, params: RulesParams, rng: random.Random) -> str:
-    return fence(_block(prompt, ADVICE_HEADING).splitlines()[0].removeprefix("- "))
-
-
 def _compare(prompt: str, params: RulesParams, rng: random.Random) -> str:
     noted = [statement for line in _block(prompt, NOTED_HEADING).splitlines() if (statement := read_statement(line))]
     words = []
@@ -149,7 +145,7 @@ _ANSWERS: Mapping[str, Responder] = {
     LESSON_TITLE: _learn,
     CURATE_TITLE: _curate,
     GATHER_TITLE: _gather,
-    MERGE_TITLE: _merge,
+    MERGE_TITLE: lambda prompt, params, rng: fence(_block(prompt, ADVICE_HEADING).splitlines()[0].removeprefix("- ")),
     COMPARE_TITLE: _compare,
 }
 

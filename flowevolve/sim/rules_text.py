@@ -59,22 +59,12 @@ def _counted(rule_id: str, parameter: str, **fixed: JSON) -> Reader:
     return read
 
 
-def _phrased(rule_id: str, parameter: str) -> Reader:
-    """A reader of a rule with one quoted phrase."""
+def _quoting(rule_id: str, parameter: str, *, several: bool = False) -> Reader:
+    """A reader of a rule with one quoted phrase, or with several quoted words."""
 
     def read(line: str) -> Constraint | None:
-        phrases = _quoted(line)
-        return Constraint(rule_id, {parameter: phrases[0]}) if phrases else None
-
-    return read
-
-
-def _listed(rule_id: str, parameter: str) -> Reader:
-    """A reader of a rule with one or more quoted words."""
-
-    def read(line: str) -> Constraint | None:
-        words: list[JSON] = [*_quoted(line)]
-        return Constraint(rule_id, {parameter: words}) if words else None
+        phrases: list[JSON] = [*_quoted(line)]
+        return Constraint(rule_id, {parameter: phrases if several else phrases[0]}) if phrases else None
 
     return read
 
@@ -105,8 +95,8 @@ _READERS: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), reader)
     for pattern, reader in (
         (r"\bcommas?\b", _plain("punctuation:no_comma")),
-        (r"\bpostscript\b", _phrased("detectable_content:postscript", "postscript_marker")),
-        (r"\b(?:end|finish|close)\b.*[\"'“]", _phrased("startend:end_checker", "end_phrase")),
+        (r"\bpostscript\b", _quoting("detectable_content:postscript", "postscript_marker")),
+        (r"\b(?:end|finish|close)\b.*[\"'“]", _quoting("startend:end_checker", "end_phrase")),
         (r"\bplaceholders?\b", _counted("detectable_content:number_placeholders", "num_placeholders")),
         (r"\bhighlight", _counted("detectable_format:number_highlighted_sections", "num_highlights")),
         (r"\bbullets?\b", _counted("detectable_format:number_bullet_lists", "num_bullets")),
@@ -122,9 +112,12 @@ _READERS: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
         (r"\b\d+ (?:or more )?words\b", _counted("length_constraints:number_words", "num_words", relation="at least")),
         (
             r"\b(?:not|never|avoid|without|don't)\b.*\b(?:key)?words?\b",
-            _listed("keywords:forbidden_words", "forbidden_words"),
+            _quoting("keywords:forbidden_words", "forbidden_words", several=True),
         ),
-        (r"\b(?:include|use|mention|contain)\b.*\b(?:key)?words?\b", _listed("keywords:existence", "keywords")),
+        (
+            r"\b(?:include|use|mention|contain)\b.*\b(?:key)?words?\b",
+            _quoting("keywords:existence", "keywords", several=True),
+        ),
     )
 )
 """The readers of rules. The first pattern that matches a line decides what the line is about."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Protocol
@@ -267,8 +267,3 @@ class APIService:
         self.stats.output_tokens += output_tokens
         self.stats.finished += 1
         return Served(0.0, anyio.current_time() - now, 0)
-
-
-def total_text(texts: Sequence[str]) -> str:
-    """Join a request's texts into one prompt, as the prefix cache and the token count take it."""
-    return "\n".join(texts)

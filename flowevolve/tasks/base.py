@@ -6,8 +6,9 @@ returns a rollout.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Protocol, runtime_checkable
 
 from flowevolve.artifact import Artifact
@@ -74,6 +75,10 @@ class Dataset:
     train: Sequence[Example]
     val: Sequence[Example]
     test: Sequence[Example] = field(default=())
+
+    def __iter__(self) -> Iterator[Example]:
+        """All examples of all splits."""
+        return chain(self.train, self.val, self.test)
 
 
 class ChatModel(Protocol):

@@ -28,10 +28,9 @@ class _Stated:
         self.data = data
         self._seed_prompt = seed_prompt
         self._score = score
-        for split in (data.train, data.val, data.test):
-            for example in split:
-                _field(example, "context", "question")
-                _field(example, "target", "answer")
+        for example in data:
+            _field(example, "context", "question")
+            _field(example, "target", "answer")
 
     def seed(self) -> Artifact:
         return Artifact({COMPONENT: self._seed_prompt})
@@ -60,10 +59,9 @@ class Formula(_Stated):
 
     def __init__(self, data: Dataset, *, name: str = "formula", seed_prompt: str = NUMBER_SEED) -> None:
         super().__init__(data, name, seed_prompt, score_number)
-        for split in (data.train, data.val, data.test):
-            for example in split:
-                if decimal_of(_field(example, "target", "answer")) is None:
-                    raise InputError(f"row {example.id}: what is right must be a number")
+        for example in data:
+            if decimal_of(_field(example, "target", "answer")) is None:
+                raise InputError(f"row {example.id}: what is right must be a number")
 
 
 def score_tags(output: str, gold: str) -> Score:

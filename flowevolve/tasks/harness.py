@@ -53,12 +53,11 @@ def labelled_set(name: str, data: Dataset, text_fields: Sequence[str], label_fie
     """
     if not data.train or not data.val:
         raise InputError(f"task.sets.{name}: a harness needs training and validation examples")
-    rows = [example for split in (data.train, data.val, data.test) for example in split]
-    for example in rows:
+    for example in data:
         for field in (*text_fields, label_field):
             if not isinstance(example.data.get(field), str):
                 raise InputError(f"task.sets.{name}: row {example.id}: {field!r} is missing or not a text")
-    labels = tuple(sorted({str(example.data[label_field]) for example in rows}))
+    labels = tuple(sorted({str(example.data[label_field]) for example in data}))
     return LabelledSet(name, data, tuple(text_fields), label_field, labels)
 
 

@@ -153,18 +153,16 @@ def make_rows(rules: int, per_example: int, overlap: float, rows: int, seed: int
     for number, (topic, request) in enumerate(rng.sample(stems, rows)):
         needed = [HOUSE_STYLE[index] for index in sorted(_draw(weights, per_example, rng))]
         prompt = f"{request.format(topic=topic)} {rng.choice(_DETAILS)}".rstrip()
-        made.append(_row(number, prompt, needed, next(split for split, end in _SPLITS if number < end * rows)))
+        made.append(
+            {
+                "key": 1000 + number,
+                "prompt": prompt,
+                "instruction_id_list": [rule.id for rule in needed],
+                "kwargs": [dict(rule.kwargs) for rule in needed],
+                "split": next(split for split, end in _SPLITS if number < end * rows),
+            }
+        )
     return made
-
-
-def _row(number: int, prompt: str, needed: Sequence[Constraint], split: str) -> dict[str, JSON]:
-    return {
-        "key": 1000 + number,
-        "prompt": prompt,
-        "instruction_id_list": [rule.id for rule in needed],
-        "kwargs": [dict(rule.kwargs) for rule in needed],
-        "split": split,
-    }
 
 
 def rules_of(row: Mapping[str, JSON]) -> list[Constraint]:

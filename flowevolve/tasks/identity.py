@@ -35,9 +35,5 @@ def _words(of: Mapping[str, JSON]) -> str:
 
 
 def _line(example: Example) -> str:
-    return json.dumps([example.id, dict(example.data)], skipkeys=True, default=_type)
-
-
-def _type(value: object) -> str:
-    """Stand in for a value that is not plain data, which the rows of a task given as an object may hold."""
-    return type(value).__name__
+    # The rows of a task given as an object may hold values that are not plain data: their types stand in for them.
+    return json.dumps([example.id, dict(example.data)], skipkeys=True, default=lambda value: type(value).__name__)

@@ -32,11 +32,7 @@ class InstructionFollowing:
         self.data = data
         self._seed_prompt = seed_prompt
         self._strict = strict
-        self._rows = {
-            example.id: (_prompt(example), _constraints(example))
-            for split in (data.train, data.val, data.test)
-            for example in split
-        }
+        self._rows = {example.id: (_prompt(example), _constraints(example)) for example in data}
 
     def seed(self) -> Artifact:
         return Artifact({COMPONENT: self._seed_prompt})

@@ -29,11 +29,10 @@ class MathAnswer:
         self.name = name
         self.data = data
         self._seed_prompt = seed_prompt
-        for split in (data.train, data.val, data.test):
-            for example in split:
-                for field in ("problem", "answer"):
-                    if example.data.get(field) in (None, ""):
-                        raise InputError(f"row {example.id}: {field!r} is missing")
+        for example in data:
+            for field in ("problem", "answer"):
+                if example.data.get(field) in (None, ""):
+                    raise InputError(f"row {example.id}: {field!r} is missing")
 
     def seed(self) -> Artifact:
         return Artifact({COMPONENT: self._seed_prompt})
