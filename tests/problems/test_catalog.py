@@ -1,4 +1,4 @@
-"""What holds for every problem: its seed is valid and has the value the docs name, and nothing but words answers nonsense."""
+"""What holds for every problem: its seed is valid and has the value in the docs, and nonsense is refused in words."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SMALL: Mapping[str, Mapping[str, object]] = {
 }
 REGISTRY: Registry[Problem] = Registry("problem", "flowevolve.problems", SHIPPED_PROBLEMS, contract=Problem)
 NAMES = [name for name in SHIPPED_PROBLEMS if name not in {"effibench", *EFFICIENCY_PROBLEMS}]
-"""Those whose values are counted; what is measured has tests of its own."""
+"""The problems whose values are the same in each run. Problems that are measured have tests of their own."""
 
 everything: st.SearchStrategy[JSON] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -135,7 +135,7 @@ def refusal_or_none(problem: FunctionProblem, result: JSON) -> str | None:
 
 
 def damaged(value: JSON, data: st.DataObject) -> JSON:
-    """With one part, at any depth, replaced by anything, left out or there twice."""
+    """The value with one part, at any depth, replaced by anything, left out or doubled."""
     if isinstance(value, dict) and value and data.draw(st.booleans()):
         key = data.draw(st.sampled_from(sorted(value)))
         return {**value, key: damaged(value[key], data)}

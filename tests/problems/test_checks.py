@@ -1,4 +1,4 @@
-"""Results of strangers are taken apart, and what is wrong with them is said."""
+"""Checks of the results of untrusted programs say what is wrong with them."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ hexagons = st.tuples(st.floats(-2, 2), st.floats(-2, 2), st.floats(0, 60))
 
 @given(a=hexagons, b=hexagons)
 def test_overlap_is_what_points_tell(a: tuple[float, float, float], b: tuple[float, float, float]) -> None:
-    """Points on the sides of one that lie inside of the other, by a test of another kind: the sides seen from a point."""
+    """Overlap agrees with another test: whether points on the sides of one hexagon lie inside of the other."""
     depth = overlap(a, b)
     assert depth == pytest.approx(overlap(b, a), abs=1e-12)
     inside = max(_depth_inside(point, b) for point in [*_border(a), a[:2]])

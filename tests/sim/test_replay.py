@@ -1,4 +1,4 @@
-"""A server made of recorded calls: what it finds, what stands in, and when it answers."""
+"""A server that answers from recorded calls: which calls it finds, which stand in, and when it answers."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_record_without_answers_can_not_stand_in() -> None:
 
 
 def played(spans: Sequence[Span]) -> tuple[Record, list[float]]:
-    """A record of these spans, and when its calls end if they are begun as they were then."""
+    """A record of these spans, and the times at which its calls end if they begin as they did."""
     record = Record(
         RecordedCall(
             "task",
@@ -135,7 +135,7 @@ def test_calls_begun_as_they_were_end_as_they_did(times: list[tuple[int, int]]) 
 
 
 def slowed() -> list[Span]:
-    """Calls of a server that each request in flight slows by a tenth, some twenty at a time, then fewer, then more."""
+    """Calls of a server that each request in flight slows down by a tenth: some twenty at a time, then fewer, then more."""
     rng, spans = random.Random(3), list[Span]()
     for start in range(0, 500, 10):
         load = rng.randint(5, 20)
