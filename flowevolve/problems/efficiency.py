@@ -62,7 +62,7 @@ class Procedure:
 
     def __post_init__(self) -> None:
         if self.runs < LEAST_RUNS:
-            raise InputError(f"task.runs: {self.runs} runs have nothing left without their extremes; give 3 or more")
+            raise InputError(f"task.runs: {self.runs} are too few, as the two extremes are left out; give 3 or more")
         if self.timeout <= 0 or self.memory_mb <= 0 or (self.together is not None and self.together <= 0):
             raise InputError("task: timeout, memory_mb and together must be above 0")
 

@@ -61,7 +61,7 @@ class Formula(_Stated):
         super().__init__(data, name, seed_prompt, score_number)
         for example in data:
             if decimal_of(_field(example, "target", "answer")) is None:
-                raise InputError(f"row {example.id}: what is right must be a number")
+                raise InputError(f"row {example.id}: the right answer must be a number")
 
 
 def score_tags(output: str, gold: str) -> Score:
