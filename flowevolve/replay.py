@@ -25,7 +25,7 @@ from flowevolve.llm.types import ChatReply, Usage
 from flowevolve.llm_section import CacheSection
 from flowevolve.result import Result
 from flowevolve.run import Given, Watchers, carry_out, make_plan
-from flowevolve.sim.replay import PastCall, Record, RecordedServer
+from flowevolve.sim.replay import Record, RecordedCall, RecordedServer
 from flowevolve.stage import Graph
 from flowevolve.store.journal import EMBEDDED, SCHEMA_VERSION
 from flowevolve.store.reading import Recorded
@@ -162,7 +162,7 @@ def _read(directory: Path) -> _Past:
     return _Past(config, given, record)
 
 
-def _past_calls(recorded: Recorded) -> Iterator[PastCall]:
+def _past_calls(recorded: Recorded) -> Iterator[RecordedCall]:
     for call in recorded.calls():
         if call.messages is None or (call.reply is None and call.error is None):
             raise InputError(
@@ -175,7 +175,9 @@ def _past_calls(recorded: Recorded) -> Iterator[PastCall]:
             reply = ChatReply(
                 call.reply, call.usage or Usage(), call.finish_reason or "stop", call.model, cached=call.cached
             )
-        yield PastCall(call.role, call.model, call.messages, call.seed, reply, call.error, call.started, call.finished)
+        yield RecordedCall(
+            call.role, call.model, call.messages, call.seed, reply, call.error, call.started, call.finished
+        )
 
 
 def _measure(directory: Path, prices: Mapping[str, Price], graph: Graph) -> Figures:

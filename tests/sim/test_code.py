@@ -187,7 +187,7 @@ def test_a_request_without_a_program_gets_an_answer() -> None:
 
 
 def build(source: str) -> Counter[str]:
-    """How often which node is there, but for signs."""
+    """How often each type of node occurs, apart from signs."""
     nodes = ast.walk(ast.parse(source))
     return Counter(type(node).__name__ for node in nodes if not isinstance(node, ast.UnaryOp | ast.USub))
 
@@ -253,7 +253,7 @@ def values(k: int) -> list[float]:
 
 @pytest.mark.parametrize("different", [False, True])
 def test_what_is_changed_still_runs_and_gives_as_much(different: bool) -> None:
-    """How many there are, where they stand and that the loop ends is left alone."""
+    """Counts, indices and what ends a loop are left alone."""
     program = Artifact({"program.py": LISTS}, kind="program")
     shown = ShownProgram(program, 1.0)
     mutated = program_prompt("Do it.", shown, form="whole", advice="prefer: statements, loops")
@@ -262,6 +262,6 @@ def test_what_is_changed_still_runs_and_gives_as_much(different: bool) -> None:
     for text in texts:
         space: dict[str, Callable[[int], list[float]]] = {}
         exec(text, space)
-        with suppress(ArithmeticError):  # what comes out of a number is another matter
+        with suppress(ArithmeticError):  # other numbers may overflow or divide by 0
             assert len(space["numbers"](4)) == 8, text
     assert any("unread.append(k)" not in text for text in texts)

@@ -1,4 +1,4 @@
-"""What the coder of the world `code` makes of other programs: their parts, and the ways that their scores point."""
+"""How the coder of the world `code` uses other programs: it takes their parts, and moves numbers as scores suggest."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def program(size: float, shift: float = 0.5, rounds: int = 3, body: str = "SIZE 
 def crossed(
     parent: ShownProgram, others: Sequence[ShownProgram] = (), ancestors: Sequence[ShownProgram] = (), seeds: int = 60
 ) -> list[dict[str, object]]:
-    """What names stand for in programs that came of one crossover, and under ``value`` the text of the function."""
+    """The values of the names in programs after one crossover, and under ``value`` the text of the function."""
     found: list[dict[str, object]] = []
     seed = Artifact(dict(parent.program), kind="program")
     asked = program_prompt(
