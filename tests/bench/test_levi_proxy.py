@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench.levi_proxy import PROBLEMS, PROMPTS, ordered, score_matrix, table
-from bench.report.levi_proxy import section
+from bench.levi_proxy.__main__ import PROBLEMS, PROMPTS, ordered, score_matrix, table
+from bench.levi_proxy.section import section
 
 
 def test_matrices_are_of_zeros_and_ones_and_tell_prompts_apart() -> None:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.evaluations import Burning
-from bench.evaluations import configure as configure_burning
-from bench.kept_runs import keeping, left, read_runs
-from bench.program_figures import summarise
-from bench.program_runs import (
+from bench.evaluations.__main__ import Burning
+from bench.evaluations.__main__ import configure as configure_burning
+from bench.evaluations.section import section as evaluations_section
+from bench.programs.__main__ import SEEDS, SYNC_SEEDS, jobs, report
+from bench.programs.figures import summarise
+from bench.programs.kept_runs import keeping, left, read_runs
+from bench.programs.runs import (
     ABLATIONS,
     BASELINES,
     CHOSEN,
@@ -25,9 +27,7 @@ from bench.program_runs import (
     configure,
     perform,
 )
-from bench.programs import SEEDS, SYNC_SEEDS, jobs, report
-from bench.report.evaluations import section as evaluations_section
-from bench.report.programs import section
+from bench.programs.section import section
 from flowevolve.build import make_algorithm, make_task
 from flowevolve.programs import WrongResultError
 

@@ -1,0 +1,171 @@
+"""One run of an algorithm over programs on the virtual clock, as `bench.programs` needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from bench.programs.quick_task import QuickTask, Runner
+from flowevolve import clock
+from flowevolve.build import make_problem
+from flowevolve.config import Config, parse_config
+from flowevolve.events import Event
+from flowevolve.result import Result
+from flowevolve.run import Watchers, run
+
+PROFILE, WORLD = "qwen3-8b-h100", "code"
+WIDTH = 10
+"""Flows in flight of the stream, and of a step in lockstep: both forms have as many requests under way at best."""
+QUARTERS = (0.25, 0.5, 0.75, 1.0)
+"""Of the budget, at which the best score is noted."""
+CPU_SECONDS = 0.05
+"""That a call may take, several times as many as the seeds' do: evolution would spend whatever it is given."""
+
+Mode = Literal["stream", "sync"]
+Settings = Mapping[str, object]
+
+PROBLEMS: Mapping[str, Settings] = {
+    "circle_packing_32": {},
+    "min_max_distance_2d": {},
+    "online_bin_packing": {"items": 500, "instances": 3},
+}
+"""Bin packing has fewer items than EoH's sets, so that a program takes a fraction of a second."""
+BASELINES: Mapping[str, Settings] = {
+    "best_of_n": {"name": "best_of_n"},
+    "one_plus_lambda": {"name": "one_plus_lambda"},
+}
+_CODE_EVOLVE: Settings = {
+    "name": "code_evolve",
+    "epoch": 2,
+    "archive": {"features": ["fitness", "length"]},
+    "migration": {"every": 12},
+}
+METHODS: Mapping[str, Settings] = {"levi": {"name": "levi"}, "code_evolve": _CODE_EVOLVE}
+"""LEVI as it ships. Of CodeEvolve an epoch is two evaluations, so that a step of lockstep is `WIDTH` wide, and islands
+send programs six times a run, as in the published ones. Running times are a feature by default, and none here: they
+would make runs differ that are to be equal.
+"""
+CHOSEN: Mapping[str, tuple[str, Settings]] = {
+    "levi, chosen": (
+        "levi",
+        {"temperatures": [0.003, 0.01, 0.03, 0.1], "seeds": 2, "variants": 10, "shift_every": 50},
+    ),
+    "code_evolve, chosen": ("code_evolve", {"islands": 2, "archive": {"name": "naive", "size": 5}}),
+}
+"""Of what, and what is set otherwise: by how runs with other seeds ended, those from `CHOSEN_ON` on."""
+CHOSEN_ON = (100, 101, 102, 103)
+ABLATIONS: Mapping[str, tuple[str, Settings]] = {
+    "levi, no diverse seeds": ("levi", {"seeds": 0}),
+    "levi, uniform centroids": ("levi", {"centroids": "uniform"}),
+    "code_evolve, no migration": ("code_evolve", {"migration": {"topology": "empty"}}),
+    "code_evolve, no inspirations": ("code_evolve", {"inspirations": 0}),
+}
+"""Of what, and what is set otherwise there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A run to be made."""
+
+    problem: str
+    method: str
+    mode: Mode
+    seed: int
+    evaluations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What came of one."""
+
+    job: Job
+    seed_score: float
+    """Of the program that evolution began from."""
+    best: tuple[float, ...]
+    """Scores at the `QUARTERS` of the budget, the seed's among them."""
+    minutes: float
+    evaluations: int
+    failed: int
+    """Evaluations of programs that failed."""
+    tokens: int
+    mean_in_flight: float
+
+    @property
+    def score(self) -> float:
+        return self.best[-1]
+
+    @property
+    def evaluations_per_minute(self) -> float:
+        return self.evaluations / self.minutes
+
+
+def settings_of(method: str) -> Settings:
+    """The ``[algorithm]`` table of a method, with other settings or without a part, or of a baseline."""
+    known = {**BASELINES, **METHODS}
+    if method in known:
+        return known[method]
+    base, changed = {**CHOSEN, **ABLATIONS}[method]
+    return {**METHODS[base], **changed}
+
+
+def configure(job: Job) -> Config:
+    """One coder writes for all, in LEVI's two roles, too."""
+    limit = "max_in_flight" if job.mode == "stream" else "width"
+    width = {} if job.mode == "sync" and settings_of(job.method)["name"] == "code_evolve" else {limit: WIDTH}
+    return parse_config(
+        {
+            "seed": job.seed,
+            "clock": "virtual",
+            "algorithm": {**settings_of(job.method), "mode": job.mode, **width},
+            "task": {"name": "program", "problem": job.problem, **PROBLEMS[job.problem]},
+            "llm": {"backend": "sim"},
+            "sim": {"profile": PROFILE, "world": WORLD},
+            "budget": {"evaluations": job.evaluations},
+        },
+        "programs",
+    )
+
+
+@cache
+def runner() -> Runner:
+    """This process's: starting one takes half a second."""
+    return Runner(CPU_SECONDS)
+
+
+def perform(job: Job) -> Run:
+    """Run a job in this process; it blocks."""
+    config, scores = configure(job), list[float | None]()
+    task = QuickTask(make_problem(config), runner())
+
+    def watch(event: Event) -> None:
+        if event.kind == "candidate.assessed":
+            score = event.data["score"]
+            assert isinstance(score, int | float)
+            scores.append(None if event.data["failure"] is not None else float(score))
+
+    async def go() -> Result:
+        return await run(config, task=task, watchers=Watchers(events=(watch,)))
+
+    return _run(job, scores, clock.run(go, clock="virtual"))
+
+
+def _run(job: Job, scores: Sequence[float | None], result: Result) -> Run:
+    """The seed is the first that is assessed; what was under way when the budget ended is left out."""
+    seed_score = scores[0]
+    assert seed_score is not None, "a run whose seed fails ends with an error"
+    counted = scores[: job.evaluations]
+    return Run(
+        job=job,
+        seed_score=seed_score,
+        best=tuple(
+            max(score for score in counted[: max(1, round(part * job.evaluations))] if score is not None)
+            for part in QUARTERS
+        ),
+        minutes=result.report.wall_seconds / 60,
+        evaluations=len(scores),
+        failed=sum(score is None for score in counted),
+        tokens=result.llm.usage.total_tokens,
+        mean_in_flight=result.mean_in_flight,
+    )
