@@ -24,8 +24,6 @@ MODES: tuple[Mode, ...] = ("sync", "stream")
 Settings = Mapping[str, object]
 ROW = ("problem", "algorithm", "mode", "best", "tokens", "evaluations", "seconds", "seed", "failures")
 """What is written of a run."""
-TIMEOUT = 5.0
-"""Seconds that a program may take for a case."""
 
 
 @dataclass(frozen=True, slots=True)

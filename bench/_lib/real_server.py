@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.request import urlopen
 
+from bench._lib.paths import ROOT
 from flowevolve.errors import InputError
 from flowevolve.vllm.serving import serve_vllm
 from flowevolve.vllm.settings import VLLMSettings
 
-ROOT = Path(__file__).parents[2]
 VENV, MODEL, NAME = ROOT / ".venv-vllm", ROOT / ".models" / "smollm2-135m", "smollm2-135m"
 
 

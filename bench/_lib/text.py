@@ -46,3 +46,21 @@ def provenance(content: Content) -> str:
     changed = " with changes that are in no commit" if content.get("uncommitted_changes") else ""
     when = f", {content['date']}" if "date" in content else ""
     return f"Measured with: {', '.join(parts)}; commit {content['commit']}{changed}{when}."
+
+
+def number(value: float, *, signed: bool = False) -> str:
+    """Five decimals: best known packings differ from good ones in the third."""
+    return f"{value:{'+' if signed else ''}.5f}"
+
+
+def with_interval(value: object, *, signed: bool = False) -> str:
+    """``value (low to high)``."""
+    assert isinstance(value, Mapping)
+    low, high = (number(bound, signed=signed) for bound in value["ci95"])
+    return f"{number(value['value'], signed=signed)} ({low} to {high})"
+
+
+def direction(each: Content) -> str:
+    """What an interval of differences says."""
+    low, high = each["ci95"]
+    return "helps" if low > 0 else "harms" if high < 0 else "not found"

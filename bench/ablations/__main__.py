@@ -16,8 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bench._lib.charts import draw
-from bench._lib.stats import Spread, as_json, environment, spread
+from bench._lib.environment import environment
+from bench._lib.stats import Spread, spread
+from bench.ablations.charts import draw
 from bench.ablations.runs import MINUTES, PRESET, Measured, Setting, over_seeds, saturation
 
 PROFILES = ("qwen3-8b-h100", "gpt-4o-mini-api")
@@ -58,7 +59,7 @@ class Section:
         return {
             "paper": self.paper,
             "runs": {
-                name: {column: as_json(spread([figure(each) for each in measured])) for column, figure in self.columns}
+                name: {column: spread([figure(each) for each in measured]).as_json() for column, figure in self.columns}
                 for name, measured in self.runs.items()
             },
         }
@@ -230,7 +231,7 @@ def main() -> None:
             "waiting_share": saturated["waiting_share"].median,
             "speculation": speculation_figures(sections["speculation"]),
             "allocation": {profile: allocation_figures(sections[f"allocation {profile}"]) for profile in PROFILES},
-            "spread": {name: as_json(value) for name, value in saturated.items()},
+            "spread": {name: value.as_json() for name, value in saturated.items()},
             "tables": {name: section.to_json() for name, section in sections.items()},
             "simulated": True,
             "settings": {"preset": PRESET, "minutes": MINUTES, "seeds": list(seeds), "quick": quick},

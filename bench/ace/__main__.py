@@ -13,8 +13,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench._lib.stats import Spread, as_json, environment, spread
-from bench.gepa_modes.__main__ import PROFILE, WORLD, Curve, Pair, evolve
+from bench._lib.curves import PROFILE, WORLD, Curve, Pair, evolve
+from bench._lib.environment import environment
+from bench._lib.stats import Spread, spread
 from flowevolve.config import Config, parse_config
 from flowevolve.tasks.house_style import house_style_task
 
@@ -109,9 +110,9 @@ def report(
     if arguments.json is not None:
         content = {
             **{name: value.median for name, value in figures.items()},
-            "spread": {name: as_json(value) for name, value in figures.items()},
+            "spread": {name: value.as_json() for name, value in figures.items()},
             "best_score_by_minute": {
-                mode: {str(at): as_json(value) for at, value in curve.items()} for mode, curve in curves.items()
+                mode: {str(at): value.as_json() for at, value in curve.items()} for mode, curve in curves.items()
             },
             "simulated": True,
             "settings": {

@@ -17,7 +17,9 @@ from pathlib import Path
 from statistics import fmean
 
 from bench._lib.algorithm_runs import Run, perform_all
-from bench._lib.stats import environment, interval
+from bench._lib.environment import environment
+from bench._lib.searches import PROFILE, WORLD
+from bench._lib.stats import Content, interval, paired
 from bench.agent_ablations.section import section
 from bench.agent_ablations.variants import (
     AGENT_EVALUATIONS,
@@ -31,8 +33,6 @@ from bench.agent_ablations.variants import (
     subsets,
     variants,
 )
-from bench.programs.figures import Content, as_json, paired
-from bench.programs.runs import PROFILE, WORLD
 from flowevolve.errors import FlowevolveError
 
 SEEDS, QUICK_SEEDS = 10, 2
@@ -72,7 +72,7 @@ def _row(runs: Sequence[Run]) -> Content:
     return {
         "problem": runs[0].problem,
         "variant": runs[0].algorithm,
-        "score": as_json(interval([[run.best for run in runs]])),
+        "score": interval([[run.best for run in runs]]).as_json(),
         "tokens": fmean(run.tokens for run in runs),
         "evaluations": fmean(run.evaluations for run in runs),
         "failures": fmean(run.failures for run in runs),
@@ -92,7 +92,7 @@ def beside(runs: Runs, one: str, other: str) -> Content:
     return {
         "one": one,
         "other": other,
-        "relative": as_json(interval(relative)),
+        "relative": interval(relative).as_json(),
         "problems": {problem: paired(*pair) for problem, pair in scores.items()},
     }
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bench._lib.text import Content, table
-from bench.programs.section import with_interval
+from bench._lib.text import Content, direction, table, with_interval
 
 WHAT = """\
 *Simulated* (profile `{profile}`, world `{world}`), {seeds} seeds, in the published form: one step at a time. The whole
@@ -95,12 +94,6 @@ def _paired(each: Content) -> str:
 def _percent(each: Content) -> str:
     low, high = each["ci95"]
     return f"{100 * each['value']:+.2f} % ({100 * low:+.2f} to {100 * high:+.2f})"
-
-
-def direction(each: Content) -> str:
-    """What an interval of differences says."""
-    low, high = each["ci95"]
-    return "helps" if low > 0 else "harms" if high < 0 else "not found"
 
 
 def _scores(found: Sequence[Mapping[str, object]]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 
 from bench._lib.algorithm_runs import Job, Settings
-from bench.algorithms.groups import program_problem
+from bench._lib.searches import program_problem
 
 PARTS = ("planning", "evolution", "memory")
 """Of CSE, as its table 2 and figure 4 have them."""

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from bench._lib.algorithm_runs import Run, configure, perform_all
-from bench._lib.stats import environment
+from bench._lib.environment import environment
+from bench._lib.stats import Content
 from bench.algorithms.figures import Row, summarise
 from bench.algorithms.groups import Group, groups
 from bench.algorithms.real_model import perform_real
 from bench.algorithms.section import section
-from bench.programs.figures import Content
 from flowevolve.build import make_task
 from flowevolve.errors import FlowevolveError, InputError
 

@@ -7,9 +7,8 @@ from statistics import fmean, median
 from typing import Any
 
 from bench._lib.algorithm_runs import MODES, Mode
-from bench._lib.stats import interval
+from bench._lib.stats import Content, interval, paired
 from bench.algorithms.groups import BASELINE
-from bench.programs.figures import Content, as_json, paired
 
 Row = Mapping[str, Any]
 """Of one run, as the file has it: problem, algorithm, mode, best, tokens, evaluations, seconds, seed, failures."""
@@ -79,11 +78,11 @@ def _figures(rows: Rows, problem: str, algorithm: str) -> Content:
             means = {
                 what: fmean(row[what] for row in each) for what in ("tokens", "evaluations", "failures", "seconds")
             }
-            found[mode] = {"best": as_json(interval([[row["best"] for row in each]])), **means}
+            found[mode] = {"best": interval([[row["best"] for row in each]]).as_json(), **means}
     both = list(_both(rows, problem, algorithm))
     if both:
-        found["ratio"] = as_json(interval([ratios(rows, problem, algorithm)], "median"))
-        found["stream_less_sync"] = as_json(interval([[stream["best"] - sync["best"] for sync, stream in both]]))
+        found["ratio"] = interval([ratios(rows, problem, algorithm)], "median").as_json()
+        found["stream_less_sync"] = interval([[stream["best"] - sync["best"] for sync, stream in both]]).as_json()
     return found
 
 

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from bench._lib.algorithm_runs import MODES, TIMEOUT, Job, Mode, Settings
+from bench._lib.algorithm_runs import MODES, Job, Mode, Settings
+from bench._lib.searches import BASELINES, METHODS, PROFILE, WIDTH, measured_problem, program_problem
 from bench.ace import __main__ as ace
 from bench.meta_harness import __main__ as meta_harness
-from bench.programs.runs import BASELINES, METHODS, PROFILE, WIDTH, WORLD
 from bench.quality.methods import COMBEE
 from bench.quality.methods import METHODS as GEPA
 from bench.quality.runs import SYNC as GEPA_SYNC
-from flowevolve.sandbox.cores import usable_cores
 
 BASELINE = "one_plus_lambda"
 """What the other searches over programs are compared with."""
@@ -57,15 +56,6 @@ class Group:
         ]
 
 
-def program_problem(problem: str, settings: Settings, processes: int) -> Settings:
-    """``processes`` runs share the machine's cores."""
-    return {
-        "task": {"name": "program", "problem": problem, **settings},
-        "sandbox": {"timeout": TIMEOUT, "concurrency": max(1, len(usable_cores()) // processes)},
-        "sim": {"profile": PROFILE, "world": WORLD},
-    }
-
-
 def search(settings: Settings, width: int = WIDTH) -> Mapping[Mode, Settings]:
     """A search over programs in both modes; ``width`` is that of its stream, and where none is published of a step."""
     name = str(settings["name"])
@@ -89,11 +79,6 @@ PROGRAMS: Mapping[str, Settings] = {
     "transaction_scheduling": {"transactions": 60, "instances": 1},
 }
 """Two of mathematics, one of ADRS."""
-
-
-def measured_problem(problem: str) -> Settings:
-    """A problem of efficiency with few tests and runs, so that a judgement takes a fraction of a second."""
-    return program_problem(problem, {"tests": 3, "runs": 3}, 1)
 
 
 def groups(processes: int) -> Mapping[str, Group]:

@@ -10,8 +10,9 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from bench._lib.algorithm_runs import MODES, TIMEOUT, Job, Run, perform
+from bench._lib.algorithm_runs import MODES, Job, Run, perform
 from bench._lib.real_server import NAME, served_model, smollm2
+from bench._lib.searches import TIMEOUT
 from bench.algorithms.groups import SEARCHES, search
 
 REAL_ALGORITHMS = ("one_plus_lambda", "cse", "context_evolve")

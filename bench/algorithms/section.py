@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench._lib.text import Content, table
-from bench.programs.section import with_interval
+from bench._lib.text import Content, table, with_interval
 
 WHAT = """\
 {seeds} seeds. **Every run of a group may use the same number of tokens** (prompts and replies, of all roles): it ends

@@ -18,10 +18,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import TypeAlias
 
-from bench._lib.stats import environment, interval
+from bench._lib.environment import environment
+from bench._lib.stats import interval
 from bench.context_tokens.long_programs import LongProgram
 from bench.context_tokens.section import section
-from bench.programs.figures import as_json
 from flowevolve import clock
 from flowevolve.config import Config, parse_config
 from flowevolve.programs.problem import PROGRAM
@@ -171,14 +171,14 @@ def _row(runs: Sequence[Run], raw: Sequence[Run]) -> Content:
         "live": job.live,
         "program_tokens": count_tokens(LongProgram(job.tokens, live=job.live).seed()[PROGRAM]),
         "method": job.method,
-        "tokens": as_json(interval([[each.tokens for each in runs]])),
+        "tokens": interval([[each.tokens for each in runs]]).as_json(),
         "prompt": fmean(each.prompt for each in runs),
         "completion": fmean(each.completion for each in runs),
         "calls": fmean(each.calls for each in runs),
         "per_minute": fmean(each.per_minute for each in runs),
         "stages": {name: fmean(each.stages[name] for each in runs) for name in runs[0].stages},
-        "saved": as_json(interval([saved])),
-        "gain": as_json(interval([[each.gain for each in runs]])),
+        "saved": interval([saved]).as_json(),
+        "gain": interval([[each.gain for each in runs]]).as_json(),
     }
 
 

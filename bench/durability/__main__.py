@@ -16,9 +16,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from bench._lib.charts import draw_soak
-from bench._lib.stats import as_json, environment, spread
+from bench._lib.environment import environment
+from bench._lib.stats import spread
 from bench.durability.boundaries import try_all
+from bench.durability.charts import draw_soak
 from bench.durability.faults import RATE, endure
 from bench.durability.journal import measure
 from bench.durability.kills import CONCURRENCY, kill_often
@@ -61,12 +62,12 @@ def overhead(arguments: argparse.Namespace, folder: Path) -> dict[str, object]:
     return {
         "journal_overhead": round(lost.median, 4),
         "journal_overhead_details": {
-            "lost_throughput": as_json(lost),
-            "calls_per_second": as_json(spread([each.calls for each in bare])),
-            "calls_per_second_journaled": as_json(spread([each.calls for each in kept])),
-            "loop_us_per_call": as_json(spread([after.loop - before.loop for before, after in pairs])),
-            "process_us_per_call": as_json(spread([after.process - before.process for before, after in pairs])),
-            "loop_us_per_call_without": as_json(spread([each.loop for each in bare])),
+            "lost_throughput": lost.as_json(),
+            "calls_per_second": spread([each.calls for each in bare]).as_json(),
+            "calls_per_second_journaled": spread([each.calls for each in kept]).as_json(),
+            "loop_us_per_call": spread([after.loop - before.loop for before, after in pairs]).as_json(),
+            "process_us_per_call": spread([after.process - before.process for before, after in pairs]).as_json(),
+            "loop_us_per_call_without": spread([each.loop for each in bare]).as_json(),
         },
     }
 

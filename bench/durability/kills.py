@@ -24,11 +24,11 @@ from pathlib import Path
 
 import tomli_w
 
+from bench._lib.paths import ROOT
 from bench.durability.audit import Books, faults_at_the_end, key_of
 from flowevolve.store.reading import JOURNAL, Recorded
 from flowevolve.store.rundir import RESULT
 
-ROOT = Path(__file__).parents[2]
 CONCURRENCY = 32
 """Calls in flight at most."""
 LIFE_SECONDS, STARTING_SECONDS = 4.0, 2.0

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import fmean
 
-from bench._lib.stats import environment
+from bench._lib.environment import environment
 from flowevolve import clock
 from flowevolve.artifact import Artifact
 from flowevolve.config import Config, parse_config

@@ -25,7 +25,7 @@ from gepa.core.result import GEPAResult
 from gepa.strategies.proposal_sampling import PxNSampling
 from gepa.utils import TimeoutStopCondition
 
-from bench._lib.stats import environment
+from bench._lib.environment import environment
 from flowevolve.compat.gepa import optimize
 from flowevolve.prompts import ReflectionExample, parse_instruction, reflection_prompt
 from flowevolve.sim.backend import SimBackend

@@ -11,19 +11,14 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from bench._lib.stats import Spread, as_json, environment, spread
-from flowevolve import clock
+from bench._lib.curves import PROFILE, WORLD, Pair, evolve
+from bench._lib.environment import environment
+from bench._lib.stats import Spread, spread
 from flowevolve.config import Config, parse_config
-from flowevolve.events import Event
-from flowevolve.result import Result
-from flowevolve.run import Watchers, run
-from flowevolve.tasks.base import Task
 from flowevolve.tasks.house_style import house_style_task, make_rows
 
-PROFILE, WORLD = "qwen3-8b-h100", "rules"
 OVERLAPS = (0.0, 0.25, 0.5, 0.8)
 """How concentrated the rules that rows need are: the more, the more edits made side by side say the same."""
 OVERLAP = 0.25
@@ -34,41 +29,6 @@ GUARD = 3
 """The gap past which ``guarded`` discards."""
 REPAIR_WIDTH = 16
 """Flows in flight there: enough that many items go that stale."""
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """One run: its result and the best score over time, as (seconds, score)."""
-
-    result: Result
-    best: tuple[tuple[float, float], ...]
-    verdicts: tuple[str, ...]
-    """Of every repair, in order."""
-
-    def time_to(self, score: float) -> float | None:
-        """Seconds until the best score reached this, if it did."""
-        return next((seconds for seconds, best in self.best if best >= score), None)
-
-    def proposals_per_minute(self) -> float:
-        report = self.result.report
-        return report.spent.proposals / (report.wall_seconds / 60)
-
-
-def evolve(config: Config, task: Task) -> Curve:
-    best: list[tuple[float, float]] = []
-    verdicts: list[str] = []
-
-    def watch(event: Event) -> None:
-        score = event.data.get("best_score")
-        if event.kind == "pool.commit" and isinstance(score, int | float):
-            best.append((event.time, float(score)))
-        elif event.kind == "repair.judged":
-            verdicts.append(str(event.data["verdict"]))
-
-    async def go() -> Result:
-        return await run(config, task=task, watchers=Watchers(events=(watch,)))
-
-    return Curve(clock.run(go, clock="virtual"), tuple(best), tuple(verdicts))
 
 
 def config(mode: str, seed: int, minutes: float, width: int, staleness: dict[str, object]) -> Config:
@@ -83,26 +43,6 @@ def config(mode: str, seed: int, minutes: float, width: int, staleness: dict[str
         },
         "bench",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Both modes with one seed."""
-
-    seed: int
-    sync: Curve
-    stream: Curve
-
-    @property
-    def proposals_ratio(self) -> float:
-        return self.stream.proposals_per_minute() / self.sync.proposals_per_minute()
-
-    @property
-    def time_ratio(self) -> float:
-        """Stream's time to the score that sync ended with, over sync's; what was never reached counts as twice."""
-        final = self.sync.best[-1][1]
-        reached, took = self.stream.time_to(final), self.sync.time_to(final)
-        return 2.0 if reached is None or not took else reached / took
 
 
 def compare(seeds: Sequence[int], minutes: float, width: int, policy: str) -> list[Pair]:
@@ -180,8 +120,8 @@ def report(
         settings = {"profile": PROFILE, "world": WORLD, "minutes": MINUTES, "width": arguments.width}
         content = {
             **{name: value.median for name, value in figures.items()},
-            "spread": {name: as_json(value) for name, value in figures.items()},
-            "repaired_share_by_overlap": {str(overlap): as_json(share) for overlap, share in shares.items()},
+            "spread": {name: value.as_json() for name, value in figures.items()},
+            "repaired_share_by_overlap": {str(overlap): share.as_json() for overlap, share in shares.items()},
             "simulated": True,
             "settings": {**settings, "policy": arguments.policy, "seeds": seeds},
             "repair_settings": {"overlap": OVERLAP, "guard": GUARD, "width": REPAIR_WIDTH},

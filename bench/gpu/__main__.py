@@ -23,12 +23,13 @@ from random import Random
 import anyio
 import anyio.to_thread
 
+from bench._lib.environment import environment
 from bench._lib.methods.process import CEILING, METHODS, Job
 from bench._lib.methods.ratios import as_json, ratios, row
 from bench._lib.methods.runs import Figures, Server, execute, figures, serving
 from bench._lib.methods.workloads import WORKLOADS, WholeLength
-from bench._lib.stats import environment
-from bench.gpu.engine import ROOT, SHAPE, Wanted, engine, make_shape
+from bench._lib.paths import ROOT
+from bench.gpu.engine import SHAPE, Wanted, engine, make_shape
 from bench.gpu.service import Engine, worded
 from bench.gpu.watch import Watch, gpu_name, watch_gpu
 from flowevolve.errors import FlowevolveError

@@ -16,6 +16,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from bench._lib.paths import ROOT
 from bench.gpu.service import Dialect, Engine
 from flowevolve.concurrency import Pulse
 from flowevolve.errors import InputError
@@ -24,7 +25,6 @@ from flowevolve.vllm.server import News, Server
 from flowevolve.vllm.serving import serve_vllm
 from flowevolve.vllm.settings import VLLMSettings
 
-ROOT = Path(__file__).parents[2]
 SHAPE = ROOT / ".models" / "qwen3-8b-shape"
 NAME = "measured"
 """What vLLM calls the model."""

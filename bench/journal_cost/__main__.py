@@ -21,7 +21,8 @@ from typing import Literal
 
 import anyio
 
-from bench._lib.stats import environment, spread
+from bench._lib.environment import environment
+from bench._lib.stats import spread
 from flowevolve import clock
 from flowevolve.artifact import Artifact
 from flowevolve.events import EventLog

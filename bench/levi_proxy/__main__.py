@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from bench._lib.stats import environment
+from bench._lib.environment import environment
 from bench.levi_proxy.section import section
 from flowevolve.algorithms.levi.proxy import select_proxy
 

@@ -16,14 +16,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 
-from bench._lib.stats import as_json, environment, spread
+from bench._lib.environment import environment
+from bench._lib.paths import ROOT
+from bench._lib.stats import spread
 from flowevolve import clock
 from flowevolve.config import Config, parse_config
 from flowevolve.events import Event
 from flowevolve.result import Result
 from flowevolve.run import Watchers, run
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = ROOT.parent / "shared" / "data"
 MODES = ("sync", "stream")
 GOAL = 4.7
 """The ratio that FlashEvolve reports: 1.4 over 0.3 proposals a minute."""
@@ -148,7 +150,7 @@ def figures_of(pairs: Sequence[dict[str, Side]]) -> dict[str, dict[str, float]]:
         found[f"{mode}_invalid"] = spread([side.invalid for side in sides])
         found[f"{mode}_best_score"] = spread([side.best for side in sides])
         found[f"{mode}_scores"] = spread([score for side in sides for score in side.scores])
-    return {name: as_json(value) for name, value in found.items()}
+    return {name: value.as_json() for name, value in found.items()}
 
 
 def main() -> None:

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from bench._lib.stats import Spread, as_json, environment, spread
+from bench._lib.environment import environment
+from bench._lib.stats import Spread, spread
 from bench.overhead import calls
 from bench.overhead.engine import evolve
 from bench.overhead.growth import PARTS
@@ -57,8 +58,8 @@ class Costs:
 
     def to_json(self) -> Figures:
         return {
-            "cpu_ms": as_json(self.cpu_ms),
-            "calls_per_second": as_json(self.rate),
+            "cpu_ms": self.cpu_ms.as_json(),
+            "calls_per_second": self.rate.as_json(),
             "calls_per_cpu_second": self.per_cpu_second,
         }
 

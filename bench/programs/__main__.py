@@ -15,25 +15,13 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
 from pathlib import Path
 
-from bench._lib.stats import environment
-from bench.programs.figures import Content, summarise
+from bench._lib.algorithm_runs import Mode
+from bench._lib.environment import environment
+from bench._lib.searches import BASELINES, METHODS, PROFILE, WIDTH, WORLD
+from bench._lib.stats import Content
+from bench.programs.figures import summarise
 from bench.programs.kept_runs import keeping, left, read_runs
-from bench.programs.runs import (
-    ABLATIONS,
-    BASELINES,
-    CHOSEN,
-    CHOSEN_ON,
-    CPU_SECONDS,
-    METHODS,
-    PROBLEMS,
-    PROFILE,
-    WIDTH,
-    WORLD,
-    Job,
-    Mode,
-    Run,
-    perform,
-)
+from bench.programs.runs import ABLATIONS, CHOSEN, CHOSEN_ON, CPU_SECONDS, PROBLEMS, Job, Run, perform
 from bench.programs.section import section
 
 EVALUATIONS, QUICK_EVALUATIONS = 750, 60

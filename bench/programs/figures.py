@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from bench._lib.stats import Interval, interval
-from bench.programs.runs import ABLATIONS, BASELINES, CHOSEN, METHODS, Mode, Run
+from bench._lib.algorithm_runs import Mode
+from bench._lib.searches import BASELINES, METHODS
+from bench._lib.stats import Content, interval, paired
+from bench.programs.runs import ABLATIONS, CHOSEN, Run
 
-Content = dict[str, object]
-TIE = 1e-9
-"""Scores that differ by less are equal: sums of the same numbers in another order do."""
 Runs = Mapping[tuple[str, str, Mode], Sequence[Run]]
 """By problem, method and mode; in the order of seeds."""
 
@@ -63,11 +62,11 @@ def _row(runs: Sequence[Run]) -> Content:
         "problem": job.problem,
         "method": job.method,
         "mode": job.mode,
-        "score": as_json(interval([[run.score for run in runs]])),
+        "score": interval([[run.score for run in runs]]).as_json(),
         "quarters": [fmean(values) for values in zip(*(run.best for run in runs), strict=True)],
         "failed_share": fmean(run.failed / run.job.evaluations for run in runs),
         "tokens": fmean(run.tokens for run in runs),
-        "minutes": as_json(interval([[run.minutes for run in runs]])),
+        "minutes": interval([[run.minutes for run in runs]]).as_json(),
         "mean_in_flight": fmean(run.mean_in_flight for run in runs),
     }
 
@@ -78,17 +77,6 @@ def compared(runs: Runs, problem: str, method: str, other: str) -> Content:
     both = [seed for seed in ours if seed in theirs]
     figures = paired([ours[seed].score for seed in both], [theirs[seed].score for seed in both])
     return {"problem": problem, "method": method, "other": other, **figures}
-
-
-def paired(ours: Sequence[float], theirs: Sequence[float]) -> Content:
-    """Scores of runs less those of others with the same seeds."""
-    differences = [one - two for one, two in zip(ours, theirs, strict=True)]
-    return {
-        "difference": as_json(interval([differences])),
-        "better": sum(difference > TIE for difference in differences),
-        "equal": sum(abs(difference) <= TIE for difference in differences),
-        "worse": sum(difference < -TIE for difference in differences),
-    }
 
 
 def _by_seed(runs: Sequence[Run]) -> dict[int, Run]:
@@ -103,12 +91,8 @@ def _beside_sync(runs: Runs, problem: str, method: str) -> Content:
     return {
         "problem": problem,
         "method": method,
-        "ratio": as_json(interval([rates], "median")),
+        "ratio": interval([rates], "median").as_json(),
         "stream_per_minute": fmean(run.evaluations_per_minute for run in stream),
         "sync_per_minute": fmean(run.evaluations_per_minute for run in sync),
-        "score_difference": as_json(interval([[a.score - b.score for a, b in zip(stream, sync, strict=True)]])),
+        "score_difference": interval([[a.score - b.score for a, b in zip(stream, sync, strict=True)]]).as_json(),
     }
-
-
-def as_json(value: Interval) -> Content:
-    return {"value": value.value, "ci95": [value.low, value.high], "n": value.n}

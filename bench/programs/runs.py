@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
 
+from bench._lib.algorithm_runs import Mode, Settings
+from bench._lib.searches import BASELINES, METHODS, PROFILE, WIDTH, WORLD
 from bench.programs.quick_task import QuickTask, Runner
 from flowevolve import clock
 from flowevolve.build import make_problem
@@ -15,16 +16,11 @@ from flowevolve.events import Event
 from flowevolve.result import Result
 from flowevolve.run import Watchers, run
 
-PROFILE, WORLD = "qwen3-8b-h100", "code"
-WIDTH = 10
-"""Flows in flight of the stream, and of a step in lockstep: both forms have as many requests under way at best."""
 QUARTERS = (0.25, 0.5, 0.75, 1.0)
 """Of the budget, at which the best score is noted."""
 CPU_SECONDS = 0.05
 """That a call may take, several times as many as the seeds' do: evolution would spend whatever it is given."""
 
-Mode = Literal["stream", "sync"]
-Settings = Mapping[str, object]
 
 PROBLEMS: Mapping[str, Settings] = {
     "circle_packing_32": {},
@@ -32,21 +28,6 @@ PROBLEMS: Mapping[str, Settings] = {
     "online_bin_packing": {"items": 500, "instances": 3},
 }
 """Bin packing has fewer items than EoH's sets, so that a program takes a fraction of a second."""
-BASELINES: Mapping[str, Settings] = {
-    "best_of_n": {"name": "best_of_n"},
-    "one_plus_lambda": {"name": "one_plus_lambda"},
-}
-_CODE_EVOLVE: Settings = {
-    "name": "code_evolve",
-    "epoch": 2,
-    "archive": {"features": ["fitness", "length"]},
-    "migration": {"every": 12},
-}
-METHODS: Mapping[str, Settings] = {"levi": {"name": "levi"}, "code_evolve": _CODE_EVOLVE}
-"""LEVI as it ships. Of CodeEvolve an epoch is two evaluations, so that a step of lockstep is `WIDTH` wide, and islands
-send programs six times a run, as in the published ones. Running times are a feature by default, and none here: they
-would make runs differ that are to be equal.
-"""
 CHOSEN: Mapping[str, tuple[str, Settings]] = {
     "levi, chosen": (
         "levi",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from bench._lib.text import Content, percent, table
+from bench._lib.text import Content, number, percent, table, with_interval
 
 WHAT = """\
 *Simulated* (profile `{profile}`, world `{world}`), {seeds} seeds, {evaluations} evaluations each, {width} flows at a
@@ -120,15 +120,3 @@ def _streams(content: Content) -> str:
     ]
     header = ("problem", "method", "evaluations/min, lockstep", "stream", "ratio (median)", "score, stream − lockstep")
     return table(header, rows)
-
-
-def number(value: float, *, signed: bool = False) -> str:
-    """Five decimals: best known packings differ from good ones in the third."""
-    return f"{value:{'+' if signed else ''}.5f}"
-
-
-def with_interval(value: object, *, signed: bool = False) -> str:
-    """``value (low to high)``."""
-    assert isinstance(value, Mapping)
-    low, high = (number(bound, signed=signed) for bound in value["ci95"])
-    return f"{number(value['value'], signed=signed)} ({low} to {high})"

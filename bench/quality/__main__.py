@@ -18,10 +18,11 @@ from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 
-from bench._lib.charts import draw_quality
-from bench._lib.stats import environment
+from bench._lib.algorithm_runs import Settings
+from bench._lib.environment import environment
+from bench.quality.charts import draw_quality
 from bench.quality.figures import Content, summarise
-from bench.quality.methods import CANDIDATES, COMBEE, METHODS, PLAIN_IN, Settings
+from bench.quality.methods import CANDIDATES, COMBEE, METHODS, PLAIN_IN
 from bench.quality.pairs import Pair, compare
 from bench.quality.runs import PROFILE, ROWS, WORLDS
 from bench.quality.section import section

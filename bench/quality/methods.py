@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-Settings = Mapping[str, object]
+from bench._lib.algorithm_runs import Settings
 
 
 def stream(

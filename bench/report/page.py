@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench._lib.paths import ROOT
 from bench._lib.text import Content, provenance
 from bench.ablations import section as ablations
 from bench.ace import section as ace
@@ -26,7 +27,6 @@ from bench.quality import section as quality
 from bench.task_sequence import section as task_sequence
 from bench.throughput import section as throughput
 
-ROOT = Path(__file__).parents[2]
 RESULTS, PAGE = ROOT / "bench" / "results", ROOT / "docs" / "benchmarks.md"
 
 INTRO = """\

@@ -21,10 +21,9 @@ from pathlib import Path
 from statistics import fmean
 
 from bench._lib.algorithm_runs import Job, Run, perform
-from bench._lib.stats import environment, interval
-from bench.algorithms.groups import measured_problem
-from bench.programs.figures import Content, as_json, paired
-from bench.programs.runs import PROFILE, WORLD
+from bench._lib.environment import environment
+from bench._lib.searches import PROFILE, WORLD, measured_problem
+from bench._lib.stats import Content, interval, paired
 from bench.task_sequence.section import section
 from flowevolve.errors import FlowevolveError
 from flowevolve.problems.efficiency_family import EFFICIENCY_PROBLEMS
@@ -92,8 +91,8 @@ def summarise(passages: Sequence[Passage]) -> Content:
         "tasks": [
             {
                 "task": task,
-                "without": as_json(interval([[each.gains[place] for each in without]])),
-                "with": as_json(interval([[each.gains[place] for each in remembering]])),
+                "without": interval([[each.gains[place] for each in without]]).as_json(),
+                "with": interval([[each.gains[place] for each in remembering]]).as_json(),
                 **paired([each.gains[place] for each in remembering], [each.gains[place] for each in without]),
                 **_counted(remembering, place),
             }

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bench._lib.text import Content, table
-from bench.agent_ablations.section import direction
+from bench._lib.text import Content, direction, table
 
 WHAT = """\
 CSE on {tasks} related efficiency problems in this order, {evaluations} evaluations of each, {seeds} seeds, one step at

@@ -24,12 +24,12 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from bench._lib.environment import environment
 from bench._lib.methods.process import CEILING, METHODS, Job
 from bench._lib.methods.ratios import Ratio, as_json, ratios, row
 from bench._lib.methods.runs import Figures, Run, execute, figures, serving
 from bench._lib.methods.workloads import SMALL, WORKLOADS, small
 from bench._lib.real_server import NAME, served_model, smollm2
-from bench._lib.stats import environment
 from bench.throughput.charts import draw
 from flowevolve.errors import FlowevolveError, InputError
 

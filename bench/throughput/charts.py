@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from pathlib import Path
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from bench._lib.charts import save, style
 from bench._lib.methods.recording import Role, Span
 from bench._lib.methods.runs import Run
 
@@ -22,16 +22,15 @@ SECONDS = 60.0
 
 def draw(folder: Path, server: str, runs: Mapping[tuple[str, str], Run]) -> None:
     """One SVG per workload: every request a bar, in the lowest lane that is free, for the same stretch of time."""
-    folder.mkdir(parents=True, exist_ok=True)
     for workload in dict.fromkeys(workload for workload, _ in runs):
         shown = {label: runs[workload, method] for method, label in SHOWN.items() if (workload, method) in runs}
         if shown:
-            with mpl.rc_context({"svg.hashsalt": "flowevolve", "font.size": 9}):
+            with style():
                 _timeline(folder / f"timeline_{server}_{workload}.svg", shown)
 
 
 def _timeline(path: Path, runs: Mapping[str, Run]) -> None:
-    figure = Figure(figsize=(8.0, 1.6 * len(runs) + 0.6), layout="constrained")
+    figure = Figure(figsize=(8.0, 1.6 * len(runs) + 0.6), dpi=150, layout="constrained")
     panels = figure.subplots(len(runs), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (label, run) in zip(panels, runs.items(), strict=True):
         _lanes(axes, run.spans, run.start)
@@ -42,7 +41,7 @@ def _timeline(path: Path, runs: Mapping[str, Run]) -> None:
     panels[0].set_ylim(bottom=0)
     patches = [Patch(color=colour, label=f"{role}s") for role, colour in COLOURS.items()]
     panels[0].legend(handles=patches, frameon=False, ncols=3, loc="upper right", fontsize=7)
-    figure.savefig(path, dpi=150, metadata={"Date": None})
+    save(figure, path)
 
 
 def _lanes(axes: Axes, spans: Sequence[Span], start: float) -> None:

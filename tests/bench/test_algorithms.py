@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 
 from bench._lib.algorithm_runs import MODES, ROW, Job, Mode, Run, configure, perform
+from bench._lib.searches import BASELINES, program_problem
 from bench.algorithms.__main__ import beside, described, real, simulated
 from bench.algorithms.figures import group, ratios, summarise
-from bench.algorithms.groups import BASELINE, Group, groups, program_problem, search
+from bench.algorithms.groups import BASELINE, Group, groups, search
 from bench.algorithms.real_model import REAL_ALGORITHMS, REAL_PROBLEM, real_jobs
 from bench.algorithms.section import WORDS, section
-from bench.programs.runs import BASELINES
 from flowevolve.build import ALGORITHMS, make_algorithm, make_task
 from flowevolve.errors import InputError
 

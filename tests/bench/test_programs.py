@@ -7,26 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from bench._lib.algorithm_runs import Mode
+from bench._lib.searches import BASELINES, METHODS
 from bench.evaluations.__main__ import Burning
 from bench.evaluations.__main__ import configure as configure_burning
 from bench.evaluations.section import section as evaluations_section
 from bench.programs.__main__ import SEEDS, SYNC_SEEDS, jobs, report
 from bench.programs.figures import summarise
 from bench.programs.kept_runs import keeping, left, read_runs
-from bench.programs.runs import (
-    ABLATIONS,
-    BASELINES,
-    CHOSEN,
-    CHOSEN_ON,
-    METHODS,
-    PROBLEMS,
-    QUARTERS,
-    Job,
-    Mode,
-    Run,
-    configure,
-    perform,
-)
+from bench.programs.runs import ABLATIONS, CHOSEN, CHOSEN_ON, PROBLEMS, QUARTERS, Job, Run, configure, perform
 from bench.programs.section import section
 from flowevolve.build import make_algorithm, make_task
 from flowevolve.programs import WrongResultError

@@ -15,15 +15,14 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from threading import Event, Thread
 from urllib.request import Request, urlopen
 
 from bench._lib.methods.process import Job
 from bench._lib.methods.recording import RECORDING, Span
+from bench._lib.paths import ROOT
 from bench.peers.progress import Progress, read_progress
 
-ROOT = Path(__file__).parents[3]
 SETTING_UP_SECONDS = 300.0
 """What a method may take, of our time, until the seed is validated."""
 WARM_UP = 0.2
