@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench._lib.charts import save, style
-from bench.ablations.runs import MINUTES, Measured, Saturation
+from bench.ablations.runs import MINUTES, Measured
+from bench.ablations.saturation import Saturation
 
 Runs = Mapping[str, Sequence[Measured]]
 

@@ -1,77 +1,21 @@
-"""ACE as a stream beside ACE in lockstep, on the virtual clock: the best validation score over half an hour.
-
-    python -m bench.ace [--quick] [--json FILE]
-
-The shape of FlashEvolve's figure 7 (a, b). Everything is simulated: the server is profile ``qwen3-8b-h100``, the model
-lives in world ``rules``. For each seed both modes get the same task, seed, prompts and order of samples.
-"""
+"""The command ``python -m bench.ace [--quick] [--json FILE]``."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
-from bench._lib.curves import PROFILE, WORLD, Curve, Pair, evolve
+import bench.ace
+from bench._lib.command import argument_parser
+from bench._lib.curves import PROFILE, WORLD
 from bench._lib.environment import environment
 from bench._lib.stats import Spread, spread
-from flowevolve.config import Config, parse_config
-from flowevolve.tasks.house_style import house_style_task
-
-MINUTES = 30
-"""Of virtual time, for each run, as in figure 7."""
-VALIDATE_EVERY = 20
-"""Samples between validations: at the published 100, lockstep gets to one in half an hour."""
-GRID = range(5, MINUTES + 1, 5)
-
-
-def algorithm(mode: str, width: int) -> dict[str, object]:
-    """The ``[algorithm]`` table."""
-    return {"name": "ace", "mode": mode, "max_in_flight": width, "validate_every": VALIDATE_EVERY}
-
-
-def config(mode: str, seed: int, width: int) -> Config:
-    return parse_config(
-        {
-            "seed": seed,
-            "clock": "virtual",
-            "algorithm": algorithm(mode, width),
-            "sim": {"profile": PROFILE, "world": WORLD},
-            "budget": {"minutes": MINUTES},
-        },
-        "bench",
-    )
-
-
-def score_at(curve: Curve, minute: float) -> float:
-    """The best score at this minute; 0 before the first."""
-    return max((score for seconds, score in curve.best if seconds <= 60 * minute), default=0.0)
-
-
-def samples_per_minute(curve: Curve) -> float:
-    """Samples learnt from."""
-    reflected = curve.result.report.stages["reflect"].counts.consumed
-    return reflected / (curve.result.report.wall_seconds / 60)
-
-
-def compare(seeds: Sequence[int], width: int) -> list[Pair]:
-    pairs = []
-    for seed in seeds:
-        task = house_style_task()
-        pairs.append(Pair(seed, *(evolve(config(mode, seed, width), task) for mode in ("sync", "stream"))))
-        sync, stream = pairs[-1].sync, pairs[-1].stream
-        print(
-            f"seed {seed}: samples/min {samples_per_minute(sync):.2f} -> {samples_per_minute(stream):.2f}, "
-            f"best score {score_at(sync, MINUTES):.3f} -> {score_at(stream, MINUTES):.3f}, "
-            f"time to sync's final score {pairs[-1].time_ratio:.2f}",
-            flush=True,
-        )
-    return pairs
+from bench.ace.runs import GRID, MINUTES, VALIDATE_EVERY, compare, samples_per_minute, score_at
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argument_parser(bench.ace)
     parser.add_argument("--quick", action="store_true", help="two seeds")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--width", type=int, default=16, help="samples in flight of the stream")

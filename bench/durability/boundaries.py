@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.durability.audit import faults_at_the_end
-from bench.durability.kills import SETTINGS
+from bench.durability.runs import SETTINGS
 from flowevolve import clock
 from flowevolve.config import Config, parse_config
 from flowevolve.engine import Engine

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import perf_counter
 
 from bench.durability.audit import faults_at_the_end
-from bench.durability.kills import COMMAND, KEY, SETTINGS, lab, write_config
+from bench.durability.runs import COMMAND, KEY, SETTINGS, lab, write_config
 from flowevolve.store.reading import Recorded
 
 RATE = 0.2

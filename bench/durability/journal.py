@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.durability.kills import KEY, lab, write_config
+from bench.durability.runs import KEY, lab, write_config
 from flowevolve import clock
 from flowevolve.config import load_config
 from flowevolve.llm.calls import CallRecord

@@ -10,41 +10,25 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import signal
 import sqlite3
 import subprocess
-import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 
-import tomli_w
-
-from bench._lib.paths import ROOT
 from bench.durability.audit import Books, faults_at_the_end, key_of
+from bench.durability.runs import COMMAND, CONCURRENCY, KEY, SETTINGS, lab, write_config
 from flowevolve.store.reading import JOURNAL, Recorded
 from flowevolve.store.rundir import RESULT
 
-CONCURRENCY = 32
-"""Calls in flight at most."""
 LIFE_SECONDS, STARTING_SECONDS = 4.0, 2.0
 """A process is killed within so many seconds of its first line, or of its start."""
 EARLY = 0.15
 """The share of processes that are killed within ``STARTING_SECONDS``."""
-KEY = "FLOWEVOLVE_BENCH_KEY"
-"""The environment variable with the API key: it tells the server's log which process asked."""
-
-SETTINGS: Mapping[str, object] = {
-    "algorithm": {"name": "gepa", "mode": "stream", "max_in_flight": 12, "merge": True},
-    "staleness": {"policy": "reflective"},
-    "speculation": {"alpha": {"generate": 0.34, "evaluate": 0.3}, "reorder": True},
-    "racing": {"policy": "confidence"},
-}
-COMMAND = (sys.executable, "-c", "from flowevolve.cli import main; main()")
 
 
 @dataclass
@@ -81,24 +65,6 @@ class Mark:
     events: int
     calls: int
     digest: bytes
-
-
-@contextmanager
-def lab(log: Path, *options: str) -> Iterator[str]:
-    """A server process; yields its address."""
-    command = [sys.executable, "-m", "bench.durability.server", str(log), *options]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        try:
-            yield server.stdout.readline().strip()
-        finally:
-            server.send_signal(signal.SIGTERM)
-
-
-def write_config(path: Path, url: str, settings: Mapping[str, object], **llm: object) -> None:
-    """A configuration for a run against a `lab`."""
-    section = {"backend": "openai", "transport": "aiohttp", "model": "simulated", "base_url": url, "api_key_env": KEY}
-    path.write_text(tomli_w.dumps({**settings, "llm": {**section, "concurrency": CONCURRENCY, **llm}}))
 
 
 def kill_often(folder: Path, kills: int, seed: int, proposals: int) -> Counts:

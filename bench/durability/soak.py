@@ -19,7 +19,7 @@ import anyio
 import numpy as np
 
 from bench.durability.audit import faults_at_the_end
-from bench.durability.kills import KEY, SETTINGS, lab, write_config
+from bench.durability.runs import KEY, SETTINGS, lab, write_config
 from flowevolve import clock
 from flowevolve.config import Config, load_config, parse_config
 from flowevolve.engine import Engine

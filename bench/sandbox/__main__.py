@@ -1,61 +1,18 @@
-"""What a sandbox costs per program: ``python -m bench.sandbox [--programs N]``.
-
-Prints the time a trivial program takes beside its own (median and 95th percentile), and with all cores busy the rate of
-programs of a tenth of a second over what the cores could do at best.
-"""
+"""The command ``python -m bench.sandbox [--programs N]``."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-from statistics import median, quantiles
 
-import anyio
-
+import bench.sandbox
+from bench._lib.command import argument_parser
+from bench.sandbox.rates import all_cores, one_after_another
 from flowevolve import clock
-from flowevolve.sandbox import Sandbox, SandboxSettings
-
-TRIVIAL = "def f(x): return x"
-BUSY = "import time\ndef f(x):\n    while time.process_time() < x: pass"
-BUSY_SECONDS = 0.1
-
-
-async def one_after_another(programs: int) -> dict[str, float]:
-    walls, owns = [], []
-    async with Sandbox(SandboxSettings(concurrency=1)) as sandbox:
-        for _ in range(programs):
-            began = anyio.current_time()
-            outcome = await sandbox.run(TRIVIAL, call="f", arguments=[1])
-            walls.append(anyio.current_time() - began)
-            owns.append(outcome.seconds)
-    beside = [wall - own for wall, own in zip(walls, owns, strict=True)]
-    return {
-        "wall_ms": 1e3 * median(walls),
-        "beside_its_own_ms": 1e3 * median(beside),
-        "beside_its_own_p95_ms": 1e3 * quantiles(beside, n=20)[-1],
-    }
-
-
-async def all_cores(programs: int) -> dict[str, float]:
-    cores = len(os.sched_getaffinity(0))
-    async with Sandbox() as sandbox:
-        began = anyio.current_time()
-        async with anyio.create_task_group() as tasks:
-            for _ in range(programs):
-                tasks.start_soon(_busy, sandbox)
-        took = anyio.current_time() - began
-    rate = programs / took
-    return {"programs_per_second": rate, "of_the_cores_limit": rate * BUSY_SECONDS / cores}
-
-
-async def _busy(sandbox: Sandbox) -> None:
-    outcome = await sandbox.run(BUSY, call="f", arguments=[BUSY_SECONDS], timeout=60)
-    assert outcome.status == "ok", outcome
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argument_parser(bench.sandbox)
     parser.add_argument("--programs", type=int, default=200)
     programs = parser.parse_args().programs
     figures = clock.run(one_after_another, programs) | clock.run(all_cores, programs)

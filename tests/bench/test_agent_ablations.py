@@ -8,7 +8,7 @@ import pytest
 
 from bench._lib.algorithm_runs import Run, configure, perform
 from bench._lib.text import direction
-from bench.agent_ablations.__main__ import beside, group, summarise
+from bench.agent_ablations.figures import beside, group, summarise
 from bench.agent_ablations.section import section
 from bench.agent_ablations.variants import AGENTS, PARTS, cse, cse_name, jobs, subsets, variants
 from flowevolve.build import make_algorithm, make_task

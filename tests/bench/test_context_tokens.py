@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from bench.context_tokens.__main__ import METHODS, ONE, OURS, RAW, VARIANTS, Job, Run, configure, jobs, perform, report
+from bench.context_tokens.figures import report
 from bench.context_tokens.long_programs import LongProgram
+from bench.context_tokens.runs import METHODS, ONE, OURS, RAW, VARIANTS, Job, Run, configure, jobs, perform
 from bench.context_tokens.section import section
 from flowevolve.build import make_algorithm, make_task
 from flowevolve.programs.blocks import inside

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench.levi_proxy.__main__ import PROBLEMS, PROMPTS, ordered, score_matrix, table
+from bench.levi_proxy.methods import PROBLEMS, PROMPTS, score_matrix
+from bench.levi_proxy.rankings import ordered, table
 from bench.levi_proxy.section import section
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.openevolve_examples.__main__ import Tried, folders, table
+from bench.openevolve_examples.folders import Tried, folders, table
 from tests.compat.folders.samples import OPENEVOLVE, write
 
 

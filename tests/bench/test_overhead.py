@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.overhead import __main__ as overhead
+from bench.overhead import costs as overhead
 from bench.overhead.growth import PARTS
 from bench.overhead.section import LEVELS, section
 

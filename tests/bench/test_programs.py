@@ -9,12 +9,12 @@ import pytest
 
 from bench._lib.algorithm_runs import Mode
 from bench._lib.searches import BASELINES, METHODS
-from bench.evaluations.__main__ import Burning
-from bench.evaluations.__main__ import configure as configure_burning
+from bench.evaluations.problem import Burning
+from bench.evaluations.rates import configure as configure_burning
 from bench.evaluations.section import section as evaluations_section
-from bench.programs.__main__ import SEEDS, SYNC_SEEDS, jobs, report
 from bench.programs.figures import summarise
 from bench.programs.kept_runs import keeping, left, read_runs
+from bench.programs.results import SEEDS, SYNC_SEEDS, jobs, report
 from bench.programs.runs import ABLATIONS, CHOSEN, CHOSEN_ON, PROBLEMS, QUARTERS, Job, Run, configure, perform
 from bench.programs.section import section
 from flowevolve.build import make_algorithm, make_task

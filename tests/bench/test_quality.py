@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from bench._lib.stats import interval
-from bench.quality.__main__ import SEEDS, TUNING_SEEDS, methods_for
 from bench.quality.charts import draw_quality
 from bench.quality.figures import Content, summarise
 from bench.quality.methods import CANDIDATES, COMBEE, METHODS, PLAIN_IN
 from bench.quality.pairs import GRID, Lockstep, Pair, Scores, Streamed, compare
+from bench.quality.results import SEEDS, TUNING_SEEDS, methods_for
 from bench.quality.runs import PROFILE, ROWS, SYNC, WORLDS, Goals, configure, evolve, held_out
 from bench.quality.section import section
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from bench._lib.algorithm_runs import Run, configure
-from bench.task_sequence.__main__ import TASKS, Passage, job_of, pass_through, summarise
+from bench.task_sequence.passages import TASKS, Passage, job_of, pass_through, summarise
 from bench.task_sequence.section import section
 from flowevolve.build import make_algorithm, make_task
 

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench._lib.methods.figures import Figures, figures, in_flight
 from bench._lib.methods.ratios import ratio, ratios
 from bench._lib.methods.recording import Role, Span
-from bench._lib.methods.runs import Figures, Run, figures, in_flight
-from bench.throughput.__main__ import Place, Plan, content, described, served
+from bench._lib.methods.runs import Run
+from bench.throughput.measurements import Place, Plan
+from bench.throughput.results import content, described, served
 from bench.throughput.rows import Row, Rows, beside, over_estimated_pxn, time_to_score, values
 from bench.throughput.section import section
 

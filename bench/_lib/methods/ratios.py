@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 
-from bench._lib.methods.runs import Figures
+from bench._lib.methods.figures import Figures
 from bench._lib.stats import Spread, spread
 
 RESAMPLES = 2000

@@ -1,0 +1,106 @@
+"""Evaluations a second of a run, and what the cores could do at best."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from statistics import fmean
+
+from bench.evaluations.problem import SEED, Burning
+from flowevolve import clock
+from flowevolve.config import Config, parse_config
+from flowevolve.programs.task import ProgramTask
+from flowevolve.result import Result
+from flowevolve.run import run
+from flowevolve.sandbox.cores import usable_cores
+
+PROFILE, WORLD = "gpt-4o-mini-api", "code"
+GOAL = 0.9
+WARM_UP = 4.0
+"""Seconds at the start that do not count: until replies come as fast as they are asked for."""
+LIMIT_SECONDS = 4.0
+"""For which the cores' limit is measured, each time."""
+IN_FLIGHT = 192
+"""Flows: of the two seconds that a reply takes, enough for more replies than programs can be run."""
+
+
+def configure(seconds: float) -> Config:
+    many = {"workers": IN_FLIGHT, "max_workers": IN_FLIGHT}
+    return parse_config(
+        {
+            "clock": "real",
+            "algorithm": {"name": "one_plus_lambda", "max_in_flight": IN_FLIGHT},
+            "llm": {"backend": "sim", "concurrency": IN_FLIGHT},
+            "sim": {"profile": PROFILE, "world": WORLD},
+            "stages": {"write": many},
+            "budget": {"minutes": seconds / 60},
+            "drain_seconds": 0,
+        },
+        "evaluations",
+    )
+
+
+def streamed(seconds: float, milliseconds: float) -> dict[str, float]:
+    """Evaluations of whole programs, whatever came of them, per second of the time that counts."""
+    burning = Burning(milliseconds)
+
+    async def go() -> Result:
+        return await run(configure(seconds), task=ProgramTask(burning))
+
+    cpu, began = time.process_time(), time.monotonic()
+    result = clock.run(go)
+    whole = [burnt for end, burnt in burning.ends if WARM_UP <= end - began <= seconds]
+    return {
+        "evaluations_per_second": sum(whole) / (seconds - WARM_UP),
+        "cut_short_per_second": (len(whole) - sum(whole)) / (seconds - WARM_UP),
+        "requests_in_flight": result.mean_in_flight,
+        "own_cpu_share": (time.process_time() - cpu) / result.report.wall_seconds / len(usable_cores()),
+    }
+
+
+def cores_limit(milliseconds: float) -> float:
+    """Calls a second of plain processes, one per core, back to back."""
+    loop = (
+        f"began = time.monotonic(); calls = 0\nwhile time.monotonic() < began + {LIMIT_SECONDS}:\n"
+        f"    solve({milliseconds}); calls += 1\nprint(calls / (time.monotonic() - began))"
+    )
+
+    def one(core: int) -> float:
+        done = subprocess.run([sys.executable, "-c", SEED + loop], capture_output=True, text=True, check=True)
+        return float(done.stdout)
+
+    with ThreadPoolExecutor() as threads:
+        return sum(threads.map(one, usable_cores()))
+
+
+def start_each(milliseconds: float) -> float:
+    """Calls a second, with a new plain process for each, as many at a time as there are cores."""
+    until = time.monotonic() + LIMIT_SECONDS
+
+    def one(core: int) -> int:
+        calls = 0
+        while time.monotonic() < until:
+            subprocess.run([sys.executable, "-I", "-c", f"{SEED}solve({milliseconds})"], check=True)
+            calls += 1
+        return calls
+
+    began = time.monotonic()
+    with ThreadPoolExecutor() as threads:
+        calls = sum(threads.map(one, usable_cores()))
+    return calls / (time.monotonic() - began)
+
+
+def compare(seconds: float, milliseconds: float) -> dict[str, float]:
+    """One length of programs: a run, between two looks at the cores' limit, and new processes."""
+    before = cores_limit(milliseconds)
+    figures = streamed(seconds, milliseconds)
+    limit = fmean((before, cores_limit(milliseconds)))
+    return {
+        "milliseconds": milliseconds,
+        "of_the_cores_limit": figures["evaluations_per_second"] / limit,
+        "cores_limit_per_second": limit,
+        **figures,
+        "start_each_per_second": start_each(milliseconds),
+    }
