@@ -23,12 +23,12 @@ Mode = Literal["stream", "sync"]
 MODES: tuple[Mode, ...] = ("sync", "stream")
 Settings = Mapping[str, object]
 ROW = ("problem", "algorithm", "mode", "best", "tokens", "evaluations", "seconds", "seed", "failures")
-"""What is written of a run."""
+"""The fields of a run that are written into a result file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run to be made. ``settings`` are its configuration, all but the seed."""
+    """A run to make. ``settings`` are its configuration without the seed."""
 
     problem: str
     algorithm: str
@@ -39,14 +39,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came of one. Seconds are those of the run's clock."""
+    """What came of a job. Seconds are those of the run's clock."""
 
     problem: str
     algorithm: str
     mode: Mode
     seed: int
     seed_score: float | None
-    """Of what evolution began from, where there is such a thing."""
+    """The score of what evolution began from, if the algorithm has a seed."""
     best: float
     tokens: int
     evaluations: int
@@ -54,14 +54,14 @@ class Run:
     """Programs and harnesses that failed, and replies that could not be read."""
     seconds: float
     entries: Mapping[str, int]
-    """By kind of event, of the global memory's entries that such events name."""
+    """By kind of event, how many entries of the global memory such events named."""
 
     def row(self) -> dict[str, object]:
-        """As the file has it."""
+        """The run as the result file has it."""
         return {name: getattr(self, name) for name in ROW}
 
     def over_seed(self) -> Run:
-        """With scores as multiples of the seed's, which was measured in the same run."""
+        """The same run with scores as multiples of the seed's score, which was measured in that run."""
         assert self.seed_score is not None, "what is measured has a seed program"
         return replace(self, best=self.best / self.seed_score, seed_score=1.0)
 
@@ -73,7 +73,7 @@ class Run:
 
 
 def _rejected(commit: Event) -> Iterator[str]:
-    """Candidates that entered the pool as failures."""
+    """The ids of candidates that entered the pool as failures."""
     for change in cast("list[dict[str, JSON]]", commit.data["changes"]):
         if "add" in change and change["status"] == "rejected":
             yield str(change["add"])
@@ -110,7 +110,7 @@ class _Watch:
             self.met.set()
 
     async def follow(self, engine: Engine) -> None:
-        """What is under way when the tokens are spent is dropped: it would spend more."""
+        """Cancel the run once its tokens are spent: what is under way then is dropped, because it would spend more."""
         await self.met.wait()
         engine.cancel("tokens spent")
 
@@ -142,16 +142,16 @@ def perform(job: Job) -> Run:
     """Run a job in this process."""
     config = configure(job)
 
-    async def go() -> Run:
+    async def main() -> Run:
         watch = _Watch(config.budget.tokens)
         watchers = Watchers(events=(watch.event,), calls=(watch.call,))
         return watch.made(job, await run(config, watchers=watchers, follow=watch.follow))
 
-    return clock.run(go, clock=config.clock)
+    return clock.run(main, clock=config.clock)
 
 
 def perform_all(jobs: Sequence[Job], processes: int) -> Iterator[Run]:
-    """In processes of their own, in the order of the jobs."""
+    """Run jobs in processes of their own; yields in the order of the jobs."""
     with ProcessPoolExecutor(processes) as pool:
         for made in pool.map(perform, jobs):
             print(made.line(), flush=True)

@@ -21,7 +21,7 @@ class Curve:
     result: Result
     best: tuple[tuple[float, float], ...]
     verdicts: tuple[str, ...]
-    """Of every repair, in order."""
+    """The verdict of every repair, in order."""
 
     def time_to(self, score: float) -> float | None:
         """Seconds until the best score reached this, if it did."""
@@ -33,6 +33,7 @@ class Curve:
 
 
 def evolve(config: Config, task: Task) -> Curve:
+    """Run a configuration on the virtual clock."""
     best: list[tuple[float, float]] = []
     verdicts: list[str] = []
 
@@ -43,15 +44,15 @@ def evolve(config: Config, task: Task) -> Curve:
         elif event.kind == "repair.judged":
             verdicts.append(str(event.data["verdict"]))
 
-    async def go() -> Result:
+    async def main() -> Result:
         return await run(config, task=task, watchers=Watchers(events=(watch,)))
 
-    return Curve(clock.run(go, clock="virtual"), tuple(best), tuple(verdicts))
+    return Curve(clock.run(main, clock="virtual"), tuple(best), tuple(verdicts))
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Both modes with one seed."""
+    """The runs of both modes with one seed."""
 
     seed: int
     sync: Curve
@@ -63,7 +64,9 @@ class Pair:
 
     @property
     def time_ratio(self) -> float:
-        """Stream's time to the score that sync ended with, over sync's; what was never reached counts as twice."""
+        """The stream's time to the score that lockstep ended with, over lockstep's own; 2 if the stream never
+        reached it.
+        """
         final = self.sync.best[-1][1]
         reached, took = self.stream.time_to(final), self.sync.time_to(final)
         return 2.0 if reached is None or not took else reached / took

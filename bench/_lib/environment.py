@@ -12,7 +12,7 @@ from pathlib import Path
 from bench._lib.paths import ROOT
 
 PACKAGES = ("flowevolve", "aiohttp", "anyio", "openai", "pydantic", "numpy")
-"""Whose versions a result names, where they are installed."""
+"""The packages whose versions a result names, if they are installed."""
 
 
 def environment() -> dict[str, object]:
@@ -46,7 +46,7 @@ def _version(name: str) -> str | None:
 
 
 def _processor_model() -> str | None:
-    """As Linux names it."""
+    """The processor's name, or None where the system does not tell as Linux does."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -18,7 +18,7 @@ VENV, MODEL, NAME = ROOT / ".venv-vllm", ROOT / ".models" / "smollm2-135m", "smo
 
 @asynccontextmanager
 async def smollm2(log: Path) -> AsyncGenerator[str]:
-    """Its base URL.
+    """Serve SmolLM2-135M until the block ends; yields the base URL.
 
     Raises:
         InputError: if the environment or the model is not there.

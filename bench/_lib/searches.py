@@ -9,7 +9,9 @@ from flowevolve.sandbox.cores import usable_cores
 
 PROFILE, WORLD = "qwen3-8b-h100", "code"
 WIDTH = 10
-"""Flows in flight of the stream, and of a step in lockstep: both forms have as many requests under way at best."""
+"""Flows in flight of a stream, and flows of a step in lockstep, so that both have as many requests under way at
+best.
+"""
 BASELINES: Mapping[str, Settings] = {
     "best_of_n": {"name": "best_of_n"},
     "one_plus_lambda": {"name": "one_plus_lambda"},
@@ -21,17 +23,17 @@ _CODE_EVOLVE: Settings = {
     "migration": {"every": 12},
 }
 METHODS: Mapping[str, Settings] = {"levi": {"name": "levi"}, "code_evolve": _CODE_EVOLVE}
-"""LEVI as it ships. Of CodeEvolve an epoch is two evaluations, so that a step of lockstep is `WIDTH` wide, and islands
-send programs six times a run, as in the published ones. Running times are a feature by default, and none here: they
-would make runs differ that are to be equal.
+"""LEVI is set as it ships. An epoch of CodeEvolve has two evaluations, so that a step of its lockstep is `WIDTH` wide;
+islands send programs six times a run, as in the published runs. Its archive uses running times as a feature by default;
+here it does not, because they would make runs differ that are meant to be equal.
 """
 
 TIMEOUT = 5.0
-"""Seconds that a program may take for a case."""
+"""Seconds that a program may take for one case."""
 
 
 def program_problem(problem: str, settings: Settings, processes: int) -> Settings:
-    """``processes`` runs share the machine's cores."""
+    """The sections of a configuration for a problem, where so many runs (``processes``) share the machine's cores."""
     return {
         "task": {"name": "program", "problem": problem, **settings},
         "sandbox": {"timeout": TIMEOUT, "concurrency": max(1, len(usable_cores()) // processes)},
@@ -40,5 +42,5 @@ def program_problem(problem: str, settings: Settings, processes: int) -> Setting
 
 
 def measured_problem(problem: str) -> Settings:
-    """A problem of efficiency with few tests and runs, so that a judgement takes a fraction of a second."""
+    """An efficiency problem with few tests and runs, so that a judgement takes a fraction of a second."""
     return program_problem(problem, {"tests": 3, "runs": 3}, 1)

@@ -28,7 +28,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Median and range."""
+    """The median and the range of values."""
     return Spread(float(np.median(values)), min(values), max(values), len(values))
 
 

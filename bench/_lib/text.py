@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 Content = Mapping[str, Any]
-"""What a bench wrote into its file."""
+"""The content of a bench's result file."""
 
 
 def ranged(spread: Mapping[str, float], digits: int | None = None) -> str:
-    """``median (low–high)``, or the median alone where they are one. Two decimals, none for medians from 10 on."""
+    """``median (low–high)``, or the median alone where all three are equal; two decimals, none for medians from 10
+    on.
+    """
     places = digits if digits is not None else 0 if spread["median"] >= 10 else 2
     median, low, high = (f"{spread[name]:.{places}f}" for name in ("median", "low", "high"))
     return median if spread["low"] == spread["high"] else f"{median} ({low}–{high})"
@@ -25,7 +27,7 @@ def between(low: float, high: float) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Without a line end after the last row."""
+    """A table in Markdown, without a line end after its last row."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|" for cells in lines)
 
@@ -35,7 +37,7 @@ def verdict(met: bool) -> str:
 
 
 def provenance(content: Content) -> str:
-    """Where, when and with what a file was measured; what an older file lacks is left out."""
+    """A sentence that says where, when and with what a file was measured, as far as the file tells."""
     machine: Mapping[str, Any] = content["machine"]
     parts = [f"{machine['system']}, {machine.get('model') or machine['processor']}"]
     if "gpu" in machine:
@@ -49,18 +51,18 @@ def provenance(content: Content) -> str:
 
 
 def number(value: float, *, signed: bool = False) -> str:
-    """Five decimals: best known packings differ from good ones in the third."""
+    """A score with five decimals: best known packings differ from good ones in the third."""
     return f"{value:{'+' if signed else ''}.5f}"
 
 
 def with_interval(value: object, *, signed: bool = False) -> str:
-    """``value (low to high)``."""
+    """A score and its interval as ``value (low to high)``."""
     assert isinstance(value, Mapping)
     low, high = (number(bound, signed=signed) for bound in value["ci95"])
     return f"{number(value['value'], signed=signed)} ({low} to {high})"
 
 
 def direction(each: Content) -> str:
-    """What an interval of differences says."""
+    """Whether an interval of differences says that something helps or harms."""
     low, high = each["ci95"]
     return "helps" if low > 0 else "harms" if high < 0 else "not found"

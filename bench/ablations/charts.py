@@ -17,7 +17,7 @@ Runs = Mapping[str, Sequence[Measured]]
 
 
 def draw(folder: Path, sections: Mapping[str, Runs], stream: Saturation, lockstep: Saturation) -> None:
-    """Write one SVG per section, and the timeline of requests in flight."""
+    """Write an SVG for each question, and the timeline of requests in flight."""
     with style():
         curves(folder / "staleness.svg", sections["staleness"])
         bars(folder / "speculation.svg", sections["speculation"], "validations", "validations per minute")

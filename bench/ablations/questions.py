@@ -12,30 +12,30 @@ from bench.ablations.runs import Measured, Setting, over_seeds
 
 PROFILES = ("qwen3-8b-h100", "gpt-4o-mini-api")
 WORKERS = ((1, 1), (8, 4), (16, 8))
-"""K1 x K3: the paper's figure 6(a, b) goes from 1x1 to 16x8."""
+"""Numbers of workers, K1 x K3: the paper's figure 6(a, b) goes from 1x1 to 16x8."""
 START = (8, 4)
 """Where the adaptive policies start: half the paper's largest setting, in its proportions."""
 LARGEST = WORKERS[-1]
 ALPHAS = (0.1, 0.25, 0.5)
 LARGE = 570
-"""Rows for the runs on speculation, 171 of them for validation: where validation is the larger part of the cost."""
+"""Rows for the runs on speculation, 171 of them for validation, so that validation is the larger part of the cost."""
 ALLOCATIONS: Mapping[str, Mapping[str, object]] = {
     "median_rate": {"policy": "median_rate", "interval_seconds": 120.0},
     "ours": {"policy": "pressure"},
 }
 FOLLOW: Mapping[str, object] = {"policy": "server_queue"}
 Runs = Mapping[str, Sequence[Measured]]
-Row = tuple[str, Callable[[Measured], float]]
+Column = tuple[str, Callable[[Measured], float]]
 
 
 @dataclass(frozen=True)
-class Section:
-    """One question: its runs, and what they say."""
+class Question:
+    """A question, with the runs that answer it and the columns of their table."""
 
     title: str
     paper: str
     runs: Runs
-    columns: Sequence[Row]
+    columns: Sequence[Column]
 
     def print(self) -> None:
         print(f"\n{self.title}\n  paper: {self.paper}")
@@ -58,13 +58,13 @@ def tokens_per_improvement(measured: Measured) -> float:
     return measured.tokens / 1e6 / max(1, measured.improvements)
 
 
-def staleness(seeds: Sequence[int]) -> Section:
+def staleness(seeds: Sequence[int]) -> Question:
     settings = {
         f"{policy} {k1}x{k3}": Setting(proposing=k1, evaluating=k3, staleness=policy)
         for policy in ("full", "guarded", "reflective")
         for k1, k3 in ((4, 4), LARGEST)
     }
-    return Section(
+    return Question(
         "Staleness handling (figure 5)",
         "full and guarded end alike; reflective is best, 94.3 % within 30 minutes (IFBench, validation)",
         over_seeds(settings, seeds),
@@ -79,13 +79,13 @@ def staleness(seeds: Sequence[int]) -> Section:
     )
 
 
-def allocation(seeds: Sequence[int], quick: bool, profile: str) -> Section:
+def allocation(seeds: Sequence[int], quick: bool, profile: str) -> Question:
     fixed = (START, LARGEST) if quick else WORKERS
     base = Setting(profile=profile, flows=96)
     settings = {f"fixed {k1}x{k3}": replace(base, proposing=k1, evaluating=k3) for k1, k3 in fixed}
     start = replace(base, proposing=START[0], evaluating=START[1])
     settings |= {name: replace(start, allocation=policy) for name, policy in ALLOCATIONS.items()}
-    return Section(
+    return Question(
         f"Workers (figure 6a, b), {profile}; the adaptive ones start at {START[0]}x{START[1]}",
         "7 proposals/min in lockstep to 99 at 16x8; adaptive control has the most accepted proposals",
         over_seeds(settings, seeds),
@@ -100,7 +100,7 @@ def allocation(seeds: Sequence[int], quick: bool, profile: str) -> Section:
     )
 
 
-def speculation(seeds: Sequence[int], quick: bool) -> Section:
+def speculation(seeds: Sequence[int], quick: bool) -> Question:
     base = Setting(flows=128, rows=LARGE, allocation=ALLOCATIONS["ours"], admission=FOLLOW, concurrency=512)
     settings: dict[str, Setting] = {}
     for world, easy_first in (("informative", False),) if quick else (("informative", False), ("easy first", True)):
@@ -113,7 +113,7 @@ def speculation(seeds: Sequence[int], quick: bool) -> Section:
                 name = f"{world}, alpha {alpha:g}{', reordered' if reorder else ''}"
                 speculating = {"alpha": {"evaluate": alpha}, "hold": True, "reorder": reorder}
                 settings[name] = replace(plain, speculation=speculating, racing={"policy": "prefix"})
-    return Section(
+    return Question(
         "Speculation (figure 6c); below 1 weak candidates stop at the prefix",
         "3.15 validations/min and +4.49 points at alpha 0.25, fewer at 0.5; 'optional', as it depends on the data",
         over_seeds(settings, seeds),
@@ -127,7 +127,7 @@ def speculation(seeds: Sequence[int], quick: bool) -> Section:
     )
 
 
-def scheduling(seeds: Sequence[int]) -> Section:
+def scheduling(seeds: Sequence[int]) -> Question:
     base = Setting(flows=96, allocation=ALLOCATIONS["ours"])
     settings = {
         "later_first, 256 in flight": base,
@@ -136,7 +136,7 @@ def scheduling(seeds: Sequence[int]) -> Section:
         "later_first, server_queue": replace(base, concurrency=512, admission=FOLLOW),
         "fifo, server_queue": replace(base, concurrency=512, admission=FOLLOW, order="fifo"),
     }
-    return Section(
+    return Question(
         "Version gap under order and admission",
         "no counterpart",
         over_seeds(settings, seeds),
@@ -150,10 +150,12 @@ def scheduling(seeds: Sequence[int]) -> Section:
     )
 
 
-def speculation_figures(section: Section) -> dict[str, float | bool]:
-    """At the best alpha: the one with the highest score among those with at least twice the validations, if any."""
-    plain = section.runs["informative, alpha 1"]
-    candidates = {name: runs for name, runs in section.runs.items() if name.startswith("informative, alpha 0")}
+def speculation_figures(question: Question) -> dict[str, float | bool]:
+    """Figures at the best alpha: the one with the highest score among those with at least twice the validations, if
+    any.
+    """
+    plain = question.runs["informative, alpha 1"]
+    candidates = {name: runs for name, runs in question.runs.items() if name.startswith("informative, alpha 0")}
     ratios = {
         name: float(np.median([a.validations / b.validations for a, b in zip(runs, plain, strict=True)]))
         for name, runs in candidates.items()
@@ -171,7 +173,7 @@ def speculation_figures(section: Section) -> dict[str, float | bool]:
     }
 
 
-def allocation_figures(section: Section) -> dict[str, float]:
+def allocation_figures(question: Question) -> dict[str, float]:
     """Median accepted proposals per minute; ``fixed`` is the setting the adaptive policies start from."""
     names = {"fixed": f"fixed {START[0]}x{START[1]}", "median_rate": "median_rate", "ours": "ours"}
-    return {key: float(np.median([each.accepted for each in section.runs[name]])) for key, name in names.items()}
+    return {key: float(np.median([each.accepted for each in question.runs[name]])) for key, name in names.items()}

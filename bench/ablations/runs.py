@@ -1,4 +1,4 @@
-"""One measured run on the virtual clock, as the ablations need it: what was set, and what came of it."""
+"""Measured runs on the virtual clock: what is set in each, and what comes of it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from flowevolve.tasks.base import Task
 from flowevolve.tasks.house_style import house_style_task, make_rows
 
 MINUTES = 30.0
-"""Of virtual time; the paper's ablations ran for as long."""
+"""Virtual minutes of a run, as many as the paper's ablations took."""
 PRESET = "noisy"
-"""Of the world ``rules``: a world that is not solved within the time, so that there is something left to accept."""
+"""The preset of world ``rules``. It is not solved within the time, so that there is something left to accept."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Setting:
     admission: Mapping[str, object] = field(default_factory=lambda: {"policy": "fixed"})
     concurrency: int = 256
     rows: int = 300
-    """Of the data set: 40 % for minibatches, 30 % for validation, 30 % held out."""
+    """Rows of the data set: 40 % for minibatches, 30 % for validation, 30 % held out."""
     easy_first: bool = False
     """Whether the validation set begins with the rows that every candidate soon passes."""
 
@@ -79,18 +79,18 @@ class Measured:
     setting: Setting
     proposals: float
     validations: float
-    """Candidates whose validation ended with a verdict, be it on a part of the examples."""
+    """Candidates whose validation ended with a verdict, even if on a part of the examples only."""
     accepted: float
     score: float
-    """Of the best candidate, on the test split."""
+    """The best candidate's score on the test split."""
     tokens: int
-    """Written by the model."""
+    """Output tokens of the model."""
     improvements: int
     """Pool updates that raised the best score."""
     mean_gap: float
-    """At the update stage."""
+    """The mean version gap at the update stage."""
     max_gap: int
-    """Over all stages."""
+    """The largest version gap at any stage."""
     in_flight: float
     released: int
     revoked: int
@@ -106,10 +106,10 @@ class Measured:
 
 @dataclass
 class Watch:
-    """What is kept of a run while it goes on."""
+    """Listens to a run and keeps what `Measured` needs of it."""
 
     verdicts: int = 0
-    """Evaluations that ended with one; those that went stale, failed or were under way at the end did not."""
+    """Evaluations that ended with a verdict; those that went stale, failed or were under way at the end did not."""
     curve: list[tuple[float, float]] = field(default_factory=list)
     calls: list[CallRecord] = field(default_factory=list)
     keep_calls: bool = False
@@ -147,11 +147,11 @@ def _rules(row: Mapping[str, object]) -> list[str]:
 
 
 def execute(setting: Setting, watch: Watch) -> Result:
-    async def go() -> Result:
+    async def main() -> Result:
         watchers = Watchers(events=(watch.event,), calls=(watch.call,))
         return await run(setting.config(), task=task(setting.rows, setting.easy_first), watchers=watchers)
 
-    return clock.run(go, clock="virtual")
+    return clock.run(main, clock="virtual")
 
 
 def measure(setting: Setting) -> Measured:

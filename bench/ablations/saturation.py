@@ -18,7 +18,7 @@ from flowevolve.sim.service import make_service, total_text
 
 @dataclass(frozen=True)
 class Saturation:
-    """Output tokens per second of a run and of its server at best, over the same window."""
+    """Output tokens per second of a run, and the most that its server can reach, over the same window."""
 
     rate: float
     ceiling: float
@@ -28,7 +28,7 @@ class Saturation:
 
 
 WARM_UP = 300.0
-"""Seconds until saturation is measured: the seed's validation comes first, and the stream fills up."""
+"""Seconds at the start that are left out: the seed's validation comes first, and then the stream fills up."""
 BIN = 10.0
 
 
@@ -54,13 +54,13 @@ def open_loop(profile: str, calls: Sequence[CallRecord]) -> float:
         if not service.stats.waiting:
             rates.append(service.stats.output_tokens / anyio.current_time())
 
-    async def go() -> None:
+    async def main() -> None:
         async with anyio.create_task_group() as tasks:
             for call in sorted(calls, key=lambda each: each.started):
                 if isinstance(call.request, ChatRequest) and isinstance(call.reply, ChatReply):
                     tasks.start_soon(serve, call.request, call.reply)
 
-    clock.run(go, clock="virtual")
+    clock.run(main, clock="virtual")
     return rates[0]
 
 

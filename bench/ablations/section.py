@@ -1,4 +1,4 @@
-"""What each mechanism does, beside what the paper reports."""
+"""The section of the page on this bench: what each mechanism does, beside what the paper reports."""
 
 from __future__ import annotations
 

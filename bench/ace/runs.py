@@ -9,9 +9,9 @@ from flowevolve.config import Config, parse_config
 from flowevolve.tasks.house_style import house_style_task
 
 MINUTES = 30
-"""Of virtual time, for each run, as in figure 7."""
+"""Virtual minutes of each run, as in figure 7."""
 VALIDATE_EVERY = 20
-"""Samples between validations: at the published 100, lockstep gets to one in half an hour."""
+"""Samples between validations: with the published 100, lockstep would validate once in half an hour."""
 GRID = range(5, MINUTES + 1, 5)
 
 
@@ -34,12 +34,12 @@ def config(mode: str, seed: int, width: int) -> Config:
 
 
 def score_at(curve: Curve, minute: float) -> float:
-    """The best score at this minute; 0 before the first."""
+    """The best score up to this minute; 0 if there is none yet."""
     return max((score for seconds, score in curve.best if seconds <= 60 * minute), default=0.0)
 
 
 def samples_per_minute(curve: Curve) -> float:
-    """Samples learnt from."""
+    """How many samples a minute the playbook learns from."""
     reflected = curve.result.report.stages["reflect"].counts.consumed
     return reflected / (curve.result.report.wall_seconds / 60)
 

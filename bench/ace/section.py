@@ -1,4 +1,4 @@
-"""ACE: the shape of FlashEvolve's figure 7 (a, b), and a real run."""
+"""The section of the page on this bench: the shape of FlashEvolve's figure 7 (a, b), and a real run."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from flowevolve.errors import FlowevolveError
 
 SEEDS, QUICK_SEEDS = 10, 2
 QUICK_SCALE = 0.4
-"""Of the evaluations."""
+"""The share of the evaluations that ``--quick`` makes."""
 
 
 def main() -> int:

@@ -10,7 +10,7 @@ from bench._lib.stats import Content, interval, paired
 from bench.agent_ablations.variants import AGENTS, PARTS, agents_name, cse_name, subsets, variants
 
 Runs = Mapping[tuple[str, str], Sequence[Run]]
-"""By problem and variant, in the order of seeds."""
+"""Runs by problem and variant, in the order of seeds."""
 
 
 def summarise(runs: Sequence[Run]) -> Content:
@@ -51,8 +51,9 @@ def _row(runs: Sequence[Run]) -> Content:
 
 
 def beside(runs: Runs, one: str, other: str) -> Content:
-    """Best scores of one variant less those of another with the same seeds, by problem; and over all problems as parts
-    of the other's score.
+    """Best scores of one variant less those of another with the same seeds.
+
+    They are given for each problem, and over all problems as shares of the other's score.
     """
     problems = list(dict.fromkeys(problem for problem, _ in runs))
     scores = {

@@ -1,4 +1,4 @@
-"""The parts of CSE and the agents of ContextEvolve."""
+"""The section on the parts of CSE and the agents of ContextEvolve."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ PUBLISHED_TABLE2 = {
     "evolution": "68.10 to 64.72",
     "memory": "68.10 to 63.08 (local and global)",
 }
-"""MI, the whole and without."""
+"""Published MI of the whole, and of the whole without the part."""
 NAMES = {"memory": "local memory"}
-"""What a part is here, where that is not all that the paper means by it."""
+"""Names of parts that cover less here than in the paper."""
 PUBLISHED_FIGURE4 = {
     ("planning",): "-0.23",
     ("evolution",): "+2.68",

@@ -1,4 +1,4 @@
-"""CSE and ContextEvolve without some of their parts, and CSE over a sequence of tasks: what is run."""
+"""The variants that are run: CSE with each set of its parts, and ContextEvolve without each of its agents."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from bench._lib.algorithm_runs import Job, Settings
 from bench._lib.searches import program_problem
 
 PARTS = ("planning", "evolution", "memory")
-"""Of CSE, as its table 2 and figure 4 have them."""
+"""The parts of CSE, as its table 2 and figure 4 name them."""
 AGENTS = ("summarizer", "navigator", "sampler")
-"""Of ContextEvolve, as its figure 2 (c) has them."""
+"""The agents of ContextEvolve, as its figure 2 (c) names them."""
 SWITCHES: Mapping[str, str] = {"memory": "local_memory"}
-"""What turns a part off, where that has another name. Global memory is in none of these runs."""
+"""The setting that turns a part off, where it has another name than the part. No run here has global memory."""
 PROBLEMS = ("min_max_distance_2d", "autocorrelation_1")
-"""Those whose programs take least time."""
+"""The problems whose programs take the least time."""
 EVALUATIONS, AGENT_EVALUATIONS = 30, 40
-"""Of a run of CSE, the seed among them (the paper's 30 have none); and of ContextEvolve."""
+"""Evaluations of a run of CSE, the seed among them (it is not among the paper's 30), and of a run of ContextEvolve."""
 
 
 def subsets() -> list[tuple[str, ...]]:
@@ -44,7 +44,7 @@ def context_evolve(without: str | None) -> Settings:
 
 
 def variants() -> Mapping[str, tuple[Settings, int]]:
-    """By name, with the evaluations of a run."""
+    """The ``[algorithm]`` table of each variant, with the number of evaluations of a run."""
     return {
         **{cse_name(parts): (cse(parts), EVALUATIONS) for parts in subsets()},
         **{agents_name(name): (context_evolve(name), AGENT_EVALUATIONS) for name in (None, *AGENTS)},
@@ -52,7 +52,10 @@ def variants() -> Mapping[str, tuple[Settings, int]]:
 
 
 def jobs(seeds: int, problems: Sequence[str], processes: int, scale: float = 1.0) -> list[Job]:
-    """Seed by seed. In lockstep, one step at a time: as both are published. ``scale`` is that of the evaluations."""
+    """The runs seed by seed, in lockstep and one step at a time, as both algorithms are published.
+
+    The numbers of evaluations are multiplied by ``scale``.
+    """
     return [
         Job(
             problem,

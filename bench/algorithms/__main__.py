@@ -38,7 +38,7 @@ def main() -> int:
     )
     parser.add_argument("--minutes", type=float, default=MINUTES, help="of each run on a server")
     asked = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # ends what it has started, too
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that processes it started end, too
     try:
         if asked.server is not None:
             content = real(str(asked.server), float(asked.minutes), int(asked.seeds or 1))

@@ -1,4 +1,4 @@
-"""What the runs of `bench.algorithms` say: rows, figures with 95 % intervals, and each stream beside its lockstep."""
+"""What the runs come to: rows, figures with 95 % intervals, and each stream beside its lockstep."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from bench._lib.stats import Content, interval, paired
 from bench.algorithms.groups import BASELINE
 
 Row = Mapping[str, Any]
-"""Of one run, as the file has it: problem, algorithm, mode, best, tokens, evaluations, seconds, seed, failures."""
+"""A run as the result file has it, with the fields that `bench._lib.algorithm_runs.ROW` names."""
 Rows = Mapping[tuple[str, str, Mode], Sequence[Row]]
-"""By problem, algorithm and mode; in the order of seeds."""
+"""Rows by problem, algorithm and mode, each list in the order of seeds."""
 
 
 def summarise(rows: Sequence[Row]) -> Content:
-    """What the file has at its top."""
+    """All figures that the result file has of these rows."""
     grouped = group(rows)
     return {
         "rows": rows,
@@ -39,14 +39,14 @@ def group(rows: Sequence[Row]) -> Rows:
 
 
 def pairs_of(rows: Rows) -> list[tuple[str, str]]:
-    """Problems and algorithms, those of a problem together."""
+    """Pairs of problem and algorithm, those of a problem together."""
     found = list(dict.fromkeys((problem, algorithm) for problem, algorithm, _ in rows))
     problems = list(dict.fromkeys(problem for problem, _ in found))
     return sorted(found, key=lambda pair: problems.index(pair[0]))
 
 
 def stream_vs_sync(rows: Rows) -> dict[str, float]:
-    """By algorithm the median over seeds and problems of `ratios`."""
+    """For each algorithm, the median of `ratios` over seeds and problems."""
     found: dict[str, list[float]] = {}
     for problem, algorithm in pairs_of(rows):
         found.setdefault(algorithm, []).extend(ratios(rows, problem, algorithm))
@@ -64,13 +64,13 @@ def ratios(rows: Rows, problem: str, algorithm: str) -> list[float]:
 
 
 def _both(rows: Rows, problem: str, algorithm: str) -> Iterator[tuple[Row, Row]]:
-    """Of seeds that both modes have."""
+    """The rows in lockstep and as a stream for each seed that both modes have."""
     sync, stream = ({row["seed"]: row for row in rows.get((problem, algorithm, mode), ())} for mode in MODES)
     yield from ((sync[seed], stream[seed]) for seed in sync if seed in stream)
 
 
 def _figures(rows: Rows, problem: str, algorithm: str) -> Content:
-    """Of one algorithm on one problem, for each mode, and of the two beside each other."""
+    """The figures of an algorithm on a problem: of each mode, and of the two beside each other."""
     found: dict[str, object] = {"problem": problem, "algorithm": algorithm}
     for mode in MODES:
         each = rows.get((problem, algorithm, mode), ())

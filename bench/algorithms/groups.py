@@ -15,17 +15,17 @@ from bench.quality.methods import METHODS as GEPA
 from bench.quality.runs import SYNC as GEPA_SYNC
 
 BASELINE = "one_plus_lambda"
-"""What the other searches over programs are compared with."""
+"""The search that the other searches over programs are compared with."""
 PUBLISHED_WIDTHS = {"cse": 1, "context_evolve": 1}
-"""Of the searches whose published form has one step at a time."""
+"""The widths of searches whose published form takes one step at a time."""
 ACE_WIDTH = 16
 HARNESS = meta_harness.Setting(minutes=30.0, width=16, workers=8, data=meta_harness.DATA)
-"""As on the page of `bench.meta_harness`, but for the minutes: here tokens end a run."""
+"""The setting that `bench.meta_harness` reports, except for the minutes: here tokens end a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Algorithms that are compared, on the same problems and with so many tokens for each run.
+    """Algorithms that are compared on the same problems, each run with the same number of tokens.
 
     ``problems`` and ``algorithms`` are sections of a configuration, by name, and of algorithms by mode.
     """
@@ -36,10 +36,10 @@ class Group:
     quick_tokens: int
     quick_problems: Sequence[str]
     measured: bool = False
-    """Whether scores depend on what else the machine does: then one run is made at a time."""
+    """Whether scores depend on what else the machine does; if so, one run is made at a time."""
 
     def jobs(self, seeds: int, *, quick: bool) -> list[Job]:
-        """Seed by seed, both modes of an algorithm one after the other."""
+        """The runs seed by seed, both modes of an algorithm one after the other."""
         tokens = self.quick_tokens if quick else self.tokens
         problems = self.quick_problems if quick else tuple(self.problems)
         return [
@@ -57,7 +57,7 @@ class Group:
 
 
 def search(settings: Settings, width: int = WIDTH) -> Mapping[Mode, Settings]:
-    """A search over programs in both modes; ``width`` is that of its stream, and where none is published of a step."""
+    """A search over programs in both modes. ``width`` is that of its stream, and of a step where none is published."""
     name = str(settings["name"])
     lockstep = {} if name == "code_evolve" else {"width": PUBLISHED_WIDTHS.get(name, width)}
     return {
@@ -72,17 +72,17 @@ SEARCHES: Mapping[str, Settings] = {
     "cse": {"name": "cse"},
     "context_evolve": {"name": "context_evolve"},
 }
-"""The ``[algorithm]`` tables of all that evolve programs."""
+"""The ``[algorithm]`` tables of all algorithms that evolve programs."""
 PROGRAMS: Mapping[str, Settings] = {
     "circle_packing_32": {},
     "min_max_distance_2d": {},
     "transaction_scheduling": {"transactions": 60, "instances": 1},
 }
-"""Two of mathematics, one of ADRS."""
+"""Two problems of mathematics and one of ADRS."""
 
 
 def groups(processes: int) -> Mapping[str, Group]:
-    """All, by name."""
+    """All groups by name."""
     searches = {name: search(settings) for name, settings in SEARCHES.items()}
     return {
         "prompts": Group(

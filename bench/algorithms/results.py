@@ -19,7 +19,7 @@ from flowevolve.errors import InputError
 def simulated(found: Mapping[str, Group], seeds: int, *, quick: bool, processes: int) -> Content:
     wanted = {name: group.jobs(seeds, quick=quick) for name, group in found.items()}
     for jobs in wanted.values():
-        make_task(configure(jobs[0]))  # rather now than after minutes
+        make_task(configure(jobs[0]))  # so that a mistake in the settings shows now and not after minutes
     runs: list[Run] = []
     for name, jobs in wanted.items():
         if found[name].measured:
@@ -35,10 +35,10 @@ def simulated(found: Mapping[str, Group], seeds: int, *, quick: bool, processes:
 
 
 def beside(content: Content, before: Content) -> Content:
-    """With what an earlier file has of groups that were not run this time.
+    """The content together with what an earlier file has of groups that were not run this time.
 
     Raises:
-        InputError: if that file is of another bench, or its runs were others.
+        InputError: if that file is of another bench, or its runs had other settings.
     """
     settings, old = cast("dict[str, Any]", content["settings"]), cast("dict[str, Any]", before.get("settings", {}))
     if "groups" not in old or any(old[name] != settings[name] for name in ("seeds", "quick")):
@@ -55,7 +55,7 @@ def beside(content: Content, before: Content) -> Content:
 
 
 def described(group: Group, runs: Sequence[Run], *, quick: bool) -> Content:
-    """Of what is measured, with how many programs wanted a core in the last quarter of an hour."""
+    """What was run of a group; if scores are measured, with the load of the last quarter of an hour."""
     problems = group.quick_problems if quick else list(group.problems)
     return {
         "problems": problems,

@@ -1,4 +1,4 @@
-"""All algorithms at equal tokens."""
+"""The section of the page on this bench: all algorithms at equal tokens."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ others, are not the same when the command is given again; and the best of more m
 which favours who evaluates most. The machine's load (all programs that wanted a core, ours among them) was
 {load:.1f}.""",
 }
-"""By group: what its figures mean."""
+"""For each group, what its figures mean."""
 
 REAL = """\
 *Real*: {model}, {minutes:g} minutes for each run, {seeds} seed{s}; the seed program scores {seed_score:.5f}. So small a
@@ -61,7 +61,7 @@ WHAT_ELSE = ("evaluations", "failures", "tokens", "seconds")
 
 
 def section(content: Content) -> str:
-    """Markdown, with its heading; of runs on a real server as a part of the section."""
+    """Markdown with its heading; runs on a real server become a part of the section."""
     return _simulated(content) if content["simulated"] else _real(content)
 
 
@@ -98,7 +98,7 @@ def _group(name: str, content: Content) -> list[str]:
 
 
 def _more(group: Content) -> Content:
-    """What else the words of a group say of it."""
+    """What else the text of a group says of it."""
     found = {name: group[name] for name in ("load",) if name in group}
     if "ace" in group["algorithms"]:
         found["validate_every"] = group["algorithms"]["ace"]["stream"]["algorithm"]["validate_every"]

@@ -17,8 +17,9 @@ Content: TypeAlias = dict[str, object]
 
 
 def summarise(runs: Sequence[Run]) -> Content:
-    """A row for each kind of program, length and method; ``saved``: what share of the raw history's tokens is not
-    spent.
+    """A row for each kind of program, length and method.
+
+    ``saved`` is the share of the raw history's tokens that the method does not spend.
     """
     groups: dict[tuple[bool, int, str], list[Run]] = {}
     for each in sorted(runs, key=lambda run: run.job.seed):
@@ -45,7 +46,7 @@ def _row(runs: Sequence[Run], raw: Sequence[Run]) -> Content:
 
 
 def report(runs: Sequence[Run], seeds: int, evaluations: int) -> Content:
-    """What is written into the file."""
+    """The content of the result file."""
     return {
         **summarise(runs),
         "simulated": True,

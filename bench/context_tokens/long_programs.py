@@ -1,4 +1,4 @@
-"""A problem whose programs are as long as one likes: for what hangs on their length alone."""
+"""A problem whose programs can be made as long as one likes, to measure what depends on their length alone."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from flowevolve.problems.distances import MinMaxDistance
 from flowevolve.sim.service import count_tokens
 
 _NOT_CARRIED = ("from __future__", "# EVOLVE-BLOCK")
-"""Beginnings of lines that would mean something elsewhere in a file."""
+"""How lines begin that are left out, because they would have a meaning of their own in another file."""
 
 
 class LongProgram(MinMaxDistance):
-    """Sixteen points in the plane, by a program of at least ``tokens`` tokens.
+    """Places sixteen points in the plane with a program of at least ``tokens`` tokens.
 
     Ahead of the seed, and outside of its EVOLVE-BLOCK marks, stand the seeds of other problems, one after another: as
     comments, or with ``live`` as functions that nobody calls. So what may change is the same at every length.

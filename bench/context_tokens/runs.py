@@ -14,21 +14,21 @@ from flowevolve.run import run
 from flowevolve.sandbox.cores import usable_cores
 
 LENGTHS, QUICK_LENGTHS = (0, 1000, 2000, 4000, 8000), (0, 4000)
-"""Tokens that programs have at least; 0: the seed as it ships."""
+"""The least tokens of a program; 0 stands for the seed as it ships."""
 LIVE_LENGTHS = (1000,)
-"""Of programs that carry code along which is described as theirs, too."""
+"""The lengths of programs that carry code along, which abstracts describe as part of the program."""
 VARIED = 0
-"""The length at which variants are run."""
+"""The length of programs with which the variants are run."""
 SEEDS, QUICK_SEEDS = 5, 2
 EVALUATIONS, QUICK_EVALUATIONS = 100, 30
-"""As many as the paper's runs have iterations."""
+"""Evaluations of a run, as many as the paper's runs have iterations."""
 IN_FLIGHT = 16
 PROFILE, WORLD = "gpt-4o-mini-api", "code"
-"""A model that does not think."""
+"""The profile of a model that does not think before it answers."""
 TIMEOUT = 5.0
 RAW, OURS, ONE = "raw history", "context", "context, one step at a time"
 METHODS: Mapping[str, Mapping[str, object]] = {RAW: {"raw_history": 8}, OURS: {}, ONE: {"max_in_flight": 1}}
-"""Eight are what OpenEvolve shows with its defaults: three top programs, two diverse ones, three inspirations."""
+"""By default OpenEvolve shows eight programs: three top programs, two diverse ones and three inspirations."""
 VARIANTS: Mapping[str, Mapping[str, object]] = {
     "raw history of 5": {"raw_history": 5},
     "context, guidance of every version": {"guidance_age": 0},
@@ -39,7 +39,7 @@ STAGES = ("navigate", "sample", "generate", "summarize")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run to be made."""
+    """A run to make."""
 
     tokens: int
     live: bool
@@ -50,7 +50,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came of one; tokens are of a step, which is one call of who writes programs and all that goes with it."""
+    """What came of a job. Tokens are those of a step: one call that writes a program, and all calls that go with it."""
 
     job: Job
     steps: int
@@ -62,7 +62,7 @@ class Run:
     per_minute: float
     """Steps in a virtual minute."""
     gain: float
-    """Of the best score over the seed's."""
+    """The best score less the seed's."""
 
     @property
     def tokens(self) -> float:
@@ -80,7 +80,7 @@ def jobs(lengths: Sequence[int], live: Sequence[int], seeds: int, evaluations: i
 
 
 def configure(job: Job, processes: int) -> Config:
-    """``processes`` runs share the machine's cores."""
+    """The configuration of a job, where so many runs (``processes``) share the machine's cores."""
     return parse_config(
         {
             "seed": job.seed,
@@ -105,10 +105,10 @@ def perform(job: Job, processes: int = 1) -> Run:
     """Run a job in this process."""
     config = configure(job, processes)
 
-    async def go() -> Result:
+    async def main() -> Result:
         return await run(config)
 
-    result = clock.run(go, clock="virtual")
+    result = clock.run(main, clock="virtual")
     assert result.best is not None
     assert result.seed_score is not None
     stages, steps, usage = result.report.stages, result.report.spent.proposals, result.llm.usage
@@ -125,7 +125,7 @@ def perform(job: Job, processes: int = 1) -> Run:
 
 
 def perform_all(wanted: Sequence[Job], processes: int) -> Iterator[Run]:
-    """In processes of their own; results do not depend on how many."""
+    """Run jobs in processes of their own; results do not depend on how many there are."""
     with ProcessPoolExecutor(processes) as pool:
         for future in [pool.submit(perform, job, processes) for job in wanted]:
             found = future.result()

@@ -1,4 +1,4 @@
-"""Tokens of a step of ContextEvolve beside raw histories."""
+"""The section of the page on this bench: tokens of a step of ContextEvolve beside raw histories."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _share(value: Content) -> str:
 
 
 def _verdict(rows: Sequence[Content]) -> str:
-    """From what length on less is spent than with a raw history, for certain."""
+    """From which length on fewer tokens are spent than with a raw history, by the interval's lower bound."""
     return (
         f"{_from(rows, OURS)} {_from(rows, ONE)} The paper: less than 5 % of a difference on short programs, nearly "
         "30 % fewer on long ones (figure 2b)."

@@ -1,4 +1,4 @@
-"""A run's books, checked from its journal alone: an account of its own, which shares nothing with the engine's."""
+"""Checks of a finished run from its journal alone, by an account of its own that shares no code with the engine's."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from flowevolve.store.reading import Recorded, RecordedCall
 
 @dataclass
 class Books:
-    """What a beginning of a run's events adds up to."""
+    """What the first events of a run add up to."""
 
     version: int = 0
     confirmed: dict[str, int] = field(default_factory=dict)
-    """Candidates in the pool, with the versions that confirmed them."""
+    """Candidates in the pool, each with the version that confirmed it."""
     added: Counter[str] = field(default_factory=Counter)
     commits: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By item and stage; what the engine does on its own account is left out."""
+    """How often each item committed at each stage; commits of the engine itself are left out."""
     jumps: int = 0
-    """Versions that did not follow the one before."""
+    """How many versions did not follow on the version before."""
     accepted: int = 0
     begun: Counter[str] = field(default_factory=Counter)
     done: Counter[str] = field(default_factory=Counter)
     cost: Counter[str] = field(default_factory=Counter)
     proposed: dict[str, str] = field(default_factory=dict)
-    """Candidates and what has become of them."""
+    """Candidates and their last status."""
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Books:
@@ -75,18 +75,22 @@ class Books:
 
     @property
     def repeated_updates(self) -> int:
-        """Versions out of order, candidates that entered twice, and items that committed more than once at a stage."""
+        """How many versions are out of order, candidates entered twice, and items committed more than once at a
+        stage.
+        """
         twice = sum(count - 1 for count in self.added.values() if count > 1)
         return self.jumps + twice + sum(count - 1 for count in self.commits.values() if count > 1)
 
     @property
     def unaccounted(self) -> int:
-        """Items that were not begun and ended exactly once each."""
+        """How many items were not begun exactly once or did not end exactly once."""
         return sum(self.begun[item] != 1 or self.done[item] != 1 for item in self.begun.keys() | self.done.keys())
 
 
 def request_key(messages: Iterable[Sequence[object]], seed: object) -> str:
-    """What a request asked, as the server and the journal both see it. The seed stands for stage, item and index."""
+    """A hash of what a request asks, which server and journal both can compute. The seed stands for stage, item and
+    index.
+    """
     text = json.dumps([[list(message) for message in messages], seed])
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
@@ -98,7 +102,7 @@ def key_of(call: RecordedCall) -> str:
 
 
 def faults_at_the_end(directory: Path, *, held: bool = False) -> list[str]:
-    """What is wrong with the books of a run that ended. ``held``: whether items may have been cut off."""
+    """What does not add up in a run that ended. ``held``: whether its end may have cut items off."""
     with Recorded(directory) as recorded:
         events, calls = list(recorded.events()), list(recorded.calls())
     result = json.loads((directory / "result.json").read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
-"""Every boundary of one short run on the virtual clock: a journal that ends there, and `flowevolve.resume` after that.
+"""Every boundary between two facts of a short run on the virtual clock: the journal is cut there, and the run resumed.
 
-Unchanged, the run is done again and has to end as it did: the same events, calls and pool. With a setting changed it is
-rebuilt from the journal instead, and has to end with its books in order.
+A run whose configuration is unchanged is done again and has to end as it did: with the same events, calls and pool.
+With a setting changed it is rebuilt from the journal instead, and what its journal adds up to has to be in order.
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ from flowevolve.tasks.house_style import house_style_task, make_rows
 
 Fact = Event | CallRecord
 HARMLESS = ("drain_seconds=31",)
-"""A change that makes no difference to a run that nobody stops, but has it rebuilt."""
+"""A change that makes no difference to a run that nobody stops, but makes `flowevolve.resume` rebuild it."""
 
 
 @dataclass
 class Boundaries:
-    """What came of the boundaries: how many did not end as the run itself did, and how many rebuilt runs were wrong."""
+    """What came of the boundaries: how many runs did not end as the uncut one did, and how many rebuilt runs had
+    faults.
+    """
 
     events: int = 0
     calls: int = 0
@@ -43,7 +45,7 @@ class Boundaries:
     mismatches: int = 0
     rebuilt: int = 0
     rebuilt_faults: int = 0
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
 
 def short_task() -> Task:
@@ -51,7 +53,7 @@ def short_task() -> Task:
 
 
 def try_all(folder: Path, proposals: int, every: int = 1) -> Boundaries:
-    """Try every so many boundaries of a run with so many proposals."""
+    """Cut and resume a run with so many proposals at every n-th of its boundaries (``every``)."""
     task = short_task()
     config = parse_config(
         {"clock": "virtual", **SETTINGS, "budget": {"proposals": proposals}, "seed": 3}, "bench.durability.boundaries"
@@ -69,30 +71,30 @@ def try_all(folder: Path, proposals: int, every: int = 1) -> Boundaries:
         found.rebuilt += 1
         faults = _rebuilt(folder / f"rebuilt-{end}", config, task, facts, end, origin)
         found.rebuilt_faults += bool(faults)
-        said = [f"boundary {end}: {each}" for each in ([fault] if fault else []) + faults]
-        found.said.extend(said)
-        for each in said:
+        messages = [f"boundary {end}: {each}" for each in ([fault] if fault else []) + faults]
+        found.messages.extend(messages)
+        for each in messages:
             print(each, flush=True)
     return found
 
 
 def _record(config: Config, task: Task) -> tuple[list[Fact], float, object]:
-    """The run itself: all it wrote, the loop's time at its start, and its pool."""
+    """The uncut run: all facts it wrote, the loop's time at its start, and its pool."""
     facts: list[Fact] = []
     origins: list[float] = []
 
     async def note(engine: Engine) -> None:
         origins.append(engine.origin)
 
-    async def go() -> Result:
+    async def main() -> Result:
         return await run(config, task=task, watchers=Watchers((facts.append,), (facts.append,)), follow=note)
 
-    result = clock.run(go, clock="virtual")
+    result = clock.run(main, clock="virtual")
     return facts, origins[0], _describe(result.report.pool)
 
 
 def _cut(path: Path, config: Config, facts: Sequence[Fact], origin: float) -> None:
-    """A run directory as a kill after these facts would leave it."""
+    """Make the run directory that a kill after these facts would leave."""
     directory = RunDirectory(path, config.model_dump(mode="json"))
     directory.begin(origin)
     for fact in facts:
@@ -104,16 +106,16 @@ def _cut(path: Path, config: Config, facts: Sequence[Fact], origin: float) -> No
 
 
 def _resume(path: Path, task: Task, changes: Sequence[str]) -> Result:
-    async def go() -> Result:
+    async def main() -> Result:
         return await resume(path, changes=changes, task=task)
 
-    return clock.run(go, clock="virtual")
+    return clock.run(main, clock="virtual")
 
 
 def _done_again(
     path: Path, config: Config, task: Task, facts: Sequence[Fact], end: int, origin: float, pool: object
 ) -> str | None:
-    """What is different, if anything is."""
+    """What differs from the uncut run, or None if nothing does."""
     _cut(path, config, facts[:end], origin)
     try:
         result = _resume(path, task, ())
@@ -149,7 +151,7 @@ def _reply(call: CallRecord) -> tuple[str, str, int, str | None]:
 
 
 def _describe(pool: Pool) -> object:
-    """All that a pool holds, to be compared. Times are rounded as in the log."""
+    """All that a pool holds, in a form that can be compared. Times are rounded as in the log."""
     return (
         [(each.version, each.changes, each.cause, round(each.time, 6)) for each in pool.updates_between(0)],
         [(name, candidate, pool.status(candidate.id)) for name, candidate in pool.candidates()],

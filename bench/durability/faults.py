@@ -1,4 +1,4 @@
-"""A whole run against a server that fails at random: whether it ends, and whether its books are in order then."""
+"""A whole run against a server that fails at random: whether it ends, and whether its journal then adds up."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from pathlib import Path
 from time import perf_counter
 
 from bench.durability.audit import faults_at_the_end
-from bench.durability.runs import COMMAND, KEY, SETTINGS, lab, write_config
+from bench.durability.runs import COMMAND, KEY, SETTINGS, server_process, write_config
 from flowevolve.store.reading import Recorded
 
 RATE = 0.2
 TIMEOUT_SECONDS = 10.0
-"""For one attempt: some of the faults are answers that never come."""
+"""The time limit of one attempt: some of the faults are answers that never come."""
 
 
 @dataclass(frozen=True)
-class Endured:
-    """``faulted`` counts attempts that went wrong, by kind; ``failed`` calls that were given up in the end.
+class FaultyRun:
+    """What came of the run. ``faulted`` counts attempts that went wrong, by kind; ``failed`` counts calls that were
+    given up.
 
-    ``seconds`` is how long the run took; answers that never come take `TIMEOUT_SECONDS` each.
+    ``seconds`` is how long the run took; answers that never come take `TIMEOUT_SECONDS` each. ``faults`` says what does
+    not add up in its journal.
     """
 
     seconds: float
@@ -39,10 +41,10 @@ class Endured:
         return sum(self.faulted.values()) / max(1, self.attempts)
 
 
-def endure(folder: Path, proposals: int) -> Endured:
-    """One run with a share `RATE` of faults."""
+def run_with_faults(folder: Path, proposals: int) -> FaultyRun:
+    """Run once against a server of whose attempts a share of `RATE` goes wrong."""
     config, out, log = folder / "faults.toml", folder / "faults", folder / "faults.log"
-    with lab(log, "--faults", str(RATE)) as url:
+    with server_process(log, "--faults", str(RATE)) as url:
         settings = {**SETTINGS, "budget": {"proposals": proposals}}
         write_config(config, url, settings, timeout_seconds=TIMEOUT_SECONDS)
         command = [*COMMAND, "run", str(config), "--out", str(out)]
@@ -59,7 +61,7 @@ def endure(folder: Path, proposals: int) -> Endured:
         calls = list(recorded.calls())
         items = sum(1 for _ in recorded.events_of_kind("item.done"))
     wrong = faults_at_the_end(out) if ended.returncode == 0 else [f"it ended with {ended.returncode}: {ended.stderr}"]
-    return Endured(
+    return FaultyRun(
         round(seconds, 1),
         attempts,
         faulted,

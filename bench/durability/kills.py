@@ -1,8 +1,8 @@
 """SIGKILL at random moments: real processes against a simulated server in a process of its own.
 
-A run is started, killed, resumed, killed, … until it ends; then comes one with another seed. How far the journal was is
-noted at every kill. When a run has ended, its journal, these notes and the server's log say whether anything that was
-there at a kill was lost, done twice or paid twice.
+A run is started, killed, resumed, killed, … until it ends; then the next one starts with another seed. At every kill it
+is noted how far the journal had come. When a run has ended, its journal, these notes and the server's log together say
+whether anything that was in the journal at a kill was lost, done twice or paid for twice.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from itertools import islice
 from pathlib import Path
 
 from bench.durability.audit import Books, faults_at_the_end, key_of
-from bench.durability.runs import COMMAND, CONCURRENCY, KEY, SETTINGS, lab, write_config
+from bench.durability.runs import COMMAND, CONCURRENCY, KEY, SETTINGS, server_process, write_config
 from flowevolve.store.reading import JOURNAL, Recorded
 from flowevolve.store.rundir import RESULT
 
 LIFE_SECONDS, STARTING_SECONDS = 4.0, 2.0
-"""A process is killed within so many seconds of its first line, or of its start."""
+"""A process is killed within so many seconds of its first line of output, or of its start."""
 EARLY = 0.15
 """The share of processes that are killed within ``STARTING_SECONDS``."""
 
 
 @dataclass
 class Counts:
-    """What the kills came to. ``faults`` says in words what is wrong; the first three numbers should be 0."""
+    """What came of the kills. ``faults`` says in words what is wrong; the first three numbers should be 0."""
 
     lost_responses: int = 0
     lost_candidates: int = 0
     repeated_updates: int = 0
     kills: int = 0
     before_the_journal: int = 0
-    """Of the kills: before the first event was in the journal."""
+    """Kills that came before the first event was in the journal."""
     runs: int = 0
     calls: int = 0
     confirmed: int = 0
@@ -49,9 +49,10 @@ class Counts:
     replies_resumed: int = 0
     """Replies that had come in for work that was under way at a kill."""
     repeated_payments: int = 0
-    """Answers that the server had finished and that had not come in when the process was killed; asked for again."""
+    """Answers that the server had finished, that had not come in when the process was killed, and that were asked for
+    again."""
     most_repeated_payments: int = 0
-    """At one kill."""
+    """The most of them at a single kill."""
     in_flight: int = 0
     """Calls in flight at the kills, added up."""
     faults: list[str] = field(default_factory=list)
@@ -68,20 +69,20 @@ class Mark:
 
 
 def kill_often(folder: Path, kills: int, seed: int, proposals: int) -> Counts:
-    """Kill so many processes."""
+    """Kill so many processes, of as many runs as that takes."""
     counts, rng = Counts(), random.Random(seed)
     log = folder / "server.log"
-    with lab(log) as url:
+    with server_process(log) as url:
         while counts.kills < kills:
             config = folder / f"{counts.runs}.toml"
             write_config(config, url, {**SETTINGS, "seed": counts.runs, "budget": {"proposals": proposals}})
-            _Run(folder / f"run-{counts.runs}", config, counts, rng, kills).go(log)
+            _Run(folder / f"run-{counts.runs}", config, counts, rng, kills).run_to_the_end(log)
             counts.runs += 1
     return counts
 
 
 class _Run:
-    """One run, killed and gone on with until it ends."""
+    """One run, killed and resumed until it ends."""
 
     def __init__(self, directory: Path, config: Path, counts: Counts, rng: random.Random, kills: int) -> None:
         self._directory = directory
@@ -92,17 +93,17 @@ class _Run:
         self._marks: list[Mark] = []
         self._processes = 0
 
-    def go(self, log: Path) -> None:
+    def run_to_the_end(self, log: Path) -> None:
         while True:
             name = f"{self._directory.name}/{self._processes}"
             self._processes += 1
-            code = self._live(name)
+            code = self._run_for_a_while(name)
             if code is not None:
                 break
             self._counts.kills += 1
-            self._note(name)
+            self._mark(name)
             if (self._directory / RESULT).exists():
-                code = 0  # killed when all was done
+                code = 0  # it was killed after it had written its result
                 break
         if code != 0:
             self._fault(f"process {self._processes} ended with {code}: {self._errors.read_text().strip()}")
@@ -118,8 +119,8 @@ class _Run:
     def _errors(self) -> Path:
         return self._directory.with_suffix(".stderr")
 
-    def _live(self, name: str) -> int | None:
-        """Start or go on, for a while: the exit code, or None if it was killed."""
+    def _run_for_a_while(self, name: str) -> int | None:
+        """Start or resume the run and let it live for a while: its exit code, or None if it was killed."""
         resumes = (self._directory / JOURNAL).exists()
         what = ["resume", self._directory] if resumes else ["run", self._config, "--out", self._directory]
         with (
@@ -146,7 +147,7 @@ class _Run:
                 return None
         return process.returncode
 
-    def _note(self, name: str) -> None:
+    def _mark(self, name: str) -> None:
         events, calls, digest = _extent(self._directory / JOURNAL)
         if events:
             self._marks.append(Mark(name, events, calls, digest))
@@ -176,7 +177,7 @@ class _Run:
             then = Books.of(islice(events, mark.events))
             lost = sum(end.confirmed.get(name) != version for name, version in then.confirmed.items())
             if mark.events == len(events):
-                continue  # killed when all was done
+                continue  # it was killed after its last event
             resumed = events[mark.events]
             if resumed.kind == "run.resumed":
                 counts.resumed += 1
@@ -194,7 +195,9 @@ class _Run:
             self._check_payments(mark, frozenset(keys[: mark.calls]), served)
 
     def _check_payments(self, mark: Mark, kept: frozenset[str], served: _Served) -> None:
-        """What was asked again after a kill: nothing that was in the journal, and of the rest only calls in flight."""
+        """Check what was asked for again after a kill: nothing in the journal may be, and of the rest only calls in
+        flight.
+        """
         counts = self._counts
         again = served.begun_after(mark.process)
         lost = kept & again
@@ -213,7 +216,7 @@ class _Run:
 
 
 class _Served:
-    """The server's log of one run, by the process that asked."""
+    """What the server's log says of one run, by the process that asked."""
 
     def __init__(self, log: Path, run: str) -> None:
         self._lines: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
@@ -223,7 +226,7 @@ class _Served:
                 self._lines[process].append((what, key))
 
     def begun_after(self, process: str) -> frozenset[str]:
-        """What later processes of the run asked for."""
+        """The keys of what later processes of the run asked for."""
         number = int(process.rpartition("/")[2])
         return frozenset(
             key
@@ -234,9 +237,9 @@ class _Served:
         )
 
     def finished(self, process: str) -> dict[str, int]:
-        """What was answered to a process, each with how many calls it began after that.
+        """The keys of what was answered to a process, each with the number of calls that it began after the answer.
 
-        With more than may be in flight at a time the answer has come in for certain.
+        If it began more calls than may be in flight at a time, the answer has certainly come in.
         """
         later, finished = 0, dict[str, int]()
         for what, key in reversed(self._lines[process]):

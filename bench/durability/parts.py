@@ -10,7 +10,7 @@ from pathlib import Path
 from bench._lib.stats import spread
 from bench.durability.boundaries import try_all
 from bench.durability.charts import draw_soak
-from bench.durability.faults import RATE, endure
+from bench.durability.faults import RATE, run_with_faults
 from bench.durability.journal import measure
 from bench.durability.kills import kill_often
 from bench.durability.runs import CONCURRENCY
@@ -36,14 +36,14 @@ def boundaries(arguments: argparse.Namespace, folder: Path) -> dict[str, object]
         "boundary_mismatches": found.mismatches,
         "rebuilt": found.rebuilt,
         "rebuilt_faults": found.rebuilt_faults,
-        "boundary_details": {"events": found.events, "calls": found.calls, "said": found.said},
+        "boundary_details": {"events": found.events, "calls": found.calls, "said": found.messages},
     }
 
 
 def faults(arguments: argparse.Namespace, folder: Path) -> dict[str, object]:
-    endured = endure(folder, proposals=10 if arguments.quick else 60)
-    details = {**asdict(endured), "rate": round(endured.rate, 3), "wanted_rate": RATE}
-    return {"fault_schedule_faults": len(endured.faults), "fault_schedule": details}
+    faulty = run_with_faults(folder, proposals=10 if arguments.quick else 60)
+    details = {**asdict(faulty), "rate": round(faulty.rate, 3), "wanted_rate": RATE}
+    return {"fault_schedule_faults": len(faulty.faults), "fault_schedule": details}
 
 
 def overhead(arguments: argparse.Namespace, folder: Path) -> dict[str, object]:

@@ -14,7 +14,7 @@ import tomli_w
 from bench._lib.paths import ROOT
 
 CONCURRENCY = 32
-"""Calls in flight at most."""
+"""The most calls that a run may have in flight."""
 KEY = "FLOWEVOLVE_BENCH_KEY"
 """The environment variable with the API key: it tells the server's log which process asked."""
 SETTINGS: Mapping[str, object] = {
@@ -27,8 +27,8 @@ COMMAND = (sys.executable, "-c", "from flowevolve.cli import main; main()")
 
 
 @contextmanager
-def lab(log: Path, *options: str) -> Iterator[str]:
-    """A server process; yields its address."""
+def server_process(log: Path, *options: str) -> Iterator[str]:
+    """Start `server` in a process of its own; yields its address."""
     command = [sys.executable, "-m", "bench.durability.server", str(log), *options]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -39,6 +39,6 @@ def lab(log: Path, *options: str) -> Iterator[str]:
 
 
 def write_config(path: Path, url: str, settings: Mapping[str, object], **llm: object) -> None:
-    """A configuration for a run against a `lab`."""
+    """Write the configuration of a run against a `server_process`."""
     section = {"backend": "openai", "transport": "aiohttp", "model": "simulated", "base_url": url, "api_key_env": KEY}
     path.write_text(tomli_w.dumps({**settings, "llm": {**section, "concurrency": CONCURRENCY, **llm}}))

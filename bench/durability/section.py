@@ -1,4 +1,4 @@
-"""Runs that last."""
+"""The section of the page on this bench: runs that last."""
 
 from __future__ import annotations
 

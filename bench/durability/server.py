@@ -1,9 +1,10 @@
-"""The simulated server in a process of its own, which writes down whom it served; on request, a share of calls fails.
+"""The simulated server in a process of its own, which logs every request; if asked to, it lets a share of calls fail.
 
     python -m bench.durability.server LOG [--latency SECONDS] [--faults RATE]
 
-Prints its address. In ``LOG`` a line per request says ``begun``, ``ended`` or ``gone`` (cancelled by its client), the
-API key it came with, and `audit.request_key`. At the end a line ``faults`` says how often each kind was played.
+It prints its address. ``LOG`` gets a line when a request begins (``begun``) and when it ends (``ended``) or is
+cancelled by its client (``gone``), with the API key it came with and its `audit.request_key`. At the end, a line
+``faults`` for each kind of fault says how often it was played.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from flowevolve.sim.rules_params import PRESETS
 from flowevolve.sim.server import serve
 
 
-class Lab:
-    """Middleware: every chat is logged."""
+class RequestLog:
+    """Middleware that logs every chat."""
 
     def __init__(self, log: TextIO) -> None:
         self._log = log
@@ -42,35 +43,35 @@ class Lab:
         body = json.loads(await request.read())
         messages = [(message["role"], message["content"]) for message in body["messages"]]
         key = request_key(messages, body.get("seed"))
-        self.say("begun", who, key)
+        self.write("begun", who, key)
         try:
             response = await handler(request)
         except anyio.get_cancelled_exc_class():
-            self.say("gone", who, key)
+            self.write("gone", who, key)
             raise
-        self.say("ended", who, key)
+        self.write("ended", who, key)
         return response
 
-    def say(self, *words: str) -> None:
+    def write(self, *words: str) -> None:
         self._log.write(" ".join(words) + "\n")
         self._log.flush()
 
 
 def steady(seconds: float) -> APIProfile:
-    """A server that always takes as long, however much it has to do."""
+    """A server that takes the same time for every call, however many it has."""
     none = OutputLength(median=0.0, sigma=0.0, most=8192)
     return APIProfile(none, seconds, 0.0, 0.0, requests_per_minute=math.inf, tokens_per_minute=math.inf)
 
 
-async def go(log: TextIO, profile: Profile, faults: Faults) -> None:
-    backend, lab = SimBackend(RulesWorld(PRESETS["normal"]), profile, faults=faults), Lab(log)
-    async with serve(backend, middlewares=[web.middleware(lab)]) as url:
+async def serve_until_ended(log: TextIO, profile: Profile, faults: Faults) -> None:
+    backend, requests = SimBackend(RulesWorld(PRESETS["normal"]), profile, faults=faults), RequestLog(log)
+    async with serve(backend, middlewares=[web.middleware(requests)]) as url:
         print(url, flush=True)
         with anyio.open_signal_receiver(signal.SIGTERM) as signals:
             async for _ in signals:
                 break
     for kind, count in sorted(faults.played.items()):
-        lab.say("faults", kind, str(count))
+        requests.write("faults", kind, str(count))
 
 
 def main() -> None:
@@ -82,7 +83,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with arguments.log.open("w", encoding="ascii") as log:
         profile = PROFILES["fast-demo"] if arguments.latency is None else steady(arguments.latency)
-        clock.run(go, log, profile, Faults(arguments.faults, seed=arguments.seed))
+        clock.run(serve_until_ended, log, profile, Faults(arguments.faults, seed=arguments.seed))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Whether a run that lasts stays small: memory, file handles, tasks and the journal's size, sampled over time.
+"""Whether a long run stays small: memory, file handles, tasks and the journal's size, sampled over time.
 
 The run is in this process: GEPA as in `kills`, on the virtual clock with the simulated server inside, or on the
 real one with the server in a process of its own.
@@ -19,7 +19,7 @@ import anyio
 import numpy as np
 
 from bench.durability.audit import faults_at_the_end
-from bench.durability.runs import KEY, SETTINGS, lab, write_config
+from bench.durability.runs import KEY, SETTINGS, server_process, write_config
 from flowevolve import clock
 from flowevolve.config import Config, load_config, parse_config
 from flowevolve.engine import Engine
@@ -31,7 +31,7 @@ from flowevolve.store.reading import JOURNAL
 
 SAMPLES = 96
 VIRTUAL_FLOWS = 2
-"""In flight on the virtual clock: a day of a few is thousands of proposals."""
+"""Flows in flight on the virtual clock: even with so few, a day makes thousands of proposals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Sample:
     rss: int
     handles: int
     tasks: int
-    """Of those that are not at work on an item: what is under way makes more of them."""
+    """Tasks that are not at work on an item: those that are come and go with what is under way."""
     journal: int
     calls: int
     items: int
@@ -53,7 +53,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Soak:
-    """One run's samples and what they say of its second half. Growth is the slope of a fit against proposals."""
+    """The samples of a run, and what they say of its second half. Growth is the slope of a linear fit."""
 
     clock: str
     hours: float
@@ -88,8 +88,8 @@ class Soak:
         return float(np.polyfit(x, y, 1)[0]) if len(set(x.tolist())) > 1 else 0.0
 
 
-class Meter:
-    """Counts what goes by, and looks at the process at an interval."""
+class Sampler:
+    """Counts events and calls, and samples the process at an interval."""
 
     def __init__(self, directory: Path, every_seconds: float) -> None:
         self.samples: list[Sample] = []
@@ -110,10 +110,10 @@ class Meter:
 
     async def follow(self, engine: Engine) -> None:
         while True:
-            self.samples.append(self._look(engine))
+            self.samples.append(self._sample(engine))
             await anyio.sleep(self._every)
 
-    def _look(self, engine: Engine) -> Sample:
+    def _sample(self, engine: Engine) -> Sample:
         gc.collect()
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         files = [self._journal.with_name(self._journal.name + end) for end in ("", "-wal")]
@@ -142,19 +142,19 @@ def soak_virtual(folder: Path, hours: float) -> Soak:
 def soak_real(folder: Path, minutes: float) -> Soak:
     """A run of so many minutes on the real clock, over HTTP."""
     os.environ[KEY] = "soak"
-    with lab(Path(os.devnull)) as url:
+    with server_process(Path(os.devnull)) as url:
         write_config(folder / "soak.toml", url, {**SETTINGS, "budget": {"minutes": minutes}})
         return _soak(folder / "real", load_config(folder / "soak.toml"), minutes / 60)
 
 
 def _soak(directory: Path, config: Config, hours: float) -> Soak:
-    meter = Meter(directory, hours * 3600 / SAMPLES)
+    sampler = Sampler(directory, hours * 3600 / SAMPLES)
 
-    async def go() -> Result:
-        return await run(config, out=directory, watchers=meter.watchers, follow=meter.follow)
+    async def main() -> Result:
+        return await run(config, out=directory, watchers=sampler.watchers, follow=sampler.follow)
 
-    clock.run(go, clock=config.clock)
-    return Soak(config.clock, hours, tuple(meter.samples), faults_at_the_end(directory, held=True))
+    clock.run(main, clock=config.clock)
+    return Soak(config.clock, hours, tuple(sampler.samples), faults_at_the_end(directory, held=True))
 
 
 def _mb(sample: Sample) -> float:

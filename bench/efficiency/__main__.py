@@ -24,12 +24,14 @@ def main() -> None:
     slow.reference = quick.reference = None
     for name, problem in (("quick", quick), ("slow", slow)):
         for busy in (False, True):
-            say(f"{name}, others busy" if busy else f"{name}, alone", clock.run(repeated, problem, times, busy))
+            print_figures(
+                f"{name}, others busy" if busy else f"{name}, alone", clock.run(repeated, problem, times, busy)
+            )
     for name, make in EFFICIENCY_PROBLEMS.items():
-        say(name, clock.run(one_problem, make()))
+        print_figures(name, clock.run(one_problem, make()))
 
 
-def say(name: str, figures: Mapping[str, float]) -> None:
+def print_figures(name: str, figures: Mapping[str, float]) -> None:
     print(json.dumps({"what": name, **figures, "load": os.getloadavg()[0]}), flush=True)
 
 

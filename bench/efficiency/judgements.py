@@ -15,7 +15,7 @@ from flowevolve.sandbox.cores import usable_cores
 REPEATED = "efficiency_range_sums"
 ENDLESS = "while True: pass"
 LONGEST = 600.0
-"""Seconds; more than any of this takes."""
+"""A time limit in seconds that no judgement reaches."""
 
 
 async def judged(problem: EfficiencyProblem, sandbox: Sandbox) -> tuple[Verdict, float]:
@@ -27,7 +27,10 @@ async def judged(problem: EfficiencyProblem, sandbox: Sandbox) -> tuple[Verdict,
 
 
 async def repeated(problem: EfficiencyProblem, times: int, others_busy: bool) -> dict[str, float]:
-    """Of so many judgements of the seed. What keeps another core busy has it to itself, as a measurement would."""
+    """The mean integral over so many judgements of the seed, and how much its metrics vary.
+
+    A program that keeps another core busy has that core to itself, as a measured program would.
+    """
     async with Sandbox() as sandbox, anyio.create_task_group() as tasks:
         for _ in range(len(usable_cores()) - 1 if others_busy else 0):
             tasks.start_soon(partial(sandbox.run_pinned, ENDLESS, timeout=LONGEST))
@@ -39,7 +42,7 @@ async def repeated(problem: EfficiencyProblem, times: int, others_busy: bool) ->
 
 
 async def one_problem(problem: EfficiencyProblem) -> dict[str, float]:
-    """What the seed is worth, with the seconds that judging it takes once the reference is measured."""
+    """The metrics of the seed, and the seconds that judging it takes once the reference is measured."""
     async with Sandbox() as sandbox:
         await judged(problem, sandbox)
         verdict, seconds = await judged(problem, sandbox)

@@ -33,7 +33,7 @@ def guess():
 
 
 class Burning(FunctionProblem):
-    """A number is to be near 2; whatever it is, finding it takes so long."""
+    """Return a number near 2. Whatever the number, the program first burns so many milliseconds of CPU time."""
 
     name = "burning"
     entry = "solve"

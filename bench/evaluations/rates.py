@@ -19,11 +19,11 @@ from flowevolve.sandbox.cores import usable_cores
 PROFILE, WORLD = "gpt-4o-mini-api", "code"
 GOAL = 0.9
 WARM_UP = 4.0
-"""Seconds at the start that do not count: until replies come as fast as they are asked for."""
+"""Seconds at the start that do not count: only after them do replies come as fast as they are asked for."""
 LIMIT_SECONDS = 4.0
-"""For which the cores' limit is measured, each time."""
+"""The seconds for which the cores' limit is measured, each time."""
 IN_FLIGHT = 192
-"""Flows: of the two seconds that a reply takes, enough for more replies than programs can be run."""
+"""Flows in flight: as a reply takes two seconds, so many bring more replies than programs can be run."""
 
 
 def configure(seconds: float) -> Config:
@@ -43,14 +43,14 @@ def configure(seconds: float) -> Config:
 
 
 def streamed(seconds: float, milliseconds: float) -> dict[str, float]:
-    """Evaluations of whole programs, whatever came of them, per second of the time that counts."""
+    """Evaluations per second of programs that burnt all of their time, whatever they returned."""
     burning = Burning(milliseconds)
 
-    async def go() -> Result:
+    async def main() -> Result:
         return await run(configure(seconds), task=ProgramTask(burning))
 
     cpu, began = time.process_time(), time.monotonic()
-    result = clock.run(go)
+    result = clock.run(main)
     whole = [burnt for end, burnt in burning.ends if WARM_UP <= end - began <= seconds]
     return {
         "evaluations_per_second": sum(whole) / (seconds - WARM_UP),
@@ -61,7 +61,7 @@ def streamed(seconds: float, milliseconds: float) -> dict[str, float]:
 
 
 def cores_limit(milliseconds: float) -> float:
-    """Calls a second of plain processes, one per core, back to back."""
+    """Calls a second of plain processes, one per core, each of which calls back to back."""
     loop = (
         f"began = time.monotonic(); calls = 0\nwhile time.monotonic() < began + {LIMIT_SECONDS}:\n"
         f"    solve({milliseconds}); calls += 1\nprint(calls / (time.monotonic() - began))"
@@ -76,7 +76,7 @@ def cores_limit(milliseconds: float) -> float:
 
 
 def start_each(milliseconds: float) -> float:
-    """Calls a second, with a new plain process for each, as many at a time as there are cores."""
+    """Calls a second with a new plain process for each call, as many at a time as there are cores."""
     until = time.monotonic() + LIMIT_SECONDS
 
     def one(core: int) -> int:
@@ -93,7 +93,9 @@ def start_each(milliseconds: float) -> float:
 
 
 def compare(seconds: float, milliseconds: float) -> dict[str, float]:
-    """One length of programs: a run, between two looks at the cores' limit, and new processes."""
+    """For one length of programs: a run between two measurements of the cores' limit, and a new process for each
+    call.
+    """
     before = cores_limit(milliseconds)
     figures = streamed(seconds, milliseconds)
     limit = fmean((before, cores_limit(milliseconds)))

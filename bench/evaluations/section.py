@@ -1,4 +1,4 @@
-"""Evaluations a second with all cores busy."""
+"""The section of the page on this bench: evaluations a second with all cores busy."""
 
 from __future__ import annotations
 

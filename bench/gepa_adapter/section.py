@@ -1,4 +1,4 @@
-"""gepa's own loops beside ours over one adapter."""
+"""The section of the page on this bench: gepa's own loops beside ours over one adapter."""
 
 from __future__ import annotations
 

@@ -9,15 +9,15 @@ from flowevolve.config import Config, parse_config
 from flowevolve.tasks.house_style import house_style_task, make_rows
 
 OVERLAPS = (0.0, 0.25, 0.5, 0.8)
-"""How concentrated the rules that rows need are: the more, the more edits made side by side say the same."""
+"""How concentrated the rules are that rows need: the higher it is, the more edits made side by side say the same."""
 OVERLAP = 0.25
 """The overlap that ``repaired_share`` is reported for; the others stand in ``repaired_share_by_overlap``."""
 MINUTES, REPAIR_MINUTES = 60.0, 30.0
-"""Of virtual time, for each run."""
+"""Virtual minutes of each run, and of each run that repairs are counted in."""
 GUARD = 3
 """The gap past which ``guarded`` discards."""
 REPAIR_WIDTH = 16
-"""Flows in flight there: enough that many items go that stale."""
+"""Flows in flight of the runs that repairs are counted in: enough to make many items so stale."""
 
 
 def config(mode: str, seed: int, minutes: float, width: int, staleness: dict[str, object]) -> Config:
@@ -51,9 +51,10 @@ def compare(seeds: Sequence[int], minutes: float, width: int, policy: str) -> li
 
 
 def repairs(seeds: Sequence[int], minutes: float, width: int, overlap: float) -> list[tuple[int, int]]:
-    """Per seed (repaired, judged) where edits overlap so much, of just the items that ``guarded`` would discard.
+    """For each seed how many items were repaired and how many judged, of those that ``guarded`` would discard.
 
-    The policy is told to look only at those: items with a smaller gap pass, as they do under ``guarded``.
+    The policy is told to look only at those items: items with a smaller gap pass, as they do under ``guarded``.
+    ``overlap`` says how much edits overlap.
     """
     task = house_style_task(make_rows(rules=18, per_example=4, overlap=overlap, rows=300, seed=11))
     policy = {"policy": "reflective", "min_gap": GUARD + 1}

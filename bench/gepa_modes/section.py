@@ -1,4 +1,4 @@
-"""The stream beside lockstep."""
+"""The section of the page on this bench: the stream beside lockstep."""
 
 from __future__ import annotations
 

@@ -34,8 +34,11 @@ STARTUP_SECONDS = 1800.0
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """``model``: trained weights, as vLLM takes them (a folder, or a name); or else ``shape``, a folder whose weights
-    are made up. ``environment``: the folder of the environment that the server is installed in, or a command.
+    """The server that is wanted.
+
+    ``model`` names trained weights as vLLM takes them (a folder, or a name). If it is None, ``shape`` is a folder with
+    a model's configuration, whose weights are made up. ``environment`` is the folder of the environment that the server
+    is installed in, or a command.
     """
 
     dialect: Dialect
@@ -51,7 +54,7 @@ class Wanted:
 
 
 def make_shape(wanted: Wanted) -> None:
-    """Make the model's folder if it is Qwen3-8B's shape and not there; transformers needs weights in it.
+    """Make the folder of Qwen3-8B's shape if it is wanted and not there; transformers needs weights in it.
 
     Raises:
         InputError: if the server's environment can't do it.
@@ -71,7 +74,7 @@ def make_shape(wanted: Wanted) -> None:
 
 
 def sizes(shape: Path) -> tuple[int, int]:
-    """Context and vocabulary, in tokens.
+    """The context and the vocabulary of a model, in tokens.
 
     Raises:
         InputError: if the folder has no configuration.
@@ -90,7 +93,7 @@ async def engine(wanted: Wanted) -> AsyncGenerator[Engine]:
     context, vocabulary = sizes(wanted.shape) if wanted.model is None else (MOST_CONTEXT, 0)
     started = _vllm(wanted, context) if wanted.dialect == "vllm" else _transformers(wanted)
     async with started as url:
-        # transformers answers to no name but that of what it loaded
+        # transformers knows the model only by the name of what it loaded
         model = NAME if wanted.dialect == "vllm" else wanted.loaded
         yield Engine(url, model, wanted.dialect, context, vocabulary)
 

@@ -7,12 +7,12 @@ import argparse
 from bench._lib.environment import environment
 from bench._lib.methods.ratios import as_json, ratios, row
 from bench.gpu.engine import Wanted
-from bench.gpu.runs import Found
+from bench.gpu.runs import Measurements
 from bench.gpu.watch import gpu_name
 
 
-def content(found: Found, arguments: argparse.Namespace, wanted: Wanted) -> dict[str, object]:
-    """The result file."""
+def content(found: Measurements, arguments: argparse.Namespace, wanted: Wanted) -> dict[str, object]:
+    """The content of the result file."""
     about = environment()
     machine = about.pop("machine")
     assert isinstance(machine, dict)

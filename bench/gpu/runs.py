@@ -22,25 +22,25 @@ from bench.gpu.watch import Watch, watch_gpu
 
 COMPARED = ("gepa_sync", "gepa_pxn_4x4", "sync", "stream", CEILING)
 PROFILE = "qwen3-8b-h100"
-"""Whose output lengths the workloads are forced to."""
+"""The profile whose output lengths the workloads are forced to."""
 MOST_TOKENS = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One method, once. ``gpu``: what the GPU said meanwhile, if there is one that does."""
+    """What one run of a method came to, and what the GPU reported meanwhile, if there is one that does."""
 
     figures: Figures
     gpu: dict[str, float] | None
 
 
-Found = dict[tuple[str, str], list[Measured]]
-"""By workload and method, one per repeat."""
+Measurements = dict[tuple[str, str], list[Measured]]
+"""For each workload and method, what each repeat came to."""
 
 
-async def measure(arguments: argparse.Namespace, wanted: Wanted) -> Found:
-    """All methods on all workloads on one server."""
-    found: Found = defaultdict(list)
+async def measure(arguments: argparse.Namespace, wanted: Wanted) -> Measurements:
+    """Run all methods on all workloads, on one server."""
+    found: Measurements = defaultdict(list)
     async with engine(wanted) as running, watch_gpu() as watch:
         for workload in arguments.workloads:
             async with _offered(running, wanted, workload) as url:
@@ -61,9 +61,9 @@ async def _offered(running: Engine, wanted: Wanted, workload: str) -> AsyncGener
 
 
 async def _compare(
-    arguments: argparse.Namespace, workload: str, place: tuple[Server, str], watch: Watch, found: Found
+    arguments: argparse.Namespace, workload: str, place: tuple[Server, str], watch: Watch, found: Measurements
 ) -> None:
-    """Every method so many times, in random order each time. ``place``: a server, and the model's name there."""
+    """Run every method so many times, in random order each time. ``place``: a server, and the model's name there."""
     server, model = place
     for repeat in range(arguments.repeats):
         methods = list(arguments.methods)

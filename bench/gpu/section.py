@@ -1,4 +1,4 @@
-"""A real GPU."""
+"""The section of the page on this bench: a real GPU."""
 
 from __future__ import annotations
 

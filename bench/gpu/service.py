@@ -1,8 +1,8 @@
-"""A real server's speed behind the simulated server's words.
+"""A simulated server that takes as long for its answers as a real server.
 
 A model with random weights writes as fast as a trained one, but says nothing that could be scored or accepted. So the
-simulated world says what is answered and how long it is, by the request alone, and a real server writes as many tokens
-for as long a prompt before the answer goes out: the times are the real server's, the decisions those of the world.
+simulated world decides by the request alone what is answered and how long it is, and a real server writes as many
+tokens for as long a prompt before the answer goes out. Times are the real server's, answers the simulated world's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from flowevolve.sim.service import Begun, Served, ServiceStats
 
 Dialect = Literal["vllm", "transformers"]
 FIRST_TOKEN = 16
-"""Ids below may be special."""
+"""The lowest token id that is used: lower ones may be special."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,8 @@ class RealService:
     async def serve(
         self, prompt: str, output_tokens: int, priority: int, rng: random.Random, begun: Begun | None = None
     ) -> Served:
-        """What does not fit the model's context is left out: of the output, of the prompt's end if need be.
+        """Serve a request. What does not fit the model's context is left out, of the output first and then of the
+        prompt's end.
 
         Raises:
             OverloadedError, ServerError, UnreachableError: as the engine answers.
@@ -82,7 +83,7 @@ class RealService:
         return {**body, "prompt": ids, "priority": priority, "ignore_eos": True}
 
     async def _complete(self, body: dict[str, object]) -> int:
-        """Have it written; returns how many tokens of the prompt were cached, where the engine tells."""
+        """Have the engine write; returns how many tokens of the prompt it had cached, or 0 if it does not say."""
         try:
             async with self._session.post(self._engine.url + "/completions", json=body) as response:
                 if response.status in (429, 503):
@@ -108,7 +109,7 @@ def _number(piece: str) -> int:
 
 
 class _OwnMetrics:
-    """Middleware: the server's load is what the engine says of itself."""
+    """Middleware that answers requests for metrics with those of the engine."""
 
     def __init__(self, engine: Engine, session: aiohttp.ClientSession) -> None:
         self._url = engine.url.removesuffix("/v1") + "/metrics"

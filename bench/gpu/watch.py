@@ -1,4 +1,4 @@
-"""What a GPU says of itself while something runs, from one `nvidia-smi` that writes a line now and then."""
+"""Samples of a GPU's use while something runs, from one `nvidia-smi` process that writes a line at an interval."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Watch:
         self.samples: list[Sample] = []
 
     def between(self, begun: float, ended: float) -> dict[str, float] | None:
-        """Means, and the largest memory, of a time; None if there are no samples of it."""
+        """Means, and the largest memory, between two times; None if there are no samples of them."""
         taken = [sample for sample in self.samples if begun <= sample.seconds <= ended]
         if not taken:
             return None

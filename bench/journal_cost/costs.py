@@ -36,17 +36,17 @@ Way = Literal["none", "written", "settled"]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one pass. CPU times are per call, in microseconds; ``process`` counts all threads."""
+    """The cost of one pass. CPU times are per call, in microseconds; ``process`` counts all threads."""
 
     loop: float
     process: float
     bytes_per_call: float
     wait_ms: float
-    """How long the mean call waited until it was settled, in milliseconds; 0 if none waited."""
+    """The mean time that a call waited until it was on disk, in milliseconds; 0 if none waited."""
 
 
 def text(seed: int, length: int) -> str:
-    """Words in an order of their own, so that it compresses about as well as prose does."""
+    """Words in a random order, so that the text compresses about as well as prose does."""
     return " ".join(Random(seed).choices(PROSE.split(), k=length // 4))[:length]
 
 
@@ -135,7 +135,7 @@ def measure(calls: int, sync: Sync = "normal", repeats: int = REPEATS) -> dict[s
     ways: Sequence[Way] = ("none", "written", "settled")
     costs: dict[Way, list[Cost]] = {way: [] for way in ways}
     for _ in range(repeats):
-        for way in ways:  # in turns, so that whatever else the machine does meets all alike
+        for way in ways:  # in turns, so that other load on the machine slows all ways alike
             costs[way].append(clock.run(produce, calls, way, sync))
     found: dict[str, object] = {}
     for way in ways[1:]:

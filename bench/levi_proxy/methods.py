@@ -13,12 +13,14 @@ from flowevolve.algorithms.levi.proxy import select_proxy
 PROMPTS, PROBLEMS, SKILLS = 24, 150, 6
 Numbers: TypeAlias = NDArray[np.float64]
 Predictor: TypeAlias = Callable[[Numbers, Numbers, int, np.random.Generator], Numbers]
-"""From the scores of calibration prompts and of others (a row each), the size of the subset and a generator makes
-predictions for the others, of whose columns it reads only as many."""
+"""Predicts the mean scores of prompts. It is given the scores of the calibration prompts and those of the others (a row
+for each prompt), the size of the subset and a generator; of the others' columns it reads only as many as that size."""
 
 
 def score_matrix(rng: np.random.Generator) -> Numbers:
-    """0 and 1, a row for each prompt: an item response model (two parameters) over a general ability and skills."""
+    """Scores of 0 and 1 with a row for each prompt, by an item response model (two parameters) over ability and
+    skills.
+    """
     skills = 0.3 * rng.normal(size=(PROMPTS, 1)) + 0.8 * rng.normal(size=(PROMPTS, SKILLS))
     asked = rng.integers(SKILLS, size=PROBLEMS)
     telling = np.where(rng.random(PROBLEMS) < 0.25, rng.uniform(1.5, 3.0, PROBLEMS), 0.1)
@@ -29,13 +31,13 @@ def score_matrix(rng: np.random.Generator) -> Numbers:
 
 
 def css_mean(known: Numbers, others: Numbers, size: int, rng: np.random.Generator) -> Numbers:
-    """LEVI's greedy selection of columns, and their mean."""
+    """The mean of the columns that LEVI's greedy selection chooses."""
     means: Numbers = others[:, list(select_proxy(known.tolist(), size))].mean(axis=1)
     return means
 
 
 def k_medoids(known: Numbers, others: Numbers, size: int, rng: np.random.Generator) -> Numbers:
-    """The middles of clusters of problems, weighted by the clusters' sizes."""
+    """The mean of the middles of clusters of problems, weighted by the clusters' sizes."""
     columns = known.T
     distances = np.linalg.norm(columns[:, None] - columns[None], axis=2)
     medoids = rng.choice(len(columns), size, replace=False)
@@ -55,7 +57,7 @@ def k_medoids(known: Numbers, others: Numbers, size: int, rng: np.random.Generat
 
 
 def random_ridge(known: Numbers, others: Numbers, size: int, rng: np.random.Generator) -> Numbers:
-    """Random problems, and a ridge regression from them to the score on all, fitted to the calibration prompts."""
+    """A ridge regression from random problems to the score on all, fitted to the calibration prompts."""
     chosen = rng.choice(known.shape[1], size, replace=False)
     seen, full = known[:, chosen], known.mean(axis=1)
     middle = seen.mean(axis=0)

@@ -18,7 +18,7 @@ SPLITS, QUICK_SPLITS = 60, 10
 
 
 def ranking_quality(method: Predictor, calibration: int, size: int, splits: int) -> float:
-    """The mean rank correlation over so many matrices and splits; the same ones for every method."""
+    """The mean rank correlation over so many matrices and splits, which are the same for every method."""
     found = []
     for split in range(splits):
         rng = np.random.default_rng([calibration, split])
@@ -29,7 +29,7 @@ def ranking_quality(method: Predictor, calibration: int, size: int, splits: int)
 
 
 def _spearman(one: Numbers, other: Numbers) -> float:
-    """0 where everything is ranked alike."""
+    """Spearman's rank correlation; 0 where all values are equal."""
     return 0.0 if np.ptp(one) < 1e-12 or np.ptp(other) < 1e-12 else float(spearmanr(one, other).statistic)
 
 
@@ -47,12 +47,12 @@ def table(splits: int, calibrations: Sequence[int] = CALIBRATION, sizes: Sequenc
 
 
 def ordered(row: Row) -> bool:
-    """Whether the methods stand as in the paper."""
+    """Whether the methods are in the paper's order."""
     return row["css_mean"] > row["k_medoids"] > row["random_ridge"]
 
 
 def report(quick: bool) -> dict[str, object]:
-    """What is written into the file."""
+    """The content of the result file."""
     splits = QUICK_SPLITS if quick else SPLITS
     rows = table(splits)
     settings = {"prompts": PROMPTS, "problems": PROBLEMS, "skills": SKILLS, "splits": splits, "quick": quick}

@@ -1,4 +1,4 @@
-"""How well small benchmarks rank prompts."""
+"""The section of the page on this bench: how well small benchmarks rank prompts."""
 
 from __future__ import annotations
 

@@ -18,12 +18,12 @@ DATA = ROOT.parent / "shared" / "data"
 MODES = ("sync", "stream")
 PROFILE, WORLD, IN_FLIGHT, CANDIDATES = "qwen3-8b-h100", "harness", 256, 3
 TUNED = ("propose", "benchmark")
-"""The stages that ``--workers`` is about."""
+"""The stages whose workers ``--workers`` sets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One run. ``scores``: mean score of every harness that was valid, in the order they were scored."""
+    """What came of one run. ``scores`` are the mean scores of all valid harnesses, in the order they were scored."""
 
     proposals_per_minute: float
     scores: tuple[float, ...]
@@ -36,8 +36,8 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What both modes run under. ``width``: flows in flight of the stream; ``workers``: of its stages propose and
-    benchmark.
+    """Settings of both modes. ``width`` is the stream's flows in flight, ``workers`` are those of its stages propose
+    and benchmark.
     """
 
     minutes: float
@@ -52,7 +52,7 @@ def config(mode: str, seed: int, setting: Setting) -> Config:
 
 
 def sections(mode: str, setting: Setting) -> dict[str, object]:
-    """Of the configuration, all but seed, clock and budget."""
+    """All sections of the configuration but seed, clock and budget."""
     data = setting.data
     algorithm: dict[str, object] = {
         "name": "meta_harness",
@@ -101,10 +101,10 @@ def evolve(settings: Config) -> Side:
                 elif isinstance(found := change["scores"], dict):
                     scores.append(fmean(float(value) for value in found.values() if isinstance(value, int | float)))
 
-    async def go() -> Result:
+    async def main() -> Result:
         return await run(settings, watchers=Watchers(events=(watch,)))
 
-    report = clock.run(go, clock="virtual").report
+    report = clock.run(main, clock="virtual").report
     return Side(report.spent.proposals / (report.wall_seconds / 60), tuple(scores), invalid)
 
 

@@ -1,4 +1,4 @@
-"""Meta-Harness: the shape of FlashEvolve's figure 7 (c, d)."""
+"""The section of the page on this bench: the shape of FlashEvolve's figure 7 (c, d)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROWS = {
     "score of a valid harness": "scores",
     "best score of a run": "best_score",
 }
-"""Each figure's name in the file, behind the mode's."""
+"""The name of each figure in the file, which follows the mode's name there."""
 
 
 def section(content: Content) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import bench.openevolve_examples
 from bench._lib.command import argument_parser
-from bench.openevolve_examples.folders import EVALUATIONS, Tried, attempt, folders, load, sources_of, table
+from bench.openevolve_examples.folders import EVALUATIONS, FolderResult, folders, load, run_folder, sources_of, table
 
 
 def main() -> None:
@@ -26,16 +26,16 @@ def main() -> None:
         parser.error("give an examples folder")
     root = arguments.path.resolve()
     sources = sources_of(root)
-    tried: list[Tried] = []
+    results: list[FolderResult] = []
     for folder in folders(root):
         if arguments.only and arguments.only not in str(folder):
             continue
-        came = attempt(root, folder, arguments.evaluations)
-        tried.append(replace(came, source=sources.get(came.folder, "")))
-        print(tried[-1].row(), flush=True)
-    print(f"\n{table(tried)}")
+        came = run_folder(root, folder, arguments.evaluations)
+        results.append(replace(came, source=sources.get(came.folder, "")))
+        print(results[-1].row(), flush=True)
+    print(f"\n{table(results)}")
     if arguments.out:
-        figures = {"evaluations": arguments.evaluations, "folders": [asdict(each) for each in tried]}
+        figures = {"evaluations": arguments.evaluations, "folders": [asdict(each) for each in results]}
         arguments.out.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 

@@ -15,14 +15,14 @@ from flowevolve.errors import InputError
 
 EVALUATIONS = 6
 TIMEOUT = 120
-"""Seconds for one evaluation."""
+"""The time limit of one evaluation in seconds."""
 PATIENCE = 900
-"""Seconds for a folder."""
+"""The time limit of a folder in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """What came of one folder. ``scored`` are the programs that were more than failures, the seed among them."""
+class FolderResult:
+    """What came of one folder. ``scored`` counts the programs that did not fail, the seed among them."""
 
     folder: str
     runs: bool
@@ -32,7 +32,7 @@ class Tried:
     scored: int = 0
     why: str = ""
     source: str = ""
-    """The repository and commit that it is from."""
+    """The repository and commit that the folder is from."""
 
     def row(self) -> str:
         if not self.runs:
@@ -55,7 +55,7 @@ def _is_problem(folder: Path) -> bool:
     return True
 
 
-def attempt(root: Path, folder: Path, evaluations: int) -> Tried:
+def run_folder(root: Path, folder: Path, evaluations: int) -> FolderResult:
     name = folder.relative_to(root).as_posix()
     settings = {
         "algorithm.name": "one_plus_lambda",
@@ -71,18 +71,18 @@ def attempt(root: Path, folder: Path, evaluations: int) -> Tried:
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
         except subprocess.TimeoutExpired:
-            return Tried(name, False, why=f"not done after {PATIENCE} s")
+            return FolderResult(name, False, why=f"not done after {PATIENCE} s")
         if done.returncode:
-            return Tried(name, False, why=_why(done.stderr, root))
-        return _tried(name, json.loads(Path(out, "run", "result.json").read_text(encoding="utf-8")))
+            return FolderResult(name, False, why=_why(done.stderr, root))
+        return _read_result(name, json.loads(Path(out, "run", "result.json").read_text(encoding="utf-8")))
 
 
-def _tried(name: str, result: Mapping[str, object]) -> Tried:
+def _read_result(name: str, result: Mapping[str, object]) -> FolderResult:
     stages, best, seed = result["stages"], result["best"], result["seed_score"]
     assert isinstance(stages, dict)
     evaluated = stages["assess"]["items_in"]
     failed = stages["update"]["discard_reasons"].get("failed", 0)
-    return Tried(
+    return FolderResult(
         name,
         True,
         float(seed) if isinstance(seed, int | float) else None,
@@ -97,12 +97,12 @@ def _why(errors: str, root: Path) -> str:
     return lines[-1].removeprefix("error: ").replace(f"{root}/", "").replace("|", "/")
 
 
-def table(tried: Sequence[Tried]) -> str:
-    """In Markdown."""
-    ran = sum(each.runs for each in tried)
-    rows = "\n".join(each.row() for each in tried)
+def table(results: Sequence[FolderResult]) -> str:
+    """The table in Markdown."""
+    ran = sum(each.runs for each in results)
+    rows = "\n".join(each.row() for each in results)
     return (
-        f"{ran} of {len(tried)} folders ran.\n\n"
+        f"{ran} of {len(results)} folders ran.\n\n"
         "| folder | from | runs | score: seed → best | programs scored, or why not |\n"
         f"| --- | --- | --- | --- | --- |\n{rows}\n"
     )
@@ -114,8 +114,8 @@ def sources_of(root: Path) -> dict[str, str]:
     return found
 
 
-def load(file: Path) -> list[Tried]:
-    return [Tried(**each) for each in json.loads(file.read_text(encoding="utf-8"))["folders"]]
+def load(file: Path) -> list[FolderResult]:
+    return [FolderResult(**each) for each in json.loads(file.read_text(encoding="utf-8"))["folders"]]
 
 
 def _short(number: float | None) -> str:

@@ -32,12 +32,12 @@ from flowevolve.run import run
 from flowevolve.tasks.base import Call, ChatModel, Dataset, Example, Rollout, Score
 
 SYSTEM, ASKED = "Answer well.", "What is the answer to question {}?"
-"""The messages of every call here; those of the engine differ in the instruction."""
+"""The messages of every call here; the engine's calls have other instructions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of ``calls`` calls made in a row. ``cpu_ms`` is this process's CPU time per call, all its threads together."""
+    """The cost of ``calls`` calls. ``cpu_ms`` is this process's CPU time per call, all its threads together."""
 
     calls: int
     cpu_ms: float
@@ -45,7 +45,7 @@ class Cost:
 
 
 class Stopwatch:
-    """CPU and wall time since it was made."""
+    """Measures CPU and wall time from its construction on."""
 
     def __init__(self) -> None:
         self._cpu, self._wall = time.process_time(), time.perf_counter()
@@ -125,8 +125,8 @@ async def _engine(url: str, calls: int, in_flight: int, out: Path | None) -> Cos
 
 
 async def memory(url: str, calls: int) -> tuple[float, float]:
-    """MB that this process needed at most before, and with so many calls of the engine in flight at once: a seed's
-    validation.
+    """The peak memory of this process in MB, before any call and with so many calls of the engine in flight at once
+    (those of a seed's validation).
     """
     before = peak_mb()
     config = {"backend": "openai", "transport": "aiohttp", "base_url": url, "model": MODEL, "concurrency": calls}
@@ -135,7 +135,9 @@ async def memory(url: str, calls: int) -> tuple[float, float]:
 
 
 def peak_mb() -> float:
-    """The most memory this process has had, in MB. Linux hands `getrusage`'s figure down from parent to child."""
+    """The peak memory of this process in MB. The figure of `getrusage` won't do: on Linux a child inherits its
+    parent's.
+    """
     status = Path("/proc/self/status")
     if status.exists():
         return int(status.read_text().partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
@@ -144,7 +146,9 @@ def peak_mb() -> float:
 
 
 class Trivial:
-    """A task that costs next to nothing itself: one call a rollout, and scores drawn from instruction and example."""
+    """A task that costs next to nothing itself: a rollout is one call, and its score is a hash of instruction and
+    example.
+    """
 
     name = "trivial"
     description: ClassVar[str] = "questions that any answer will do for"
@@ -169,7 +173,7 @@ def examples(prefix: str, count: int) -> list[Example]:
 
 async def _client(transport: AioHTTPTransport | OpenAITransport, calls: int, in_flight: int) -> Cost:
     def observe(record: CallRecord) -> None:
-        """Nobody watches."""
+        """Calls are not recorded here."""
 
     client = LLMClient({"task": Role(transport, MODEL)}, Gate(in_flight, LaterFirst()), RetryPolicy(), 0, observe)
 
@@ -184,7 +188,7 @@ async def _client(transport: AioHTTPTransport | OpenAITransport, calls: int, in_
 
 
 async def _timed(call: Callable[[int], Awaitable[None]], calls: int, in_flight: int) -> Cost:
-    """Cost of the calls once connections are open."""
+    """The cost of the calls, measured once connections are open."""
     await _side_by_side(call, in_flight, in_flight)
     watch = Stopwatch()
     await _side_by_side(call, calls, in_flight)

@@ -27,17 +27,19 @@ WAYS: dict[str, calls.Measure] = {
     "our client over the SDK": calls.our_client_over_sdk,
 }
 LEVELS = {1: 400, 64: 3000, 512: 6000}
-"""Calls in flight, and how many are made in all."""
+"""Levels of calls in flight, each with the number of calls made."""
 IN_FLIGHT = (100, 1000, 10_000)
 TARGET_MS, TARGET_PER_SECOND = 0.6, 1500.0
-"""For engine and client at the highest level."""
+"""The targets for engine and client at the highest level."""
 WHOLE, CANDIDATES = "the whole engine, candidates", 100_000
 Figures = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Of one way at one level, over the repeats: CPU milliseconds a call, and calls a second by the clock."""
+    """What calls cost in one way at one level, over the repeats: CPU milliseconds a call, and calls a second by the
+    clock.
+    """
 
     cpu_ms: Spread
     rate: Spread
@@ -55,7 +57,7 @@ class Costs:
 
 
 def costs(url: str, repeats: int, share: int) -> dict[str, Costs]:
-    """Per way and level, under the name ``WAY, N in flight``."""
+    """The costs of each way at each level, by the name ``WAY, N in flight``."""
     found: dict[str, Costs] = {}
     for in_flight, number in LEVELS.items():
         measured: dict[str, list[calls.Cost]] = {name: [] for name in WAYS}
@@ -75,7 +77,9 @@ def costs(url: str, repeats: int, share: int) -> dict[str, Costs]:
 
 
 def memory(levels: Sequence[int]) -> tuple[float, dict[str, float]]:
-    """Peak MB of a process before, and with so many calls of the engine in flight at once."""
+    """The peak memory of a process in MB, before any call and with each level of the engine's calls in flight at
+    once.
+    """
     idle, found = 0.0, {}
     for in_flight in levels:
         with instant_server(gather=in_flight) as url:
@@ -85,13 +89,13 @@ def memory(levels: Sequence[int]) -> tuple[float, dict[str, float]]:
 
 
 def growth(url: str, share: int) -> dict[str, Figures]:
-    """Per part, and for the whole engine: seconds of CPU time at several sizes, how cost grows over the last factor of
-    10, and how n log n would.
+    """For each part and for the whole engine: seconds of CPU time at several sizes, the factor by which they grow over
+    the last factor of 10, and the factor by which n log n grows.
     """
     found = {}
     for name, (grow, most) in PARTS.items():
         large = most // share
-        with seldom():  # as in a run
+        with seldom():  # garbage is looked for as seldom as in a run
             seconds = {size: min(grow(size) for _ in range(2)) for size in (large // 10, large)}
         found[name] = _growth(name, seconds)
     large = CANDIDATES // share
@@ -111,12 +115,12 @@ def _growth(name: str, seconds: Mapping[int, float]) -> Figures:
 
 
 def _in_child(url: str, in_flight: int) -> tuple[float, float]:
-    """In a process of its own, as a process gives little memory back."""
+    """Measure memory in a process of its own, because a process gives little memory back."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_measure_memory, args=(theirs, url, in_flight))
     process.start()
-    theirs.close()  # else a child that dies would leave us waiting
+    theirs.close()  # otherwise we would wait for ever on a child that died
     before, needed = ours.recv()
     process.join()
     return before, needed

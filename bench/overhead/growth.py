@@ -26,8 +26,8 @@ Grow = Callable[[int], float]
 
 
 def pool(size: int) -> float:
-    """So many candidates proposed, looked at and committed, each with scores of 10 examples, and GEPA's archive beside
-    them; a parent is selected before each. Scores hardly ever tie.
+    """Propose, look up and commit so many candidates, each with scores of 10 examples, with GEPA's archive listening; a
+    parent is selected before each. Scores hardly ever tie.
     """
     return _pool(size, lambda rng: rng.random())
 
@@ -55,7 +55,7 @@ def _pool(size: int, score: Callable[[random.Random], float]) -> float:
 
 
 def journal(size: int) -> float:
-    """So many events through the log into a journal, until all are on disk."""
+    """Write so many events through the log into a journal, until all are on disk."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "journal.sqlite"
         began = time.process_time()
@@ -71,7 +71,7 @@ def journal(size: int) -> float:
 
 
 def accounts(size: int) -> float:
-    """Ten times so many calls, with expected lengths, for so many candidates."""
+    """Account for ten calls of each of so many candidates, and estimate the calls' lengths."""
     account, lengths = Account({}), LengthEstimates()
     call = Totals(requests=1, usage=Usage(100, 10), latency_seconds=1.0)
     began = time.process_time()
@@ -85,7 +85,7 @@ def accounts(size: int) -> float:
 
 
 def line(size: int) -> float:
-    """So many requests at the gate at once, in groups of 10, each let in, in order."""
+    """Let so many requests wait at the gate at once, in groups of 10, and let each in, in order."""
     waiting = Line(LaterFirst())
     began = time.process_time()
     for number in range(size):
@@ -102,4 +102,4 @@ PARTS: dict[str, tuple[Grow, int]] = {
     "accounts and lengths, candidates": (accounts, 100_000),
     "line at the gate, waiting requests": (line, 100_000),
 }
-"""What is grown, and how far."""
+"""What is made to grow, and to which size."""

@@ -1,4 +1,5 @@
-"""A server that answers at once, as cheaply as Python can, in a process of its own: what is left is the caller's cost.
+"""A server in a process of its own that answers at once, as cheaply as Python can, so that only the caller's cost
+counts.
 
 It speaks as much of HTTP/1.1 and of the chat completions API as our clients and the SDK use, and nothing else.
 """
@@ -22,7 +23,7 @@ _LENGTH = b"content-length:"
 
 @contextmanager
 def instant_server(gather: int = 1) -> Iterator[str]:
-    """The base URL of such a server; it answers whenever ``gather`` requests wait."""
+    """Run such a server until the block ends; yields its base URL. It answers whenever ``gather`` requests wait."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_main, args=(theirs, gather), daemon=True)
@@ -56,7 +57,7 @@ async def _serve(pipe: Connection, gather: int) -> None:
 
 
 class _Peer(asyncio.Protocol):
-    """One connection: requests one after another."""
+    """One connection, whose requests come one after another."""
 
     def __init__(self, asked: Callable[[_Peer, bytes], None]) -> None:
         self._asked = asked
@@ -87,7 +88,7 @@ class _Peer(asyncio.Protocol):
 
 
 def _reply(body: bytes, number: int) -> bytes:
-    """To a rollout two words; to a reflection an instruction that nobody has seen before."""
+    """The answer to a request: two words to a rollout, and an instruction that differs every time to a reflection."""
     text = f"```\nAnswer well, way {number}.\n```" if _REFLECTION in body else "all right"
     message = {"role": "assistant", "content": text}
     usage = {"prompt_tokens": 20, "completion_tokens": 2, "total_tokens": 22}

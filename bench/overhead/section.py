@@ -1,4 +1,4 @@
-"""What the machinery costs."""
+"""The section of the page on this bench: what the machinery costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the runs of `bench.programs` say: figures with 95 % intervals, and differences between runs of equal seeds."""
+"""What the runs come to: figures with 95 % intervals, and differences between runs of equal seeds."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from bench._lib.stats import Content, interval, paired
 from bench.programs.runs import ABLATIONS, CHOSEN, Run
 
 Runs = Mapping[tuple[str, str, Mode], Sequence[Run]]
-"""By problem, method and mode; in the order of seeds."""
+"""Runs by problem, method and mode, each list in the order of seeds."""
 
 
 def summarise(runs: Sequence[Run]) -> Content:
-    """Every figure is by problem: scores of different problems have different scales."""
+    """All figures, for each problem by itself: scores of different problems have different scales."""
     grouped = group(runs)
     problems = list(dict.fromkeys(run.job.problem for run in runs))
     return {
@@ -72,7 +72,7 @@ def _row(runs: Sequence[Run]) -> Content:
 
 
 def compared(runs: Runs, problem: str, method: str, other: str) -> Content:
-    """Scores of a method less those of another one, both as streams, for the seeds that both have."""
+    """Scores of a method less those of another, both as streams, for the seeds that both have."""
     ours, theirs = (_by_seed(runs[problem, name, "stream"]) for name in (method, other))
     both = [seed for seed in ours if seed in theirs]
     figures = paired([ours[seed].score for seed in both], [theirs[seed].score for seed in both])

@@ -1,4 +1,4 @@
-"""Runs that were made, a line each in a file: a bench that was stopped goes on from there."""
+"""Runs that were made, kept in a file with a line for each, so that a bench that was stopped can go on from there."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _RUN: TypeAdapter[Run] = TypeAdapter(Run)
 
 
 def read_runs(file: Path) -> list[Run]:
-    """Those in the file; none where there is no file. A line that was cut off counts for nothing."""
+    """The runs in a file, none if there is no file. A last line that was cut off is ignored."""
     lines = file.read_text(encoding="utf-8").split("\n")[:-1] if file.exists() else []
     return [_RUN.validate_json(line) for line in lines]
 
 
 def keeping(runs: Iterator[Run], file: Path | None) -> Iterator[Run]:
-    """The same runs, each written down as it comes."""
+    """Yields the same runs, and writes each into the file as it comes."""
     if file is None:
         yield from runs
         return
@@ -35,6 +35,6 @@ def keeping(runs: Iterator[Run], file: Path | None) -> Iterator[Run]:
 
 
 def left(wanted: Sequence[Job], made: Sequence[Run]) -> list[Job]:
-    """Jobs that no run was made of."""
+    """The jobs that have no run yet."""
     done = {run.job for run in made}
     return [job for job in wanted if job not in done]

@@ -1,4 +1,4 @@
-"""Programs that mean no harm, run in one process beside the bench: without walls, and with a limit of CPU time.
+"""Trusted programs, run in one process beside the bench without a sandbox, and with a limit of CPU time.
 
 A sandbox costs a program more than the program itself takes, if that is a millisecond, and a limit in real time makes
 scores depend on what else the machine does. The simulated coder only changes numbers and statements of programs that
@@ -25,22 +25,25 @@ from flowevolve.sandbox import Outcome, Sandbox
 from flowevolve.sandbox.outcome import Status
 
 LONGEST = 10.0
-"""Seconds of real time until a process is ended that does not come back: nothing interrupts one long operation."""
+"""Seconds of real time after which a process that has not answered is killed: the limit of CPU time can't interrupt one
+long operation."""
 MEMORY_MB = 1024
 _WORDS = 1500
 """Characters of a traceback that are kept."""
 
 
-class Asked(NamedTuple):
+class Call(NamedTuple):
     """A call of a program's function, and the seconds of CPU time that it may take."""
 
     source: str
-    call: str
+    function: str
     arguments: Mapping[str, JSON] | Sequence[JSON]
     cpu_seconds: float
 
 
-class Said(NamedTuple):
+class Reply(NamedTuple):
+    """What came of a call: how it ended, the CPU time it took, and its result or its traceback."""
+
     status: Status
     cpu_seconds: float
     stderr: str
@@ -48,7 +51,7 @@ class Said(NamedTuple):
 
 
 class QuickTask(ProgramTask):
-    """As `ProgramTask`, but it runs programs by ``runner``, which is somebody else's to close."""
+    """A `ProgramTask` that runs its programs in ``runner``, which the caller has to close."""
 
     def __init__(self, problem: Problem, runner: Runner) -> None:
         super().__init__(problem)
@@ -65,9 +68,9 @@ class QuickTask(ProgramTask):
 
 
 class Runner:
-    """In a sandbox's stead: calls functions one at a time, and blocks until they end (for the virtual clock).
+    """Stands in for a sandbox: it calls functions one at a time, and blocks until each ends (for the virtual clock).
 
-    Its process starts with the first call, and is there until `close`, or the end of this one.
+    Its process starts with the first call and lives until `close`, or until this process ends.
     """
 
     def __init__(self, cpu_seconds: float) -> None:
@@ -84,22 +87,22 @@ class Runner:
         timeout: float | None = None,
         memory_mb: int | None = None,
     ) -> Outcome:
-        """``timeout`` and ``memory_mb`` are a sandbox's, and count for nothing here."""
+        """``timeout`` and ``memory_mb`` are part of a sandbox's interface and have no effect here."""
         pipe = self._pipe or self._start()
-        said = Said("timeout", LONGEST, "one operation took too long", None)
+        reply = Reply("timeout", LONGEST, "one operation took too long", None)
         try:
-            pipe.send(Asked(source, call, arguments, self._cpu_seconds))
+            pipe.send(Call(source, call, arguments, self._cpu_seconds))
             if pipe.poll(LONGEST):
-                said = cast(Said, pipe.recv())
+                reply = cast(Reply, pipe.recv())
             else:
                 self.close()
         except (EOFError, ConnectionError):
             self.close()
-            said = Said("killed", 0.0, "its process ended", None)
-        return Outcome(said.status, said.cpu_seconds, said.cpu_seconds, 0.0, "", said.stderr, said.result)
+            reply = Reply("killed", 0.0, "its process ended", None)
+        return Outcome(reply.status, reply.cpu_seconds, reply.cpu_seconds, 0.0, "", reply.stderr, reply.result)
 
     def close(self) -> None:
-        """End the process, if there is one."""
+        """End the process, if one is running."""
         if self._process is not None and self._pipe is not None:
             self._process.kill()
             self._process.join()
@@ -112,45 +115,45 @@ class Runner:
         self._process = spawn.Process(target=serve, args=(theirs,), daemon=True)
         self._process.start()
         theirs.close()
-        self._pipe.recv()  # raises where it could not begin
+        self._pipe.recv()  # raises if the process could not start
         return self._pipe
 
 
 def serve(pipe: Connection) -> None:
-    """Answer what is asked until nobody asks any more."""
+    """Answer calls until the other end of the pipe is closed."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MB * 2**20,) * 2)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPROF, _time_is_up)
     pipe.send(None)
     while True:
         try:
-            asked = cast(Asked, pipe.recv())
+            call = cast(Call, pipe.recv())
         except EOFError:
             return
         try:
-            said = answer(asked)
-        except TimeUp:  # in the moment after the call
-            said = Said("timeout", asked.cpu_seconds, "time-out", None)
-        pipe.send(said)
+            reply = answer(call)
+        except TimeUp:  # the signal came just after the call
+            reply = Reply("timeout", call.cpu_seconds, "time-out", None)
+        pipe.send(reply)
 
 
 class TimeUp(BaseException):
-    """The CPU time is over. No `Exception`: a program may catch these."""
+    """The CPU time is used up. It is not an `Exception`, because a program may catch those."""
 
 
 def _time_is_up(number: int, frame: FrameType | None) -> None:
     raise TimeUp
 
 
-def answer(asked: Asked) -> Said:
+def answer(call: Call) -> Reply:
     """Call the function in this process."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
     status: Status = "ok"
     words, result = "", None
     random.seed(0)
     try:
-        signal.setitimer(signal.ITIMER_PROF, asked.cpu_seconds)
-        result = _called(asked)
+        signal.setitimer(signal.ITIMER_PROF, call.cpu_seconds)
+        result = _called(call)
     except TimeUp:
         status, words = "timeout", "time-out"
     except MemoryError:
@@ -159,19 +162,19 @@ def answer(asked: Asked) -> Said:
         status, words = "error", traceback.format_exc(limit=-5)[-_WORDS:]
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-    return Said(status, resource.getrusage(resource.RUSAGE_SELF).ru_utime - before, words, result)
+    return Reply(status, resource.getrusage(resource.RUSAGE_SELF).ru_utime - before, words, result)
 
 
-def _called(asked: Asked) -> JSON:
-    """What the function returns, as JSON has it."""
+def _called(call: Call) -> JSON:
+    """What the function returns, after a way through JSON."""
     names: dict[str, object] = {"__name__": "__main__"}
-    exec(compile(asked.source, "program.py", "exec"), names)  # noqa: S102 - that is what this process is for
-    function = names[asked.call]
+    exec(compile(call.source, "program.py", "exec"), names)  # noqa: S102 - that is what this process is for
+    function = names[call.function]
     if not callable(function):
-        raise TypeError(f"{asked.call} is no function")
-    if isinstance(asked.arguments, Mapping):
-        made: object = function(**asked.arguments)
+        raise TypeError(f"{call.function} is no function")
+    if isinstance(call.arguments, Mapping):
+        made: object = function(**call.arguments)
     else:
-        made = function(*asked.arguments)
-    said: JSON = json.loads(json.dumps(made, allow_nan=False))
-    return said
+        made = function(*call.arguments)
+    reply: JSON = json.loads(json.dumps(made, allow_nan=False))
+    return reply

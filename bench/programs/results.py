@@ -14,14 +14,14 @@ from bench.programs.figures import summarise
 from bench.programs.runs import ABLATIONS, CHOSEN, CHOSEN_ON, CPU_SECONDS, PROBLEMS, Job, Run, perform
 
 EVALUATIONS, QUICK_EVALUATIONS = 750, 60
-"""As many as LEVI's comparison of architectures has (figure 3); CodeEvolve has 1,000 on the first two problems."""
+"""LEVI's comparison of architectures (figure 3) has 750, too; CodeEvolve has 1,000 on the first two problems."""
 SEEDS, QUICK_SEEDS = 10, 2
 ABLATION_SEEDS, SYNC_SEEDS = 3, 1
-"""The first so many seeds are run without the parts, too, and in lockstep: rates differ little from seed to seed."""
+"""How many of the seeds are also run without parts, and in lockstep, whose rates differ little from seed to seed."""
 
 
 def jobs(problems: Sequence[str], seeds: int, evaluations: int, *, ablations: bool) -> list[Job]:
-    """Seed by seed, so that what there is when a bench is stopped can be compared."""
+    """All runs, seed by seed, so that those made before a bench is stopped can be compared."""
     methods = (*BASELINES, *METHODS)
     wanted: list[tuple[Sequence[str], Mode, int]] = [((*methods, *CHOSEN), "stream", seeds)]
     if ablations:
@@ -35,7 +35,7 @@ def jobs(problems: Sequence[str], seeds: int, evaluations: int, *, ablations: bo
 
 
 def perform_all(wanted: Sequence[Job], processes: int) -> Iterator[Run]:
-    """In processes of their own; results do not depend on how many."""
+    """Run jobs in processes of their own; results do not depend on how many there are."""
     with ProcessPoolExecutor(processes) as pool:
         for future in as_completed([pool.submit(perform, job) for job in wanted]):
             run = future.result()
@@ -52,7 +52,7 @@ def line(run: Run) -> str:
 
 
 def report(runs: Sequence[Run], seeds: int, evaluations: int) -> Content:
-    """What is written into the file."""
+    """The content of the result file."""
     return {
         **summarise(runs),
         "simulated": True,

@@ -1,4 +1,4 @@
-"""One run of an algorithm over programs on the virtual clock, as `bench.programs` needs it."""
+"""The methods and problems that are compared, and one run of a method on the virtual clock."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from flowevolve.result import Result
 from flowevolve.run import Watchers, run
 
 QUARTERS = (0.25, 0.5, 0.75, 1.0)
-"""Of the budget, at which the best score is noted."""
+"""The parts of the budget after which the best score is noted."""
 CPU_SECONDS = 0.05
-"""That a call may take, several times as many as the seeds' do: evolution would spend whatever it is given."""
+"""CPU seconds that a call may take: several times what the seeds take, as evolution would spend whatever it is
+given.
+"""
 
 
 PROBLEMS: Mapping[str, Settings] = {
@@ -27,7 +29,7 @@ PROBLEMS: Mapping[str, Settings] = {
     "min_max_distance_2d": {},
     "online_bin_packing": {"items": 500, "instances": 3},
 }
-"""Bin packing has fewer items than EoH's sets, so that a program takes a fraction of a second."""
+"""The problems. Bin packing has fewer items than EoH's sets, so that a program takes a fraction of a second."""
 CHOSEN: Mapping[str, tuple[str, Settings]] = {
     "levi, chosen": (
         "levi",
@@ -35,7 +37,9 @@ CHOSEN: Mapping[str, tuple[str, Settings]] = {
     ),
     "code_evolve, chosen": ("code_evolve", {"islands": 2, "archive": {"name": "naive", "size": 5}}),
 }
-"""Of what, and what is set otherwise: by how runs with other seeds ended, those from `CHOSEN_ON` on."""
+"""Settings that differ from a method's, each with the method. They were chosen by runs with other seeds,
+`CHOSEN_ON`.
+"""
 CHOSEN_ON = (100, 101, 102, 103)
 ABLATIONS: Mapping[str, tuple[str, Settings]] = {
     "levi, no diverse seeds": ("levi", {"seeds": 0}),
@@ -43,12 +47,12 @@ ABLATIONS: Mapping[str, tuple[str, Settings]] = {
     "code_evolve, no migration": ("code_evolve", {"migration": {"topology": "empty"}}),
     "code_evolve, no inspirations": ("code_evolve", {"inspirations": 0}),
 }
-"""Of what, and what is set otherwise there."""
+"""Methods without one of their parts: each with the whole method, and what is set otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run to be made."""
+    """A run to make."""
 
     problem: str
     method: str
@@ -59,17 +63,17 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came of one."""
+    """What came of a job."""
 
     job: Job
     seed_score: float
-    """Of the program that evolution began from."""
+    """The score of the program that evolution began from."""
     best: tuple[float, ...]
-    """Scores at the `QUARTERS` of the budget, the seed's among them."""
+    """The best score at each of the `QUARTERS` of the budget; the seed counts, too."""
     minutes: float
     evaluations: int
     failed: int
-    """Evaluations of programs that failed."""
+    """How many evaluated programs failed."""
     tokens: int
     mean_in_flight: float
 
@@ -83,7 +87,7 @@ class Run:
 
 
 def settings_of(method: str) -> Settings:
-    """The ``[algorithm]`` table of a method, with other settings or without a part, or of a baseline."""
+    """The ``[algorithm]`` table of a baseline, of a method, or of a method with other settings or without a part."""
     known = {**BASELINES, **METHODS}
     if method in known:
         return known[method]
@@ -92,7 +96,7 @@ def settings_of(method: str) -> Settings:
 
 
 def configure(job: Job) -> Config:
-    """One coder writes for all, in LEVI's two roles, too."""
+    """The configuration of a job. One and the same coder writes for all methods, in both roles of LEVI, too."""
     limit = "max_in_flight" if job.mode == "stream" else "width"
     width = {} if job.mode == "sync" and settings_of(job.method)["name"] == "code_evolve" else {limit: WIDTH}
     return parse_config(
@@ -111,7 +115,7 @@ def configure(job: Job) -> Config:
 
 @cache
 def runner() -> Runner:
-    """This process's: starting one takes half a second."""
+    """The runner of this process. There is one only, as starting one takes half a second."""
     return Runner(CPU_SECONDS)
 
 
@@ -126,14 +130,14 @@ def perform(job: Job) -> Run:
             assert isinstance(score, int | float)
             scores.append(None if event.data["failure"] is not None else float(score))
 
-    async def go() -> Result:
+    async def main() -> Result:
         return await run(config, task=task, watchers=Watchers(events=(watch,)))
 
-    return _run(job, scores, clock.run(go, clock="virtual"))
+    return _run(job, scores, clock.run(main, clock="virtual"))
 
 
 def _run(job: Job, scores: Sequence[float | None], result: Result) -> Run:
-    """The seed is the first that is assessed; what was under way when the budget ended is left out."""
+    """What came of a job. The seed is assessed first; what was under way when the budget ended is left out."""
     seed_score = scores[0]
     assert seed_score is not None, "a run whose seed fails ends with an error"
     counted = scores[: job.evaluations]

@@ -1,4 +1,4 @@
-"""LEVI and CodeEvolve beside the plain searches."""
+"""The section of the page on this bench: LEVI and CodeEvolve beside the plain searches."""
 
 from __future__ import annotations
 

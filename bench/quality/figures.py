@@ -1,4 +1,4 @@
-"""What the pairs of `bench.quality` say: figures with 95 % intervals, per world and over all worlds."""
+"""What the pairs come to: figures with 95 % intervals, for each world and over all worlds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Figure = Callable[[Pair, Streamed], float | None]
 
 
 def summarise(pairs: Sequence[Pair], methods: Sequence[str]) -> Content:
-    """The figures of the last method on top; then those of each method over the worlds it was run in, and by world."""
+    """The main figures of the last method, those of each method over the worlds it was run in, and those by world."""
     worlds = list(dict.fromkeys(pair.world for pair in pairs))
     by_method: dict[str, Content] = {}
     rows: list[Content] = []
@@ -87,7 +87,9 @@ def _held_out_lead(pair: Pair, each: Streamed, moment: float) -> float:
 
 
 def _time_ratio(pair: Pair, each: Streamed) -> float:
-    """What was never reached counts as `UNREACHED`; it may be more."""
+    """The stream's time to lockstep's final score over lockstep's. One never reached counts as `UNREACHED`, which may
+    be too little.
+    """
     return UNREACHED if each.final_seconds is None else each.final_seconds / pair.sync.final_seconds
 
 

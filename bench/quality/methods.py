@@ -1,4 +1,4 @@
-"""The streams that `bench.quality` compares with lockstep, and those that were tried to choose one of them."""
+"""The streams that are compared with lockstep, and the settings that one of them was chosen from."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RACE: Mapping[str, Settings] = {
     "racing": {"policy": "prefix"},
 }
 PLAIN = stream(16, GUARDED)
-"""All at its defaults."""
+"""The stream at its defaults."""
 
 CANDIDATES: Mapping[str, Settings] = {
     "plain": PLAIN,
@@ -59,13 +59,15 @@ CANDIDATES: Mapping[str, Settings] = {
         32, reflective(1), scheduler=ADMISSION, allocation={"policy": "pressure"}
     ),
 }
-"""All that were tried. The chosen one did best at equal tokens, and was among the first to lockstep's score."""
+"""All settings that were tried. The chosen one did best at equal tokens, and was among the first to lockstep's
+score.
+"""
 
 METHODS: Mapping[str, Settings] = {
     "plain": PLAIN,
     "chosen": CANDIDATES["3 repairs, 6 flows, 1 validation"],
 }
-"""The last one is reported on top."""
+"""The methods that are compared; the last one is reported on top."""
 PLAIN_IN = ("normal",)
 
 COMBEE: Mapping[str, Settings] = {
@@ -79,4 +81,4 @@ COMBEE: Mapping[str, Settings] = {
     "combee 10, stream": {"algorithm": {"name": "combee", "max_in_flight": 40, "batch": 10}, "staleness": GUARDED},
     "chosen": METHODS["chosen"],
 }
-"""Many reflections to a proposal, in lockstep as published and inside the stream."""
+"""Forms of Combee, which makes a proposal of many reflections: in lockstep as published, and inside the stream."""

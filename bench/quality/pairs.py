@@ -1,4 +1,4 @@
-"""One seed of `bench.quality`: lockstep and streams beside each other, in figures."""
+"""One seed in one world: what lockstep and the streams come to, measured by each other."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from bench.quality.runs import SYNC, WORLDS, Goals, Trace, World, evolve, held_out
 
 MOMENTS = (30.0, 60.0, 180.0)
-"""Minutes of lockstep: what it had spent by then is what a stream may spend."""
+"""Minutes of lockstep at which scores are compared at equal tokens: those that lockstep had spent by then."""
 FIXED = 30.0
 """Minutes at which scores are compared at equal time, as in FlashEvolve's table 2."""
 GRID = (0.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 45.0, 60.0, 90.0, 120.0, 150.0, 180.0)
 """Minutes at which the best score is noted."""
 UNREACHED = 2.0
-"""Of lockstep's time to its final score: a stream that took as long without it is given up."""
+"""A stream is given up when it has not reached lockstep's final score in so many times lockstep's time."""
 MOST = 0.95
-"""Of lockstep's gain: the time to that part of it depends less on luck at the very end than that to all of it."""
+"""A part of lockstep's gain. The time to it depends less on luck at the very end than the time to all of the gain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Of the best candidate: its validation score, by which it was chosen, and what it is worth on fresh rows."""
+    """The best candidate's validation score, by which it was chosen, and what it is worth on fresh rows."""
 
     validation: float
     held_out: float
@@ -37,7 +37,7 @@ class Lockstep:
     most_seconds: float
     fixed: Scores
     at: Mapping[float, Scores]
-    """By minutes."""
+    """Scores after so many minutes."""
     tokens: Mapping[float, int]
     proposals_per_minute: float
     curve: tuple[float, ...]
@@ -49,17 +49,17 @@ class Streamed:
     """A stream, measured by the lockstep run of the same seed."""
 
     final_seconds: float | None
-    """When it had lockstep's final score; None if it never had, or was given up."""
+    """When it reached lockstep's final score; None if it never did, or was given up."""
     most_seconds: float | None
     fixed: Scores
     at: Mapping[float, Scores]
-    """With the tokens that lockstep had spent by so many minutes."""
+    """Scores at the tokens that lockstep had spent after so many minutes."""
     minutes: float
     """How long it ran: until it had answered everything, or to the end."""
     proposals_per_minute: float
     tokens_per_minute: float
     cancelled_share: float
-    """Of its requests: what the server had written of them is in no count of tokens."""
+    """The share of its requests that were cancelled: what the server had written for them is in no count of tokens."""
     curve: tuple[float, ...]
 
 

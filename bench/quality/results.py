@@ -18,7 +18,7 @@ SEEDS = range(20)
 TUNING_SEEDS = range(900, 902)
 TUNING_WORLDS = ("normal", "noisy", "adversarial", "overlapping")
 MINUTES, QUICK_MINUTES = 180.0, 60.0
-"""Of virtual time, for lockstep; a stream stops as soon as it has answered everything."""
+"""Virtual minutes of lockstep; a stream stops as soon as it has reached its goals."""
 
 
 def run_pairs(
@@ -28,7 +28,7 @@ def run_pairs(
     methods: Mapping[str, Settings],
     processes: int,
 ) -> Iterator[Pair]:
-    """Every seed in every world, seed by seed; each pair in one process."""
+    """Run every seed in every world, seed by seed, each pair in one process."""
     jobs = [(world, seed) for seed, world in product(seeds, worlds)]
     with ProcessPoolExecutor(processes) as pool:
         futures = [pool.submit(compare, world, seed, minutes, methods_for(world, methods)) for world, seed in jobs]
@@ -39,7 +39,7 @@ def run_pairs(
 
 
 def methods_for(world: str, methods: Mapping[str, Settings]) -> Mapping[str, Settings]:
-    """The plain stream is run in some worlds only: it takes most of the bench's time."""
+    """The methods to run in a world: the plain stream is run in few, as it takes most of the bench's time."""
     return {name: settings for name, settings in methods.items() if name != "plain" or world in PLAIN_IN}
 
 
@@ -55,7 +55,7 @@ def line(pair: Pair) -> str:
 def report(
     pairs: Sequence[Pair], seeds: Sequence[int], minutes: float, methods: Mapping[str, Settings], quick: bool
 ) -> Content:
-    """What is written into the file."""
+    """The content of the result file."""
     worlds = list(dict.fromkeys(pair.world for pair in pairs))
     return {
         **summarise(pairs, list(methods)),

@@ -1,4 +1,4 @@
-"""The runs of `bench.quality`: one seed in one world, in lockstep and as streams, and what is kept of each."""
+"""A run with one seed in one world, in lockstep or as a stream, and what is kept of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from flowevolve.tasks.house_style import house_style_task, make_rows
 
 PROFILE = "qwen3-8b-h100"
 ROWS = 300
-"""Of the data set, drawn anew for each seed: 120 for minibatches, 90 for validation, 90 held out."""
+"""Rows of the data set, drawn anew for each seed: 120 for minibatches, 90 for validation, 90 held out."""
 SYNC: Mapping[str, object] = {
     "algorithm": {"name": "gepa", "mode": "sync", "width": 1},
     "staleness": {"policy": "full"},
@@ -37,9 +37,11 @@ class World:
     about: str
     preset: str = "normal"
     overlap: float = 0.2
-    """How concentrated the rules are that rows need: the more, the more edits made side by side say the same."""
+    """How concentrated the rules are that rows need: the higher it is, the more edits made side by side say the
+    same.
+    """
     concurrency: int = 256
-    """Requests in flight at most, of lockstep as of the stream; the server works on 256."""
+    """The most requests in flight, in both modes; the server works on 256 at a time."""
 
 
 WORLDS: Mapping[str, World] = {
@@ -56,7 +58,7 @@ WORLDS: Mapping[str, World] = {
 
 @dataclass(frozen=True, slots=True)
 class Goals:
-    """When a stream has answered all questions: it then stops, long before its time is up."""
+    """What a stream has to reach before it may stop, long before its time is up."""
 
     score: float
     tokens: int
@@ -71,9 +73,9 @@ class Trace:
 
     result: Result
     gains: tuple[tuple[float, float, str], ...]
-    """Whenever the best validation score rose: when, to what, and whose it is."""
+    """For each rise of the best validation score: when it was, the new score, and the candidate's id."""
     calls: tuple[tuple[float, int], ...]
-    """When a request had been sent and all tokens of requests sent till then, prompts included."""
+    """For each request: when it was sent, and the tokens of all requests sent up to then, prompts included."""
 
     @property
     def final(self) -> float:
@@ -167,12 +169,12 @@ def evolve(
 ) -> Trace:
     config = configure(world, settings, seed, minutes)
 
-    async def go() -> Trace:
+    async def main() -> Trace:
         watch = _Watch(goals)
         watchers = Watchers(events=(watch.event,), calls=(watch.call,))
         return watch.trace(await run(config, task=task(world.overlap, seed), watchers=watchers, follow=watch.follow))
 
-    return clock.run(go, clock="virtual")
+    return clock.run(main, clock="virtual")
 
 
 def held_out(world: World, prompt: str, seed: int) -> float:

@@ -1,4 +1,4 @@
-"""Score, time and tokens of the stream beside lockstep."""
+"""The section of the page on this bench: score, time and tokens of the stream beside lockstep."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bench._lib.text import Content, table, verdict
 
 GOAL = 0.25
-"""Of lockstep's time, for its final score (median)."""
+"""The goal: the stream's median time to lockstep's final score, over lockstep's own time to it."""
 
 
 def section(content: Content) -> str:
@@ -116,7 +116,7 @@ def _row(row: Content, moments: Sequence[str]) -> tuple[str, ...]:
 
 
 def _losses(content: Content) -> str:
-    """Where the stream is behind, in so many words."""
+    """A list of the worlds in which the stream is behind, and by how much."""
     lines = []
     for row in content["rows"]:
         behind = [

@@ -16,14 +16,14 @@ from bench._lib.stats import Content, interval, paired
 from flowevolve.problems.efficiency_family import EFFICIENCY_PROBLEMS
 
 TASKS: Sequence[str] = tuple(EFFICIENCY_PROBLEMS)
-"""In this order: three that one idea helps with, then three others, and three more."""
+"""The tasks in their order: one idea helps with the first three, another with the next three, a third with the rest."""
 EVALUATIONS, QUICK_EVALUATIONS = 12, 8
-"""Of each task, the seed among them."""
+"""Evaluations of each task, the seed among them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Once through the tasks."""
+    """The runs of one way through the tasks."""
 
     seed: int
     remembers: bool
@@ -31,7 +31,7 @@ class Passage:
 
     @property
     def gains(self) -> list[float]:
-        """By task the logarithm of the best score over the seed program's."""
+        """For each task the logarithm of the best score over the seed program's."""
         return [math.log(run.best / run.seed_score) for run in self.runs if run.seed_score]
 
     def line(self) -> str:
@@ -64,8 +64,10 @@ def pass_all(seeds: int, tasks: Sequence[str], evaluations: int) -> Iterator[Pas
 
 
 def summarise(passages: Sequence[Passage]) -> Content:
-    """Gains are logarithms; ``later`` is the mean of a passage over all tasks but the first, before which nothing was
-    remembered: what that one differs by is chance.
+    """The figures of all passages; gains are logarithms.
+
+    ``later`` is about the means over all tasks but the first. Before the first nothing is remembered, so that passages
+    differ in it by chance alone.
     """
     without, remembering = (
         sorted((each for each in passages if each.remembers is remembers), key=lambda each: each.seed)
@@ -92,7 +94,7 @@ def _later(passage: Passage) -> float:
 
 
 def _counted(passages: Sequence[Passage], place: int) -> Mapping[str, float]:
-    """How many entries a run had from the memory, and how many it left there."""
+    """How many entries runs recalled from the memory, and how many they added to it, on the mean."""
     return {
         name: fmean(passage.runs[place].entries.get(kind, 0) for passage in passages)
         for name, kind in (("recalled", "memory.recalled"), ("added", "memory.distilled"))

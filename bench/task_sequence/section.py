@@ -1,4 +1,4 @@
-"""CSE's global memory over a sequence of tasks."""
+"""The section of the page on this bench: CSE's global memory over a sequence of tasks."""
 
 from __future__ import annotations
 

@@ -23,7 +23,9 @@ from flowevolve.errors import FlowevolveError, InputError
 
 QUICK_METHODS = ("gepa_sync", "gepa_pxn_4x4", "stream")
 QUICK_REAL = ("ifbench", "aime")
-"""The workloads of ``--quick`` on a real server: those of few calls, as four take longer than its windows."""
+"""The workloads of ``--quick`` on a real server: those with few calls per example, as four take longer than its
+windows.
+"""
 CONCURRENCY = 64
 
 
@@ -39,7 +41,7 @@ def require_peers() -> None:
 
 
 def _command(asked: argparse.Namespace) -> str:
-    """What was called, but for where the figures went."""
+    """The command that was given, without the files that figures go to."""
     named = {
         "server": asked.server if asked.server != "sim" else None,
         "concurrency": asked.concurrency if asked.concurrency != CONCURRENCY else None,
@@ -80,7 +82,7 @@ def main() -> int:
         concurrency=asked.concurrency,
         seed=asked.seed,
     )
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # ends what it has started, too
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that processes it started end, too
     try:
         require_peers()
         places = on_places(asked.server, plan)

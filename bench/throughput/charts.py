@@ -1,4 +1,4 @@
-"""The pictures of `bench.throughput`: what the server was doing, a synchronous method above a stream."""
+"""Charts of what the server was doing, with a synchronous method above a stream."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from bench._lib.methods.runs import Run
 SHOWN = {"gepa_sync": "gepa, synchronous", "gepa_pxn_4x4": "gepa, PxN 4x4", "stream": "flowevolve, stream"}
 COLOURS: Mapping[Role, str] = {"rollout": "#7a9cc6", "reflection": "#d1495b", "judge": "#edae49"}
 SECONDS = 60.0
-"""Of the server's time that are shown."""
+"""How many seconds of the server's time are shown."""
 
 
 def draw(folder: Path, server: str, runs: Mapping[tuple[str, str], Run]) -> None:
-    """One SVG per workload: every request a bar, in the lowest lane that is free, for the same stretch of time."""
+    """Write an SVG for each workload. Every request is a bar in the lowest lane that is free; all show the same
+    time.
+    """
     for workload in dict.fromkeys(workload for workload, _ in runs):
         shown = {label: runs[workload, method] for method, label in SHOWN.items() if (workload, method) in runs}
         if shown:

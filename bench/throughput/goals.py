@@ -1,4 +1,4 @@
-"""The goals of `bench.throughput`, each with what was measured and a verdict."""
+"""The goals, each with what was measured and a verdict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.throughput.rows import Rows, TimeToScore, by_server, methods, over_es
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A ratio of the result file, by its name and the server's suffix, and the least it is to be."""
+    """The least that a ratio of the result file should be. The ratio is given by its name and the server's suffix."""
 
     suffix: str
     ratio: str
@@ -32,7 +32,7 @@ GOALS = (
     Goal("vllm_cpu", "saturation", 0.90, "output tokens/s, 0.90 of those of load without end"),
 )
 TIMED = ("vllm", "vllm_cpu")
-"""Where a stream is to be sooner than PxN at PxN's score: servers whose room is limited."""
+"""The servers on which a stream should reach PxN's score sooner than PxN: those whose room is limited."""
 
 
 def places(content: Content) -> dict[str, Rows]:
@@ -65,7 +65,7 @@ def _lines(content: Content, suffix: str, rows: Rows) -> Iterator[tuple[str, ...
 
 
 def is_sooner(timed: TimeToScore) -> bool:
-    """In every run, and on the mean."""
+    """Whether the method is sooner on the mean, and every run of it reaches the score."""
     return timed.mean is not None and timed.mean < 1 and timed.reached == timed.runs
 
 
@@ -91,7 +91,7 @@ def as_interval(found: Ratio | None) -> str:
 
 
 def share(timed: TimeToScore) -> str:
-    """The quotient of times, and how many runs it does not hold for."""
+    """The quotient of times, and how many of the runs reach the score."""
     if timed.runs == 0:
         return "–"
     mean = "–" if timed.mean is None else f"{timed.mean:.2f}"

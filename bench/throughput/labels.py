@@ -1,4 +1,4 @@
-"""What the methods of `bench.throughput` are called on the page, in its order."""
+"""What the methods are called on the page, in the order of the page."""
 
 from __future__ import annotations
 

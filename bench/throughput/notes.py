@@ -1,4 +1,4 @@
-"""What has to be known to read the figures of `bench.throughput`: rules that differ, windows, what limits a server."""
+"""Notes to read the figures by: rules that differ, windows, and what limits a server."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ measurement."""
 
 
 def _late(content: Content, found: Mapping[str, Rows]) -> str:
-    """Why the goal of time is missed, where it is: on a server that is slower the more it serves."""
+    """Why the goal of time is missed on a server that is slower the more it serves; empty if the goal is met."""
     rows = found.get("vllm", {})
     names = [each for each in workloads(rows, BASE, "stream") if content["workloads"][each]["calls"] > 2]
     pxn = methods(rows, "gepa_pxn")
@@ -147,7 +147,7 @@ model can is not measured here. Combee runs in the stream, too (docs/how-to/comb
 
 
 def _interval(content: Content, present: set[str]) -> str:
-    """What intervals hold, and what was left out."""
+    """What intervals take account of, and which methods were not run."""
     missing = [LABELS[method] for method in METHODS if method not in present]
     left_out = f"\nNot run here: {'; '.join(missing)}." if missing else ""
     repeats, several = content["settings"]["repeats"], len(content["workloads"])

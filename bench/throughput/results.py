@@ -8,13 +8,13 @@ from importlib.metadata import version
 from bench._lib.environment import environment
 from bench._lib.methods.ratios import Ratio, as_json, ratios, row
 from bench._lib.methods.workloads import SMALL, WORKLOADS, small
-from bench.throughput.measurements import Found, Place, Plan
+from bench.throughput.measurements import Measurements, Place, Plan
 
 PEERS = ("gepa", "agentdescent")
 
 
-def content(places: Mapping[Place, Found], plan: Plan, command: str) -> dict[str, object]:
-    """The result file."""
+def content(places: Mapping[Place, Measurements], plan: Plan, command: str) -> dict[str, object]:
+    """The content of the result file."""
     rows: list[dict[str, object]] = []
     compared: dict[str, Ratio | None] = {}
     for place, found in places.items():
@@ -42,9 +42,9 @@ def content(places: Mapping[Place, Found], plan: Plan, command: str) -> dict[str
 
 
 def served(places: Iterable[Place], workloads: Sequence[str]) -> dict[str, object]:
-    """Of the settings, those of the servers: how fast simulated ones run, or what a real one is asked for.
+    """The settings of the servers: how fast simulated ones run, or what a real one is asked for.
 
-    A real server's answers of reflections are put into the form they are to have (`recording_server`).
+    What a real server answers to a reflection is put into the expected form by `bench._lib.methods.recording_server`.
     """
     real = _real(places)
     if real is None:
@@ -58,7 +58,7 @@ def served(places: Iterable[Place], workloads: Sequence[str]) -> dict[str, objec
 
 
 def described(name: str, places: Iterable[Place]) -> dict[str, object]:
-    """A workload as it was run: how long answers are is known of simulated servers only."""
+    """A workload as it was run. The lengths of answers are known of simulated servers only."""
     given, real = WORKLOADS[name], _real(places)
     workload = small(given) if real is not None and real.small else given
     outputs = {profile: lengths.median for profile, lengths in workload.outputs.items()}

@@ -1,4 +1,4 @@
-"""What the rows of a result of `bench.throughput` come to: any figure beside another method's, and times to a score."""
+"""What the rows of a result file come to: a figure beside another method's, and times to a score."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from typing import Any
 from bench._lib.methods.ratios import Ratio, ratio
 
 Row = Mapping[str, Any]
+"""A row of the result file, as `bench._lib.methods.ratios.row` makes it."""
 Rows = Mapping[tuple[str, str], Row]
-"""Of one server, by workload and method."""
+"""The rows of one server by workload and method."""
 BASE = "gepa_sync"
 ESTIMATED, KNOWN = "gepa_pxn_8x8", "gepa_pxn_4x4"
-"""The width whose rounds outlast the windows, and the one that its rate is estimated by."""
+"""The PxN width whose rounds outlast the windows, and the width that its rate is estimated by."""
 Curve = Sequence[tuple[float, float]]
 
 
 def by_server(rows: Sequence[Row]) -> dict[str, Rows]:
-    """In order of the file."""
+    """The rows of each server, in the order of the file."""
     found: dict[str, dict[tuple[str, str], Row]] = {}
     for row in rows:
         found.setdefault(row["server"], {})[row["workload"], row["method"]] = row
@@ -28,18 +29,20 @@ def by_server(rows: Sequence[Row]) -> dict[str, Rows]:
 
 
 def methods(rows: Rows, start: str = "") -> list[str]:
-    """Those whose names begin so."""
+    """The methods whose names begin so."""
     return list(dict.fromkeys(method for _, method in rows if method.startswith(start)))
 
 
 def workloads(rows: Rows, *wanted: str) -> list[str]:
-    """Those that all these methods were run on."""
+    """The workloads that all these methods were run on."""
     names = dict.fromkeys(workload for workload, _ in rows)
     return [name for name in names if all((name, method) in rows for method in wanted)]
 
 
 def values(row: Row, figure: str) -> list[float]:
-    """Of each repeat. Files from before ``values`` are of two repeats at most, so that their range is the values."""
+    """A figure of each repeat. Older files have no ``values`` but two repeats at most, so that their range is the
+    values.
+    """
     return list((row["values"] if "values" in row else row["range"])[figure])
 
 
@@ -59,9 +62,11 @@ def _ratio(rates: tuple[tuple[str, tuple[tuple[float, ...], ...]], ...]) -> Rati
 
 
 def over_estimated_pxn(rows: Rows, method: str) -> Ratio | None:
-    """Proposals/min over gepa's best PxN width, where `ESTIMATED` makes of its output tokens as many proposals as
-    `KNOWN` makes of as many: what it would come to in windows that last for many of its rounds. None where one of the
-    two widths was not run.
+    """Proposals/min over those of gepa's best PxN width, with an estimated rate in place of that of `ESTIMATED`.
+
+    The estimate is that `ESTIMATED` makes as many proposals of its output tokens as `KNOWN` does of as many tokens,
+    which is what it would come to in windows that last for many of its rounds. None where one of the two widths was
+    not run.
     """
     widths = methods(rows, "gepa_pxn")
     if not {ESTIMATED, KNOWN} <= set(widths):
@@ -135,10 +140,10 @@ def _soonest(methods: Iterable[Sequence[Curve]], score: float) -> float:
 
 
 def _known(times: Sequence[float | None]) -> list[float]:
-    """Nothing, unless all are known."""
+    """The times if all are known, else none of them."""
     return [each for each in times if each is not None] if None not in times else []
 
 
 def _time(curve: Curve, score: float) -> float | None:
-    """When it is reached."""
+    """When a curve reaches a score, or None if it does not."""
     return next((seconds for seconds, reached in curve if reached >= score), None)

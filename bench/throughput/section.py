@@ -1,4 +1,4 @@
-"""Throughput: gepa, agentdescent and ours on one server."""
+"""The section on throughput, simulated or on a real server."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _cell(value: float | None, form: str) -> str:
 
 
 def _presets(content: Content) -> Sequence[str]:
-    """Where they are shown: with the simulated servers."""
+    """The presets, which are shown in the section on the simulated servers only."""
     if not content["simulated"]:
         return ()
     shown = (f"`{name}`:\n\n```toml\n{tomli_w.dumps(sections).strip()}\n```" for name, sections in PRESETS.items())

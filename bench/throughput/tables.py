@@ -1,4 +1,4 @@
-"""Tables over all workloads of `bench.throughput`: beside synchronous gepa, times to a score, and best scores."""
+"""Tables over all workloads: methods beside synchronous gepa, times to a score, and best scores."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def beside_gepa(content: Content) -> str:
 
 
 def _compared(content: Content, suffix: str, rows: Rows, method: str, figure: str) -> str:
-    """As the file has it, where it does: intervals are drawn, and one figure is to have one interval."""
+    """The ratio from the file where it has one, so that a figure has the same interval everywhere on the page."""
     kept = content["intervals"].get(f"{method}_vs_{BASE}_{suffix}") if figure == "proposals_per_min" else None
     return interval(kept) if kept is not None else as_interval(beside(rows, method, BASE, figure))
 
 
 def times(content: Content) -> str:
-    """Of ours and of what is no gepa: to the score of synchronous gepa, and of its best PxN width."""
+    """Times of all methods but gepa's to the score of synchronous gepa, and of gepa's best PxN width."""
     found = places(content)
     lines = []
     for method, label in LABELS.items():
@@ -66,7 +66,7 @@ says nothing and is not counted."""
 
 
 def best_scores(content: Content) -> str:
-    """At the windows' end, means over repeats."""
+    """The best scores at the windows' end, as means over repeats."""
     columns = [
         (f"{server}, {name}", rows, name)
         for server, rows in by_server(content["rows"]).items()

@@ -11,11 +11,11 @@ from bench._lib.methods.runs import Run
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a run comes to. Rates are per minute of the server's time, tokens those it wrote and sent."""
+    """What a run comes to. Rates are per minute of the server's time; tokens are those that it wrote and sent."""
 
     proposals_per_min: float
-    """A proposal is an answered reflection, whatever is thought of it; where reflections are merged, what the method
-    says it made of them.
+    """A proposal is an answered reflection, whatever becomes of it; where reflections are merged, the proposals that
+    the method reports are counted.
     """
     validations_per_min: float
     accepted_per_min: float
@@ -23,12 +23,12 @@ class Figures:
     mean_in_flight: float
     median_in_flight: float
     idle_share: float
-    """Of the time, with at most one request in flight."""
+    """The share of the time with at most one request in flight."""
     tokens_per_accepted: float | None
     requests_per_proposal: float | None
     best_score: float
     client_cpu_share: float
-    """Of one core, while rates were taken; the server's likewise."""
+    """The share of a core that the method's process took while rates were taken; `server_cpu_share` likewise."""
     server_cpu_share: float
     client_cpu_s: float
     client_cpu_ms_per_call: float
@@ -80,7 +80,7 @@ def _tokens_within(span: Span, start: float, end: float) -> float:
 
 
 def in_flight(spans: Sequence[Span], start: float, end: float) -> list[tuple[int, float]]:
-    """How many requests the server had, and for how many seconds, in order of time between these."""
+    """How many requests the server had between these times, as (requests, seconds) in order of time."""
     times = ((time, by) for span in spans for time, by in ((span.begun, 1), (span.ended, -1)))
     changes = sorted((min(max(time, start), end), by) for time, by in times)
     levels: list[tuple[int, float]] = []
@@ -94,7 +94,7 @@ def in_flight(spans: Sequence[Span], start: float, end: float) -> list[tuple[int
 
 
 def _median(levels: Sequence[tuple[int, float]]) -> float:
-    """Weighted by time."""
+    """The median of the requests in flight, weighted by time."""
     half, passed = sum(seconds for _, seconds in levels) / 2, 0.0
     for level, seconds in sorted(levels):
         passed += seconds

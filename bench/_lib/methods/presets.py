@@ -26,8 +26,8 @@ FULL: Sections = {
     "allocation": {"policy": "pressure"},
     "scheduler": {"order": {"policy": "later_first"}, "admission": {"policy": "server_queue"}},
 }
-"""Everything that keeps a server full and spends little on a proposal: most validations end after a quarter of the
-examples, and only what raises the mean score enters the pool.
+"""The stream with every mechanism that keeps a server full and spends little on a proposal: most validations end after
+a quarter of the examples, and only what raises the mean score enters the pool.
 """
 
 CAREFUL: Sections = {
@@ -35,11 +35,11 @@ CAREFUL: Sections = {
     "algorithm": {**FULL["algorithm"], "validation": "front"},
     "racing": {"policy": "bound"},
 }
-"""The same, but a validation ends early only when nothing could change its verdict, and the pool is GEPA's front."""
+"""As `FULL`, but a validation ends early only when nothing could change its verdict, and the pool is GEPA's front."""
 
 
 def combee(batch: int) -> Sections:
-    """Lockstep with so many reflections to a proposal: Combee at a fixed size, as published."""
+    """Combee at a fixed size, as published: lockstep with so many reflections to a proposal."""
     return {"algorithm": {"name": "combee", "mode": "sync", "width": batch, "batch": batch}}
 
 
@@ -53,11 +53,11 @@ PRESETS: Mapping[str, Sections] = {
 }
 
 INTERVALS = {"allocation": 5.0, "admission": 2.0}
-"""Seconds between two looks of the policies that look around, as they are by default."""
+"""The policies' default intervals in seconds between two adjustments."""
 
 
 def hurried(sections: Sections, speed: float) -> dict[str, dict[str, object]]:
-    """The same on a server at so many times its speed: what is set in seconds passes as much faster."""
+    """The sections for a server at so many times its speed: intervals that are set in seconds are as much shorter."""
     made = {name: dict(section) for name, section in sections.items()}
     if "allocation" in made:
         made["allocation"]["interval_seconds"] = INTERVALS["allocation"] / speed

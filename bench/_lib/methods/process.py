@@ -1,4 +1,4 @@
-"""One method at work, in a process of its own: it prints its progress until it is killed.
+"""The process of one method at work, which prints its progress until it is killed.
 
     python -m bench._lib.methods.process METHOD JOB
 
@@ -24,7 +24,9 @@ from flowevolve.tasks.base import Task
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """``speed``: at how many times its speed the server runs. ``small``: with less text in every prompt."""
+    """What a method is given. ``speed``: at how many times its speed the server runs; ``small``: prompts have less
+    text.
+    """
 
     url: str
     model: str
@@ -49,20 +51,20 @@ METHODS = (
     "combee_10",
     "combee_40",
 )
-"""Combee is ours: gepa 0.1.4 has none."""
+"""All methods. Combee is our own implementation, as gepa 0.1.4 has none."""
 CEILING = "ceiling"
-"""No method but load without end: every slot of the client has a call of a rollout open, all the time."""
+"""Not a method but load without end: every slot of the client has the call of a rollout open all the time."""
 
 
 def perform(method: str, job: Job) -> None:
-    """Work for ever."""
+    """Let a method work until the process is killed."""
     workload = WORKLOADS[job.workload]
     task = Pipeline(small(workload) if job.small else workload)
     if method in PRESETS:
         clock.run(_ours, method, job, task)
         return
     chats = Chats(job.url, job.model, concurrency=job.concurrency, seed=job.seed, max_tokens=job.max_tokens)
-    # Each is imported where it is used: a process is to pay for one of them only.
+    # Each peer is imported where it is used, so that a process pays for the import of one only.
     if method == "agentdescent":
         from bench.peers import agentdescent  # noqa: PLC0415
 
@@ -104,12 +106,12 @@ def _load(task: Task, chats: Chats) -> None:
     def work() -> None:
         while True:
             turn, place = divmod(next(numbers), len(examples))
-            # A candidate for every turn, as in evolution: no prompt is in the server's cache from the turn before.
+            # Every turn has a candidate of its own, as in evolution: the server has cached no prompt of it before.
             candidate = {name: f"{text}\n- Version {turn}" for name, text in task.seed().items()}
             roll_out(task, candidate, examples[place], chats)
 
     print_progress("began")
-    print_progress("validated")  # there is nothing to wait for
+    print_progress("validated")  # no seed has to be validated first
     with ThreadPoolExecutor(chats.concurrency) as pool:
         for each in [pool.submit(work) for _ in range(chats.concurrency)]:
             each.result()

@@ -1,4 +1,4 @@
-"""What the runs of `bench.throughput` come to: rows, and the ratios between methods with their intervals."""
+"""Rows of a result file, and the ratios between methods with their intervals."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from bench._lib.stats import Spread, spread
 
 RESAMPLES = 2000
 Runs = Mapping[tuple[str, str], Sequence[Figures]]
-"""Of one server: what each workload and method came to, a `Figures` per repeat."""
+"""For each workload and method on one server, the figures of each repeat."""
 Rates = Mapping[str, Sequence[Sequence[float]]]
-"""By workload, of each method that is compared, what it came to in each repeat."""
+"""For each workload, the rate of each compared method in each repeat."""
 FIGURES = tuple(name for name in Figures.__slots__ if name != "curve")
 
 
@@ -29,7 +29,7 @@ class Ratio:
 
 
 def row(server: str, workload: str, method: str, repeats: Sequence[Figures]) -> dict[str, object]:
-    """Means over the repeats, and the values and the range of each figure."""
+    """A row of the result file: means over the repeats, and the values and the range of each figure."""
     values = {name: [getattr(each, name) for each in repeats] for name in FIGURES}
     known = {name: [value for value in each if value is not None] for name, each in values.items()}
     spreads: dict[str, Spread] = {name: spread(each) for name, each in known.items() if each}
@@ -46,7 +46,7 @@ def row(server: str, workload: str, method: str, repeats: Sequence[Figures]) -> 
 
 
 def ratios(suffix: str, runs: Runs) -> dict[str, Ratio | None]:
-    """By their names in the result file; None where one of the two was not run."""
+    """The ratios by their names in the result file; None where one of the two methods was not run."""
     pxn = tuple(dict.fromkeys(method for _, method in runs if method.startswith("gepa_pxn")))
 
     def proposals(*methods: str) -> Rates:
@@ -69,7 +69,7 @@ def ratios(suffix: str, runs: Runs) -> dict[str, Ratio | None]:
 
 
 def _rates(runs: Runs, methods: Sequence[str], rate: Callable[[Figures], float]) -> Rates:
-    """Of the workloads that all of these were run on."""
+    """The rates of these methods on the workloads that all of them were run on."""
     workloads = dict.fromkeys(workload for workload, _ in runs)
     return {
         workload: [[rate(each) for each in runs[workload, method]] for method in methods]

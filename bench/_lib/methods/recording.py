@@ -1,4 +1,4 @@
-"""What a server saw of the methods that called it: a span for every request, taken the same way for all of them."""
+"""What a server records of the methods that call it: a span for every request, in the same way for all methods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from flowevolve.prompts import JUDGE_TITLE, MERGE_TITLE, REFLECT_TITLE
 
 CHAT = "/v1/chat/completions"
 RECORDING = "/recording"
-"""GET: the spans since the last DELETE; DELETE: forget them and, where the server can, the prompts it cached."""
+"""The path that GET reads the spans since the last DELETE from. DELETE forgets them and, if possible, cached
+prompts.
+"""
 
 Role = Literal["rollout", "reflection", "judge", "merge"]
 
@@ -24,20 +26,20 @@ _TOKENS = re.compile(rb'"completion_tokens": ?(\d+)')
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One request. Times are monotonic seconds; one that is still open, or was given up, has no tokens."""
+    """One request. Times are monotonic seconds; a request that is still open, or was given up, has no tokens."""
 
     begun: float
     ended: float
     role: Role
     characters: int
-    """Of all its messages."""
+    """The length of all its messages."""
     max_tokens: int | None
     tokens: int | None
-    """Written for it, where it was answered."""
+    """Output tokens of its answer, if it was answered."""
 
 
 class Recorder:
-    """Middleware: every chat leaves a span."""
+    """Middleware that keeps a span of every chat."""
 
     def __init__(self) -> None:
         self._spans: list[Span] = []
@@ -62,24 +64,24 @@ class Recorder:
                 self._spans.append(Span(begun, time.monotonic(), *kept[1], tokens))
 
     def spans(self) -> list[Span]:
-        """All, those that are still open up to now."""
+        """All spans; those that are still open end now."""
         now = time.monotonic()
         return self._spans + [Span(begun, now, *rest, None) for begun, rest in self._open.values()]
 
     def clear(self) -> None:
-        """Forget all; what is open now will leave no span."""
+        """Forget all spans; requests that are open now will leave none."""
         self._spans = []
         self._open = {}
 
 
 def _look(body: dict[str, object]) -> tuple[Role, int, int | None]:
-    """Whose request it is, its length, and the most tokens it asks for."""
+    """The role of a request, its length in characters, and the most tokens it asks for."""
     most = body.get("max_tokens")
     return role_of(body), sum(map(len, _texts(body))), most if isinstance(most, int) else None
 
 
 def role_of(body: dict[str, object]) -> Role:
-    """By the title of its last message."""
+    """What a request is for, told by the title of its last message."""
     asked = _texts(body)[-1]
     if asked.startswith(REFLECT_TITLE):
         return "reflection"

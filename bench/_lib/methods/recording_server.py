@@ -1,12 +1,12 @@
-"""A server that writes down whom it served, in a process of its own: simulated, or in front of another server.
+"""A server that records its requests, in a process of its own: simulated, or in front of another server.
 
     python -m bench._lib.methods.recording_server sim PROFILE WORKLOAD SPEED
     python -m bench._lib.methods.recording_server URL
 
-Prints its address. `GET /recording` answers with the spans so far and the process's CPU time, `DELETE` begins anew and
-answers whether the server has forgotten, too, what it had cached of prompts.
-A model in front of which it stands may be too small to put a reflection into the form it is asked for: then it is put
-there on the way back, for all methods alike.
+It prints its address. `GET /recording` answers with the spans so far and the process's CPU time; `DELETE` begins anew
+and answers whether the server has also forgotten what it had cached of prompts. The model behind another server may be
+too small to put a reflection into the form that it is asked for. Then the reflection is put into that form on its way
+back, for all methods alike.
 """
 
 from __future__ import annotations
@@ -38,9 +38,11 @@ from flowevolve.sim.service import make_service
 PRESET = "normal"
 MOST_TOKENS = 8192
 REQUESTS_PER_MINUTE, TOKENS_PER_MINUTE = 10_000.0, 10_000_000.0
-"""Of the API: the provider's usage tier 4, so that the client's limit decides and not the account's."""
+"""Rate limits of the API: those of the provider's usage tier 4, so that the client's limit decides, not the
+account's.
+"""
 RESET = "/reset_prefix_cache?reset_running_requests=true"
-"""vLLM's, in its development mode; other servers have nothing there."""
+"""The path at which vLLM in its development mode forgets cached prompts; other servers have nothing there."""
 _PASSED_ON = ("Content-Type", "Retry-After")
 
 
@@ -53,8 +55,8 @@ def shaped(profile: str, workload: str, speed: float) -> Profile:
     return faster(made, speed)
 
 
-class _Desk:
-    """Middleware: answers at `RECORDING`, and has all else recorded."""
+class _RecordingMiddleware:
+    """Middleware that answers at `RECORDING` and records all other requests."""
 
     def __init__(self, fresh: Callable[[], Awaitable[bool]]) -> None:
         self._recorder = Recorder()
@@ -78,13 +80,13 @@ async def simulated(profile: Profile) -> AsyncGenerator[str]:
         backend.service = make_service(profile)  # no prefix is cached and no rate limit used up
         return True
 
-    async with serve(backend, middlewares=[web.middleware(_Desk(fresh))]) as url:
+    async with serve(backend, middlewares=[web.middleware(_RecordingMiddleware(fresh))]) as url:
         yield url
 
 
 @asynccontextmanager
 async def in_front_of(url: str) -> AsyncGenerator[str]:
-    """Passes everything on; a client that goes away cancels what was passed on for it."""
+    """Pass everything on to another server. A client that goes away cancels what was passed on for it."""
     upstream = url.rstrip("/").removesuffix("/v1")
     connector = TCPConnector(limit=0, keepalive_timeout=4.0)
     async with ClientSession(
@@ -104,7 +106,7 @@ async def in_front_of(url: str) -> AsyncGenerator[str]:
             async with session.post(upstream + RESET) as answer:
                 return answer.status == 200 and json.loads(await answer.read()).get("success") is True
 
-        app = web.Application(client_max_size=64 * 2**20, middlewares=[web.middleware(_Desk(fresh))])
+        app = web.Application(client_max_size=64 * 2**20, middlewares=[web.middleware(_RecordingMiddleware(fresh))])
         app.router.add_route("*", "/{path:.*}", forward)
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
@@ -117,7 +119,7 @@ async def in_front_of(url: str) -> AsyncGenerator[str]:
 
 
 def _fenced(answer: bytes) -> bytes:
-    """An answer whose text stands in a fenced block."""
+    """The answer with its text in a fenced block."""
     content = json.loads(answer)
     message = content["choices"][0]["message"]
     if "```" not in (message["content"] or ""):
@@ -125,7 +127,7 @@ def _fenced(answer: bytes) -> bytes:
     return json.dumps(content).encode()
 
 
-async def go(arguments: list[str]) -> None:
+async def serve_until_ended(arguments: list[str]) -> None:
     if arguments[0] == "sim":
         profile, workload, speed = arguments[1:]
         server = simulated(shaped(profile, workload, float(speed)))
@@ -139,4 +141,4 @@ async def go(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    clock.run(go, sys.argv[1:])
+    clock.run(serve_until_ended, sys.argv[1:])

@@ -1,7 +1,7 @@
-"""Running one method on a recording server for a while, and what the server's record and the method's words come to.
+"""Running a method on a recording server for a while, and keeping what the server recorded and what the method
+reported.
 
-All times and rates are the server's: on a simulated server that runs at so many times its speed, a second of ours is so
-many of its own.
+All times are the server's: on a simulated server that runs at n times its speed, a second of ours is n of its own.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from bench._lib.paths import ROOT
 from bench.peers.progress import Progress, read_progress
 
 SETTING_UP_SECONDS = 300.0
-"""What a method may take, of our time, until the seed is validated."""
+"""The real seconds that a method may take until its seed is validated."""
 WARM_UP = 0.2
 """The share of a run's time, from the end of the seed's validation, that rates leave out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Of one method on the server. ``cpu`` is the server process's since it began, in seconds."""
+    """What the server recorded of a method. ``cpu`` is the server process's CPU time since its start, in seconds."""
 
     cpu: float
     now: float
@@ -46,7 +46,9 @@ class Server:
         self._recording = url.removesuffix("/v1") + RECORDING
 
     def begin(self) -> tuple[float, bool]:
-        """Forget what was recorded; the CPU seconds used so far, and whether no prompt is cached from before."""
+        """Forget what was recorded; returns the CPU seconds used so far, and whether no prompt is cached from
+        before.
+        """
         with urlopen(Request(self._recording, method="DELETE"), timeout=30) as answer:  # noqa: S310 - our own server
             fresh = json.load(answer)["fresh"]
         return self.read().cpu, fresh
@@ -59,7 +61,7 @@ class Server:
 
 @contextmanager
 def serving(*arguments: str) -> Iterator[Server]:
-    """A `bench._lib.methods.recording_server` with these arguments."""
+    """Start `recording_server` with these arguments, in a process of its own, until the block ends."""
     command = [sys.executable, "-m", "bench._lib.methods.recording_server", *arguments]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -71,8 +73,10 @@ def serving(*arguments: str) -> Iterator[Server]:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One method, once: what it said and what the server saw. Seconds are the server's own, counted from the end of the
-    seed's validation; ``start`` and ``end`` are those that rates are taken between.
+    """One run of a method: what it reported and what the server recorded.
+
+    Seconds are the server's own, counted from the end of the seed's validation; rates are taken between ``start`` and
+    ``end``.
     """
 
     method: str
@@ -81,15 +85,15 @@ class Run:
     end: float
     spans: tuple[Span, ...]
     accepted: tuple[tuple[float, float], ...]
-    """When a candidate entered the pool, and its score; the seed first, at 0 or before."""
+    """When each candidate entered the pool, and its score; the seed comes first, at 0 or before."""
     validated: tuple[float, ...]
-    """When a validation ended."""
+    """When each validation ended."""
     client_cpu: float
-    """Seconds of CPU time of the method's process over the whole run, and the server's likewise; real ones."""
+    """Real seconds of CPU time of the method's process over the whole run; `server_cpu` likewise of the server's."""
     server_cpu: float
     speed: float
     proposed: tuple[float, ...] = ()
-    """When the method said that it had made a proposal."""
+    """When the method reported each proposal."""
     fresh: bool = True
     """Whether the server began with an empty prefix cache."""
 
@@ -102,16 +106,16 @@ def execute(method: str, job: Job, server: Server, seconds: float) -> Run:
     """
     server_cpu, fresh = server.begin()
     before = _children_cpu()
-    with _started(method, job) as (process, heard):
-        seeded = heard.wait_for_seed()
+    with _started(method, job) as (process, listener):
+        seeded = listener.wait_for_seed()
         if seeded is None:
             raise RuntimeError(f"{method}: its seed was not validated within {SETTING_UP_SECONDS:g} s")
         time.sleep(max(0.0, seeded + seconds - time.monotonic()))
         _require_alive(method, process)
         record = server.read()
         process.kill()
-    started = next(each.cpu for each in heard.progress if each.kind == "began")
-    since = [each for each in heard.progress if each.seconds <= record.now]
+    started = next(each.cpu for each in listener.progress if each.kind == "began")
+    since = [each for each in listener.progress if each.seconds <= record.now]
     return Run(
         method=method,
         workload=job.workload,
@@ -136,8 +140,8 @@ def _times(progress: Iterable[Progress], kind: str, seeded: float, speed: float)
     return tuple((each.seconds - seeded) * speed for each in progress if each.kind == kind)
 
 
-class _Heard:
-    """What a method's process has said so far; ``seeded`` is set when its seed is validated, or it says no more."""
+class _Listener:
+    """Reads the progress of a method's process; ``seeded`` is set when its seed is validated, or its output ends."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self.progress: list[Progress] = []
@@ -147,35 +151,35 @@ class _Heard:
     def listen(self) -> None:
         for line in self._lines:
             if not line.endswith("\n"):
-                break  # it was killed while it wrote
+                break  # the process was killed while it wrote this line
             self.progress.append(read_progress(line))
             if self.progress[-1].kind == "validated":
                 self.seeded.set()
         self.seeded.set()
 
     def wait_for_seed(self) -> float | None:
-        """When the seed's validation ended, in our seconds; None if it did not."""
+        """When the seed's validation ended, in real seconds; None if it did not."""
         self.seeded.wait(SETTING_UP_SECONDS)
         return next((each.seconds for each in self.progress if each.kind == "validated"), None)
 
 
 @contextmanager
-def _started(method: str, job: Job) -> Iterator[tuple[subprocess.Popen[str], _Heard]]:
+def _started(method: str, job: Job) -> Iterator[tuple[subprocess.Popen[str], _Listener]]:
     command = [sys.executable, "-m", "bench._lib.methods.process", method, json.dumps(asdict(job))]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        heard = _Heard(process.stdout)
-        thread = Thread(target=heard.listen)
+        listener = _Listener(process.stdout)
+        thread = Thread(target=listener.listen)
         thread.start()
         try:
-            yield process, heard
+            yield process, listener
         finally:
             process.kill()
             thread.join()
 
 
 def _require_alive(method: str, process: subprocess.Popen[str]) -> None:
-    """A method that has ended would be measured as if it idled."""
+    """Raise if the process has ended: it would be measured as if it idled."""
     if process.poll() is not None:
         raise RuntimeError(f"{method}: its process ended with {process.returncode}; it says why above")
 

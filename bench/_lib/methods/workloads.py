@@ -1,6 +1,6 @@
 """Four workloads with the shape of IFBench, HotpotQA, HoVer and AIME under GEPA: calls per example, lengths, sizes.
 
-What is alike is the load, not the subject: requests, scores and feedback are those of the task ``house_style``, which
+They are alike in load, not in subject: requests, scores and feedback are those of the task ``house_style``, which
 the simulated world `rules` knows how to answer, so that candidates differ and improve. A row's request comes with as
 much other text as the data set's prompts have, and takes as many calls one after the other as the published pipeline
 makes. The artifact is one instruction for all its calls; reflection is shown the last one, as in pipelines in which
@@ -25,12 +25,12 @@ from flowevolve.tasks.instructions import COMPONENT, InstructionFollowing
 CARRIED_CHARS = 240
 """How much of a call's answer the next call of the same example is shown."""
 SMALL = 1 / 8
-"""Of the text of a workload, what is left where it is `small`."""
+"""The share of a workload's text that `small` leaves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Of prompts or answers, in tokens: lognormal."""
+    """Lengths of prompts or answers in tokens: a lognormal distribution."""
 
     median: float
     sigma: float
@@ -41,7 +41,7 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True)
 class WholeLength(OutputLength):
-    """Output tokens of a whole answer, whatever its visible text: lognormal with ``median`` and ``sigma``."""
+    """Output tokens of a whole answer, whatever its visible text: a lognormal distribution."""
 
     def draw(self, rng: random.Random, visible: int) -> int:
         return max(1, min(self.most, round(Lengths(self.median, self.sigma).draw(rng))))
@@ -49,9 +49,10 @@ class WholeLength(OutputLength):
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """``context``: of the text that comes with the request in every call. By profile, ``outputs`` of answers, and
-    ``speeds``: at how many times its speed the simulated server runs, so that a full client makes some 400 to 600
-    calls a second of ours.
+    """A workload. ``context`` is the length of the text that comes with the request in every call.
+
+    For each profile, ``outputs`` are the lengths of answers and ``speeds`` the factors by which the simulated server
+    runs faster than what it simulates, so that a full client makes some 400 to 600 calls in a real second.
 
     Lengths of answers and validation sizes are such that synchronous GEPA makes about as many proposals a minute, and
     tokens a proposal, as FlashEvolve's table 1 says it does; HotpotQA's row there (391 tokens a proposal, 13 s) can't
@@ -116,7 +117,7 @@ WORKLOADS: Mapping[str, Workload] = {
 
 
 def small(workload: Workload) -> Workload:
-    """The same with `SMALL` of the text, for models that read slowly and little."""
+    """The same workload with a share of `SMALL` of the text, for models that read slowly and little."""
     return replace(workload, context=replace(workload.context, median=workload.context.median * SMALL))
 
 
@@ -170,7 +171,7 @@ _VERBS = ("borders", "follows", "supplies", "replaced", "belongs to", "looks ove
 
 
 def _passage(chars: int, rng: random.Random) -> str:
-    """Text of this length that says nothing anybody asked for."""
+    """Text of this length that has nothing to do with any request."""
     sentences: list[str] = []
     length = 0
     while length < chars:
