@@ -34,6 +34,9 @@ from flowevolve.tasks.base import Call, ChatModel, Dataset, Example, Rollout, Sc
 SYSTEM, ASKED = "Answer well.", "What is the answer to question {}?"
 """The messages of every call here; the engine's calls have other instructions."""
 
+SECONDS = 600.0
+"""The time limit of a call over the SDK, whose own default of 5 s for a connection is too short on a busy machine."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -75,7 +78,7 @@ async def plain_aiohttp(url: str, calls: int, in_flight: int) -> Cost:
 async def plain_sdk(url: str, calls: int, in_flight: int) -> Cost:
     limits = Limits(max_connections=in_flight, max_keepalive_connections=in_flight)
     http = DefaultAioHttpClient(limits=limits)
-    async with AsyncOpenAI(base_url=url, api_key="none", max_retries=0, http_client=http) as client:
+    async with AsyncOpenAI(base_url=url, api_key="none", max_retries=0, timeout=SECONDS, http_client=http) as client:
 
         async def call(number: int) -> None:
             body = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": ASKED.format(number)}]
