@@ -1,4 +1,4 @@
 """Drivers of the systems that others would use instead of ours: each evolves one of our tasks through its own engine.
 
-They share the task's code, `bench.peers.chats` for HTTP, and the words they report in (`bench.peers.progress`).
+They share the task's code, `chats` for HTTP, and the form in which they report their progress (`progress`).
 """

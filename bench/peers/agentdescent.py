@@ -28,7 +28,7 @@ from flowevolve.tasks.base import Example, Rollout, Task
 
 MINIBATCH = 3
 EPOCHS = 4
-"""So many different partitions of the training examples into minibatches; after that they come again."""
+"""How many different partitions of the training examples into minibatches there are before they come again."""
 FOREVER_SECONDS = 1e9
 
 Outputs = tuple[Rollout, ...]
@@ -37,7 +37,7 @@ Outputs = tuple[Rollout, ...]
 def evolve(
     task: Task, chats: Chats, tell: Tell, *, proposals: int | None, workers: int | None = None, seed: int = 0
 ) -> None:
-    """Run until so many rollouts of a minibatch were made, by default for ever: then end the process."""
+    """Run until so many rollouts of a minibatch were made, by default until the process is ended."""
     (component,) = task.seed()
     groups = minibatches(task.data.train, seed)
     held_out = [[example] for example in task.data.val]
@@ -69,7 +69,9 @@ def evolve(
 
 
 def minibatches(examples: Sequence[Example], seed: int) -> list[list[Example]]:
-    """Groups of `MINIBATCH`: several partitions, each drawn anew; what does not fill a group is left out of one."""
+    """Groups of `MINIBATCH` examples from several random partitions; examples that fill no group are left out of
+    one.
+    """
     random, groups = Random(seed), []
     for _ in range(EPOCHS):
         shuffled = random.sample(list(examples), len(examples))
@@ -102,7 +104,7 @@ class _Actor:
 
 
 class _Pareto(ParetoAggregator):  # type: ignore[misc]  # the package has no types
-    """The port's pool; tells of each candidate that was scored and so entered it."""
+    """The port's pool, which reports each candidate that was scored and so entered it."""
 
     def __init__(self, *arguments: object, seed: int, eval_concurrency: int, tell: Tell) -> None:
         super().__init__(*arguments, seed=seed, eval_concurrency=eval_concurrency)

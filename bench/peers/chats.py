@@ -19,9 +19,9 @@ from flowevolve.llm.types import Message
 TIMEOUT_SECONDS = 600.0
 ATTEMPTS = 6
 KEEP_SECONDS = 4.0
-"""An idle connection is kept so long: uvicorn closes them after 5 s, and a request sent at that moment is lost."""
+"""Seconds that an idle connection is kept: uvicorn closes it after 5 s, and a request sent at that moment is lost."""
 BACKOFF_SECONDS = 0.5
-"""Before the second attempt where the server does not say; doubled for each further one."""
+"""Seconds before the second attempt if the server does not say; doubled for each further attempt."""
 _BUSY = (429, 503)
 
 
@@ -101,7 +101,7 @@ class Chats:
         return connection.getresponse()
 
     def _connection(self) -> HTTPConnection:
-        """This thread's own, which opens itself where it is closed."""
+        """This thread's own connection, which opens itself when it is closed."""
         connection: HTTPConnection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = HTTPConnection(self._host, timeout=TIMEOUT_SECONDS)

@@ -31,7 +31,7 @@ Batch = EvaluationBatch[Rollout, str]
 def evolve(
     task: Task, chats: Chats, tell: Tell, *, proposals: int | None, parents: int = 1, mutations: int = 1, seed: int = 0
 ) -> None:
-    """Run GEPA until so many proposals were made, by default for ever: then end the process.
+    """Run GEPA until so many proposals were made, by default until the process is ended.
 
     ``parents`` x ``mutations`` proposals are made side by side.
     """
@@ -55,7 +55,7 @@ def evolve(
 
 
 class Adapter(GEPAAdapter[Example, Rollout, str]):
-    """A task of ours."""
+    """One of our tasks as a gepa adapter."""
 
     propose_new_texts: ProposalFn | None = None
 
@@ -66,7 +66,7 @@ class Adapter(GEPAAdapter[Example, Rollout, str]):
         return self.batch_evaluate([(candidate, batch)])[0]
 
     def batch_evaluate(self, items: list[tuple[Texts, list[Example]]]) -> list[Batch]:
-        """All examples of all items side by side."""
+        """Run all examples of all items side by side."""
         jobs = [
             [self._pool.submit(roll_out, self._task, candidate, example, self._chats) for example in batch]
             for candidate, batch in items
@@ -117,7 +117,7 @@ class Reflector:
 
 
 class _Watch:
-    """Those of `gepa`'s callbacks that we tell on (it calls the ones that are there); and when to end."""
+    """The callbacks of `gepa` that progress is reported by (it calls those that exist), and its stopper."""
 
     def __init__(self, tell: Tell, proposals: int | None) -> None:
         self._tell = tell
@@ -138,10 +138,10 @@ class _Watch:
         self._tell("accepted", self._score)
 
     def __call__(self, gepa_state: GEPAState[Any, Any]) -> bool:
-        """`gepa`'s stopper."""
+        """Whether `gepa` is to stop."""
         return self._left is not None and self._left <= 0
 
 
 class _Silent:
     def log(self, message: str) -> None:
-        """Nobody reads it."""
+        """Discard the message."""

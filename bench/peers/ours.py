@@ -1,4 +1,4 @@
-"""Our own engine as a method among the others: it runs until it is ended, and tells what the others tell."""
+"""Our own engine as a method among the others: it runs until it is ended, and reports what the others report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def evolve(
     budget: Mapping[str, object] = FOREVER,
     transport: Literal["aiohttp", "openai"] = "aiohttp",
 ) -> None:
-    """Run these sections of a configuration on a server, by default for ever: then end the process."""
+    """Run these sections of a configuration on a server, by default until the process is ended."""
     llm: dict[str, object] = {
         "backend": "openai",
         "transport": transport,
@@ -43,7 +43,7 @@ async def evolve(
 
 
 class _Watch:
-    """Told every event; an evaluation that racing stopped has its verdict, too."""
+    """Reports progress by the engine's events. An evaluation that racing stopped ended with a verdict, too."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell

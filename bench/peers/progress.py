@@ -1,4 +1,4 @@
-"""What a method says of itself while it evolves: the same few facts for all, with the time they became true."""
+"""What a method reports while it evolves: the same few facts for all methods, each with its time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Progress:
 
 
 Tell = Callable[[Kind, float | None], None]
-"""Told what happened, and the score if it is ``accepted``. Called from any thread."""
+"""Is given what happened, and the score if that is ``accepted``. It may be called from any thread."""
 
 
 def read_progress(line: str) -> Progress:

@@ -1,7 +1,4 @@
-"""Write docs/benchmarks.md from the files in bench/results.
-
-python -m bench.report
-"""
+"""The command ``python -m bench.report``."""
 
 from __future__ import annotations
 

@@ -7,28 +7,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.report import (
-    ablations,
-    ace,
-    agent_ablations,
-    algorithms,
-    context_tokens,
-    durability,
-    evaluations,
-    gepa_adapter,
-    gepa_modes,
-    gpu,
-    levi_proxy,
-    meta_harness,
-    overhead,
-    programs,
-    quality,
-    task_sequence,
-    throughput,
-)
-from bench.report.text import Content, provenance
+from bench._lib.paths import ROOT
+from bench._lib.text import Content, provenance
+from bench.ablations import section as ablations
+from bench.ace import section as ace
+from bench.agent_ablations import section as agent_ablations
+from bench.algorithms import section as algorithms
+from bench.context_tokens import section as context_tokens
+from bench.durability import section as durability
+from bench.evaluations import section as evaluations
+from bench.gepa_adapter import section as gepa_adapter
+from bench.gepa_modes import section as gepa_modes
+from bench.gpu import section as gpu
+from bench.levi_proxy import section as levi_proxy
+from bench.meta_harness import section as meta_harness
+from bench.overhead import section as overhead
+from bench.programs import section as programs
+from bench.quality import section as quality
+from bench.task_sequence import section as task_sequence
+from bench.throughput import section as throughput
 
-ROOT = Path(__file__).parents[2]
 RESULTS, PAGE = ROOT / "bench" / "results", ROOT / "docs" / "benchmarks.md"
 
 INTRO = """\

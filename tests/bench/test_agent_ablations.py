@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from bench.agent_ablation_runs import AGENTS, PARTS, cse, cse_name, jobs, subsets, variants
-from bench.agent_ablations import beside, group, summarise
-from bench.algorithm_runs import Run, configure, perform
-from bench.report.agent_ablations import direction, section
+from bench._lib.algorithm_runs import Run, configure, perform
+from bench._lib.text import direction
+from bench.agent_ablations.figures import beside, group, summarise
+from bench.agent_ablations.section import section
+from bench.agent_ablations.variants import AGENTS, PARTS, cse, cse_name, jobs, subsets, variants
 from flowevolve.build import make_algorithm, make_task
 
 PROBLEM = "min_max_distance_2d"

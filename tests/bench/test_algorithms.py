@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from bench.algorithm_figures import group, ratios, summarise
-from bench.algorithm_groups import BASELINE, Group, groups, program_problem, search
-from bench.algorithm_runs import MODES, ROW, Job, Mode, Run, configure, perform
-from bench.algorithm_server import REAL_ALGORITHMS, REAL_PROBLEM, real_jobs
-from bench.algorithms import beside, described, real, simulated
-from bench.program_runs import BASELINES
-from bench.report.algorithms import WORDS, section
+from bench._lib.algorithm_runs import MODES, ROW, Job, Mode, Run, configure, perform
+from bench._lib.searches import BASELINES, program_problem
+from bench.algorithms.figures import group, ratios, summarise
+from bench.algorithms.groups import BASELINE, Group, groups, search
+from bench.algorithms.real_model import REAL_ALGORITHMS, REAL_PROBLEM, real_jobs
+from bench.algorithms.results import beside, described, real, simulated
+from bench.algorithms.section import WORDS, section
 from flowevolve.build import ALGORITHMS, make_algorithm, make_task
 from flowevolve.errors import InputError
 
@@ -114,11 +114,11 @@ def test_ratios_are_of_seconds_per_token() -> None:
 
 
 def test_groups_that_are_not_run_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.algorithms.make_task", lambda config: None)
-    monkeypatch.setattr("bench.algorithms.perform_all", lambda jobs, processes: made_of(jobs))
+    monkeypatch.setattr("bench.algorithms.results.make_task", lambda config: None)
+    monkeypatch.setattr("bench.algorithms.results.perform_all", lambda jobs, processes: made_of(jobs))
     found = groups(2)
     before = simulated({name: found[name] for name in ("prompts", "programs")}, 1, quick=True, processes=2)
-    monkeypatch.setattr("bench.algorithms.perform_all", lambda jobs, processes: made_of(jobs, best=3.0))
+    monkeypatch.setattr("bench.algorithms.results.perform_all", lambda jobs, processes: made_of(jobs, best=3.0))
     both = json.loads(
         json.dumps(beside(simulated({"programs": found["programs"]}, 1, quick=True, processes=2), before))
     )
@@ -134,8 +134,8 @@ def test_groups_that_are_not_run_stay_as_they_are(monkeypatch: pytest.MonkeyPatc
 
 def test_the_section_has_every_group_and_says_what_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     found = groups(2)
-    monkeypatch.setattr("bench.algorithms.make_task", lambda config: None)
-    monkeypatch.setattr("bench.algorithms.perform_all", lambda jobs, processes: made_of(jobs))
+    monkeypatch.setattr("bench.algorithms.results.make_task", lambda config: None)
+    monkeypatch.setattr("bench.algorithms.results.perform_all", lambda jobs, processes: made_of(jobs))
     text = section(json.loads(json.dumps(simulated(found, 2, quick=False, processes=2))))
     assert text.startswith("## All algorithms at equal tokens\n")
     assert "It can't show what CSE and ContextEvolve are about" in text
@@ -148,7 +148,7 @@ def test_the_section_of_real_runs_says_for_how_long(monkeypatch: pytest.MonkeyPa
     made = [
         replace(run_of(name, 1.0, 120.0, mode=mode), problem=REAL_PROBLEM) for name in REAL_ALGORITHMS for mode in MODES
     ]
-    monkeypatch.setattr("bench.algorithms.perform_real", lambda server, minutes, seeds: ("small", made))
+    monkeypatch.setattr("bench.algorithms.results.perform_real", lambda server, minutes, seeds: ("small", made))
     text = section(json.loads(json.dumps(real("vllm-cpu", 2.0, 1))))
     assert text.startswith("### A real model\n")
     assert "--server vllm-cpu --minutes 2 " in text

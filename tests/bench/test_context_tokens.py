@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from bench.context_tokens import METHODS, ONE, OURS, RAW, VARIANTS, Job, Run, configure, jobs, perform, report
-from bench.long_programs import LongProgram
-from bench.report.context_tokens import section
+from bench.context_tokens.figures import report
+from bench.context_tokens.long_programs import LongProgram
+from bench.context_tokens.runs import METHODS, ONE, OURS, RAW, VARIANTS, Job, Run, configure, jobs, perform
+from bench.context_tokens.section import section
 from flowevolve.build import make_algorithm, make_task
 from flowevolve.programs.blocks import evolvable_lines
 from flowevolve.programs.features import syntax_error

@@ -17,12 +17,15 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import gpu, gpu_engine
-from bench.gpu import Measured, content, parse, wanted_of
-from bench.gpu_engine import sizes
-from bench.gpu_service import Dialect, Engine, token_ids, worded
-from bench.gpu_watch import Sample, Watch, gpu_name, read_sample, watch_gpu
-from bench.throughput_runs import Figures
+from bench._lib.methods.figures import Figures
+from bench.gpu import __main__ as gpu
+from bench.gpu import engine as gpu_engine
+from bench.gpu.__main__ import parse, wanted_of
+from bench.gpu.engine import sizes
+from bench.gpu.results import content
+from bench.gpu.runs import Measured
+from bench.gpu.service import Dialect, Engine, token_ids, worded
+from bench.gpu.watch import Sample, Watch, gpu_name, read_sample, watch_gpu
 from flowevolve.errors import InputError
 from flowevolve.sim.profiles import OutputLength
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench.levi_proxy import PROBLEMS, PROMPTS, ordered, score_matrix, table
-from bench.report.levi_proxy import section
+from bench.levi_proxy.methods import PROBLEMS, PROMPTS, score_matrix
+from bench.levi_proxy.rankings import ordered, table
+from bench.levi_proxy.section import section
 
 
 def test_matrices_are_of_zeros_and_ones_and_tell_prompts_apart() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.openevolve_examples import Tried, folders, table
+from bench.openevolve_examples.folders import FolderResult, folders, table
 from tests.compat.folders.samples import OPENEVOLVE, write
 
 
@@ -22,8 +22,8 @@ def test_folders_of_all_systems_are_found_and_others_left_out(tmp_path: Path) ->
 
 
 def test_a_row_says_where_a_folder_is_from_and_what_came_of_it() -> None:
-    ran = Tried("one", True, 0.25, 0.5, 4, 3, source="someone/fork@1234567")
-    failed = Tried("two", False, why="needs what is not here")
+    ran = FolderResult("one", True, 0.25, 0.5, 4, 3, source="someone/fork@1234567")
+    failed = FolderResult("two", False, why="needs what is not here")
     rows = table([ran, failed]).splitlines()
     assert rows[0] == "1 of 2 folders ran."
     assert rows[-2:] == [

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from bench import overhead
-from bench.overhead_growth import PARTS
-from bench.report.overhead import LEVELS, section
+from bench.overhead import costs as overhead
+from bench.overhead.growth import PARTS
+from bench.overhead.section import LEVELS, section
 
 SIZE = 100
 

@@ -7,29 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from bench.evaluations import Burning
-from bench.evaluations import configure as configure_burning
-from bench.kept_runs import keeping, left, read_runs
-from bench.program_figures import summarise
-from bench.program_runs import (
-    ABLATIONS,
-    BASELINES,
-    CHOSEN,
-    CHOSEN_ON,
-    METHODS,
-    PROBLEMS,
-    QUARTERS,
-    Job,
-    Mode,
-    Run,
-    configure,
-    perform,
-)
-from bench.programs import SEEDS, SYNC_SEEDS, jobs, report
-from bench.report.evaluations import section as evaluations_section
-from bench.report.programs import section
+from bench._lib.algorithm_runs import Mode
+from bench._lib.searches import BASELINES, METHODS
+from bench.programs.figures import summarise
+from bench.programs.kept_runs import keeping, left, read_runs
+from bench.programs.results import SEEDS, SYNC_SEEDS, jobs, report
+from bench.programs.runs import ABLATIONS, CHOSEN, CHOSEN_ON, PROBLEMS, QUARTERS, Job, Run, configure, perform
+from bench.programs.section import section
 from flowevolve.build import make_algorithm, make_task
-from flowevolve.programs import WrongResultError
 
 EVERY = (*BASELINES, *METHODS, *CHOSEN, *ABLATIONS)
 
@@ -116,33 +101,6 @@ def test_the_section_has_every_method_and_says_what_is_simulated() -> None:
 def test_without_ablations_the_section_has_none() -> None:
     runs = [run_of(name, 2.0) for name in (*BASELINES, *METHODS)]
     assert "worth" not in section(json.loads(json.dumps(report(runs, 1, 100)))).partition("### ")[2]
-
-
-def test_burning_programs_are_scored_by_their_number() -> None:
-    problem = Burning(50.0)
-    assert problem.score(problem.cases[0], 1.5).value == -0.5
-    with pytest.raises(WrongResultError, match="give a number"):
-        problem.score(problem.cases[0], "2")
-    with pytest.raises(WrongResultError, match="give a number"):
-        problem.score(problem.cases[0], float("nan"))
-    assert configure_burning(20.0).clock == "real"
-
-
-def test_the_section_of_evaluations_says_for_which_programs_the_goal_is_met() -> None:
-    row = {
-        "cores_limit_per_second": 40.0,
-        "start_each_per_second": 40.0,
-        "evaluations_per_second": 26.0,
-        "cut_short_per_second": 0.5,
-        "of_the_cores_limit": 0.65,
-        "own_cpu_share": 0.05,
-        "milliseconds": 50.0,
-    }
-    settings = {"seconds": 24.0, "profile": "gpt-4o-mini-api"}
-    longer = {**row, "milliseconds": 1000.0, "of_the_cores_limit": 0.91}
-    made = evaluations_section({"rows": [row, longer], "goal": 0.9, "settings": settings})
-    assert "| 50 | 40.0 | 26.0 | 0.5 | 40.0 | 0.65 |" in made
-    assert made.endswith("met for programs of 1000 ms.\n")
 
 
 def test_runs_that_were_kept_are_not_made_again(tmp_path: Path) -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from bench.figures import draw_quality
-from bench.quality import SEEDS, TUNING_SEEDS, methods_for
-from bench.quality_figures import Content, summarise
-from bench.quality_methods import CANDIDATES, COMBEE, METHODS, PLAIN_IN
-from bench.quality_pairs import GRID, Lockstep, Pair, Scores, Streamed, compare
-from bench.quality_runs import PROFILE, ROWS, SYNC, WORLDS, Goals, configure, evolve, held_out
-from bench.report.quality import section
-from bench.stats import interval
+from bench._lib.stats import interval
+from bench.quality.charts import draw_quality
+from bench.quality.figures import Content, summarise
+from bench.quality.methods import CANDIDATES, COMBEE, METHODS, PLAIN_IN
+from bench.quality.pairs import GRID, Lockstep, Pair, Scores, Streamed, compare
+from bench.quality.results import SEEDS, TUNING_SEEDS, methods_for
+from bench.quality.runs import PROFILE, ROWS, SYNC, WORLDS, Goals, configure, evolve, held_out
+from bench.quality.section import section
 
 MINUTES = 6.0
 CHOSEN = list(METHODS)[-1]

@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.report import ablations, gepa_modes, gpu, throughput
-from bench.report.page import BENCHES, PAGE, ROOT, Bench, page, read
-from bench.report.text import Content, between, percent, provenance, ranged, table
+from bench._lib.paths import ROOT
+from bench._lib.text import Content, between, percent, provenance, ranged, table
+from bench.ablations import section as ablations
+from bench.gepa_modes import section as gepa_modes
+from bench.gpu import section as gpu
+from bench.report.page import BENCHES, PAGE, Bench, page, read
+from bench.throughput import section as throughput
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 

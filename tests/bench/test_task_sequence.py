@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from bench.algorithm_runs import Run, configure
-from bench.report.task_sequence import section
-from bench.task_sequence import TASKS, Passage, job_of, pass_through, summarise
+from bench._lib.algorithm_runs import Run, configure
+from bench.task_sequence.passages import TASKS, Passage, job_of, pass_through, summarise
+from bench.task_sequence.section import section
 from flowevolve.build import make_algorithm, make_task
 
 FIRST, SECOND = TASKS[:2]

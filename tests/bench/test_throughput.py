@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.recording import Role, Span
-from bench.report.throughput import section
-from bench.throughput import Place, Plan, content, described, served
-from bench.throughput_ratios import ratio, ratios
-from bench.throughput_rows import Row, Rows, beside, over_estimated_pxn, time_to_score, values
-from bench.throughput_runs import Figures, Run, figures, in_flight
+from bench._lib.methods.figures import Figures, figures, in_flight
+from bench._lib.methods.ratios import ratio, ratios
+from bench._lib.methods.recording import Role, Span
+from bench._lib.methods.runs import Run
+from bench.throughput.measurements import Place, Plan
+from bench.throughput.results import content, described, served
+from bench.throughput.rows import Row, Rows, beside, over_estimated_pxn, time_to_score, values
+from bench.throughput.section import section
 
 SECONDS = 100.0
 

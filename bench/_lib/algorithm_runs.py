@@ -1,0 +1,158 @@
+"""One run of any algorithm, cut off when its tokens are spent: what it had by then, and how long it took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Literal, cast
+
+import anyio
+
+from flowevolve import clock
+from flowevolve.config import Config, parse_config
+from flowevolve.engine import Engine
+from flowevolve.errors import InputError
+from flowevolve.events import Event
+from flowevolve.llm.calls import CallRecord
+from flowevolve.llm.types import JSON
+from flowevolve.result import Result
+from flowevolve.run import Watchers, run
+
+Mode = Literal["stream", "sync"]
+MODES: tuple[Mode, ...] = ("sync", "stream")
+Settings = Mapping[str, object]
+ROW = ("problem", "algorithm", "mode", "best", "tokens", "evaluations", "seconds", "seed", "failures")
+"""The fields of a run that are written into a result file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A run to make. ``settings`` are its configuration without the seed."""
+
+    problem: str
+    algorithm: str
+    mode: Mode
+    seed: int
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What came of a job. Seconds are those of the run's clock."""
+
+    problem: str
+    algorithm: str
+    mode: Mode
+    seed: int
+    seed_score: float | None
+    """The score of what evolution began from, if the algorithm has a seed."""
+    best: float
+    tokens: int
+    evaluations: int
+    failures: int
+    """Programs and harnesses that failed, and replies that could not be read."""
+    seconds: float
+    entries: Mapping[str, int]
+    """By kind of event, how many entries of the global memory such events named."""
+
+    def row(self) -> dict[str, object]:
+        """The run as the result file has it."""
+        return {name: getattr(self, name) for name in ROW}
+
+    def over_seed(self) -> Run:
+        """The same run with scores as multiples of the seed's score, which was measured in that run."""
+        assert self.seed_score is not None, "what is measured has a seed program"
+        return replace(self, best=self.best / self.seed_score, seed_score=1.0)
+
+    def line(self) -> str:
+        return (
+            f"{self.problem}, {self.algorithm}, {self.mode}, seed {self.seed}: best {self.best:.6g}, "
+            f"{self.tokens} tokens, {self.evaluations} evaluations, {self.failures} failures, {self.seconds:.0f} s"
+        )
+
+
+def _rejected(commit: Event) -> Iterator[str]:
+    """The ids of candidates that entered the pool as failures."""
+    for change in cast("list[dict[str, JSON]]", commit.data["changes"]):
+        if "add" in change and change["status"] == "rejected":
+            yield str(change["add"])
+
+
+@dataclass
+class _Watch:
+    """Listens to a run, and ends it when its tokens are spent."""
+
+    limit: int | None
+    spent: int = 0
+    failed: set[str] = field(default_factory=set)
+    unread: int = 0
+    entries: dict[str, int] = field(default_factory=dict)
+    met: anyio.Event = field(default_factory=anyio.Event)
+
+    def event(self, event: Event) -> None:
+        match event.kind:
+            case "reply.unparsable":
+                self.unread += 1
+            case "candidate.assessed" if event.data["failure"] is not None:
+                self.failed.add(str(event.data["candidate"]))
+            case "pool.commit":
+                self.failed.update(_rejected(event))
+            case "memory.recalled" | "memory.distilled":
+                named = len(cast("list[JSON]", event.data["entries"]))
+                self.entries[event.kind] = self.entries.get(event.kind, 0) + named
+
+    def call(self, record: CallRecord) -> None:
+        if record.reply is None:
+            return
+        self.spent += record.reply.usage.total_tokens
+        if self.limit is not None and self.spent >= self.limit:
+            self.met.set()
+
+    async def follow(self, engine: Engine) -> None:
+        """Cancel the run once its tokens are spent: what is under way then is dropped, because it would spend more."""
+        await self.met.wait()
+        engine.cancel("tokens spent")
+
+    def made(self, job: Job, result: Result) -> Run:
+        report = result.report
+        if result.best is None:
+            spent = result.llm.usage.total_tokens
+            raise InputError(f"{job.problem}, {job.algorithm}, {job.mode}: nothing was scored for {spent} tokens")
+        return Run(
+            problem=job.problem,
+            algorithm=job.algorithm,
+            mode=job.mode,
+            seed=job.seed,
+            seed_score=result.seed_score,
+            best=result.best.score,
+            tokens=result.llm.usage.total_tokens,
+            evaluations=report.spent.evaluations,
+            failures=len(self.failed) + self.unread,
+            seconds=report.wall_seconds,
+            entries=dict(self.entries),
+        )
+
+
+def configure(job: Job) -> Config:
+    return parse_config({**job.settings, "seed": job.seed}, "bench")
+
+
+def perform(job: Job) -> Run:
+    """Run a job in this process."""
+    config = configure(job)
+
+    async def main() -> Run:
+        watch = _Watch(config.budget.tokens)
+        watchers = Watchers(events=(watch.event,), calls=(watch.call,))
+        return watch.made(job, await run(config, watchers=watchers, follow=watch.follow))
+
+    return clock.run(main, clock=config.clock)
+
+
+def perform_all(jobs: Sequence[Job], processes: int) -> Iterator[Run]:
+    """Run jobs in processes of their own; yields in the order of the jobs."""
+    with ProcessPoolExecutor(processes) as pool:
+        for made in pool.map(perform, jobs):
+            print(made.line(), flush=True)
+            yield made

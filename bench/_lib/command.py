@@ -1,0 +1,13 @@
+"""The command line that all benches have in common."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from types import ModuleType
+
+
+def argument_parser(bench: ModuleType) -> ArgumentParser:
+    """A parser for ``python -m bench.NAME``. Its help says what the docstring of the package says of the bench."""
+    return ArgumentParser(
+        prog=f"python -m {bench.__name__}", description=bench.__doc__, formatter_class=RawDescriptionHelpFormatter
+    )

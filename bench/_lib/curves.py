@@ -1,0 +1,72 @@
+"""One algorithm in both modes with one seed on the virtual clock, and its best score over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowevolve import clock
+from flowevolve.config import Config
+from flowevolve.events import Event
+from flowevolve.result import Result
+from flowevolve.run import Watchers, run
+from flowevolve.tasks.base import Task
+
+PROFILE, WORLD = "qwen3-8b-h100", "rules"
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One run: its result and the best score over time, as (seconds, score)."""
+
+    result: Result
+    best: tuple[tuple[float, float], ...]
+    verdicts: tuple[str, ...]
+    """The verdict of every repair, in order."""
+
+    def time_to(self, score: float) -> float | None:
+        """Seconds until the best score reached this, if it did."""
+        return next((seconds for seconds, best in self.best if best >= score), None)
+
+    def proposals_per_minute(self) -> float:
+        report = self.result.report
+        return report.spent.proposals / (report.wall_seconds / 60)
+
+
+def evolve(config: Config, task: Task) -> Curve:
+    """Run a configuration on the virtual clock."""
+    best: list[tuple[float, float]] = []
+    verdicts: list[str] = []
+
+    def watch(event: Event) -> None:
+        score = event.data.get("best_score")
+        if event.kind == "pool.commit" and isinstance(score, int | float):
+            best.append((event.time, float(score)))
+        elif event.kind == "repair.judged":
+            verdicts.append(str(event.data["verdict"]))
+
+    async def main() -> Result:
+        return await run(config, task=task, watchers=Watchers(events=(watch,)))
+
+    return Curve(clock.run(main, clock="virtual"), tuple(best), tuple(verdicts))
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The runs of both modes with one seed."""
+
+    seed: int
+    sync: Curve
+    stream: Curve
+
+    @property
+    def proposals_ratio(self) -> float:
+        return self.stream.proposals_per_minute() / self.sync.proposals_per_minute()
+
+    @property
+    def time_ratio(self) -> float:
+        """The stream's time to the score that lockstep ended with, over lockstep's own; 2 if the stream never
+        reached it.
+        """
+        final = self.sync.best[-1][1]
+        reached, took = self.stream.time_to(final), self.sync.time_to(final)
+        return 2.0 if reached is None or not took else reached / took

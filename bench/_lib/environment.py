@@ -1,0 +1,54 @@
+"""The machine, versions, commit and date that a figure was measured with."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from bench._lib.paths import ROOT
+
+PACKAGES = ("flowevolve", "aiohttp", "anyio", "openai", "pydantic", "numpy")
+"""The packages whose versions a result names, if they are installed."""
+
+
+def environment() -> dict[str, object]:
+    """Machine, versions, commit and date, for a result file: one way for all benches."""
+    machine = {
+        "system": platform.system(),
+        "processor": platform.machine(),
+        "model": _processor_model(),
+        "cores": os.cpu_count(),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
+        "python": platform.python_version(),
+    }
+    return {
+        "machine": machine,
+        "versions": {name: found for name in PACKAGES if (found := _version(name)) is not None},
+        "commit": _git("rev-parse", "--short", "HEAD") or None,
+        "uncommitted_changes": bool(_git("status", "--porcelain", "--", "*.py")),
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _processor_model() -> str | None:
+    """The processor's name, or None where the system does not tell as Linux does."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)

@@ -1,0 +1,121 @@
+"""The process of one method at work, which prints its progress until it is killed.
+
+    python -m bench._lib.methods.process METHOD JOB
+
+``JOB`` is a `Job` as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import count
+
+from bench._lib.methods.presets import PRESETS, hurried
+from bench._lib.methods.workloads import WORKLOADS, Pipeline, small
+from bench.peers.chats import Chats
+from bench.peers.examples import roll_out
+from bench.peers.progress import print_progress
+from flowevolve import clock
+from flowevolve.tasks.base import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a method is given. ``speed``: at how many times its speed the server runs; ``small``: prompts have less
+    text.
+    """
+
+    url: str
+    model: str
+    workload: str
+    concurrency: int
+    seed: int
+    speed: float
+    max_tokens: int | None
+    small: bool
+
+
+METHODS = (
+    "gepa_sync",
+    "gepa_pxn_2x2",
+    "gepa_pxn_4x4",
+    "gepa_pxn_8x8",
+    "agentdescent",
+    "sync",
+    "stream_plain",
+    "stream",
+    "stream_careful",
+    "combee_10",
+    "combee_40",
+)
+"""All methods. Combee is our own implementation, as gepa 0.1.4 has none."""
+CEILING = "ceiling"
+"""Not a method but load without end: every slot of the client has the call of a rollout open all the time."""
+
+
+def perform(method: str, job: Job) -> None:
+    """Let a method work until the process is killed."""
+    workload = WORKLOADS[job.workload]
+    task = Pipeline(small(workload) if job.small else workload)
+    if method in PRESETS:
+        clock.run(_ours, method, job, task)
+        return
+    chats = Chats(job.url, job.model, concurrency=job.concurrency, seed=job.seed, max_tokens=job.max_tokens)
+    # Each peer is imported where it is used, so that a process pays for the import of one only.
+    if method == "agentdescent":
+        from bench.peers import agentdescent  # noqa: PLC0415
+
+        agentdescent.evolve(task, chats, print_progress, proposals=None, seed=job.seed)
+    elif method == CEILING:
+        _load(task, chats)
+    else:
+        from bench.peers import gepa  # noqa: PLC0415
+
+        parents, mutations = _width(method)
+        gepa.evolve(task, chats, print_progress, proposals=None, parents=parents, mutations=mutations, seed=job.seed)
+
+
+def _width(method: str) -> tuple[int, int]:
+    if method == "gepa_sync":
+        return 1, 1
+    parents, mutations = method.removeprefix("gepa_pxn_").split("x")
+    return int(parents), int(mutations)
+
+
+async def _ours(method: str, job: Job, task: Task) -> None:
+    from bench.peers import ours  # noqa: PLC0415 - likewise
+
+    await ours.evolve(
+        task,
+        hurried(PRESETS[method], job.speed),
+        print_progress,
+        url=job.url,
+        model=job.model,
+        concurrency=job.concurrency,
+        seed=job.seed,
+        max_tokens=job.max_tokens,
+    )
+
+
+def _load(task: Task, chats: Chats) -> None:
+    numbers, examples = count(), task.data.val
+
+    def work() -> None:
+        while True:
+            turn, place = divmod(next(numbers), len(examples))
+            # Every turn has a candidate of its own, as in evolution: the server has cached no prompt of it before.
+            candidate = {name: f"{text}\n- Version {turn}" for name, text in task.seed().items()}
+            roll_out(task, candidate, examples[place], chats)
+
+    print_progress("began")
+    print_progress("validated")  # no seed has to be validated first
+    with ThreadPoolExecutor(chats.concurrency) as pool:
+        for each in [pool.submit(work) for _ in range(chats.concurrency)]:
+            each.result()
+
+
+if __name__ == "__main__":
+    perform(sys.argv[1], Job(**json.loads(sys.argv[2])))

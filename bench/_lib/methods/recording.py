@@ -1,0 +1,96 @@
+"""What a server records of the methods that call it: a span for every request, in the same way for all methods."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from flowevolve.prompts import JUDGE_TITLE, MERGE_TITLE, REFLECT_TITLE
+
+CHAT = "/v1/chat/completions"
+RECORDING = "/recording"
+"""The path that GET reads the spans since the last DELETE from. DELETE forgets them and, if possible, cached
+prompts.
+"""
+
+Role = Literal["rollout", "reflection", "judge", "merge"]
+
+_TOKENS = re.compile(rb'"completion_tokens": ?(\d+)')
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One request. Times are monotonic seconds; a request that is still open, or was given up, has no tokens."""
+
+    begun: float
+    ended: float
+    role: Role
+    characters: int
+    """The length of all its messages."""
+    max_tokens: int | None
+    tokens: int | None
+    """Output tokens of its answer, if it was answered."""
+
+
+class Recorder:
+    """Middleware that keeps a span of every chat."""
+
+    def __init__(self) -> None:
+        self._spans: list[Span] = []
+        self._open: dict[int, tuple[float, tuple[Role, int, int | None]]] = {}
+        self._numbers = 0
+
+    async def __call__(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path != CHAT:
+            return await handler(request)
+        begun = time.monotonic()
+        number, self._numbers = self._numbers, self._numbers + 1
+        self._open[number] = begun, _look(json.loads(await request.read()))
+        tokens: int | None = None
+        try:
+            response = await handler(request)
+            if isinstance(response, web.Response) and response.status == 200 and isinstance(response.body, bytes):
+                found = _TOKENS.search(response.body)
+                tokens = int(found[1]) if found else None
+            return response
+        finally:
+            if (kept := self._open.pop(number, None)) is not None:
+                self._spans.append(Span(begun, time.monotonic(), *kept[1], tokens))
+
+    def spans(self) -> list[Span]:
+        """All spans; those that are still open end now."""
+        now = time.monotonic()
+        return self._spans + [Span(begun, now, *rest, None) for begun, rest in self._open.values()]
+
+    def clear(self) -> None:
+        """Forget all spans; requests that are open now will leave none."""
+        self._spans = []
+        self._open = {}
+
+
+def _look(body: dict[str, object]) -> tuple[Role, int, int | None]:
+    """The role of a request, its length in characters, and the most tokens it asks for."""
+    most = body.get("max_tokens")
+    return role_of(body), sum(map(len, _texts(body))), most if isinstance(most, int) else None
+
+
+def role_of(body: dict[str, object]) -> Role:
+    """What a request is for, told by the title of its last message."""
+    asked = _texts(body)[-1]
+    if asked.startswith(REFLECT_TITLE):
+        return "reflection"
+    if asked.startswith(MERGE_TITLE):
+        return "merge"
+    return "judge" if asked.startswith(JUDGE_TITLE) else "rollout"
+
+
+def _texts(body: dict[str, object]) -> list[str]:
+    messages = body["messages"]
+    assert isinstance(messages, list)
+    return [str(message["content"]) for message in messages]

@@ -1,0 +1,144 @@
+"""A server that records its requests, in a process of its own: simulated, or in front of another server.
+
+    python -m bench._lib.methods.recording_server sim PROFILE WORKLOAD SPEED
+    python -m bench._lib.methods.recording_server URL
+
+It prints its address. `GET /recording` answers with the spans so far and the process's CPU time; `DELETE` begins anew
+and answers whether the server has also forgotten what it had cached of prompts. The model behind another server may be
+too small to put a reflection into the form that it is asked for. Then the reflection is put into that form on its way
+back, for all methods alike.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict, replace
+from typing import cast
+
+import anyio
+from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector, web
+from aiohttp.typedefs import Handler
+
+from bench._lib.methods.recording import CHAT, RECORDING, Recorder, role_of
+from bench._lib.methods.workloads import WORKLOADS, WholeLength
+from flowevolve import clock
+from flowevolve.prompts import fence
+from flowevolve.sim.backend import SimBackend
+from flowevolve.sim.profiles import PROFILES, APIProfile, Profile, faster
+from flowevolve.sim.rules import RulesWorld
+from flowevolve.sim.rules_params import PRESETS
+from flowevolve.sim.server import serve
+from flowevolve.sim.service import make_service
+
+PRESET = "normal"
+MOST_TOKENS = 8192
+REQUESTS_PER_MINUTE, TOKENS_PER_MINUTE = 10_000.0, 10_000_000.0
+"""Rate limits of the API: those of the provider's usage tier 4, so that the client's limit decides, not the
+account's.
+"""
+RESET = "/reset_prefix_cache?reset_running_requests=true"
+"""The path at which vLLM in its development mode forgets cached prompts; other servers have nothing there."""
+_PASSED_ON = ("Content-Type", "Retry-After")
+
+
+def shaped(profile: str, workload: str, speed: float) -> Profile:
+    """A profile whose answers have the workload's lengths, at so many times its speed."""
+    lengths = WORKLOADS[workload].outputs[profile]
+    made = replace(PROFILES[profile], output=WholeLength(lengths.median, lengths.sigma, MOST_TOKENS))
+    if isinstance(made, APIProfile):
+        made = replace(made, requests_per_minute=REQUESTS_PER_MINUTE, tokens_per_minute=TOKENS_PER_MINUTE)
+    return faster(made, speed)
+
+
+class _RecordingMiddleware:
+    """Middleware that answers at `RECORDING` and records all other requests."""
+
+    def __init__(self, fresh: Callable[[], Awaitable[bool]]) -> None:
+        self._recorder = Recorder()
+        self._fresh = fresh
+
+    async def __call__(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path != RECORDING:
+            return await self._recorder(request, handler)
+        if request.method == "DELETE":
+            self._recorder.clear()
+            return web.json_response({"fresh": await self._fresh()})
+        spans = [list(asdict(span).values()) for span in self._recorder.spans()]
+        return web.json_response({"cpu": time.process_time(), "now": time.monotonic(), "spans": spans})
+
+
+@asynccontextmanager
+async def simulated(profile: Profile) -> AsyncGenerator[str]:
+    backend = SimBackend(RulesWorld(PRESETS[PRESET]), profile)
+
+    async def fresh() -> bool:
+        backend.service = make_service(profile)  # no prefix is cached and no rate limit used up
+        return True
+
+    async with serve(backend, middlewares=[web.middleware(_RecordingMiddleware(fresh))]) as url:
+        yield url
+
+
+@asynccontextmanager
+async def in_front_of(url: str) -> AsyncGenerator[str]:
+    """Pass everything on to another server. A client that goes away cancels what was passed on for it."""
+    upstream = url.rstrip("/").removesuffix("/v1")
+    connector = TCPConnector(limit=0, keepalive_timeout=4.0)
+    async with ClientSession(
+        connector=connector, cookie_jar=DummyCookieJar(), timeout=ClientTimeout(total=None)
+    ) as session:
+
+        async def forward(request: web.Request) -> web.Response:
+            body, headers = await request.read(), {"Content-Type": "application/json"}
+            async with session.request(request.method, upstream + request.path, data=body, headers=headers) as answer:
+                kept = {name: answer.headers[name] for name in _PASSED_ON if name in answer.headers}
+                content = await answer.read()
+            if answer.status == 200 and request.path == CHAT and role_of(json.loads(body)) == "reflection":
+                content = _fenced(content)
+            return web.Response(body=content, status=answer.status, headers=kept)
+
+        async def fresh() -> bool:
+            async with session.post(upstream + RESET) as answer:
+                return answer.status == 200 and json.loads(await answer.read()).get("success") is True
+
+        app = web.Application(client_max_size=64 * 2**20, middlewares=[web.middleware(_RecordingMiddleware(fresh))])
+        app.router.add_route("*", "/{path:.*}", forward)
+        runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            bound = cast("tuple[str, int]", runner.addresses[0])
+            yield f"http://{bound[0]}:{bound[1]}/v1"
+        finally:
+            await runner.cleanup()
+
+
+def _fenced(answer: bytes) -> bytes:
+    """The answer with its text in a fenced block."""
+    content = json.loads(answer)
+    message = content["choices"][0]["message"]
+    if "```" not in (message["content"] or ""):
+        message["content"] = fence(message["content"] or "-")
+    return json.dumps(content).encode()
+
+
+async def serve_until_ended(arguments: list[str]) -> None:
+    if arguments[0] == "sim":
+        profile, workload, speed = arguments[1:]
+        server = simulated(shaped(profile, workload, float(speed)))
+    else:
+        server = in_front_of(arguments[0])
+    async with server as url:
+        print(url, flush=True)
+        with anyio.open_signal_receiver(signal.SIGTERM) as signals:
+            async for _ in signals:
+                return
+
+
+if __name__ == "__main__":
+    clock.run(serve_until_ended, sys.argv[1:])

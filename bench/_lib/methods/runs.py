@@ -1,0 +1,194 @@
+"""Running a method on a recording server for a while, and keeping what the server recorded and what the method
+reported.
+
+All times are the server's: on a simulated server that runs at n times its speed, a second of ours is n of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from threading import Event, Thread
+from urllib.request import Request, urlopen
+
+from bench._lib.methods.process import Job
+from bench._lib.methods.recording import RECORDING, Span
+from bench._lib.paths import ROOT
+from bench.peers.progress import Progress, read_progress
+
+SETTING_UP_SECONDS = 300.0
+"""The real seconds that a method may take until its seed is validated."""
+WARM_UP = 0.2
+"""The share of a run's time, from the end of the seed's validation, that rates leave out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What the server recorded of a method. ``cpu`` is the server process's CPU time since its start, in seconds."""
+
+    cpu: float
+    now: float
+    spans: tuple[Span, ...]
+
+
+class Server:
+    """A recording server in a process of its own."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._recording = url.removesuffix("/v1") + RECORDING
+
+    def begin(self) -> tuple[float, bool]:
+        """Forget what was recorded; returns the CPU seconds used so far, and whether no prompt is cached from
+        before.
+        """
+        with urlopen(Request(self._recording, method="DELETE"), timeout=30) as answer:  # noqa: S310 - our own server
+            fresh = json.load(answer)["fresh"]
+        return self.read().cpu, fresh
+
+    def read(self) -> Recording:
+        with urlopen(self._recording, timeout=30) as answer:  # noqa: S310 - our own server
+            content = json.load(answer)
+        return Recording(content["cpu"], content["now"], tuple(Span(*span) for span in content["spans"]))
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[Server]:
+    """Start `recording_server` with these arguments, in a process of its own, until the block ends."""
+    command = [sys.executable, "-m", "bench._lib.methods.recording_server", *arguments]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield Server(process.stdout.readline().strip())
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a method: what it reported and what the server recorded.
+
+    Seconds are the server's own, counted from the end of the seed's validation; rates are taken between ``start`` and
+    ``end``.
+    """
+
+    method: str
+    workload: str
+    start: float
+    end: float
+    spans: tuple[Span, ...]
+    accepted: tuple[tuple[float, float], ...]
+    """When each candidate entered the pool, and its score; the seed comes first, at 0 or before."""
+    validated: tuple[float, ...]
+    """When each validation ended."""
+    client_cpu: float
+    """Real seconds of CPU time of the method's process over the whole run; `server_cpu` likewise of the server's."""
+    server_cpu: float
+    speed: float
+    proposed: tuple[float, ...] = ()
+    """When the method reported each proposal."""
+    fresh: bool = True
+    """Whether the server began with an empty prefix cache."""
+
+
+def execute(method: str, job: Job, server: Server, seconds: float) -> Run:
+    """Let a method work until its seed is validated and for so many of our seconds on; then kill it.
+
+    Rates leave out the first of these (`WARM_UP`): methods that work in batches would else be caught in the same phase
+    every time, and streams while they fill.
+    """
+    server_cpu, fresh = server.begin()
+    before = _children_cpu()
+    with _started(method, job) as (process, listener):
+        seeded = listener.wait_for_seed()
+        if seeded is None:
+            raise RuntimeError(f"{method}: its seed was not validated within {SETTING_UP_SECONDS:g} s")
+        time.sleep(max(0.0, seeded + seconds - time.monotonic()))
+        _require_alive(method, process)
+        record = server.read()
+        process.kill()
+    started = next(each.cpu for each in listener.progress if each.kind == "began")
+    since = [each for each in listener.progress if each.seconds <= record.now]
+    return Run(
+        method=method,
+        workload=job.workload,
+        start=WARM_UP * seconds * job.speed,
+        end=(record.now - seeded) * job.speed,
+        spans=tuple(_relative(span, seeded, job.speed) for span in record.spans),
+        accepted=tuple(
+            ((each.seconds - seeded) * job.speed, each.score)
+            for each in since
+            if each.kind == "accepted" and each.score is not None
+        ),
+        validated=_times(since, "validated", seeded, job.speed),
+        proposed=_times(since, "proposed", seeded, job.speed),
+        client_cpu=_children_cpu() - before - started,
+        server_cpu=record.cpu - server_cpu,
+        speed=job.speed,
+        fresh=fresh,
+    )
+
+
+def _times(progress: Iterable[Progress], kind: str, seeded: float, speed: float) -> tuple[float, ...]:
+    return tuple((each.seconds - seeded) * speed for each in progress if each.kind == kind)
+
+
+class _Listener:
+    """Reads the progress of a method's process; ``seeded`` is set when its seed is validated, or its output ends."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.progress: list[Progress] = []
+        self.seeded = Event()
+        self._lines = lines
+
+    def listen(self) -> None:
+        for line in self._lines:
+            if not line.endswith("\n"):
+                break  # the process was killed while it wrote this line
+            self.progress.append(read_progress(line))
+            if self.progress[-1].kind == "validated":
+                self.seeded.set()
+        self.seeded.set()
+
+    def wait_for_seed(self) -> float | None:
+        """When the seed's validation ended, in real seconds; None if it did not."""
+        self.seeded.wait(SETTING_UP_SECONDS)
+        return next((each.seconds for each in self.progress if each.kind == "validated"), None)
+
+
+@contextmanager
+def _started(method: str, job: Job) -> Iterator[tuple[subprocess.Popen[str], _Listener]]:
+    command = [sys.executable, "-m", "bench._lib.methods.process", method, json.dumps(asdict(job))]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        listener = _Listener(process.stdout)
+        thread = Thread(target=listener.listen)
+        thread.start()
+        try:
+            yield process, listener
+        finally:
+            process.kill()
+            thread.join()
+
+
+def _require_alive(method: str, process: subprocess.Popen[str]) -> None:
+    """Raise if the process has ended: it would be measured as if it idled."""
+    if process.poll() is not None:
+        raise RuntimeError(f"{method}: its process ended with {process.returncode}; it says why above")
+
+
+def _children_cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _relative(span: Span, seeded: float, speed: float) -> Span:
+    begun, ended = ((each - seeded) * speed for each in (span.begun, span.ended))
+    return Span(begun, ended, span.role, span.characters, span.max_tokens, span.tokens)

@@ -1,0 +1,68 @@
+"""Figures as text, and Markdown tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+Content = Mapping[str, Any]
+"""The content of a bench's result file."""
+
+
+def ranged(spread: Mapping[str, float], digits: int | None = None) -> str:
+    """``median (low–high)``, or the median alone where all three are equal; two decimals, none for medians from 10
+    on.
+    """
+    places = digits if digits is not None else 0 if spread["median"] >= 10 else 2
+    median, low, high = (f"{spread[name]:.{places}f}" for name in ("median", "low", "high"))
+    return median if spread["low"] == spread["high"] else f"{median} ({low}–{high})"
+
+
+def percent(share: float, digits: int = 0) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+def between(low: float, high: float) -> str:
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown, without a line end after its last row."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|" for cells in lines)
+
+
+def verdict(met: bool) -> str:
+    return "met" if met else "missed"
+
+
+def provenance(content: Content) -> str:
+    """A sentence that says where, when and with what a file was measured, as far as the file tells."""
+    machine: Mapping[str, Any] = content["machine"]
+    parts = [f"{machine['system']}, {machine.get('model') or machine['processor']}"]
+    if "gpu" in machine:
+        parts.append(str(machine["gpu"]))
+    if "cores" in machine:
+        parts.append(f"{machine['cores']} cores, {machine['memory_gb']} GB")
+    parts += [f"Python {machine['python']}", *(f"{name} {found}" for name, found in content["versions"].items())]
+    changed = " with changes that are in no commit" if content.get("uncommitted_changes") else ""
+    when = f", {content['date']}" if "date" in content else ""
+    return f"Measured with: {', '.join(parts)}; commit {content['commit']}{changed}{when}."
+
+
+def number(value: float, *, signed: bool = False) -> str:
+    """A score with five decimals: best known packings differ from good ones in the third."""
+    return f"{value:{'+' if signed else ''}.5f}"
+
+
+def with_interval(value: object, *, signed: bool = False) -> str:
+    """A score and its interval as ``value (low to high)``."""
+    assert isinstance(value, Mapping)
+    low, high = (number(bound, signed=signed) for bound in value["ci95"])
+    return f"{number(value['value'], signed=signed)} ({low} to {high})"
+
+
+def direction(each: Content) -> str:
+    """Whether an interval of differences says that something helps or harms."""
+    low, high = each["ci95"]
+    return "helps" if low > 0 else "harms" if high < 0 else "not found"

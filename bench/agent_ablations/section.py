@@ -1,0 +1,111 @@
+"""The section on the parts of CSE and the agents of ContextEvolve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bench._lib.text import Content, direction, table, with_interval
+
+WHAT = """\
+*Simulated* (profile `{profile}`, world `{world}`), {seeds} seeds, in the published form: one step at a time. The whole
+and the whole without a part have the same seeds and the same number of evaluations: {evaluations} in CSE's runs, the
+seed among them, where its paper has 30 programs that were all written; {agent_evaluations} in ContextEvolve's.
+Differences are best scores of the one less those of the other, with 95 % intervals (bootstrap over seeds); *all* is
+their mean over both problems, as parts of the other's score. A direction is said to be found where that interval
+leaves out 0.
+
+**What differs from CSE's paper.** There is no global memory in these runs, as each is one task by itself: *memory* is
+what a run learns of its own task, while the published figures beside it are of local and global memory together. None
+of the problems is one of efficiency, so neither ET, MP nor MI is measured: what is compared is the problem's own score,
+and of the published figures the sign alone can be.
+
+**What a simulated coder can't show**: its plans, lessons, abstracts and guidance name kinds of changes (constants,
+loops, calls, …) that went well or badly, read off the programs and scores in the prompt; it heeds such names with a
+higher chance of that kind of change, and nothing else. What the papers' parts are for, ideas that one step has and
+another can use, is not in it. So these tables say whether the machinery carries what little there is to where it can
+act; they neither confirm nor refute the papers."""
+
+PUBLISHED_TABLE2 = {
+    "planning": "68.10 to 63.82",
+    "evolution": "68.10 to 64.72",
+    "memory": "68.10 to 63.08 (local and global)",
+}
+"""Published MI of the whole, and of the whole without the part."""
+NAMES = {"memory": "local memory"}
+"""Names of parts that cover less here than in the paper."""
+PUBLISHED_FIGURE4 = {
+    ("planning",): "-0.23",
+    ("evolution",): "+2.68",
+    ("planning", "evolution"): "+5.02",
+}
+PUBLISHED_FIGURE2C = {"summarizer": "-9.3 %", "navigator": "-2.9 %", "sampler": "-6.0 %"}
+
+
+def section(content: Content) -> str:
+    """Markdown, with its heading."""
+    table2 = [
+        (f"without {NAMES.get(each['without'], each['without'])}", PUBLISHED_TABLE2[each["without"]], each)
+        for each in content["table2"]
+    ]
+    figure4 = [
+        (f"to {' and '.join(each['to']) or 'neither'}", PUBLISHED_FIGURE4.get(tuple(each["to"]), "–"), each)
+        for each in content["figure4"]
+    ]
+    figure2c = [
+        (f"without {each['without']}", PUBLISHED_FIGURE2C[each["without"]], each) for each in content["figure2c"]
+    ]
+    return "\n\n".join(
+        [
+            "## Agents: CSE and ContextEvolve",
+            "    python -m bench.agent_ablations --json bench/results/agent_ablations.json",
+            WHAT.format(**content["settings"]),
+            "### CSE less one part (its table 2)",
+            _differences("the whole less the one", "published (MI)", table2),
+            "### Local memory added to other parts of CSE (its figure 4)",
+            _differences("local memory added", "published (ΔMI, local and global)", figure4),
+            "### ContextEvolve less one agent (its figure 2 c)",
+            _differences("the whole less the one", "published (of the one)", figure2c),
+            "### Scores",
+            _scores(content["rows"]),
+        ]
+    )
+
+
+def _differences(what: str, published: str, found: Sequence[tuple[str, str, Content]]) -> str:
+    problems = list(found[0][2]["problems"])
+    rows = [
+        (
+            name,
+            *(_paired(each["problems"][problem]) for problem in problems),
+            _percent(each["relative"]),
+            direction(each["relative"]),
+            said,
+        )
+        for name, said, each in found
+    ]
+    return table((what, *problems, "all", "direction", published), rows)
+
+
+def _paired(each: Content) -> str:
+    counts = f"{each['better']} / {each['equal']} / {each['worse']}"
+    return f"{with_interval(each['difference'], signed=True)}; {counts} better / equal / worse"
+
+
+def _percent(each: Content) -> str:
+    low, high = each["ci95"]
+    return f"{100 * each['value']:+.2f} % ({100 * low:+.2f} to {100 * high:+.2f})"
+
+
+def _scores(found: Sequence[Mapping[str, object]]) -> str:
+    rows = [
+        (
+            str(each["problem"]),
+            str(each["variant"]),
+            with_interval(each["score"]),
+            f"{each['evaluations']:.0f}",
+            f"{each['failures']:.1f}",
+            f"{each['tokens']:,.0f}",
+        )
+        for each in found
+    ]
+    return table(("problem", "variant", "best score", "evaluations", "failures", "tokens"), rows)

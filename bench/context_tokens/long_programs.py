@@ -1,0 +1,41 @@
+"""A problem whose programs can be made as long as one likes, to measure what depends on their length alone."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from flowevolve.problems import seeds
+from flowevolve.problems.distances import MinMaxDistance
+from flowevolve.sim.service import count_tokens
+
+_NOT_CARRIED = ("from __future__", "# EVOLVE-BLOCK")
+"""How lines begin that are left out, because they would have a meaning of their own in another file."""
+
+
+class LongProgram(MinMaxDistance):
+    """Places sixteen points in the plane with a program of at least ``tokens`` tokens.
+
+    Ahead of the seed, and outside of its EVOLVE-BLOCK marks, stand the seeds of other problems, one after another: as
+    comments, or with ``live`` as functions that nobody calls. So what may change is the same at every length.
+    """
+
+    def __init__(self, tokens: int = 0, *, live: bool = False) -> None:
+        super().__init__(16, 2, reference=1 / 12.88923)
+        carried: list[str] = []
+        others = _others(self.source)
+        while count_tokens("\n\n".join([*carried, self.source])) < tokens:
+            text = others[len(carried) % len(others)]
+            carried.append(text if live else "\n".join(f"# {line}".rstrip() for line in text.split("\n")))
+        self.source = "\n\n".join([*carried, self.source])
+
+
+def _others(own: str) -> list[str]:
+    """The seeds of the other problems by name, without what belongs at the top of a file."""
+    files = sorted(resources.files(seeds).iterdir(), key=lambda each: each.name)
+    texts = [each.read_text(encoding="utf-8") for each in files if each.name.endswith(".py")]
+    kept = [
+        "\n".join(line for line in text.split("\n") if not line.startswith(_NOT_CARRIED))
+        for text in texts
+        if "def " in text and text != own
+    ]
+    return [text.strip() for text in kept]

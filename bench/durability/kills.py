@@ -1,0 +1,272 @@
+"""SIGKILL at random moments: real processes against a simulated server in a process of its own.
+
+A run is started, killed, resumed, killed, … until it ends; then the next one starts with another seed. At every kill it
+is noted how far the journal had come. When a run has ended, its journal, these notes and the server's log together say
+whether anything that was in the journal at a kill was lost, done twice or paid for twice.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+
+from bench.durability.audit import Books, faults_at_the_end, key_of
+from bench.durability.runs import COMMAND, CONCURRENCY, KEY, SETTINGS, server_process, write_config
+from flowevolve.store.reading import JOURNAL, Recorded
+from flowevolve.store.rundir import RESULT
+
+LIFE_SECONDS, STARTING_SECONDS = 4.0, 2.0
+"""A process is killed within so many seconds of its first line of output, or of its start."""
+EARLY = 0.15
+"""The share of processes that are killed within ``STARTING_SECONDS``."""
+
+
+@dataclass
+class Counts:
+    """What came of the kills. ``faults`` says in words what is wrong; the first three numbers should be 0."""
+
+    lost_responses: int = 0
+    lost_candidates: int = 0
+    repeated_updates: int = 0
+    kills: int = 0
+    before_the_journal: int = 0
+    """Kills that came before the first event was in the journal."""
+    runs: int = 0
+    calls: int = 0
+    confirmed: int = 0
+    resumed: int = 0
+    items_resumed: int = 0
+    replies_resumed: int = 0
+    """Replies that had come in for work that was under way at a kill."""
+    repeated_payments: int = 0
+    """Answers that the server had finished, that had not come in when the process was killed, and that were asked for
+    again."""
+    most_repeated_payments: int = 0
+    """The most of them at a single kill."""
+    in_flight: int = 0
+    """Calls in flight at the kills, added up."""
+    faults: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How far the journal was when a process was killed."""
+
+    process: str
+    events: int
+    calls: int
+    digest: bytes
+
+
+def kill_often(folder: Path, kills: int, seed: int, proposals: int) -> Counts:
+    """Kill so many processes, of as many runs as that takes."""
+    counts, rng = Counts(), random.Random(seed)
+    log = folder / "server.log"
+    with server_process(log) as url:
+        while counts.kills < kills:
+            config = folder / f"{counts.runs}.toml"
+            write_config(config, url, {**SETTINGS, "seed": counts.runs, "budget": {"proposals": proposals}})
+            _Run(folder / f"run-{counts.runs}", config, counts, rng, kills).run_to_the_end(log)
+            counts.runs += 1
+    return counts
+
+
+class _Run:
+    """One run, killed and resumed until it ends."""
+
+    def __init__(self, directory: Path, config: Path, counts: Counts, rng: random.Random, kills: int) -> None:
+        self._directory = directory
+        self._config = config
+        self._counts = counts
+        self._rng = rng
+        self._kills = kills
+        self._marks: list[Mark] = []
+        self._processes = 0
+
+    def run_to_the_end(self, log: Path) -> None:
+        while True:
+            name = f"{self._directory.name}/{self._processes}"
+            self._processes += 1
+            code = self._run_for_a_while(name)
+            if code is not None:
+                break
+            self._counts.kills += 1
+            self._mark(name)
+            if (self._directory / RESULT).exists():
+                code = 0  # it was killed after it had written its result
+                break
+        if code != 0:
+            self._fault(f"process {self._processes} ended with {code}: {self._errors.read_text().strip()}")
+            return
+        self._check(log)
+        print(
+            f"run {self._counts.runs}: {len(self._marks)} kills; so far {self._counts.kills} kills, "
+            f"{len(self._counts.faults)} faults",
+            flush=True,
+        )
+
+    @property
+    def _errors(self) -> Path:
+        return self._directory.with_suffix(".stderr")
+
+    def _run_for_a_while(self, name: str) -> int | None:
+        """Start or resume the run and let it live for a while: its exit code, or None if it was killed."""
+        resumes = (self._directory / JOURNAL).exists()
+        what = ["resume", self._directory] if resumes else ["run", self._config, "--out", self._directory]
+        with (
+            self._errors.open("w") as errors,
+            subprocess.Popen(
+                [*COMMAND, *map(str, what)],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env={**os.environ, KEY: name},
+            ) as process,
+        ):
+            assert process.stdout is not None
+            if self._counts.kills >= self._kills:
+                process.communicate()
+                return process.returncode
+            early = self._rng.random() < EARLY
+            if not early:
+                process.stdout.readline()
+            try:
+                process.communicate(timeout=self._rng.uniform(0, STARTING_SECONDS if early else LIFE_SECONDS))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+                return None
+        return process.returncode
+
+    def _mark(self, name: str) -> None:
+        events, calls, digest = _extent(self._directory / JOURNAL)
+        if events:
+            self._marks.append(Mark(name, events, calls, digest))
+            return
+        self._counts.before_the_journal += 1
+        if self._marks:
+            self._fault("the journal is gone")
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _fault(self, what: str) -> None:
+        self._counts.faults.append(f"{self._directory.name}: {what}")
+        print(self._counts.faults[-1], flush=True)
+
+    def _check(self, log: Path) -> None:
+        counts = self._counts
+        for fault in faults_at_the_end(self._directory):
+            self._fault(fault)
+        with Recorded(self._directory) as recorded:
+            events, calls = list(recorded.events()), list(recorded.calls())
+        end = Books.of(events)
+        counts.repeated_updates += end.repeated_updates
+        counts.calls += len(calls)
+        counts.confirmed += len(end.confirmed)
+        for mark in self._marks:
+            if _extent(self._directory / JOURNAL, mark.events, mark.calls)[2] != mark.digest:
+                self._fault(f"what {mark.process} left in the journal has changed")
+            then = Books.of(islice(events, mark.events))
+            lost = sum(end.confirmed.get(name) != version for name, version in then.confirmed.items())
+            if mark.events == len(events):
+                continue  # it was killed after its last event
+            resumed = events[mark.events]
+            if resumed.kind == "run.resumed":
+                counts.resumed += 1
+                counts.items_resumed += int(str(resumed.data["items"]))
+                counts.replies_resumed += int(str(resumed.data["replies"]))
+                lost = max(lost, then.accepted - int(str(resumed.data["accepted"])))
+                if resumed.data["version"] != then.version:
+                    self._fault(f"after {mark.process} the pool was at {resumed.data['version']}, not {then.version}")
+            else:
+                self._fault(f"after {mark.process} the journal went on with {resumed.kind}")
+            counts.lost_candidates += lost
+        served = _Served(log, self._directory.name)
+        keys = [key_of(call) if call.usage is not None else "" for call in calls]
+        for mark in self._marks:
+            self._check_payments(mark, frozenset(keys[: mark.calls]), served)
+
+    def _check_payments(self, mark: Mark, kept: frozenset[str], served: _Served) -> None:
+        """Check what was asked for again after a kill: nothing in the journal may be, and of the rest only calls in
+        flight.
+        """
+        counts = self._counts
+        again = served.begun_after(mark.process)
+        lost = kept & again
+        finished = {key: after for key, after in served.finished(mark.process).items() if key not in kept}
+        lost |= {key for key, after in finished.items() if key in again and after > CONCURRENCY}
+        repeated = (finished.keys() & again) - lost
+        if lost:
+            counts.lost_responses += len(lost)
+            self._fault(f"{len(lost)} replies that {mark.process} had were asked for again")
+        counts.repeated_payments += len(repeated)
+        counts.most_repeated_payments = max(counts.most_repeated_payments, len(repeated))
+        in_flight = served.in_flight(mark.process, kept)
+        counts.in_flight += in_flight
+        if len(repeated) > min(in_flight, CONCURRENCY):
+            self._fault(f"{len(repeated)} answers to {mark.process} were paid again, and {in_flight} calls in flight")
+
+
+class _Served:
+    """What the server's log says of one run, by the process that asked."""
+
+    def __init__(self, log: Path, run: str) -> None:
+        self._lines: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        for line in log.read_text(encoding="ascii").splitlines():
+            what, process, key = line.split(" ")
+            if process.startswith(f"{run}/"):
+                self._lines[process].append((what, key))
+
+    def begun_after(self, process: str) -> frozenset[str]:
+        """The keys of what later processes of the run asked for."""
+        number = int(process.rpartition("/")[2])
+        return frozenset(
+            key
+            for name, lines in self._lines.items()
+            if int(name.rpartition("/")[2]) > number
+            for what, key in lines
+            if what == "begun"
+        )
+
+    def finished(self, process: str) -> dict[str, int]:
+        """The keys of what was answered to a process, each with the number of calls that it began after the answer.
+
+        If it began more calls than may be in flight at a time, the answer has certainly come in.
+        """
+        later, finished = 0, dict[str, int]()
+        for what, key in reversed(self._lines[process]):
+            later += what == "begun"
+            if what == "ended":
+                finished[key] = later
+        return finished
+
+    def in_flight(self, process: str, kept: frozenset[str]) -> int:
+        """Calls that a process had begun and that are not in its journal, without those it cancelled itself."""
+        lines = Counter(self._lines[process])
+        return sum(1 for what, key in lines if what == "begun" and key not in kept)
+
+
+def _extent(journal: Path, events: int | None = None, calls: int | None = None) -> tuple[int, int, bytes]:
+    """How many events and calls are in a journal, and a digest of the first so many (by default all) of them."""
+    digest, sizes = blake2b(), list[int]()
+    if not journal.exists():
+        return 0, 0, b""
+    with closing(sqlite3.connect(f"{journal.absolute().as_uri()}?mode=ro", uri=True)) as database:
+        if database.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
+            return 0, 0, b""
+        for table, key, most in (("events", "seq", events), ("calls", "id", calls)):
+            rows: Sequence[object] = database.execute(
+                f"SELECT * FROM {table} ORDER BY {key} LIMIT ?",  # noqa: S608  two names, written above
+                (-1 if most is None else most,),
+            ).fetchall()
+            sizes.append(len(rows))
+            digest.update(repr(rows).encode("utf-8", "surrogatepass"))
+    return sizes[0], sizes[1], digest.digest()

@@ -1,0 +1,90 @@
+"""The simulated server in a process of its own, which logs every request; if asked to, it lets a share of calls fail.
+
+    python -m bench.durability.server LOG [--latency SECONDS] [--faults RATE]
+
+It prints its address. ``LOG`` gets a line when a request begins (``begun``) and when it ends (``ended``) or is
+cancelled by its client (``gone``), with the API key it came with and its `audit.request_key`. At the end, a line
+``faults`` for each kind of fault says how often it was played.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import signal
+from pathlib import Path
+from typing import TextIO
+
+import anyio
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from bench.durability.audit import request_key
+from flowevolve import clock
+from flowevolve.sim.backend import SimBackend
+from flowevolve.sim.faults import Faults
+from flowevolve.sim.profiles import PROFILES, APIProfile, OutputLength, Profile
+from flowevolve.sim.rules import RulesWorld
+from flowevolve.sim.rules_params import PRESETS
+from flowevolve.sim.server import serve
+
+
+class RequestLog:
+    """Middleware that logs every chat."""
+
+    def __init__(self, log: TextIO) -> None:
+        self._log = log
+
+    async def __call__(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.method != "POST":
+            return await handler(request)
+        who = request.headers.get("Authorization", "-").removeprefix("Bearer ")
+        body = json.loads(await request.read())
+        messages = [(message["role"], message["content"]) for message in body["messages"]]
+        key = request_key(messages, body.get("seed"))
+        self.write("begun", who, key)
+        try:
+            response = await handler(request)
+        except anyio.get_cancelled_exc_class():
+            self.write("gone", who, key)
+            raise
+        self.write("ended", who, key)
+        return response
+
+    def write(self, *words: str) -> None:
+        self._log.write(" ".join(words) + "\n")
+        self._log.flush()
+
+
+def steady(seconds: float) -> APIProfile:
+    """A server that takes the same time for every call, however many it has."""
+    none = OutputLength(median=0.0, sigma=0.0, most=8192)
+    return APIProfile(none, seconds, 0.0, 0.0, requests_per_minute=math.inf, tokens_per_minute=math.inf)
+
+
+async def serve_until_ended(log: TextIO, profile: Profile, faults: Faults) -> None:
+    backend, requests = SimBackend(RulesWorld(PRESETS["normal"]), profile, faults=faults), RequestLog(log)
+    async with serve(backend, middlewares=[web.middleware(requests)]) as url:
+        print(url, flush=True)
+        with anyio.open_signal_receiver(signal.SIGTERM) as signals:
+            async for _ in signals:
+                break
+    for kind, count in sorted(faults.played.items()):
+        requests.write("faults", kind, str(count))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("log", type=Path)
+    parser.add_argument("--latency", type=float, metavar="SECONDS", help="of every call; by default profile fast-demo")
+    parser.add_argument("--faults", type=float, default=0.0, metavar="RATE")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    with arguments.log.open("w", encoding="ascii") as log:
+        profile = PROFILES["fast-demo"] if arguments.latency is None else steady(arguments.latency)
+        clock.run(serve_until_ended, log, profile, Faults(arguments.faults, seed=arguments.seed))
+
+
+if __name__ == "__main__":
+    main()

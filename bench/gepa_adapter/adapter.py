@@ -1,0 +1,89 @@
+"""The task `house_style` as a gepa adapter whose requests go over HTTP."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from gepa.core.adapter import EvaluationBatch
+
+from flowevolve.prompts import ReflectionExample, parse_instruction, reflection_prompt
+from flowevolve.tasks.base import Call, Example, Rollout
+from flowevolve.tasks.house_style import house_style_task, rules_of
+from flowevolve.tasks.instructions import COMPONENT
+
+Batch = EvaluationBatch[Rollout, str]
+
+
+@dataclass
+class HouseStyleAdapter:
+    """The task ``house_style`` as a gepa adapter. Requests of all its calls share ``threads`` client threads."""
+
+    url: str
+    threads: int
+    proposals: int = 0
+    requests: int = 0
+
+    def __post_init__(self) -> None:
+        self.task = house_style_task()
+        self._pool = ThreadPoolExecutor(self.threads)
+
+    def close(self) -> None:
+        self._pool.shutdown()
+
+    def evaluate(self, batch: list[Example], candidate: dict[str, str], capture_traces: bool = False) -> Batch:
+        return self.batch_evaluate([(candidate, batch)])[0]
+
+    def batch_evaluate(self, items: list[tuple[dict[str, str], list[Example]]]) -> list[Batch]:
+        under_way = [
+            [self._pool.submit(self._rollout, candidate[COMPONENT], example) for example in batch]
+            for candidate, batch in items
+        ]
+        done = [[future.result() for future in futures] for futures in under_way]
+        return [
+            EvaluationBatch(
+                outputs=[rollout.output for rollout in rollouts],
+                scores=[rollout.score.value for rollout in rollouts],
+                trajectories=rollouts,
+            )
+            for rollouts in done
+        ]
+
+    def make_reflective_dataset(
+        self, candidate: dict[str, str], eval_batch: Batch, components_to_update: list[str]
+    ) -> Mapping[str, Sequence[Mapping[str, object]]]:
+        return {COMPONENT: [{"rollout": rollout} for rollout in eval_batch.trajectories or []]}
+
+    def propose_new_texts(
+        self,
+        candidate: dict[str, str],
+        reflective_dataset: Mapping[str, Sequence[Mapping[str, object]]],
+        names: list[str],
+    ) -> dict[str, str]:
+        rollouts = [record["rollout"] for record in reflective_dataset[COMPONENT]]
+        examples = [
+            ReflectionExample(rollout.calls[0].inputs, rollout.output, rollout.score.feedback)
+            for rollout in rollouts
+            if isinstance(rollout, Rollout)
+        ]
+        self.proposals += 1
+        prompt = reflection_prompt(COMPONENT, candidate[COMPONENT], examples)
+        return {COMPONENT: parse_instruction(self._chat([("user", prompt)]))}
+
+    def _rollout(self, instruction: str, example: Example) -> Rollout:
+        prompt = str(example.data["prompt"])
+        output = self._chat([("system", instruction), ("user", prompt)])
+        score = self.task.score(output, rules_of(example.data))
+        return Rollout(example.id, output, score, (Call(COMPONENT, {"request": prompt}, output),))
+
+    def _chat(self, messages: Sequence[tuple[str, str]]) -> str:
+        self.requests += 1
+        body = {"model": "simulated", "messages": [{"role": role, "content": text} for role, text in messages]}
+        request = urllib.request.Request(  # noqa: S310 - the server of this bench
+            f"{self.url}/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as reply:  # noqa: S310 - as above
+            return str(json.loads(reply.read())["choices"][0]["message"]["content"])

@@ -1,0 +1,75 @@
+"""The command.
+
+python -m bench.gpu [--engine vllm|transformers] [--environment FOLDER] [--model NAME] [--json FILE] [-- FLAGS]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+import bench.gpu
+from bench._lib.command import argument_parser
+from bench._lib.methods.process import CEILING, METHODS
+from bench._lib.methods.workloads import WORKLOADS
+from bench._lib.paths import ROOT
+from bench.gpu.engine import SHAPE, Wanted, make_shape
+from bench.gpu.results import content
+from bench.gpu.runs import COMPARED, measure
+from flowevolve.errors import FlowevolveError
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argument_parser(bench.gpu)
+    parser.add_argument("--engine", choices=["vllm", "transformers"], default="vllm")
+    parser.add_argument("--environment", default="vllm", help="the folder of the environment the server is in")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--model", help="trained weights: a folder, or a name that the server can load")
+    what.add_argument("--shape", type=Path, default=SHAPE, help="a folder with another model's configuration")
+    parser.add_argument("--workloads", nargs="+", choices=list(WORKLOADS), default=["ifbench", "hover"])
+    parser.add_argument("--methods", nargs="+", choices=[*METHODS, CEILING], default=list(COMPARED))
+    parser.add_argument("--minutes", type=float, default=5.0, help="for each method, once its seed is validated")
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--concurrency", type=int, default=256, help="requests in flight at most, for every method")
+    parser.add_argument("--log", type=Path, default=ROOT / "runs" / "gpu-server.log", help="what the server says")
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("flags", nargs="*", help="after --: flags of the server")
+    return parser.parse_args(arguments)
+
+
+def wanted_of(arguments: argparse.Namespace) -> Wanted:
+    return Wanted(
+        arguments.engine,
+        arguments.environment,
+        arguments.model,
+        arguments.shape,
+        tuple(arguments.flags),
+        arguments.log,
+    )
+
+
+def main(given: Sequence[str]) -> int:
+    arguments = parse(given)
+    wanted = wanted_of(arguments)
+    try:
+        arguments.log.parent.mkdir(parents=True, exist_ok=True)
+        make_shape(wanted)
+        found = anyio.run(measure, arguments, wanted)
+    except FlowevolveError as error:
+        print(error, file=sys.stderr)
+        return 2
+    made = content(found, arguments, wanted)
+    print(json.dumps(made["ratios"], indent=2))
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,38 @@
+"""The content of the result file."""
+
+from __future__ import annotations
+
+import argparse
+
+from bench._lib.environment import environment
+from bench._lib.methods.ratios import as_json, ratios, row
+from bench.gpu.engine import Wanted
+from bench.gpu.runs import Measurements
+from bench.gpu.watch import gpu_name
+
+
+def content(found: Measurements, arguments: argparse.Namespace, wanted: Wanted) -> dict[str, object]:
+    """The content of the result file."""
+    about = environment()
+    machine = about.pop("machine")
+    assert isinstance(machine, dict)
+    runs = {key: [each.figures for each in measured] for key, measured in found.items()}
+    return {
+        "rows": [
+            {**row(wanted.dialect, *key, runs[key]), "gpu": [each.gpu for each in measured]}
+            for key, measured in sorted(found.items())
+        ],
+        **as_json(ratios("gpu", runs)),
+        "simulated": False,
+        "settings": {
+            "engine": wanted.dialect,
+            "model": wanted.model,
+            "shape": None if wanted.model is not None else wanted.shape.name,
+            "flags": list(wanted.flags),
+            "minutes": arguments.minutes,
+            "concurrency": arguments.concurrency,
+            "repeats": arguments.repeats,
+        },
+        "machine": {**machine, "gpu": gpu_name()},
+        **about,
+    }

@@ -1,0 +1,95 @@
+"""The runs: every method on every workload, on one real server."""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from random import Random
+
+import anyio
+import anyio.to_thread
+
+from bench._lib.methods.figures import Figures, figures
+from bench._lib.methods.process import CEILING, Job
+from bench._lib.methods.runs import Server, execute, serving
+from bench._lib.methods.workloads import WORKLOADS, WholeLength
+from bench.gpu.engine import Wanted, engine
+from bench.gpu.service import Engine, worded
+from bench.gpu.watch import Watch, watch_gpu
+
+COMPARED = ("gepa_sync", "gepa_pxn_4x4", "sync", "stream", CEILING)
+PROFILE = "qwen3-8b-h100"
+"""The profile whose output lengths the workloads are forced to."""
+MOST_TOKENS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one run of a method came to, and what the GPU reported meanwhile, if there is one that does."""
+
+    figures: Figures
+    gpu: dict[str, float] | None
+
+
+Measurements = dict[tuple[str, str], list[Measured]]
+"""For each workload and method, what each repeat came to."""
+
+
+async def measure(arguments: argparse.Namespace, wanted: Wanted) -> Measurements:
+    """Run all methods on all workloads, on one server."""
+    found: Measurements = defaultdict(list)
+    async with engine(wanted) as running, watch_gpu() as watch:
+        for workload in arguments.workloads:
+            async with _offered(running, wanted, workload) as url:
+                with serving(url) as server:
+                    await _compare(arguments, workload, (server, running.model), watch, found)
+    return found
+
+
+@asynccontextmanager
+async def _offered(running: Engine, wanted: Wanted, workload: str) -> AsyncGenerator[str]:
+    """The base URL that methods are given: the server itself, or the world's words at its speed."""
+    if wanted.model is not None:
+        yield running.url
+        return
+    lengths = WORKLOADS[workload].outputs[PROFILE]
+    async with worded(running, WholeLength(lengths.median, lengths.sigma, MOST_TOKENS)) as url:
+        yield url
+
+
+async def _compare(
+    arguments: argparse.Namespace, workload: str, place: tuple[Server, str], watch: Watch, found: Measurements
+) -> None:
+    """Run every method so many times, in random order each time. ``place``: a server, and the model's name there."""
+    server, model = place
+    for repeat in range(arguments.repeats):
+        methods = list(arguments.methods)
+        Random(f"{workload}/{repeat}").shuffle(methods)
+        for method in methods:
+            job = Job(
+                url=server.url,
+                model=model,
+                workload=workload,
+                concurrency=arguments.concurrency,
+                seed=repeat,
+                speed=1.0,
+                max_tokens=MOST_TOKENS if arguments.model is not None else None,
+                small=False,
+            )
+            run = await anyio.to_thread.run_sync(execute, method, job, server, 60 * arguments.minutes)
+            ended = anyio.current_time()
+            measured = Measured(figures(run), watch.between(ended - (run.end - run.start), ended))
+            print(_line(workload, method, measured), flush=True)
+            found[workload, method].append(measured)
+
+
+def _line(workload: str, method: str, measured: Measured) -> str:
+    busy = "no GPU" if measured.gpu is None else f"GPU {measured.gpu['utilization_percent']:.0f} %"
+    came_to = measured.figures
+    return (
+        f"{workload:10} {method:14} {came_to.proposals_per_min:7.2f} proposals/min "
+        f"{came_to.output_tokens_per_s:8.0f} tokens/s {came_to.mean_in_flight:6.1f} in flight  {busy}"
+    )

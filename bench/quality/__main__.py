@@ -1,0 +1,41 @@
+"""The command ``python -m bench.quality [--quick] [--combee] [--json FILE] [--figure FILE]``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import bench.quality
+from bench._lib.command import argument_parser
+from bench.quality.charts import draw_quality
+from bench.quality.methods import CANDIDATES, COMBEE, METHODS
+from bench.quality.results import MINUTES, QUICK_MINUTES, SEEDS, TUNING_SEEDS, TUNING_WORLDS, report, run_pairs
+from bench.quality.runs import WORLDS
+from bench.quality.section import section
+
+
+def main() -> None:
+    parser = argument_parser(bench.quality)
+    parser.add_argument("--quick", action="store_true", help="three worlds, three seeds, lockstep for an hour")
+    parser.add_argument("--tune", action="store_true", help="the settings that were tried, on seeds kept for that")
+    parser.add_argument("--combee", action="store_true", help="Combee's forms instead of the plain stream")
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--figure", type=Path, help="draw best scores over time into this file (SVG)")
+    parser.add_argument("--processes", type=int, default=1, help="runs side by side; results do not depend on it")
+    arguments = parser.parse_args()
+    quick, tune = bool(arguments.quick), bool(arguments.tune)
+    worlds = TUNING_WORLDS if tune else ("normal", "adversarial", "overlapping") if quick else tuple(WORLDS)
+    seeds = TUNING_SEEDS if tune else SEEDS[:3] if quick else SEEDS
+    minutes = QUICK_MINUTES if quick else MINUTES
+    methods = CANDIDATES if tune else COMBEE if arguments.combee else METHODS
+    pairs = list(run_pairs(worlds, seeds, minutes, methods, int(arguments.processes)))
+    content = report(pairs, seeds, minutes, methods, quick)
+    print("\n" + section(content))
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(content, indent=2) + "\n")
+    if arguments.figure is not None:
+        draw_quality(arguments.figure, content)
+
+
+if __name__ == "__main__":
+    main()

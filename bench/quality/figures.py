@@ -1,0 +1,123 @@
+"""What the pairs come to: figures with 95 % intervals, for each world and over all worlds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+
+from bench._lib.stats import Interval, interval
+from bench.quality.pairs import GRID, UNREACHED, Lockstep, Pair, Streamed
+
+Content = dict[str, object]
+Figure = Callable[[Pair, Streamed], float | None]
+
+
+def summarise(pairs: Sequence[Pair], methods: Sequence[str]) -> Content:
+    """The main figures of the last method, those of each method over the worlds it was run in, and those by world."""
+    worlds = list(dict.fromkeys(pair.world for pair in pairs))
+    by_method: dict[str, Content] = {}
+    rows: list[Content] = []
+    for method in methods:
+        groups = [[pair for pair in pairs if pair.world == world and method in pair.streams] for world in worlds]
+        groups = [group for group in groups if group]
+        by_method[method] = {"worlds": [group[0].world for group in groups], **_figures(groups, method)}
+        rows += [{"world": group[0].world, "method": method, **_figures([group], method)} for group in groups]
+    best = by_method[methods[-1]]
+    return {
+        "method": methods[-1],
+        "time_to_sync_score": best["time_to_sync_score"],
+        "score_at_equal_tokens": best["score_at_equal_tokens"],
+        "methods": by_method,
+        "rows": rows,
+        "curves": {"minutes": list(GRID), "worlds": {world: _curves(pairs, world) for world in worlds}},
+    }
+
+
+def _figures(groups: Sequence[Sequence[Pair]], method: str) -> Content:
+    def over(figure: Figure, statistic: Literal["mean", "median"] = "mean") -> Content:
+        values = [
+            [value for pair in group if (value := figure(pair, pair.streams[method])) is not None] for group in groups
+        ]
+        kept = [group for group in values if group]
+        return _json(interval(kept, statistic), statistic) if kept else {statistic: None, "ci95": None, "n": 0}
+
+    moments = list(groups[0][0].sync.at)
+    last = moments[-1]
+    unreached = sum(pair.streams[method].final_seconds is None for group in groups for pair in group)
+    slowest = max(_time_ratio(pair, pair.streams[method]) for group in groups for pair in group)
+    return {
+        "time_to_sync_score": {**over(_time_ratio, "median"), "max": slowest, "not_reached": unreached},
+        "time_to_most_of_it": over(_most_ratio, "median"),
+        "score_at_equal_tokens": over(lambda pair, each: _lead(pair, each, last)),
+        "held_out_at_equal_tokens": over(lambda pair, each: _held_out_lead(pair, each, last)),
+        "by_minutes_of_sync": {f"{moment:g}": _equal_tokens(over, moment) for moment in moments},
+        "evolution_rate": over(_evolution_rate, "median"),
+        "score_at_fixed_time": {
+            "sync": over(lambda pair, _: pair.sync.fixed.validation),
+            "stream": over(lambda _, each: each.fixed.validation),
+            "difference": over(lambda pair, each: each.fixed.validation - pair.sync.fixed.validation),
+            "held_out_difference": over(lambda pair, each: each.fixed.held_out - pair.sync.fixed.held_out),
+        },
+        "sync_final_score": over(lambda pair, _: pair.sync.at[last].validation),
+        "sync_final_held_out": over(lambda pair, _: pair.sync.at[last].held_out),
+        "proposals_per_minute": {
+            "sync": over(lambda pair, _: pair.sync.proposals_per_minute),
+            "stream": over(lambda _, each: each.proposals_per_minute),
+        },
+        "tokens_per_minute_ratio": over(_spending),
+        "cancelled_share": over(lambda _, each: each.cancelled_share),
+    }
+
+
+def _equal_tokens(over: Callable[[Figure], Content], moment: float) -> Content:
+    return {
+        "validation": over(lambda pair, each: _lead(pair, each, moment)),
+        "held_out": over(lambda pair, each: _held_out_lead(pair, each, moment)),
+    }
+
+
+def _lead(pair: Pair, each: Streamed, moment: float) -> float:
+    return each.at[moment].validation - pair.sync.at[moment].validation
+
+
+def _held_out_lead(pair: Pair, each: Streamed, moment: float) -> float:
+    return each.at[moment].held_out - pair.sync.at[moment].held_out
+
+
+def _time_ratio(pair: Pair, each: Streamed) -> float:
+    """The stream's time to lockstep's final score over lockstep's. One never reached counts as `UNREACHED`, which may
+    be too little.
+    """
+    return UNREACHED if each.final_seconds is None else each.final_seconds / pair.sync.final_seconds
+
+
+def _most_ratio(pair: Pair, each: Streamed) -> float:
+    return UNREACHED if each.most_seconds is None else each.most_seconds / pair.sync.most_seconds
+
+
+def _evolution_rate(pair: Pair, each: Streamed) -> float | None:
+    """The stream's gain over lockstep's at the fixed time; None where lockstep had gained nothing."""
+    gained = pair.sync.fixed.validation - pair.sync.seed_score
+    return (each.fixed.validation - pair.sync.seed_score) / gained if gained > 0 else None
+
+
+def _spending(pair: Pair, each: Streamed) -> float:
+    last = pair.sync.tokens[pair.minutes] / pair.minutes
+    return each.tokens_per_minute / last
+
+
+def _curves(pairs: Sequence[Pair], world: str) -> Content:
+    """Median best validation scores; a stream that had stopped by then keeps its last."""
+    chosen = [pair for pair in pairs if pair.world == world]
+
+    def middle(runs: Sequence[Lockstep | Streamed]) -> list[float]:
+        return [float(value) for value in np.median([run.curve for run in runs], axis=0)]
+
+    streams = {name: middle([pair.streams[name] for pair in chosen]) for name in chosen[0].streams}
+    return {"sync": middle([pair.sync for pair in chosen]), **streams}
+
+
+def _json(value: Interval, statistic: str) -> Content:
+    return {statistic: value.value, "ci95": [value.low, value.high], "n": value.n}

@@ -1,0 +1,84 @@
+"""The streams that are compared with lockstep, and the settings that one of them was chosen from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bench._lib.algorithm_runs import Settings
+
+
+def stream(
+    flows: int,
+    staleness: Settings,
+    *,
+    evaluating: int | None = None,
+    algorithm: Settings | None = None,
+    **sections: Settings,
+) -> Settings:
+    """A configuration of streaming GEPA; what is not given is at its default. ``evaluating`` is a number of workers."""
+    return {
+        "algorithm": {"name": "gepa", "mode": "stream", "max_in_flight": flows, **(algorithm or {})},
+        "staleness": staleness,
+        "stages": {} if evaluating is None else {"evaluate": {"workers": evaluating, "max_workers": evaluating}},
+        **sections,
+    }
+
+
+def reflective(repairs: int) -> Settings:
+    return {"policy": "reflective", "max_repairs": repairs}
+
+
+GUARDED: Settings = {"policy": "guarded"}
+ADMISSION: Settings = {"admission": {"policy": "server_queue"}}
+IMPROVEMENT: Settings = {"validation": "improvement"}
+RACE: Mapping[str, Settings] = {
+    "speculation": {"alpha": {"evaluate": 0.25}, "hold": True},
+    "racing": {"policy": "prefix"},
+}
+PLAIN = stream(16, GUARDED)
+"""The stream at its defaults."""
+
+CANDIDATES: Mapping[str, Settings] = {
+    "plain": PLAIN,
+    "guarded, 4 flows": stream(4, GUARDED),
+    "reflective, 4 flows": stream(4, reflective(1)),
+    "reflective, 8 flows": stream(8, reflective(1)),
+    "reflective, 8 flows, 2 validations": stream(8, reflective(1), evaluating=2),
+    "reflective, 8 flows, 1 validation": stream(8, reflective(1), evaluating=1),
+    "3 repairs, 6 flows, 1 validation": stream(6, reflective(3), evaluating=1),
+    "3 repairs, 8 flows, 1 validation": stream(8, reflective(3), evaluating=1),
+    "3 repairs, 12 flows, 1 validation": stream(12, reflective(3), evaluating=1),
+    "3 repairs, 16 flows, 1 validation": stream(16, reflective(3), evaluating=1),
+    "8 repairs, 8 flows, 1 validation": stream(8, reflective(8), evaluating=1),
+    "3 repairs, 8 flows, 2 validations": stream(8, reflective(3), evaluating=2),
+    "3 repairs, 8 flows, 2 validations, racing": stream(8, reflective(3), evaluating=2, **RACE),
+    "3 repairs, 8 flows, 1 validation, racing": stream(8, reflective(3), evaluating=1, **RACE),
+    "3 repairs, 8 flows, 1 validation, improvement": stream(8, reflective(3), evaluating=1, algorithm=IMPROVEMENT),
+    "3 repairs, 8 flows, 1 validation, server_queue": stream(8, reflective(3), evaluating=1, scheduler=ADMISSION),
+    "reflective, 32 flows, pressure, server_queue": stream(
+        32, reflective(1), scheduler=ADMISSION, allocation={"policy": "pressure"}
+    ),
+}
+"""All settings that were tried. The chosen one did best at equal tokens, and was among the first to lockstep's
+score.
+"""
+
+METHODS: Mapping[str, Settings] = {
+    "plain": PLAIN,
+    "chosen": CANDIDATES["3 repairs, 6 flows, 1 validation"],
+}
+"""The methods that are compared; the last one is reported on top."""
+PLAIN_IN = ("normal",)
+
+COMBEE: Mapping[str, Settings] = {
+    **{
+        f"combee {batch}": {"algorithm": {"name": "combee", "mode": "sync", "width": batch, "batch": batch}}
+        for batch in (10, 40)
+    },
+    "combee dynamic": {
+        "algorithm": {"name": "combee", "mode": "sync", "width": 40, "batch": 40, "batch_size": "dynamic"}
+    },
+    "combee 10, stream": {"algorithm": {"name": "combee", "max_in_flight": 40, "batch": 10}, "staleness": GUARDED},
+    "chosen": METHODS["chosen"],
+}
+"""Forms of Combee, which makes a proposal of many reflections: in lockstep as published, and inside the stream."""

@@ -1,0 +1,139 @@
+"""One seed in one world: what lockstep and the streams come to, measured by each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bench.quality.runs import SYNC, WORLDS, Goals, Trace, World, evolve, held_out
+
+MOMENTS = (30.0, 60.0, 180.0)
+"""Minutes of lockstep at which scores are compared at equal tokens: those that lockstep had spent by then."""
+FIXED = 30.0
+"""Minutes at which scores are compared at equal time, as in FlashEvolve's table 2."""
+GRID = (0.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 45.0, 60.0, 90.0, 120.0, 150.0, 180.0)
+"""Minutes at which the best score is noted."""
+UNREACHED = 2.0
+"""A stream is given up when it has not reached lockstep's final score in so many times lockstep's time."""
+MOST = 0.95
+"""A part of lockstep's gain. The time to it depends less on luck at the very end than the time to all of the gain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The best candidate's validation score, by which it was chosen, and what it is worth on fresh rows."""
+
+    validation: float
+    held_out: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lockstep:
+    """A run of synchronous GEPA."""
+
+    seed_score: float
+    final_seconds: float
+    """When its final validation score was reached first."""
+    most_seconds: float
+    fixed: Scores
+    at: Mapping[float, Scores]
+    """Scores after so many minutes."""
+    tokens: Mapping[float, int]
+    proposals_per_minute: float
+    curve: tuple[float, ...]
+    """Validation scores at the minutes of `GRID`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """A stream, measured by the lockstep run of the same seed."""
+
+    final_seconds: float | None
+    """When it reached lockstep's final score; None if it never did, or was given up."""
+    most_seconds: float | None
+    fixed: Scores
+    at: Mapping[float, Scores]
+    """Scores at the tokens that lockstep had spent after so many minutes."""
+    minutes: float
+    """How long it ran: until it had answered everything, or to the end."""
+    proposals_per_minute: float
+    tokens_per_minute: float
+    cancelled_share: float
+    """The share of its requests that were cancelled: what the server had written for them is in no count of tokens."""
+    curve: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Everything with one seed in one world."""
+
+    world: str
+    seed: int
+    minutes: float
+    sync: Lockstep
+    streams: Mapping[str, Streamed]
+
+
+def compare(name: str, seed: int, minutes: float, methods: Mapping[str, Mapping[str, object]]) -> Pair:
+    world = WORLDS[name]
+    sync = evolve(world, SYNC, seed, minutes)
+    moments = (*(moment for moment in MOMENTS if moment < minutes), minutes)
+    base = _lockstep(sync, world, seed, moments)
+    goals = Goals(sync.final, base.tokens[minutes], min(FIXED, minutes) * 60, UNREACHED * base.final_seconds)
+    streams = {
+        method: _streamed(evolve(world, settings, seed, minutes, goals), sync, base, world, seed)
+        for method, settings in methods.items()
+    }
+    return Pair(name, seed, minutes, base, streams)
+
+
+def _lockstep(trace: Trace, world: World, seed: int, moments: tuple[float, ...]) -> Lockstep:
+    reached = trace.time_to(trace.final)
+    most = trace.time_to(_most(trace))
+    assert reached is not None
+    assert most is not None
+    return Lockstep(
+        seed_score=trace.gains[0][1],
+        final_seconds=reached,
+        most_seconds=most,
+        fixed=_scores(trace, FIXED * 60, world, seed),
+        at={moment: _scores(trace, moment * 60, world, seed) for moment in moments},
+        tokens={moment: trace.tokens_at(moment * 60) for moment in moments},
+        proposals_per_minute=_proposals_per_minute(trace),
+        curve=_curve(trace),
+    )
+
+
+def _streamed(trace: Trace, sync: Trace, base: Lockstep, world: World, seed: int) -> Streamed:
+    minutes = trace.result.report.wall_seconds / 60
+    requests = trace.result.llm.requests
+    return Streamed(
+        final_seconds=trace.time_to(sync.final),
+        most_seconds=trace.time_to(_most(sync)),
+        fixed=_scores(trace, FIXED * 60, world, seed),
+        at={moment: _scores(trace, trace.time_of(tokens), world, seed) for moment, tokens in base.tokens.items()},
+        minutes=minutes,
+        proposals_per_minute=_proposals_per_minute(trace),
+        tokens_per_minute=trace.calls[-1][1] / minutes,
+        cancelled_share=trace.result.cancelled / max(1, requests + trace.result.cancelled),
+        curve=_curve(trace),
+    )
+
+
+def _most(trace: Trace) -> float:
+    seed_score = trace.gains[0][1]
+    return seed_score + MOST * (trace.final - seed_score)
+
+
+def _scores(trace: Trace, seconds: float, world: World, seed: int) -> Scores:
+    validation, name = trace.best_at(seconds)
+    return Scores(validation, held_out(world, trace.prompt(name), seed))
+
+
+def _proposals_per_minute(trace: Trace) -> float:
+    report = trace.result.report
+    return report.spent.proposals / (report.wall_seconds / 60)
+
+
+def _curve(trace: Trace) -> tuple[float, ...]:
+    return tuple(trace.best_at(minute * 60)[0] for minute in GRID)

@@ -1,0 +1,74 @@
+"""Which runs are made, and the content of the result file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
+from itertools import product
+
+from bench._lib.algorithm_runs import Settings
+from bench._lib.environment import environment
+from bench.quality.figures import Content, summarise
+from bench.quality.methods import CANDIDATES, PLAIN_IN
+from bench.quality.pairs import Pair, compare
+from bench.quality.runs import PROFILE, ROWS, WORLDS
+
+SEEDS = range(20)
+TUNING_SEEDS = range(900, 902)
+TUNING_WORLDS = ("normal", "noisy", "adversarial", "overlapping")
+MINUTES, QUICK_MINUTES = 180.0, 60.0
+"""Virtual minutes of lockstep; a stream stops as soon as it has reached its goals."""
+
+
+def run_pairs(
+    worlds: Sequence[str],
+    seeds: Sequence[int],
+    minutes: float,
+    methods: Mapping[str, Settings],
+    processes: int,
+) -> Iterator[Pair]:
+    """Run every seed in every world, seed by seed, each pair in one process."""
+    jobs = [(world, seed) for seed, world in product(seeds, worlds)]
+    with ProcessPoolExecutor(processes) as pool:
+        futures = [pool.submit(compare, world, seed, minutes, methods_for(world, methods)) for world, seed in jobs]
+        for future in futures:
+            pair = future.result()
+            print(line(pair), flush=True)
+            yield pair
+
+
+def methods_for(world: str, methods: Mapping[str, Settings]) -> Mapping[str, Settings]:
+    """The methods to run in a world: the plain stream is run in few, as it takes most of the bench's time."""
+    return {name: settings for name, settings in methods.items() if name != "plain" or world in PLAIN_IN}
+
+
+def line(pair: Pair) -> str:
+    parts = [f"{pair.world}, seed {pair.seed}: sync {pair.sync.curve[-1]:.3f}"]
+    for name, each in pair.streams.items():
+        took = "never" if each.final_seconds is None else f"{each.final_seconds / pair.sync.final_seconds:.2f}"
+        gains = [each.at[moment].validation - base.validation for moment, base in pair.sync.at.items()]
+        parts.append(f"{name} time {took}, at equal tokens {', '.join(f'{gain:+.3f}' for gain in gains)}")
+    return "; ".join(parts)
+
+
+def report(
+    pairs: Sequence[Pair], seeds: Sequence[int], minutes: float, methods: Mapping[str, Settings], quick: bool
+) -> Content:
+    """The content of the result file."""
+    worlds = list(dict.fromkeys(pair.world for pair in pairs))
+    return {
+        **summarise(pairs, list(methods)),
+        "simulated": True,
+        "settings": {
+            "profile": PROFILE,
+            "rows": ROWS,
+            "minutes": minutes,
+            "seeds": list(seeds),
+            "quick": quick,
+            "tuning": {"seeds": list(TUNING_SEEDS), "worlds": list(TUNING_WORLDS), "tried": sorted(CANDIDATES)},
+            "worlds": {name: asdict(WORLDS[name]) for name in worlds},
+            "methods": dict(methods),
+        },
+        **environment(),
+    }

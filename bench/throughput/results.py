@@ -1,0 +1,75 @@
+"""The content of the result file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+
+from bench._lib.environment import environment
+from bench._lib.methods.ratios import Ratio, as_json, ratios, row
+from bench._lib.methods.workloads import SMALL, WORKLOADS, small
+from bench.throughput.measurements import Measurements, Place, Plan
+
+PEERS = ("gepa", "agentdescent")
+
+
+def content(places: Mapping[Place, Measurements], plan: Plan, command: str) -> dict[str, object]:
+    """The content of the result file."""
+    rows: list[dict[str, object]] = []
+    compared: dict[str, Ratio | None] = {}
+    for place, found in places.items():
+        runs = {key: [each for _, each in pairs] for key, pairs in found.items()}
+        rows += [row(place.name, workload, method, each) for (workload, method), each in sorted(runs.items())]
+        compared.update(ratios(place.suffix, runs))
+    made = environment()
+    assert isinstance(made["versions"], dict)
+    return {
+        **made,
+        "versions": {**made["versions"], **{name: version(name) for name in PEERS}},
+        "simulated": all(place.url is None for place in places),
+        "command": command,
+        "settings": {
+            "concurrency": plan.concurrency,
+            "repeats": plan.repeats,
+            "seconds": plan.seconds,
+            **served(places, plan.workloads),
+            "fresh": all(run.fresh for found in places.values() for pairs in found.values() for run, _ in pairs),
+        },
+        "workloads": {name: described(name, places) for name in plan.workloads},
+        "rows": rows,
+        **as_json(compared),
+    }
+
+
+def served(places: Iterable[Place], workloads: Sequence[str]) -> dict[str, object]:
+    """The settings of the servers: how fast simulated ones run, or what a real one is asked for.
+
+    What a real server answers to a reflection is put into the expected form by `bench._lib.methods.recording_server`.
+    """
+    real = _real(places)
+    if real is None:
+        return {"speeds": {name: WORKLOADS[name].speeds for name in workloads}}
+    return {
+        "model": real.model,
+        "max_tokens": real.max_tokens,
+        "text_share": SMALL if real.small else 1.0,
+        "reflections_fenced": True,
+    }
+
+
+def described(name: str, places: Iterable[Place]) -> dict[str, object]:
+    """A workload as it was run. The lengths of answers are known of simulated servers only."""
+    given, real = WORKLOADS[name], _real(places)
+    workload = small(given) if real is not None and real.small else given
+    outputs = {profile: lengths.median for profile, lengths in workload.outputs.items()}
+    return {
+        "calls": workload.calls,
+        "prompt_tokens_median": workload.context.median,
+        "output_tokens_median": outputs if real is None else None,
+        "validation": workload.validation,
+        "source": workload.source,
+    }
+
+
+def _real(places: Iterable[Place]) -> Place | None:
+    return next((place for place in places if place.url is not None), None)

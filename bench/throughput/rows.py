@@ -1,0 +1,149 @@
+"""What the rows of a result file come to: a figure beside another method's, and times to a score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from statistics import fmean
+from typing import Any
+
+from bench._lib.methods.ratios import Ratio, ratio
+
+Row = Mapping[str, Any]
+"""A row of the result file, as `bench._lib.methods.ratios.row` makes it."""
+Rows = Mapping[tuple[str, str], Row]
+"""The rows of one server by workload and method."""
+BASE = "gepa_sync"
+ESTIMATED, KNOWN = "gepa_pxn_8x8", "gepa_pxn_4x4"
+"""The PxN width whose rounds outlast the windows, and the width that its rate is estimated by."""
+Curve = Sequence[tuple[float, float]]
+
+
+def by_server(rows: Sequence[Row]) -> dict[str, Rows]:
+    """The rows of each server, in the order of the file."""
+    found: dict[str, dict[tuple[str, str], Row]] = {}
+    for row in rows:
+        found.setdefault(row["server"], {})[row["workload"], row["method"]] = row
+    return {**found}
+
+
+def methods(rows: Rows, start: str = "") -> list[str]:
+    """The methods whose names begin so."""
+    return list(dict.fromkeys(method for _, method in rows if method.startswith(start)))
+
+
+def workloads(rows: Rows, *wanted: str) -> list[str]:
+    """The workloads that all these methods were run on."""
+    names = dict.fromkeys(workload for workload, _ in rows)
+    return [name for name in names if all((name, method) in rows for method in wanted)]
+
+
+def values(row: Row, figure: str) -> list[float]:
+    """A figure of each repeat. Older files have no ``values`` but two repeats at most, so that their range is the
+    values.
+    """
+    return list((row["values"] if "values" in row else row["range"])[figure])
+
+
+def beside(rows: Rows, method: str, other: str, figure: str) -> Ratio | None:
+    """A figure of a method over another's; None where the other had none of it on some workload."""
+    return _ratio(
+        tuple(
+            (name, tuple(tuple(values(rows[name, each], figure)) for each in (method, other)))
+            for name in workloads(rows, method, other)
+        )
+    )
+
+
+@cache
+def _ratio(rates: tuple[tuple[str, tuple[tuple[float, ...], ...]], ...]) -> Ratio | None:
+    return ratio(dict(rates))
+
+
+def over_estimated_pxn(rows: Rows, method: str) -> Ratio | None:
+    """Proposals/min over those of gepa's best PxN width, with an estimated rate in place of that of `ESTIMATED`.
+
+    The estimate is that `ESTIMATED` makes as many proposals of its output tokens as `KNOWN` does of as many tokens,
+    which is what it would come to in windows that last for many of its rounds. None where one of the two widths was
+    not run.
+    """
+    widths = methods(rows, "gepa_pxn")
+    if not {ESTIMATED, KNOWN} <= set(widths):
+        return None
+    rates = []
+    for name in workloads(rows, method, *widths):
+        known = rows[name, KNOWN]
+        share = known["proposals_per_min"] / known["output_tokens_per_s"]
+        estimated = tuple(share * tokens for tokens in values(rows[name, ESTIMATED], "output_tokens_per_s"))
+        counted = (tuple(values(rows[name, each], "proposals_per_min")) for each in widths if each != ESTIMATED)
+        own = tuple(values(rows[name, method], "proposals_per_min"))
+        rates.append((name, (own, *counted, estimated)))
+    return _ratio(tuple(rates))
+
+
+def requests_beside(rows: Rows, method: str) -> float | None:
+    """Requests per proposal over synchronous gepa's, the mean over workloads; None where one of the two made none."""
+    pairs = [
+        (rows[name, method]["requests_per_proposal"], rows[name, BASE]["requests_per_proposal"])
+        for name in workloads(rows, method, BASE)
+    ]
+    if not pairs or any(own is None or theirs is None for own, theirs in pairs):
+        return None
+    return fmean(own / theirs for own, theirs in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeToScore:
+    """A method's time to what another reaches, over the other's.
+
+    ``by_workload`` are quotients of mean times, where all runs of the method reach the score; ``reached`` of ``runs``
+    do so, on the workloads that have such a score.
+    """
+
+    by_workload: Mapping[str, float]
+    reached: int
+    runs: int
+
+    @property
+    def mean(self) -> float | None:
+        return fmean(self.by_workload.values()) if self.by_workload else None
+
+
+def time_to_score(rows: Rows, method: str, others: Sequence[str]) -> TimeToScore:
+    """Time counts from the end of the seed's validation.
+
+    On each workload the score is that of the other method with the highest mean at its windows' end: the lowest that
+    its runs end with, so that all of them reach it. Of the others, the time is that of whichever reaches it first in
+    all of its runs. A workload on which a run has that score from its seed says nothing and is left out.
+    """
+    by_workload: dict[str, float] = {}
+    reached = runs = 0
+    for name in workloads(rows, method, *others):
+        theirs: dict[str, Sequence[Curve]] = {each: rows[name, each]["curves"] for each in others}
+        best = max(theirs.values(), key=lambda curves: fmean(curve[-1][1] for curve in curves))
+        score = min(curve[-1][1] for curve in best)
+        own: Sequence[Curve] = rows[name, method]["curves"]
+        if any(curve[0][1] >= score for curves in (own, *theirs.values()) for curve in curves):
+            continue
+        times = [_time(curve, score) for curve in own]
+        found = [each for each in times if each is not None]
+        runs, reached = runs + len(times), reached + len(found)
+        if len(found) == len(times):
+            by_workload[name] = fmean(found) / _soonest(theirs.values(), score)
+    return TimeToScore(by_workload, reached, runs)
+
+
+def _soonest(methods: Iterable[Sequence[Curve]], score: float) -> float:
+    all_times = ([_time(curve, score) for curve in curves] for curves in methods)
+    return min(fmean(times) for times in map(_known, all_times) if times)
+
+
+def _known(times: Sequence[float | None]) -> list[float]:
+    """The times if all are known, else none of them."""
+    return [each for each in times if each is not None] if None not in times else []
+
+
+def _time(curve: Curve, score: float) -> float | None:
+    """When a curve reaches a score, or None if it does not."""
+    return next((seconds for seconds, reached in curve if reached >= score), None)

@@ -1,0 +1,169 @@
+"""The section on throughput, simulated or on a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tomli_w
+
+from bench._lib.methods.presets import PRESETS
+from bench._lib.text import Content, percent, table
+from bench.throughput.goals import as_interval, goals, interval, places, share
+from bench.throughput.labels import LABELS
+from bench.throughput.notes import notes
+from bench.throughput.rows import BASE, methods, over_estimated_pxn, time_to_score
+from bench.throughput.tables import beside_gepa, best_scores, times
+
+COLUMNS = {
+    "proposals_per_min": ("proposals/min", "{:.2f}"),
+    "validations_per_min": ("validations/min", "{:.2f}"),
+    "accepted_per_min": ("accepted/min", "{:.2f}"),
+    "output_tokens_per_s": ("output tokens/s", "{:.0f}"),
+    "mean_in_flight": ("in flight, mean", "{:.1f}"),
+    "median_in_flight": ("median", "{:.0f}"),
+    "idle_share": ("time with <= 1", "{:.0%}"),
+    "tokens_per_accepted": ("tokens per accepted", "{:,.0f}"),
+    "requests_per_proposal": ("requests per proposal", "{:.0f}"),
+    "best_score": ("best score", "{:.2f}"),
+    "client_cpu_s": ("client CPU s", "{:.1f}"),
+}
+RATIOS = {
+    "stream_vs_gepa_sync": "`stream` over synchronous gepa, proposals/min",
+    "stream_plain_vs_gepa_sync": "`stream_plain` over synchronous gepa",
+    "stream_vs_gepa_pxn": "`stream` over gepa's best PxN width",
+    "stream_careful_vs_gepa_sync": "`stream_careful` over synchronous gepa",
+    "stream_careful_vs_gepa_pxn": "`stream_careful` over gepa's best PxN width",
+    "stream_vs_agentdescent": "`stream` over agentdescent",
+    "stream_vs_combee": "`stream` over Combee",
+    "sync_vs_gepa_sync": "our lockstep over synchronous gepa",
+    "saturation": "`stream`: output tokens/s over those of load without end",
+    "saturation_plain": "`stream_plain`: the same",
+}
+Row = Content
+
+
+def section(content: Content) -> str:
+    by_place: dict[tuple[str, str], list[Row]] = {}
+    for row in content["rows"]:
+        by_place.setdefault((row["server"], row["workload"]), []).append(row)
+    tables = [_methods(server, workload, rows) for (server, workload), rows in by_place.items()]
+    title = "Throughput" if content["simulated"] else f"Throughput on a real server ({content['rows'][0]['server']})"
+    parts = (
+        f"## {title}",
+        f"    {content['command']}",
+        goals(content),
+        _measured(content),
+        notes(content),
+        _workloads(content),
+        figures(content),
+        beside_gepa(content),
+        times(content),
+        best_scores(content),
+        *tables,
+        *_presets(content),
+    )
+    return "\n\n".join(filter(None, parts))
+
+
+def _measured(content: Content) -> str:
+    settings = content["settings"]
+    runs = f"{settings['repeats']} x {settings['seconds']:g} s of real time each"
+    busiest = max(row["server_cpu_share"] for row in content["rows"])
+    process = "server's process" if content["simulated"] else "process that records requests"
+    after = _SPED_UP if content["simulated"] else ""
+    return f"""\
+{_where(content)}
+Every method has the same task, prompts and validation examples, minibatches of 3, and at most
+{settings["concurrency"]} calls in flight. Each runs in a process of its own, in random order, {runs},
+of which the first fifth is left out of rates. The server records every request: in flight, tokens and proposals
+(answered reflections; Combee's are made of many, and counted where they are made) are its count. Peers get a client
+that costs less CPU time than their own or ours. Of one core the {process} took {percent(busiest)} at most.{after}"""
+
+
+def _where(content: Content) -> str:
+    settings = content["settings"]
+    if content["simulated"]:
+        return "*Simulated* servers, over HTTP, at many times their speed; answers are drawn alike for all methods."
+    most = settings["max_tokens"]
+    limit = "" if most is None else f", {most} tokens at most, a reflection's too"
+    part = settings["text_share"]
+    text = "" if part == 1 else f"\nPrompts have {part:g} times the text that the simulated workloads have."
+    kept = "" if settings["fresh"] else _KEPT
+    return f"""\
+A real server with the model {settings["model"]}. Answers are as long as it writes them{limit}.{text}
+A reflection that comes without a fenced block is put into one on its way back, for all methods alike: the model may be
+too small to do so.{kept}"""
+
+
+_SPED_UP = " A\nserver that is sped up multiplies what clients add to a call, for all alike."
+_KEPT = """
+The server is not reset between methods: what its prefix cache holds of one method's prompts, the next one may find."""
+
+
+def _workloads(content: Content) -> str:
+    rows = [
+        (
+            name,
+            f"{each['calls']}",
+            f"{each['prompt_tokens_median']:.0f}",
+            _answers(content, name),
+            f"{each['validation']}",
+            each["source"],
+        )
+        for name, each in content["workloads"].items()
+    ]
+    header = ("workload", "calls per example", "text per prompt", "answers", "validation", "source")
+    meant = "medians" if content["simulated"] else "of texts medians, of answers means of synchronous gepa's"
+    return f"{table(header, rows)}\n\nTexts and answers are in tokens, {meant}."
+
+
+def _answers(content: Content, workload: str) -> str:
+    lengths = content["workloads"][workload]["output_tokens_median"]
+    if lengths is not None:
+        return ", ".join(f"{tokens:.0f} ({profile})" for profile, tokens in lengths.items())
+    (rows,) = places(content).values()
+    gepa = rows.get((workload, BASE))
+    if gepa is None or gepa["requests_per_proposal"] is None:
+        return "–"
+    answered_per_s = gepa["proposals_per_min"] * gepa["requests_per_proposal"] / 60
+    return f"{gepa['output_tokens_per_s'] / answered_per_s:.0f}"
+
+
+def figures(content: Content) -> str:
+    """The table, as the README has it too."""
+    found, intervals = places(content), content["intervals"]
+    lines: list[tuple[str, ...]] = []
+    for stem, label in RATIOS.items():
+        names = [f"{stem}_{suffix}" for suffix in found]
+        if any(name in intervals for name in names):
+            lines.append((label, *(interval(intervals[name]) if name in intervals else "–" for name in names)))
+        if stem == "stream_vs_gepa_pxn":
+            estimated = [over_estimated_pxn(rows, "stream") for rows in found.values()]
+            if any(estimated):
+                lines.append(("the same, PxN 8x8's rate estimated by its tokens", *map(as_interval, estimated)))
+    if all("stream" in methods(rows) and BASE in methods(rows) for rows in found.values()):
+        timed = [share(time_to_score(rows, "stream", [BASE])) for rows in found.values()]
+        lines.append(("`stream`: time to synchronous gepa's last score, over its own", *timed))
+    return table(("mean over workloads (95 % interval)", *found), lines)
+
+
+def _methods(server: str, workload: str, rows: Sequence[Row]) -> str:
+    by_method = {row["method"]: row for row in rows}
+    lines = [
+        (label, *(_cell(by_method[method][name], form) for name, (_, form) in COLUMNS.items()))
+        for method, label in LABELS.items()
+        if method in by_method
+    ]
+    return table((f"{server}, {workload}", *(name for name, _ in COLUMNS.values())), lines)
+
+
+def _cell(value: float | None, form: str) -> str:
+    return "–" if value is None else form.format(value)
+
+
+def _presets(content: Content) -> Sequence[str]:
+    """The presets, which are shown in the section on the simulated servers only."""
+    if not content["simulated"]:
+        return ()
+    shown = (f"`{name}`:\n\n```toml\n{tomli_w.dumps(sections).strip()}\n```" for name, sections in PRESETS.items())
+    return ("Our settings, to be taken as they are:", *shown)
