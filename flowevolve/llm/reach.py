@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 import anyio
-import structlog
 
+from flowevolve._util.logger import logger
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError
 from flowevolve.llm.role import Role
 from flowevolve.llm.types import LLMError, RefusedError, ServerError, Transport, UnreachableError
@@ -53,9 +53,7 @@ async def check_models(transport: Transport, where: str, asked: Sequence[tuple[s
                 "or serve the model there"
             )
         similar = get_close_matches(role.model, served)
-        structlog.get_logger("flowevolve").warning(
-            "model.not_listed", backend=where, model=role.model, role=name, similar=similar
-        )
+        logger().warning("model.not_listed", backend=where, model=role.model, role=name, similar=similar)
 
 
 async def _served_models(transport: Transport, where: str, *, lenient: bool) -> tuple[str, ...] | None:
@@ -65,7 +63,7 @@ async def _served_models(transport: Transport, where: str, *, lenient: bool) -> 
             return await transport.models()
     except RefusedError as error:
         if lenient and error.status in NO_LIST:
-            structlog.get_logger("flowevolve").warning("models.no_list", backend=where, error=str(error))
+            logger().warning("models.no_list", backend=where, error=str(error))
             return None
         raise BackendRefusedError(
             f"{where} turned the request for its models away: {error}. "

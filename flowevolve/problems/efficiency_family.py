@@ -193,3 +193,15 @@ def _factory(exercise: Exercise) -> Callable[..., EfficiencyProblem]:
 
 
 EFFICIENCY_PROBLEMS: Mapping[str, Callable[..., EfficiencyProblem]] = {each.name: _factory(each) for each in EXERCISES}
+(
+    efficiency_range_sums,
+    efficiency_range_minimum,
+    efficiency_counts_above,
+    efficiency_distinct_windows,
+    efficiency_window_maximum,
+    efficiency_longest_run,
+    efficiency_merged_spans,
+    efficiency_groups,
+    efficiency_distances,
+) = EFFICIENCY_PROBLEMS.values()
+"""Each factory under a name of its own, by which `flowevolve.problems.catalog` finds it."""

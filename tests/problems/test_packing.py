@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowevolve.problems.catalog import circle_packing_26
 from flowevolve.problems.hexagons import HexagonPacking, corners, overlap
-from flowevolve.problems.packing import CirclePacking, RectanglePacking
+from flowevolve.problems.packing import CirclePacking, RectanglePacking, circle_packing_26
 from tests.problems.conftest import Court
 from tests.problems.support import refusal, score
 
