@@ -31,7 +31,7 @@ _RECENT = 256
 class Budget(BaseModel):
     """Limits of a run; a limit left out does not bound it. Times add up: ``Budget(hours=1, minutes=30)``."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     hours: float | None = Field(default=None, gt=0)
     minutes: float | None = Field(default=None, gt=0)

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from flowevolve.algorithm import Algorithm, Tuning, WorkersWanted
-from flowevolve.algorithms.ace import ACE
-from flowevolve.algorithms.code_evolve import CodeEvolve
-from flowevolve.algorithms.combee import Combee
-from flowevolve.algorithms.context_evolve import ContextEvolve
-from flowevolve.algorithms.cse import CSE
-from flowevolve.algorithms.gepa import GEPA
-from flowevolve.algorithms.levi import LEVI
-from flowevolve.algorithms.meta_harness import MetaHarness
-from flowevolve.algorithms.search import BestOfN, OnePlusLambda
 from flowevolve.backends import BACKENDS, SHIPPED_BACKENDS
-from flowevolve.compat.folders import folder_problem
 from flowevolve.concurrency import Pulse
 from flowevolve.config import Config
 from flowevolve.core.policies import Allocation, NoRacing, Racing, Speculation, StalenessPolicy, StoppingPolicy
@@ -33,11 +23,10 @@ from flowevolve.llm.keys import OPENAI_HOST, key_for
 from flowevolve.llm.limits import Limits
 from flowevolve.llm.line import Order
 from flowevolve.llm.metrics_probe import MetricsProbe, SummedProbe
-from flowevolve.llm.openai import OpenAITransport
 from flowevolve.llm.role import Role
 from flowevolve.llm.router import Router, make_router
 from flowevolve.llm.traffic import Traffic
-from flowevolve.llm.types import Transport
+from flowevolve.llm.types import ServerTransport, Transport
 from flowevolve.llm_section import LLMSection
 from flowevolve.policies.admission import Fixed, Latency, ServerQueue
 from flowevolve.policies.allocation import MedianRate, Pressure
@@ -46,50 +35,50 @@ from flowevolve.policies.ordering import Fifo, LaterFirst
 from flowevolve.policies.racing import Bound, Confidence, Prefix
 from flowevolve.policies.staleness import Full, Guarded, Reflective
 from flowevolve.policies.stopping import FileExists, NoImprovement, Unevaluated, Unproductive
-from flowevolve.problems.catalog import SHIPPED_PROBLEMS
-from flowevolve.programs.callable import callable_problem
-from flowevolve.programs.evaluator import EvaluatorProblem, command_problem, with_readable_evaluator
+from flowevolve.programs.evaluator import EvaluatorProblem, with_readable_evaluator
 from flowevolve.programs.problem import Problem
-from flowevolve.programs.task import ProgramTask
 from flowevolve.registry import Registry, validated
 from flowevolve.roles import ModelSettings, RoleSettings, model_names, role_settings
-from flowevolve.sim.backend import SimBackend
-from flowevolve.sim.code import CodeWorld
-from flowevolve.sim.faults import Faults
-from flowevolve.sim.harness import HarnessWorld
-from flowevolve.sim.profiles import PROFILES
-from flowevolve.sim.replay import Record, RecordedBackend, RecordedServer
-from flowevolve.sim.rules import RulesWorld
-from flowevolve.sim.rules_params import PRESETS, RulesParams
-from flowevolve.sim.world import World
 from flowevolve.tasks.base import Task
-from flowevolve.tasks.catalog import SHIPPED_TASKS
+
+if TYPE_CHECKING:
+    from flowevolve.programs.problem import Problem
+    from flowevolve.sim.backend import SimBackend
+    from flowevolve.sim.replay import Record, RecordedServer
 
 ALGORITHMS: Registry[Algorithm] = Registry(
     "algorithm",
     "flowevolve.algorithms",
     {
-        "gepa": GEPA,
-        "combee": Combee,
-        "ace": ACE,
-        "meta_harness": MetaHarness,
-        "levi": LEVI,
-        "best_of_n": BestOfN,
-        "one_plus_lambda": OnePlusLambda,
-        "code_evolve": CodeEvolve,
-        "context_evolve": ContextEvolve,
-        "cse": CSE,
+        "gepa": "flowevolve.algorithms.gepa:GEPA",
+        "combee": "flowevolve.algorithms.combee:Combee",
+        "ace": "flowevolve.algorithms.ace:ACE",
+        "meta_harness": "flowevolve.algorithms.meta_harness:MetaHarness",
+        "levi": "flowevolve.algorithms.levi:LEVI",
+        "best_of_n": "flowevolve.algorithms.search:BestOfN",
+        "one_plus_lambda": "flowevolve.algorithms.search:OnePlusLambda",
+        "code_evolve": "flowevolve.algorithms.code_evolve:CodeEvolve",
+        "context_evolve": "flowevolve.algorithms.context_evolve:ContextEvolve",
+        "cse": "flowevolve.algorithms.cse:CSE",
     },
     Algorithm,
 )
-TASKS: Registry[Task] = Registry("task", "flowevolve.tasks", SHIPPED_TASKS, Task, ("program",))
-EVALUATED: Mapping[str, Callable[..., Problem]] = {
-    "command": command_problem,
-    "evaluator": callable_problem,
-    "folder": folder_problem,
-}
-"""Problems that users bring, by the setting that tells them; a command may have a folder, too."""
-PROBLEMS: Registry[Problem] = Registry("problem", "flowevolve.problems", {**SHIPPED_PROBLEMS, **EVALUATED}, Problem)
+TASKS: Registry[Task] = Registry(
+    "task",
+    "flowevolve.tasks",
+    {
+        "house_style": "flowevolve.tasks.catalog:house_style",
+        "instructions": "flowevolve.tasks.catalog:instructions",
+        "multihop": "flowevolve.tasks.catalog:multihop",
+        "math": "flowevolve.tasks.catalog:math",
+        "classification": "flowevolve.tasks.catalog:classification",
+        "finer": "flowevolve.tasks.catalog:finer",
+        "formula": "flowevolve.tasks.catalog:formula",
+        "harness": "flowevolve.tasks.catalog:harness",
+    },
+    Task,
+    ("program",),
+)
 STALENESS: Registry[StalenessPolicy] = Registry(
     "staleness policy",
     "flowevolve.policies.staleness",
@@ -119,21 +108,14 @@ ADMISSIONS: Registry[Admission] = Registry(
     Admission,
 )
 BANDITS: Registry[Choice] = Registry("bandit", "flowevolve.policies.bandits", {"ucb": UCB}, Choice)
-TRANSPORTS: Mapping[str, type[OpenAITransport | AioHTTPTransport]] = {
-    "openai": OpenAITransport,
-    "aiohttp": AioHTTPTransport,
-}
-WORLDS: Mapping[str, Callable[[RulesParams], World]] = {
-    "rules": RulesWorld,
-    "harness": HarnessWorld,
-    "code": CodeWorld,
-}
 OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 """Where requests go if the configuration names no address."""
 
 
 def make_task(config: Config) -> Task:
     if config.task.name == "program":
+        from flowevolve.programs.task import ProgramTask  # noqa: PLC0415
+
         problem = make_problem(config)
         return ProgramTask(problem, with_readable_evaluator(config.sandbox, problem))
     return TASKS.make(config.task.name, config.task.settings, "task")
@@ -141,6 +123,8 @@ def make_task(config: Config) -> Task:
 
 def make_problem(config: Config) -> Problem:
     """The problem that ``[task]`` names; what else stands there are the problem's settings."""
+    from flowevolve.problems.catalog import EVALUATED, PROBLEMS  # noqa: PLC0415 - only programs need it
+
     settings = dict(config.task.settings)
     name = settings.pop("problem", next((name for name in EVALUATED if name in settings), None))
     if not isinstance(name, str):
@@ -152,6 +136,7 @@ def problem_notes(config: Config) -> Sequence[str]:
     """What whoever runs a configuration should know of its problem, a line each."""
     if config.task.name != "program" or not {"folder", "command"} & config.task.settings.keys():
         return ()
+
     problem = make_problem(config)
     return problem.notes if isinstance(problem, EvaluatorProblem) else ()
 
@@ -283,6 +268,8 @@ def make_recorded_roles(
     config: Config, roles: Mapping[str, RoleSettings], record: Record, slots: int | None
 ) -> tuple[RecordedServer, dict[str, Models]]:
     """The roles of a replay, each with its own transport to one recorded server, which serves all models."""
+    from flowevolve.sim.replay import RecordedBackend, RecordedServer  # noqa: PLC0415 - only replays need them
+
     server = RecordedServer(record, model_names(roles.values()), slots)
     opened: dict[str, Models] = {}
     for name, role in roles.items():
@@ -332,7 +319,12 @@ def make_transport(llm: LLMSection, identity: str | None = None, log: Log = log_
 
     def make(url: str) -> Transport:
         key = key_for(url, llm.api_key_env, llm.api_key_file)
-        return TRANSPORTS[llm.transport](url, key, max_connections=llm.concurrency, identity=identity)
+        if llm.transport == "openai":
+            from flowevolve.llm.openai import OpenAITransport  # noqa: PLC0415 - the SDK is slow to load
+
+            return OpenAITransport(url, key, max_connections=llm.concurrency, identity=identity)
+
+        return AioHTTPTransport(url, key, max_connections=llm.concurrency, identity=identity)
 
     return make_router(endpoints(llm), make, identity, log)
 
@@ -371,6 +363,9 @@ async def open_probe(
     if isinstance(admission, Latency) and config.llm.backend != "vllm":
         yield NullProbe()
         return
+    from flowevolve.sim.backend import SimBackend  # noqa: PLC0415 - not needed before a run begins
+    from flowevolve.sim.replay import RecordedBackend  # noqa: PLC0415
+
     simulated = [transport for transport in transports if isinstance(transport, SimBackend)]
     recorded = [transport for transport in transports if isinstance(transport, RecordedBackend)]
     urls = dict.fromkeys(url for transport in transports for url in _urls(transport))
@@ -387,11 +382,17 @@ async def open_probe(
 def _urls(transport: Transport) -> tuple[str, ...]:
     if isinstance(transport, Router):
         return transport.urls
-    return (transport.base_url,) if isinstance(transport, OpenAITransport | AioHTTPTransport) else ()
+    return (transport.base_url,) if isinstance(transport, ServerTransport) else ()
 
 
 def make_sim(config: Config, roles: Mapping[str, RoleSettings]) -> SimBackend:
     """The simulated server inside this process; it serves the models of all roles."""
+    from flowevolve.sim.backend import SimBackend  # noqa: PLC0415 - only simulations need these
+    from flowevolve.sim.faults import Faults  # noqa: PLC0415
+    from flowevolve.sim.profiles import PROFILES  # noqa: PLC0415
+    from flowevolve.sim.rules_params import PRESETS  # noqa: PLC0415
+    from flowevolve.sim.worlds import WORLDS  # noqa: PLC0415
+
     if config.sim.profile not in PROFILES:
         raise InputError(f"sim.profile: unknown profile {config.sim.profile!r}; there are {', '.join(PROFILES)}")
     if config.sim.world not in WORLDS:

@@ -16,11 +16,10 @@ from enum import StrEnum
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import anyio
 import typer
-from prometheus_client import start_http_server
 
 from flowevolve import clock
 from flowevolve.backends import SHIPPED_BACKENDS
@@ -28,7 +27,6 @@ from flowevolve.build import endpoints, make_roles, make_sim, problem_notes
 from flowevolve.clients import Follow
 from flowevolve.config import Config, load_config, parse_config
 from flowevolve.errors import FlowevolveError, InputError
-from flowevolve.folder_run import load_folder
 from flowevolve.interrupts import until_interrupted
 from flowevolve.list_command import list_command
 from flowevolve.new_command import new_app
@@ -40,7 +38,6 @@ from flowevolve.roles import model_names
 from flowevolve.run import Watchers, check, run
 from flowevolve.sandbox_command import sandbox_app
 from flowevolve.serve_command import serve_command
-from flowevolve.sim.server import serve
 from flowevolve.store.compact import compact
 from flowevolve.store.export import export
 from flowevolve.store.files import writing
@@ -48,12 +45,13 @@ from flowevolve.store.reading import JOURNAL, Recorded
 from flowevolve.store.rundir import read_result
 from flowevolve.telemetry.comparison import compare
 from flowevolve.telemetry.logs import configure_logs, log_event
-from flowevolve.telemetry.metrics import Metrics
 from flowevolve.telemetry.progress import Lines, LiveTable, Progress
 from flowevolve.telemetry.summary import summarize
-from flowevolve.telemetry.traffic_metrics import TrafficMetrics
 from flowevolve.terminal import plain_console
 from flowevolve.vllm.server import News
+
+if TYPE_CHECKING:
+    from flowevolve.telemetry.metrics import Metrics
 
 INTERRUPTED = 130
 LAST_PORT = 65535
@@ -106,6 +104,8 @@ def run_command(
 def _load(config: Path, overrides: Sequence[str]) -> Config:
     """A config file, or a problem folder: what is to be known of the problem is printed."""
     if config.is_dir():
+        from flowevolve.folder_run import load_folder  # noqa: PLC0415 - slow to load
+
         found = load_folder(config, overrides)
         settings, notes = found.config, found.notes
     else:
@@ -133,6 +133,9 @@ def _show(
     metrics_port: int | None,
 ) -> None:
     """Carry out a run, showing how it goes and what it came to."""
+    from flowevolve.telemetry.metrics import Metrics  # noqa: PLC0415 - slow to load
+    from flowevolve.telemetry.traffic_metrics import TrafficMetrics  # noqa: PLC0415
+
     progress: Progress = LiveTable(console, "") if console.is_terminal else Lines(_plain)
 
     metrics, traffic = Metrics(), TrafficMetrics()
@@ -257,6 +260,8 @@ def sim_command(
     port: Annotated[int, typer.Option(min=0, max=LAST_PORT)] = 8000,
 ) -> None:
     """Serve a simulated LLM over an OpenAI-compatible API, until Ctrl-C."""
+    from flowevolve.sim.server import serve  # noqa: PLC0415 - aiohttp is slow to load
+
     sections = {"profile": profile, "world": world, "preset": preset, "faults": {"rate": fault_rate}}
     settings = parse_config({"sim": sections, "llm": {"model": model}, "budget": {"seconds": 1}}, "sim")
 
@@ -285,6 +290,8 @@ app.add_typer(new_app, name="new")
 
 
 def _serve_metrics(metrics: Metrics, port: int) -> None:
+    from prometheus_client import start_http_server  # noqa: PLC0415 - slow to load
+
     try:
         start_http_server(port, addr="127.0.0.1", registry=metrics.registry)
     except OSError as error:

@@ -16,18 +16,15 @@ from flowevolve.build import (
     ALLOCATION,
     BANDITS,
     ORDERINGS,
-    PROBLEMS,
     RACING,
     STALENESS,
     TASKS,
-    WORLDS,
     make_algorithm,
     make_task,
 )
 from flowevolve.config import parse_config, with_overrides
 from flowevolve.registry import Listed
 from flowevolve.sim.profiles import PROFILES
-from flowevolve.sim.rules_params import PRESETS
 from flowevolve.terminal import plain_console
 
 console = plain_console()
@@ -78,12 +75,17 @@ def _lines(what: Listing) -> list[str]:
         case Listing.policies:
             return [f"{key}: {_line(listed)}" for key, listing in POLICIES.items() for listed in listing()]
         case Listing.problems:
+            from flowevolve.problems.catalog import PROBLEMS  # noqa: PLC0415 - slow to load
+
             return [_line(listed) for listed in PROBLEMS.listing()]
         case Listing.profiles:
             return list(PROFILES)
         case Listing.tasks:
             return [_line(listed) for listed in TASKS.listing()]
         case Listing.worlds:
+            from flowevolve.sim.rules_params import PRESETS  # noqa: PLC0415 - slow to load
+            from flowevolve.sim.worlds import WORLDS  # noqa: PLC0415
+
             return [f"{world} (presets: {', '.join(PRESETS)})" for world in WORLDS]
 
 

@@ -20,7 +20,6 @@ from flowevolve.errors import BackendUnreachableError
 from flowevolve.llm.admission import LoadSummary
 from flowevolve.roles import RoleSettings
 from flowevolve.vllm.server import News, Tell
-from flowevolve.vllm.serving import serve_vllm
 
 LOG = "vllm.log"
 
@@ -73,6 +72,8 @@ async def open_server(config: Config, out: Path | None, listeners: Sequence[Tell
     if not starts_vllm(config) or model is None:
         yield Served(None, (), None)
         return
+    from flowevolve.vllm.serving import serve_vllm  # noqa: PLC0415 - few runs start a server
+
     folder = Path(tempfile.mkdtemp(prefix="flowevolve-")) if out is None else out
     send, receive = anyio.create_memory_object_stream[News](math.inf)
 

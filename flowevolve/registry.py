@@ -39,7 +39,8 @@ class Registry(Generic[T_co]):
 
     kind: str
     group: str
-    builtin: Mapping[str, Callable[..., T_co]]
+    builtin: Mapping[str, Callable[..., T_co] | str]
+    """What ships: the factory itself, or ``package.module:attribute``, which is imported when it is asked for."""
     contract: type | None = None
     reserved: Sequence[str] = ()
     """Names of what ships and is made elsewhere."""
@@ -71,7 +72,8 @@ class Registry(Generic[T_co]):
             InputError: if there is none, several packages bring it, or it can't be used.
         """
         if name in self.builtin:
-            return self.builtin[name]
+            shipped = self.builtin[name]
+            return self._checked(imported(shipped)) if isinstance(shipped, str) else shipped
         plugins = [plugin for plugin in installed(self.group) if plugin.name == name]
         if len(plugins) > 1:
             whose = " and ".join(f"{plugin.package} ({plugin.target!r})" for plugin in plugins)

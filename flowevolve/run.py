@@ -48,7 +48,6 @@ from flowevolve.store.rundir import RunDirectory
 from flowevolve.tasks.base import Task
 from flowevolve.tasks.identity import identity
 from flowevolve.vllm.server import Tell
-from flowevolve.vllm.serving import check_vllm
 
 AT_ONCE = ("interrupted", "cancelled")
 """Reasons to stop after which nothing more is paid for: the held-out test waits until the run has reached its end."""
@@ -325,6 +324,8 @@ async def check(config: Config, task: Task | None = None) -> Task:
     make_allocation(config)
     await _start(plan)
     if starts_vllm(config):
+        from flowevolve.vllm.serving import check_vllm  # noqa: PLC0415 - few runs start a server
+
         await in_thread(check_vllm, config.vllm)
         return plan.task
     async with (

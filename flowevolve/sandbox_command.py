@@ -12,11 +12,10 @@ import typer
 from pydantic import ValidationError
 
 from flowevolve import clock
+from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
 from flowevolve.registry import describe_validation
-from flowevolve.sandbox import Outcome, Sandbox, SandboxSettings
-from flowevolve.sandbox.outcome import read_json
 
 sandbox_app = typer.Typer(no_args_is_help=True, help="Run programs that nobody trusts.")
 
@@ -37,6 +36,8 @@ def sandbox_run_command(
     isolation: Annotated[str, typer.Option(help="bubblewrap, or limits: then nothing hides your files")] = "bubblewrap",
 ) -> None:
     """Run FILE in a sandbox and print one line of JSON: status, times, memory, output and result."""
+    from flowevolve.sandbox import Outcome, Sandbox  # noqa: PLC0415 - slow to load
+
     given: dict[str, object] = {
         "isolation": isolation,
         "timeout": timeout,
@@ -76,6 +77,8 @@ def _words(command: str) -> list[str]:
 
 
 def _arguments(text: str) -> dict[str, JSON] | list[JSON]:
+    from flowevolve.sandbox.outcome import read_json  # noqa: PLC0415 - slow to load
+
     try:
         values = read_json(os.fsencode(text), "--arguments:")
     except ValueError as error:

@@ -8,15 +8,15 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Section(BaseModel):
-    """A closed table: an unknown key is an error."""
+    """A closed table: an unknown key is an error. What checks it is built at the first use, not at import."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class OpenSection(BaseModel):
     """A table that also holds the settings of what it names."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     @property
     def settings(self) -> Mapping[str, object]:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.command import flowevolve
+
 GOOD = """
 clock = "virtual"
 [budget]
@@ -20,18 +21,13 @@ proposals = 3
 ROWS = '{"key": 1, "prompt": "p", "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}\n'
 
 
-def flowevolve(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from flowevolve.cli import main; main()", *arguments]
-    return subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, timeout=120, env={**os.environ, **environment}, check=False
-    )
-
-
 def test_the_package_is_the_command_line() -> None:
-    command = [sys.executable, "-m", "flowevolve", "list", "algorithms"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    command = [sys.executable, "-m", "flowevolve"]
+    done = subprocess.run([*command, "list", "algorithms"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "levi" in done.stdout
+    done = subprocess.run([*command, "check", "none.toml"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "error: none.toml: no such config file\n")
 
 
 @pytest.fixture
@@ -243,10 +239,13 @@ def test_same_seed_same_events_in_another_process(config: Path) -> None:
     logs = {}
     for name, seed, hash_seed in (("a", 1, "1"), ("b", 1, "2"), ("c", 2, "1")):
         settings = ["--set", f"seed={seed}", "--set", "staleness.policy=reflective", "--set", "budget.proposals=25"]
-        done = flowevolve(
-            "run", "run.toml", "--events", *settings, "--out", name, cwd=config.parent, PYTHONHASHSEED=hash_seed
+        subprocess.run(
+            [sys.executable, "-m", "flowevolve", "run", "run.toml", "--events", *settings, "--out", name],
+            cwd=config.parent,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            check=True,
         )
-        assert done.returncode == 0, done.stderr
         logs[name] = (config.parent / name / "events.jsonl").read_bytes()
     assert logs["a"] == logs["b"]
     assert logs["a"] != logs["c"]

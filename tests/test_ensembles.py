@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from flowevolve import build, clock
+from flowevolve import clock
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
 from flowevolve.llm.types import ChatRequest
 from flowevolve.result import Result
 from flowevolve.run import check, run
+from flowevolve.sim import worlds
 from flowevolve.sim.rules import RulesWorld
 from flowevolve.telemetry.summary import summarize
 
@@ -35,7 +36,7 @@ class HalfUseless(RulesWorld):
 
 @pytest.fixture(autouse=True)
 def half_useless_world(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "WORLDS", {"rules": HalfUseless})
+    monkeypatch.setattr(worlds, "WORLDS", {"rules": HalfUseless})
 
 
 def go(role: Mapping[str, object], out: Path | None = None, *, priced: bool = True, **more: object) -> Result:

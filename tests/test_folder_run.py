@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from flowevolve.errors import InputError
 from flowevolve.folder_run import load_folder
+from tests.command import flowevolve
 from tests.compat.folders.samples import LEVI, OPENEVOLVE, SHINKA, write
 
-ROOT = Path(__file__).parents[1]
 COMMAND = {"first.py": "VALUE = 3\n", "score.py": "import sys\nprint(len(open(sys.argv[1]).read()))\n"}
 QUICK = ("--set", "clock=virtual", "--set", "budget.evaluations=4", "--set", "sandbox.memory_mb=512")
-
-
-def flowevolve(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from flowevolve.cli import main; main()", *arguments]
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False, env=environment)
 
 
 @pytest.fixture

@@ -20,13 +20,13 @@ from flowevolve.build import (
     ALLOCATION,
     BANDITS,
     ORDERINGS,
-    PROBLEMS,
     RACING,
     STALENESS,
     TASKS,
 )
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
+from flowevolve.problems.catalog import PROBLEMS
 from flowevolve.registry import Listed, Registry
 from flowevolve.replay import replay
 from flowevolve.result import Result

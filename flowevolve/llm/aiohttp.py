@@ -9,13 +9,13 @@ from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar
 
 from flowevolve.llm import sse, wire
 from flowevolve.llm.proxies import proxy_for
-from flowevolve.llm.types import ChatReply, ChatRequest, EmbedReply, EmbedRequest
+from flowevolve.llm.types import ChatReply, ChatRequest, EmbedReply, EmbedRequest, ServerTransport
 
 # Bodies above this size, in bytes, are sent in pieces, so that they don't block the event loop.
 _LARGE = 2**20
 
 
-class AioHTTPTransport:
+class AioHTTPTransport(ServerTransport):
     """Calls the chat completions API at ``base_url`` (with its ``/v1``), over at most ``max_connections``.
 
     Without an ``api_key`` none is sent. Proxies are taken from the environment (``HTTPS_PROXY`` and the like), except
@@ -26,9 +26,7 @@ class AioHTTPTransport:
     def __init__(
         self, base_url: str, api_key: str | None, *, max_connections: int, identity: str | None = None
     ) -> None:
-        self.base_url = base_url
-        self.identity = base_url if identity is None else identity
-        """What replies depend on beside the request (`flowevolve.llm.pending.HasIdentity`)."""
+        super().__init__(base_url, identity)
         self._chat_url = base_url.rstrip("/") + wire.CHAT_PATH
         self._embeddings_url = base_url.rstrip("/") + wire.EMBEDDINGS_PATH
         self._models_url = base_url.rstrip("/") + wire.MODELS_PATH

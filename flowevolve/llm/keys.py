@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 import structlog
 from structlog.typing import FilteringBoundLogger
 
+from flowevolve._util.logger import logger
 from flowevolve.errors import InputError
 
 _LOGGER: FilteringBoundLogger = structlog.get_logger("flowevolve")
@@ -50,7 +51,7 @@ def key_for(url: str, variable: str | None, file: Path | None) -> str | None:
         return read_key(OPENAI_VARIABLE, None)
     if address.scheme == "https" and os.environ.get(OPENAI_VARIABLE):
         mend = f"name the variable in api_key_env if its key is meant for {address.hostname}"
-        _LOGGER.warning("key.not_sent", variable=OPENAI_VARIABLE, mend=mend)
+        logger().warning("key.not_sent", variable=OPENAI_VARIABLE, mend=mend)
     return None
 
 
@@ -111,5 +112,5 @@ def _content(file: Path) -> str:
     if not key:
         raise InputError(f"{file}: holds no API key: it is empty; put the key there, or correct api_key_file")
     if mode & (stat.S_IRGRP | stat.S_IROTH):
-        _LOGGER.warning("key.readable_by_others", file=str(file), mend=f"chmod 600 {file}")
+        logger().warning("key.readable_by_others", file=str(file), mend=f"chmod 600 {file}")
     return key

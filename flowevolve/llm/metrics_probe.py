@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-import aiohttp
 import anyio
-from prometheus_client.parser import text_string_to_metric_families
 
 from flowevolve.concurrency import Pulse, run_all
 from flowevolve.llm.admission import Probe, ServerLoad, growth
+
+if TYPE_CHECKING:
+    import aiohttp
 
 RUNNING = "vllm:num_requests_running"
 WAITING = "vllm:num_requests_waiting"
@@ -39,6 +40,8 @@ class MetricsProbe:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
+        import aiohttp  # noqa: PLC0415 - slow to load, and simulated servers need none
+
         self._session = await aiohttp.ClientSession().__aenter__()
         return self
 
@@ -52,6 +55,8 @@ class MetricsProbe:
         """As `flowevolve.llm.admission.Probe.load`: None if there is no answer, or none with vLLM's metrics."""
         if self._session is None or self._fruitless >= FRUITLESS:
             return None
+        import aiohttp  # noqa: PLC0415 - as above
+
         try:
             with anyio.fail_after(PROBE_SECONDS):
                 async with self._session.get(self.url) as response:
@@ -120,6 +125,8 @@ def _total(counters: Sequence[_Grown]) -> float | None:
 
 def parse_load(text: str) -> ServerLoad | None:
     """The load summed over all models and engines; None if the text lacks the running or the waiting requests."""
+    from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415 - slow to load
+
     names = (RUNNING, WAITING, CACHE_USAGE, PREFIX_QUERIES, PREFIX_HITS)
     lines = [line for line in text.splitlines() if line.startswith(names)]
     values: dict[str, list[float]] = {}

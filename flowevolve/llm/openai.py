@@ -15,12 +15,12 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream,
 
 from flowevolve.llm import sse, wire
 from flowevolve.llm.proxies import is_loopback
-from flowevolve.llm.types import JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest
+from flowevolve.llm.types import JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest, ServerTransport
 
 _NO_PROXIES: dict[str, AsyncBaseTransport | None] = {"http://": None, "https://": None, "all://": None}
 
 
-class OpenAITransport:
+class OpenAITransport(ServerTransport):
     """Calls the chat completions API at ``base_url`` (with its ``/v1``).
 
     Without an ``api_key`` none is sent, nor looked up in the environment: `flowevolve.llm.keys.key_for` decides which
@@ -30,9 +30,7 @@ class OpenAITransport:
     def __init__(
         self, base_url: str, api_key: str | None, *, max_connections: int, identity: str | None = None
     ) -> None:
-        self.base_url = base_url
-        self.identity = base_url if identity is None else identity
-        """What replies depend on beside the request (`flowevolve.llm.pending.HasIdentity`)."""
+        super().__init__(base_url, identity)
         limits = Limits(
             max_connections=max_connections,
             max_keepalive_connections=max_connections,

@@ -9,6 +9,7 @@ import anyio
 import structlog
 from structlog.typing import FilteringBoundLogger
 
+from flowevolve._util.logger import logger
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError
 from flowevolve.llm import wire
 from flowevolve.llm.role import Role
@@ -55,7 +56,7 @@ async def check_models(transport: Transport, where: str, asked: Sequence[tuple[s
                 "or serve the model there"
             )
         similar = get_close_matches(role.model, served)
-        _LOGGER.warning("model.not_listed", backend=where, model=role.model, role=name, similar=similar)
+        logger().warning("model.not_listed", backend=where, model=role.model, role=name, similar=similar)
 
 
 async def _served_models(transport: Transport, where: str, *, lenient: bool) -> tuple[str, ...] | None:
@@ -65,7 +66,7 @@ async def _served_models(transport: Transport, where: str, *, lenient: bool) -> 
             return await transport.models()
     except RefusedError as error:
         if lenient and error.status in wire.NO_MODEL_LIST:
-            _LOGGER.warning("models.no_list", backend=where, error=str(error))
+            logger().warning("models.no_list", backend=where, error=str(error))
             return None
         raise BackendRefusedError(
             f"{where} turned the request for its models away: {error}. "

@@ -224,6 +224,15 @@ class Transport(Protocol):
         ...
 
 
+class ServerTransport:
+    """A transport to the one server at ``base_url`` (with its ``/v1``)."""
+
+    def __init__(self, base_url: str, identity: str | None) -> None:
+        self.base_url = base_url
+        self.identity = base_url if identity is None else identity
+        """What replies depend on beside the request (`flowevolve.llm.client.Identified`)."""
+
+
 @runtime_checkable
 class EmbeddingTransport(Protocol):
     """A transport whose backend can also embed texts."""

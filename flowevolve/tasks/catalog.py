@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -119,15 +119,3 @@ def harness(sets: dict[str, HarnessSet]) -> Task:
     return HarnessTask(
         [labelled_set(name, each.load(), each.text_fields, each.label_field) for name, each in sets.items()]
     )
-
-
-SHIPPED_TASKS: Mapping[str, Callable[..., Task]] = {
-    "house_style": house_style,
-    "instructions": instructions,
-    "multihop": multihop,
-    "math": math,
-    "classification": classification,
-    "finer": finer,
-    "formula": formula,
-    "harness": harness,
-}

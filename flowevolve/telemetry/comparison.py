@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
-
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, cast
 
 from flowevolve.budget import Cost
 from flowevolve.events import Event
 from flowevolve.llm.accounting import Totals
 from flowevolve.stage import Graph
 from flowevolve.tally import Tally
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,10 @@ def compare(recorded: Figures, replayed: Figures, *, scores: bool, notes: Sequen
     """Tables that compare a recorded run with its replay. Without ``scores`` the best score, which depends on the texts
     of replies, is left out.
     """
+    from rich.console import Group  # noqa: PLC0415 - slow to load
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
     table = Table("", "recorded", "replayed", "ratio")
     for name, format_, value in _ROWS:
         old, new = value(recorded), value(replayed)
@@ -117,6 +121,8 @@ _ROWS: Sequence[tuple[str, str, Callable[[Figures], float | None]]] = (
 
 
 def _stages(recorded: Figures, replayed: Figures) -> Table:
+    from rich.table import Table  # noqa: PLC0415 - slow to load
+
     table = Table("stage", "items", "→", "busy s", "→", "waited s", "→")
     for name, old in recorded.stages.items():
         new = replayed.stages[name]

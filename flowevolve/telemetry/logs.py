@@ -6,8 +6,7 @@ import logging
 import sys
 from collections.abc import Mapping
 
-import structlog
-
+from flowevolve._util.logger import logger
 from flowevolve.events import Event
 
 _LEVELS: Mapping[str, int] = {
@@ -35,6 +34,8 @@ _LEVELS: Mapping[str, int] = {
 
 def configure_logs(level: int = logging.WARNING, *, as_json: bool = False) -> None:
     """Send records of at least this level to standard error, for people or as JSON lines."""
+    import structlog  # noqa: PLC0415 - slow to load
+
     renderer = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(colors=False)
     structlog.configure(
         processors=[structlog.processors.add_log_level, structlog.processors.TimeStamper(fmt="iso"), renderer],
@@ -47,4 +48,4 @@ def log_event(event: Event) -> None:
     """Log an event, if it is one of those that are logged. This is an event sink."""
     level = _LEVELS.get(event.kind)
     if level is not None:
-        structlog.get_logger("flowevolve").log(level, event.kind, run_seconds=round(event.time, 3), **event.data)
+        logger().log(level, event.kind, run_seconds=round(event.time, 3), **event.data)

@@ -8,9 +8,8 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import aiohttp
 import anyio
 import anyio.to_thread
 from anyio.abc import Process
@@ -19,6 +18,9 @@ from flowevolve.concurrency import Pulse
 from flowevolve.errors import BackendUnreachableError
 from flowevolve.llm.keys import redacted
 from flowevolve.vllm import keeper
+
+if TYPE_CHECKING:
+    import aiohttp
 
 HEALTH_SECONDS = 2.0
 """The time limit of a health check while the server starts."""
@@ -213,10 +215,14 @@ class Server:
 
 
 def _asking(seconds: float) -> aiohttp.ClientSession:
+    import aiohttp  # noqa: PLC0415 - slow to load, and most runs start no server
+
     return aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=seconds))
 
 
 async def _healthy(session: aiohttp.ClientSession, url: str) -> bool:
+    import aiohttp  # noqa: PLC0415 - as above
+
     try:
         async with session.get(url) as response:
             return response.status == 200

@@ -22,7 +22,7 @@ _ELSEWHERE = (
 class VLLMSettings(BaseModel):
     """One or several ``vllm serve`` processes of the same model."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     executable: str = "vllm"
     """A command on the path, the path of a command, or the folder of the environment that vLLM is installed in."""
