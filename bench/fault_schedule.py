@@ -10,6 +10,7 @@ from time import perf_counter
 
 from bench.audit import faults_at_the_end
 from bench.kills import COMMAND, KEY, SETTINGS, lab, write_config
+from flowevolve.event_kinds import ItemDone
 from flowevolve.store.reading import Recorded
 
 RATE = 0.2
@@ -57,7 +58,7 @@ def endure(folder: Path, proposals: int) -> Endured:
             faulted[who] = int(rest)
     with Recorded(out) as recorded:
         calls = list(recorded.calls())
-        items = sum(1 for _ in recorded.events_of_kind("item.done"))
+        items = sum(1 for _ in recorded.events_of(ItemDone))
     wrong = faults_at_the_end(out) if ended.returncode == 0 else [f"it ended with {ended.returncode}: {ended.stderr}"]
     return Endured(
         round(seconds, 1),

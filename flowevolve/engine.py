@@ -20,6 +20,7 @@ from flowevolve.concurrency import first_leaf
 from flowevolve.counts import RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
 from flowevolve.effects import Settled, nothing_to_settle
 from flowevolve.errors import EngineError, FlowevolveError, InputError
+from flowevolve.event_kinds import EventBody, RunPaused, RunStarted, RunStopped, RunStopping, RunUnpaused
 from flowevolve.events import Event, EventLog, Sink
 from flowevolve.executor import Executor, Lockstep, Stream
 from flowevolve.injection import inject
@@ -93,13 +94,14 @@ class Engine:
         settled: Settled = nothing_to_settle,
         history: History | None = None,
         start: Start | None = None,
-        about: Mapping[str, JSON] | None = None,
+        about: RunStarted | None = None,
     ) -> None:
         self._algorithm = algorithm
         self._events = _event_log(history)
         for sink in sinks:
             self._events.subscribe(sink)
         self._ledger = Ledger(budget)
+        self._scope = anyio.CancelScope()
         self._runtime = Runtime(
             algorithm,
             llm=llm,
@@ -110,6 +112,7 @@ class Engine:
             stopping=stopping,
             target_score=budget.target_score,
             seed=seed,
+            abort=self._scope.cancel,
         )
         check_gathering(self._runtime.graph, max_in_flight, mode)
         self._executor: Executor = (
@@ -124,10 +127,8 @@ class Engine:
             drain_seconds=drain_seconds,
             history=history,
             start=start,
-            about=about or {},
+            about=about or RunStarted(),
         )
-        self._scope = anyio.CancelScope()
-        self._runtime.abort = self._scope.cancel
         self._background: anyio.abc.TaskGroup | None = None
         self._report: RunReport | None = None
         self._asked: str | None = None
@@ -151,9 +152,9 @@ class Engine:
         """Replies from before the run was interrupted that have not been used again yet."""
         return self._runtime.effects.playback
 
-    def log(self, kind: str, data: Mapping[str, JSON]) -> None:
+    def log(self, body: EventBody) -> None:
         """Write an event of something beside the engine into the run's log."""
-        self._runtime.log(kind, data)
+        self._runtime.log(body)
 
     def stop(self, reason: str = "stopped") -> None:
         """Admit nothing more; open flows have ``drain_seconds`` to end.
@@ -176,7 +177,7 @@ class Engine:
 
     def _ask(self, reason: str) -> None:
         if self.stopping and self._report is None and reason not in (self._asked, self._runtime.stop_reason):
-            self._runtime.log("run.stopping", {"reason": reason})
+            self._runtime.log(RunStopping(reason))
         self._asked = reason
 
     # Step control
@@ -188,12 +189,12 @@ class Engine:
         if self._report is not None:
             return
         self._runtime.pause.begin(items=items)
-        self._runtime.log("run.paused", {"items": items})
+        self._runtime.log(RunPaused(items))
 
     def resume(self) -> None:
         """End a pause."""
         if self._runtime.pause.end():
-            self._runtime.log("run.unpaused", {})
+            self._runtime.log(RunUnpaused())
             self._runtime.changed.fire()
 
     async def inject(
@@ -235,7 +236,7 @@ class Engine:
         self._lifecycle.hold_open()
         self._runtime.effects.keep_state()
         self._report = self._make_report()
-        self._runtime.log("run.stop", {"reason": self._report.stop_reason, "held": self._lifecycle.held})
+        self._runtime.log(RunStopped(self._report.stop_reason, self._lifecycle.held))
         return self._report
 
     def _make_report(self) -> RunReport:
@@ -317,7 +318,7 @@ class Engine:
                 yield event
                 if lagging:
                     raise EngineError(f"the caller of events() fell more than {buffer} events behind")
-                if event.kind == "run.stop":
+                if isinstance(event.body, RunStopped):
                     return
         finally:
             unsubscribe()  # first: an event must not meet a closed stream when the caller leaves early

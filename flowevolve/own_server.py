@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import tempfile
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +17,19 @@ from flowevolve.concurrency import Pulse
 from flowevolve.config import Config
 from flowevolve.engine import Engine
 from flowevolve.errors import BackendUnreachableError
+from flowevolve.event_kinds import ServerDied, ServerEvent, ServerGaveUp, ServerHealthy, ServerStarting
 from flowevolve.llm.admission import Observed
 from flowevolve.llm_section import RoleSection
 from flowevolve.vllm.server import News, Tell
 from flowevolve.vllm.serving import serve_vllm
 
 LOG = "vllm.log"
+_EVENTS: Mapping[str, type[ServerEvent]] = {
+    "starting": ServerStarting,
+    "healthy": ServerHealthy,
+    "died": ServerDied,
+    "gave_up": ServerGaveUp,
+}
 
 
 def starts_vllm(config: Config) -> bool:
@@ -50,7 +57,7 @@ class Served:
         if self.news is None:
             return
         async for news in self.news:
-            engine.log(f"server.{news.kind}", {"url": news.url, "detail": news.detail})
+            engine.log(_EVENTS[news.kind](news.url, news.detail))
             observed.restarts += news.kind == "died"
             gone.update([news.url] if news.kind == "gave_up" else [])
             if gone.issuperset(self.urls):

@@ -14,7 +14,7 @@ from typing import cast
 import anyio
 
 from flowevolve.concurrency import Pulse
-from flowevolve.item import root_of
+from flowevolve.item_ids import WorkPart
 from flowevolve.llm.calls import CallScope
 from flowevolve.llm.types import ChatReply, EmbedReply, LLMError, Message, Usage
 
@@ -23,8 +23,8 @@ PATIENCE_SECONDS = 1.0
 
 Asked = tuple[Message, ...] | tuple[str, ...]
 """The messages of a chat, or the texts to embed in one request, of which there is always one."""
-Key = tuple[str, int, Asked]
-"""Item, index and what was asked: calls made side by side may share the first two."""
+Key = tuple[WorkPart, int, Asked]
+"""What the call is part of, its index and what was asked: calls made side by side may share the first two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,14 @@ class PlayedCall:
     """A finished call: which work it belongs to, what was asked, and what came back, or how it failed."""
 
     stage: str
-    item: str
+    work: WorkPart
     index: int
     asked: Asked
     reply: ChatReply | EmbedReply | LLMError
 
     @property
     def key(self) -> Key:
-        return self.item, self.index, self.asked
+        return self.work, self.index, self.asked
 
     @property
     def paid(self) -> tuple[str, Usage]:
@@ -54,7 +54,7 @@ class Playback:
     def __init__(self, calls: Iterable[PlayedCall] = ()) -> None:
         self._works: dict[tuple[str, str], _Work] = {}
         for call in calls:
-            self._works.setdefault((call.stage, root_of(call.item)), _Work()).add(call)
+            self._works.setdefault((call.stage, call.work.item), _Work()).add(call)
 
     def forget(self, stage: str, item: str) -> list[tuple[str, Usage]]:
         """Give up what a work that has ended did not ask for again; returns what was paid for it, by model."""
@@ -84,8 +84,8 @@ class Playback:
         return cast("EmbedReply | None", await self._find(scope, tuple(texts)))
 
     async def _find(self, scope: CallScope, asked: Asked) -> ChatReply | EmbedReply | None:
-        work = self._works.get((scope.stage, root_of(scope.item)))
-        call = None if work is None else work.claim((scope.item, scope.index, asked))
+        work = self._works.get((scope.stage, scope.work.item))
+        call = None if work is None else work.claim((scope.work, scope.index, asked))
         if work is None or call is None:
             return None
         with anyio.move_on_after(PATIENCE_SECONDS):

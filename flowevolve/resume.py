@@ -12,17 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 from flowevolve.budget import Budget
 from flowevolve.clients import Follow
 from flowevolve.clock import in_thread
 from flowevolve.config import Config, StoppingSection, parse_config, with_overrides
 from flowevolve.errors import InputError
+from flowevolve.event_kinds import FlowOpened, RunPaused, RunResumed, RunStopped, RunStopping
 from flowevolve.events import Event
 from flowevolve.item import INJECTION
 from flowevolve.llm.calls import CallRecord
-from flowevolve.llm.types import JSON
 from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.result import Result
 from flowevolve.run import Given, Plan, Watchers, carry_out, make_plan
@@ -177,17 +176,16 @@ def _look(directory: Path) -> _Before:
         given, last = recorded.given, recorded.last_event()
         if given is None or last is None:
             raise InputError(f"{directory}: its journal has no run.start, but there is a result; start a new run")
-        end = recorded.event(last[0])
-        stops = [event.data["reason"] for event in recorded.events_of_kind("run.stopping")]
+        end = recorded.event(last[0]).body
         touched = (
-            any(reason in OPEN_ENDED for reason in stops)
-            or any(event.data.get("trigger") == INJECTION for event in recorded.events_of_kind("flow.open"))
-            or any(any(recorded.events_of_kind(kind)) for kind in ("run.resumed", "run.paused"))
+            any(stop.reason in OPEN_ENDED for stop in recorded.events_of(RunStopping))
+            or any(flow.trigger == INJECTION for flow in recorded.events_of(FlowOpened))
+            or any(True for kind in (RunResumed, RunPaused) for _ in recorded.events_of(kind))
         )
     return _Before(
         parse_config(table, source),
         given,
-        str(end.data["reason"]) if end.kind == "run.stop" and (directory / RESULT).exists() else None,
+        end.reason if isinstance(end, RunStopped) and (directory / RESULT).exists() else None,
         touched,
     )
 
@@ -207,13 +205,13 @@ def _check_task(directory: Path, plan: Plan) -> None:
         start = recorded.start
     if start is None:
         return
-    wrong = difference(start.data, plan.task)
+    wrong = difference(start, plan.task)
     if wrong is not None:
         raise InputError(
             f"{directory}: the run's scores are {wrong}; go on with the task and data that it began with, or start a "
             "new run"
         )
-    if plan.given.task is not None and "task" not in cast("list[JSON]", start.data.get("given", ["task"])):
+    if plan.given.task is not None and start.given is not None and "task" not in start.given:
         raise InputError(
             f"{directory}: this run's task was named in its configuration; leave out the one given as an object, or "
             "start a new run with it"
@@ -282,7 +280,7 @@ class _Again:
                 self._directory.event(event)
         elif event.to_json() != before.to_json():
             self._given_up = True
-            if event.kind != "run.stopping" or event.data["reason"] not in OPEN_ENDED:
+            if not (isinstance(event.body, RunStopping) and event.body.reason in OPEN_ENDED):
                 raise self._another_way(f"at event {event.seq}: {event.kind}, where the journal has {before.kind}")
 
     def call(self, record: CallRecord) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
@@ -33,7 +33,6 @@ from flowevolve.held_out import hold_out
 from flowevolve.llm.cache import ResponseCache
 from flowevolve.llm.calls import CallRecord, Observer
 from flowevolve.llm.traffic import Traffic
-from flowevolve.llm.types import JSON
 from flowevolve.own_server import starts_vllm
 from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.pool import Candidate
@@ -83,7 +82,7 @@ class Given:
     task: Task | None = None
     staleness: StalenessPolicy | None = None
 
-    def names(self) -> list[JSON]:
+    def names(self) -> list[str]:
         """What was: a run can be gone on with only if it is given again."""
         return [name for name in ("task", "staleness") if getattr(self, name) is not None]
 
@@ -277,7 +276,7 @@ async def _opened(
             settled=nothing_to_settle if keeping is None else keeping.settled,
             history=history,
             start=start,
-            about={**identity(plan.task), "given": plan.given.names()},
+            about=replace(identity(plan.task), given=tuple(plan.given.names())),
         )
         if history is not None:
             client.account.restore(await in_thread(history.spent))

@@ -6,12 +6,13 @@ to a policy and sets the gate's limit to its answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import anyio
 
+from flowevolve.event_kinds import AdmissionChanged, EventBody, ServerLooked
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.pace import Pace
 from flowevolve.llm.types import JSON
@@ -144,7 +145,7 @@ def growth(before: float | None, now: float | None) -> float:
     return now if before is None or now < before else now - before
 
 
-Log = Callable[[str, Mapping[str, JSON]], None]
+Log = Callable[[EventBody], None]
 
 
 async def follow_server(
@@ -165,7 +166,7 @@ async def follow_server(
         await anyio.sleep(interval_seconds)
         server = await probe.load()
         if server is not None:
-            log("server.load", _seen(server))
+            log(ServerLooked(server.running, server.waiting, server.cache_usage, server.prefix_hit_rate))
             if observed is not None:
                 observed.add(server)
         stats, seen = gate.stats(), pace.look()
@@ -186,25 +187,9 @@ async def follow_server(
         limit = max(1, min(verdict.limit, most))
         if limit != stats.limit:
             gate.limit = limit
-            log("admission.changed", _change(load, limit, verdict.reason))
+            log(_change(load, limit, verdict.reason))
 
 
-def _seen(server: ServerLoad) -> dict[str, JSON]:
-    return {
-        "running": server.running,
-        "waiting": server.waiting,
-        "cache_usage": server.cache_usage,
-        "prefix_hit_rate": server.prefix_hit_rate,
-    }
-
-
-def _change(load: Load, limit: int, reason: str) -> dict[str, JSON]:
-    return {
-        "limit": limit,
-        "before": load.limit,
-        "reason": reason,
-        "in_flight": load.in_flight,
-        "waiting": load.waiting,
-        "server_running": None if load.server is None else load.server.running,
-        "server_waiting": None if load.server is None else load.server.waiting,
-    }
+def _change(load: Load, limit: int, reason: str) -> AdmissionChanged:
+    server = (None, None) if load.server is None else (load.server.running, load.server.waiting)
+    return AdmissionChanged(limit, load.limit, reason, load.in_flight, load.waiting, *server)

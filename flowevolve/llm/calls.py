@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from flowevolve.item_ids import WorkPart
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.types import JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest, Transport, Usage
 
@@ -57,6 +58,11 @@ class CallScope:
     """Lower goes first."""
     index: int
     """Counts the calls of this item in this stage."""
+
+    @property
+    def work(self) -> WorkPart:
+        """What ``item`` names: an item, or a part of the work on it."""
+        return WorkPart.read(self.item)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import anyio
 from flowevolve.clock import now
 from flowevolve.concurrency import Pulse
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
+from flowevolve.event_kinds import UsageEstimated
 from flowevolve.llm.accounting import Account, Totals
 from flowevolve.llm.cache import ResponseCache, reply_key
 from flowevolve.llm.calls import CallRecord, CallScope, Charge, Observer, Role, call_seed, no_charge
@@ -227,7 +228,7 @@ class LLMClient:
         model = call.request.model
         if reply.estimated and model not in self._uncounted:
             self._uncounted.add(model)
-            self.news.tell("usage.estimated", {"backend": call.backend.where, "model": model})
+            self.news.tell(UsageEstimated(call.backend.where, model))
 
     def _found(self, call: PendingChat, reply: ChatReply) -> None:
         """Account and report a call that the response cache answered."""

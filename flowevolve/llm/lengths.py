@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import NamedTuple, Self
 
+from flowevolve.item_ids import WorkPart
+
 
 class Work(NamedTuple):
     """What a call does: a role at a stage, for one item and, where it has several calls side by side, one key of it.
@@ -20,8 +22,8 @@ class Work(NamedTuple):
     @classmethod
     def of(cls, role: str, stage: str, scope_item: str) -> Self:
         """From a `flowevolve.llm.calls.CallScope`, whose item is ``item`` or ``item/key``."""
-        item, _, key = scope_item.partition("/")
-        return cls(role, stage, item, key)
+        item, part = WorkPart.read(scope_item)
+        return cls(role, stage, item, part or "")
 
     @property
     def group(self) -> str:

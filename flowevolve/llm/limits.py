@@ -19,6 +19,7 @@ import anyio
 
 from flowevolve import clock
 from flowevolve.concurrency import Pulse
+from flowevolve.event_kinds import LimitsRefused
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.line import Ask
 from flowevolve.llm.news import News
@@ -246,15 +247,8 @@ def is_refusal(error: LLMError) -> bool:
 
 def tell_of_storm(news: News, backend: str, model: str, rates: ModelRates) -> None:
     """A storm of refusals has begun."""
-    news.tell(
-        "limits.refused",
-        {
-            "backend": backend,
-            "model": model,
-            "pause_seconds": round(rates.paused_until - clock.now(), 3),
-            "requests_per_minute": rates.requests_per_minute,
-        },
-    )
+    pause_seconds = round(rates.paused_until - clock.now(), 3)
+    news.tell(LimitsRefused(backend, model, pause_seconds, rates.requests_per_minute))
 
 
 def estimated_tokens(request: ChatRequest | EmbedRequest, expected: float = 0.0) -> float:

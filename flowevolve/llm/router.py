@@ -29,6 +29,7 @@ import anyio
 
 from flowevolve.concurrency import Pulse, run_all
 from flowevolve.errors import InputError
+from flowevolve.event_kinds import EndpointEjected, EndpointReturned
 from flowevolve.llm.endpoint import Endpoint, EndpointStats
 from flowevolve.llm.limits import is_refusal, tell_of_storm
 from flowevolve.llm.news import News
@@ -240,10 +241,7 @@ class Router:
         endpoint.ejected_at = anyio.current_time()
         endpoint.wait = self._first_check_seconds
         self._put_off(endpoint, endpoint.wait)
-        self.news.tell(
-            "endpoint.ejected",
-            {"endpoint": endpoint.stats.url, "reason": endpoint.said, "failures": endpoint.stats.failures},
-        )
+        self.news.tell(EndpointEjected(endpoint.stats.url, endpoint.said, endpoint.stats.failures))
 
     def _put_off(self, endpoint: Endpoint, seconds: float) -> None:
         endpoint.state = "ejected"
@@ -255,7 +253,7 @@ class Router:
         endpoint.stats.ejected = False
         self._changed.fire()
         seconds = round(anyio.current_time() - endpoint.ejected_at, 3)
-        self.news.tell("endpoint.returned", {"endpoint": endpoint.stats.url, "seconds": seconds})
+        self.news.tell(EndpointReturned(endpoint.stats.url, seconds))
 
     async def _models_of(self, endpoint: Endpoint) -> tuple[str, ...] | None:
         try:

@@ -19,8 +19,9 @@ from typing import Literal, Self
 
 from flowevolve.clock import VirtualClockLoop
 from flowevolve.errors import InputError, StorageError
+from flowevolve.event_kinds import CandidateProposed, FlowClosed
 from flowevolve.events import Event
-from flowevolve.item import flow_of
+from flowevolve.item_ids import flow_of
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import JSON, ChatRequest, EmbedRequest
 from flowevolve.store.payloads import dump
@@ -110,12 +111,12 @@ class Journal:
     def event(self, event: Event) -> None:
         """An `flowevolve.events.EventLog` sink."""
         self._last_event = event.seq
-        data = event.data
-        self._writer.put((_EVENT, (event.seq, event.time, event.kind, _json(dict(data)))))
-        if event.kind == "candidate.proposed":
-            self._artifacts.add(str(data["artifact"]))
-        elif event.kind == "flow.close":
-            self._close_flow(data["flow"])
+        self._writer.put((_EVENT, (event.seq, event.time, event.kind, _json(dict(event.data)))))
+        match event.body:
+            case CandidateProposed(artifact=artifact):
+                self._artifacts.add(artifact)
+            case FlowClosed(flow=flow):
+                self._close_flow(flow)
         if event.attachment is not None:
             self._save(event.attached_to, event.attachment)
 
@@ -189,7 +190,7 @@ class Journal:
         else:
             self._writer.put((_PAYLOAD, (name, flow_of(name), data)))
 
-    def _close_flow(self, flow: object) -> None:
+    def _close_flow(self, flow: int) -> None:
         self._writer.put((_FLOW_CLOSED, (flow,)))
         if self.unsaved:
             self.unsaved = {item: why for item, why in self.unsaved.items() if flow_of(item) != flow}

@@ -331,7 +331,7 @@ async def test_that_it_is_estimated_is_told_once() -> None:
     told: list[tuple[str, object]] = []
     rig = Rig(Silent(Usage()))
     await rig.ask()
-    rig.client.news.connect(lambda kind, data: told.append((kind, data)))
+    rig.client.news.connect(lambda body: told.append((body.kind, body.to_json())))
     await rig.ask(index=1)
     assert told == [("usage.estimated", {"backend": "http://fake/v1", "model": "m"})]
     assert rig.client.account.breakdown("model")["m",].estimated == 2

@@ -275,7 +275,7 @@ async def test_a_storm_is_told_once() -> None:
     rig = Rig(server)
     told = []
     await rig.ask_all(8)
-    rig.limits.news.connect(lambda kind, data: told.append((kind, dict(data))))
+    rig.limits.news.connect(lambda body: told.append((body.kind, body.to_json())))
     assert told == [
         (
             "limits.refused",

@@ -89,7 +89,7 @@ class Rig:
         retry = RetryPolicy(jitter=0, patience_seconds=patience)
         self.client = LLMClient({"r": Role(self.router, "m")}, Gate(1000), retry, 1, lambda record: None)
         self.told: list[tuple[str, object]] = []
-        self.router.news.connect(lambda kind, data: self.told.append((kind, data.get("endpoint"))))
+        self.router.news.connect(lambda body: self.told.append((body.kind, body.to_json().get("endpoint"))))
 
     async def ask(self, index=0, text="x"):
         scope = CallScope("evaluate", f"{index}", None, 0, 0)
@@ -580,7 +580,7 @@ async def test_refusals_of_one_model_are_no_matter_of_others() -> None:
 async def test_a_storm_of_one_endpoint_is_told_with_its_address() -> None:
     rig = Rig(count=2, takes=0.0)
     told = []
-    rig.router.news.connect(lambda kind, data: told.append((kind, dict(data))))
+    rig.router.news.connect(lambda body: told.append((body.kind, body.to_json())))
     rig.fakes[0].trouble = OverloadedError("429", status=429, retry_after=5.0)
     await rig.router.chat(about("x", long=False), timeout=9)
     expected = {"backend": "http://a/v1", "model": "m", "pause_seconds": 5.0, "requests_per_minute": 60.0}

@@ -205,7 +205,7 @@ def supply_without_end(policy: Admission, seconds: float, *, blind: bool = False
 
         async def follow() -> None:
             probe = Blind() if blind else Watched(service)
-            await follow_server(gate, policy, probe, pace, most=MOST, interval_seconds=2.0, log=lambda kind, data: None)
+            await follow_server(gate, policy, probe, pace, most=MOST, interval_seconds=2.0, log=lambda body: None)
 
         async with anyio.create_task_group() as tasks:
             for number in range(1500):
@@ -237,7 +237,7 @@ async def limits_without_a_queue(seed: int, minutes: int) -> list[int]:
                 pace.answered(seconds, tokens)
 
     async def follow() -> None:
-        await follow_server(gate, policy, Blind(), pace, most=BATCH, interval_seconds=2.0, log=lambda kind, data: None)
+        await follow_server(gate, policy, Blind(), pace, most=BATCH, interval_seconds=2.0, log=lambda body: None)
 
     async with anyio.create_task_group() as tasks:
         for _ in range(400):

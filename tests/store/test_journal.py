@@ -26,6 +26,7 @@ from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.types import ChatReply, ChatRequest, Message, Usage
 from flowevolve.store.journal import Journal
 from flowevolve.store.payloads import load
+from tests.some_events import some_event
 
 pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).parents[2]
@@ -143,7 +144,7 @@ def test_a_text_that_recurs_is_stored_once(tmp_path: Path) -> None:
 async def test_lone_surrogates_anywhere_do_not_stop_the_writer(tmp_path: Path) -> None:
     lone = "x\ud83d\ude00\ud800"
     with Journal(tmp_path / "j.sqlite") as journal:
-        journal.event(Event(0, 0.0, "candidate.proposed", {"artifact": "a", "components": {"p": lone}}))
+        journal.event(some_event(0, "candidate.proposed", artifact="a", components={"p": lone}))
         request = replace(REQUEST, messages=(Message("user", lone),))
         scope = replace(SCOPE, item=f"3.0/{lone}")
         journal.call(replace(call(1), scope=scope, request=request, reply=ChatReply(lone, finish_reason=lone)))
@@ -155,7 +156,7 @@ async def test_lone_surrogates_anywhere_do_not_stop_the_writer(tmp_path: Path) -
 def test_a_journal_with_lone_surrogates_is_gone_on_with(tmp_path: Path) -> None:
     path, artifact = tmp_path / "j.sqlite", Artifact({"p": "\ud800" * 500})
     with Journal(path) as journal:
-        journal.event(Event(0, 0.0, "candidate.proposed", {"artifact": artifact.id, "components": dict(artifact)}))
+        journal.event(some_event(0, "candidate.proposed", artifact=artifact.id, components=dict(artifact)))
     with Journal(path, resume=True) as journal:
         journal.event(sent(1, "1.0", artifact))
     assert len(payloads(path)["1.0"]) < 500
@@ -168,7 +169,7 @@ class Payload:
 
 
 def sent(seq: int, item: str, payload: object) -> Event:
-    return Event(seq, 0.0, "item.sent", {"item": item}, payload)
+    return replace(some_event(seq, "item.sent", item=item), attachment=payload)
 
 
 def payloads(path: Path) -> dict[str, bytes]:
@@ -181,11 +182,11 @@ def test_payloads_are_kept_as_long_as_their_flow_is_open(tmp_path: Path) -> None
     artifact = Artifact({"p": "a long text " * 100})
     payload = Payload(artifact, MappingProxyType({"e": 0.5}))
     with Journal(path) as journal:
-        journal.event(Event(0, 0.0, "candidate.proposed", {"artifact": artifact.id, "components": dict(artifact)}))
+        journal.event(some_event(0, "candidate.proposed", artifact=artifact.id, components=dict(artifact)))
         journal.event(sent(1, "1.0", payload))
         journal.event(sent(2, "11.0.r", payload))
         journal.event(sent(3, "1", "anything"))
-        journal.event(Event(4, 0.0, "flow.close", {"flow": 1}))
+        journal.event(some_event(4, "flow.close", flow=1))
     (item,) = payloads(path)
     assert item == "11.0.r"
     with Journal(path, resume=True) as journal:
@@ -202,7 +203,7 @@ def test_a_payload_that_cannot_be_pickled_is_left_out_and_named(tmp_path: Path) 
         journal.event(sent(2, "2.1", "fine"))
         assert list(journal.unsaved) == ["1.0", "2.0"]
         assert "lambda" in journal.unsaved["1.0"]
-        journal.event(Event(3, 0.0, "flow.close", {"flow": 1}))
+        journal.event(some_event(3, "flow.close", flow=1))
         assert list(journal.unsaved) == ["2.0"]
     assert numbers(tmp_path / "j.sqlite") == [0, 1, 2, 3]
     assert list(payloads(tmp_path / "j.sqlite")) == ["2.1"]
