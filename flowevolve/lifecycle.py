@@ -20,12 +20,12 @@ from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Budget, Cost
 from flowevolve.clock import in_thread
 from flowevolve.context import StageContext, UpdateContext
+from flowevolve.core.policies import Allocation
 from flowevolve.errors import BackendRefusedError, EngineError, FlowevolveError
 from flowevolve.event_kinds import AllocationChanged, DrainEnded, ItemHeld, RunResumed, RunStarted
 from flowevolve.executor import Executor, Stream
 from flowevolve.item import Item, Ticket
 from flowevolve.llm.types import LLMError
-from flowevolve.policies.allocation import Allocation
 from flowevolve.recovery import FIT, History, Phase, RecoveredState, Start, recover
 from flowevolve.runtime import Runtime
 from flowevolve.stage import NO_EMISSIONS, Emit, Stage, Trigger

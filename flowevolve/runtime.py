@@ -17,6 +17,7 @@ from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Cost, Ledger
 from flowevolve.concurrency import Pulse
 from flowevolve.context import StageContext, UpdateContext
+from flowevolve.core.policies import Decision, Progress, Staleness, StalenessPolicy, StoppingPolicy
 from flowevolve.effects import Effects, Settled
 from flowevolve.errors import EngineError, FlowevolveError
 from flowevolve.event_kinds import (
@@ -41,8 +42,6 @@ from flowevolve.item_ids import ItemId, child_id, flow_of, repair_id
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.types import LLMError
 from flowevolve.pause import Pause
-from flowevolve.policies.staleness import Decision, Staleness, StalenessPolicy
-from flowevolve.policies.stopping import Progress, StoppingPolicy
 from flowevolve.pool import DEFAULT_POOL, Candidate, Move, Pool, Update
 from flowevolve.recovery import RecoveredState
 from flowevolve.stage import Discard, Emit, Exhausted, Graph, NotYet, Stage, Trigger

@@ -10,9 +10,9 @@ from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from flowevolve.core.policies import BatchSize
 from flowevolve.errors import EngineError
 from flowevolve.item import Item
-from flowevolve.policies.gathering import BatchSize
 from flowevolve.pool import Update
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from flowevolve.core.policies import BatchSize
 from flowevolve.event_kinds import StepEnded, WidthChanged
 from flowevolve.executor import Executor, Lockstep
-from flowevolve.policies.gathering import BatchSize
 from flowevolve.runtime import Runtime
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from flowevolve.core.policies import PAST, Batch
 from flowevolve.counts import RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
 from flowevolve.event_kinds import (
     ItemDone,
@@ -23,7 +24,6 @@ from flowevolve.event_kinds import (
 )
 from flowevolve.events import Event
 from flowevolve.item_ids import ItemId, parent_and_number
-from flowevolve.policies.gathering import PAST, Batch
 from flowevolve.pool import DEFAULT_POOL
 from flowevolve.stage import Graph
 

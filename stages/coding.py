@@ -8,10 +8,9 @@ from functools import partial
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext
-from flowevolve.llm.types import JSON
+from flowevolve.llm.types import JSON, UnparsableReplyError
 from flowevolve.pool import Candidate
 from flowevolve.programs.prompts import Form, Shown, read_program
-from flowevolve.prompts import UnparsableReplyError
 from flowevolve.stage import Discard
 from flowevolve.stages.asking import call, understand
 

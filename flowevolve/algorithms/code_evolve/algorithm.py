@@ -28,10 +28,10 @@ from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost
 from flowevolve.clock import in_thread
 from flowevolve.context import PoolReader, UpdateContext
+from flowevolve.core.policies import Batch, BatchSize
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.item import Item
-from flowevolve.policies.gathering import Batch, BatchSize
 from flowevolve.pool import Candidate
 from flowevolve.programs.features import FEATURES
 from flowevolve.programs.problem import NEEDS_A_SEED

@@ -12,9 +12,9 @@ from flowevolve.archives.islands import ISLAND, PROMPT
 from flowevolve.artifact import Artifact
 from flowevolve.context import StageContext
 from flowevolve.item import Item
-from flowevolve.llm.types import JSON
+from flowevolve.llm.types import JSON, UnparsableReplyError
 from flowevolve.programs.prompts import program_prompt
-from flowevolve.prompts import UnparsableReplyError, parse_instruction
+from flowevolve.prompts import parse_instruction
 from flowevolve.stage import Discard, Emit
 from flowevolve.stages.asking import ask
 from flowevolve.stages.assess import Assess

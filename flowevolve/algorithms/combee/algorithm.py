@@ -23,9 +23,9 @@ from flowevolve.algorithms.combee.stages import Aggregate, Reflect, alike
 from flowevolve.algorithms.gepa.algorithm import DEFAULT_WORKERS, GEPA
 from flowevolve.algorithms.gepa.select import Select
 from flowevolve.budget import Cost
+from flowevolve.core.policies import BatchSize
 from flowevolve.events import Event
 from flowevolve.policies.batch_sizes import DelayProfile
-from flowevolve.policies.gathering import BatchSize
 from flowevolve.stage import Stage
 from flowevolve.tasks.base import Task
 

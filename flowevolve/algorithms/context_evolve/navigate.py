@@ -20,8 +20,7 @@ from flowevolve.context import StageContext
 from flowevolve.events import Event
 from flowevolve.item import Item
 from flowevolve.item_ids import flow_of
-from flowevolve.llm.types import JSON
-from flowevolve.prompts import UnparsableReplyError
+from flowevolve.llm.types import JSON, UnparsableReplyError
 from flowevolve.stage import Emit
 from flowevolve.stages.asking import ask
 

@@ -13,11 +13,10 @@ from flowevolve.algorithms.context_evolve.showing import for_agents
 from flowevolve.archives.evolve_buffer import EvolveBuffer
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.item import Item, Stale
-from flowevolve.llm.types import JSON
+from flowevolve.llm.types import JSON, UnparsableReplyError
 from flowevolve.policies.drawing import by_rank, draw
 from flowevolve.pool import Add, Candidate
 from flowevolve.programs.prompts import program_prompt
-from flowevolve.prompts import UnparsableReplyError
 from flowevolve.stage import Emit, Exhausted
 from flowevolve.stages.asking import ask
 from flowevolve.stages.coding import as_shown, write_program

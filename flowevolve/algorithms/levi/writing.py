@@ -13,11 +13,11 @@ from flowevolve.budget import Cost
 from flowevolve.concurrency import run_all
 from flowevolve.context import StageContext
 from flowevolve.errors import InputError
-from flowevolve.llm.types import Message
+from flowevolve.llm.types import Message, UnparsableReplyError
 from flowevolve.pool import Candidate
 from flowevolve.programs.prompts import program_prompt, seed_prompt
 from flowevolve.programs.task import ProgramTask
-from flowevolve.prompts import ReflectionExample, UnparsableReplyError, parse_instruction
+from flowevolve.prompts import ReflectionExample, parse_instruction
 from flowevolve.stage import Discard
 from flowevolve.stages.coding import as_shown, write_program
 from flowevolve.stages.rollouts import Rollouts
