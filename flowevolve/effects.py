@@ -24,7 +24,6 @@ from flowevolve.event_kinds import (
     AlgorithmState,
     CandidateProposed,
     CandidateRejected,
-    EventBody,
     PoolCommitted,
     logged_change,
     read_body,
@@ -100,9 +99,6 @@ class Effects:
         """The run was asked to stop."""
         self.stopping = True
 
-    def log(self, body: EventBody, attachment: object | None = None) -> None:
-        self._events.emit(body, attachment)
-
     def record(
         self, kind: str, stage: str, item_id: ItemId, make: Callable[[], Mapping[str, JSON]], key: str | None = None
     ) -> Mapping[str, JSON]:
@@ -153,7 +149,7 @@ class Effects:
         attachment: object | None = None,
     ) -> Mapping[str, JSON]:
         data = {"stage": stage, "item": item_id, **({} if key is None else {"key": key}), **said}
-        self.log(read_body(kind, data), attachment)
+        self._events.emit(read_body(kind, data), attachment)
         return data
 
     async def chat(
@@ -253,14 +249,14 @@ class Effects:
         candidate = Candidate(self._new_id(item_id), artifact, names, operator, born, attributes=attributes)
         self.pool.register(candidate)
         self._proposals.setdefault(item_id, []).append(candidate)
-        self.log(CandidateProposed.of(candidate, item_id))
+        self._events.emit(CandidateProposed.of(candidate, item_id))
         return candidate
 
     def adopt(self, candidate: Candidate, item_id: ItemId) -> None:
         """Enter a candidate of another run as a proposal, under its own id; nothing if that was done already."""
         if candidate.id not in self.pool:
             self.pool.register(candidate)
-            self.log(CandidateProposed.of(candidate, item_id, adopted=True))
+            self._events.emit(CandidateProposed.of(candidate, item_id, adopted=True))
 
     def _new_id(self, item_id: ItemId) -> str:
         """The item's short name, numbered where that is taken."""
@@ -272,7 +268,7 @@ class Effects:
         if item_id in self.works and self.pool.status(candidate.id) == "rejected":
             return
         self.pool.reject(candidate.id)
-        self.log(CandidateRejected(candidate.id, item_id, reason))
+        self._events.emit(CandidateRejected(candidate.id, item_id, reason))
 
     def commit(self, changes: Sequence[Change], item_id: ItemId, stage: str) -> Update:
         """Commit as a stage's work on an item."""
@@ -287,7 +283,9 @@ class Effects:
         score = None if best is None else best.mean_score
         improved = self.archived.note_best(score, self._ledger.spent.proposals)
         logged = tuple(map(logged_change, changes))
-        self.log(PoolCommitted(update.version, item_id, stage, logged, None if best is None else best.id, score))
+        self._events.emit(
+            PoolCommitted(update.version, item_id, stage, logged, None if best is None else best.id, score)
+        )
         self.keep_state()
         self._on_commit(update, improved, item_id)
         return update
@@ -309,7 +307,7 @@ class Effects:
             ) from error
         if text != self._state:
             self._state = text
-            self.log(AlgorithmState(json.loads(text)))  # a copy: the algorithm may go on changing its own
+            self._events.emit(AlgorithmState(json.loads(text)))  # a copy: the algorithm may go on changing its own
 
     # Work that ends
 

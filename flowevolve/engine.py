@@ -35,6 +35,7 @@ from flowevolve.queue import QueueStats
 from flowevolve.recovery import History, Start
 from flowevolve.runtime import Runtime
 from flowevolve.stage import Graph
+from flowevolve.stop_reasons import CANCELLED, STOPPED, StopReason
 
 Mode = Literal["stream", "sync"]
 
@@ -52,7 +53,7 @@ class StageReport:
 class RunReport:
     """What a run did, apart from its LLM calls. ``error`` is what ended it, if it failed."""
 
-    stop_reason: str
+    stop_reason: StopReason
     wall_seconds: float
     pool: Pool
     spent: Cost
@@ -130,7 +131,7 @@ class Engine:
         )
         self._background: anyio.abc.TaskGroup | None = None
         self._report: RunReport | None = None
-        self._asked: str | None = None
+        self._asked: StopReason | None = None
         """Why somebody wanted the run to end sooner than it would have."""
 
     @property
@@ -155,7 +156,7 @@ class Engine:
         """Write an event of something beside the engine into the run's log."""
         self._runtime.log(body)
 
-    def stop(self, reason: str = "stopped") -> None:
+    def stop(self, reason: str = STOPPED) -> None:
         """Admit nothing more; open flows have ``drain_seconds`` to end.
 
         A run that was ending already has ``reason`` as its own only if this cut work off.
@@ -168,7 +169,7 @@ class Engine:
         """End at once because of something beside the engine that the run can't do without; it is in the report."""
         self._runtime.fail(error)
 
-    def cancel(self, reason: str = "cancelled") -> None:
+    def cancel(self, reason: str = CANCELLED) -> None:
         """End at once. Open items stay accounted for as held; the reason as in `stop`."""
         self._ask(reason)
         self._runtime.stop(reason)
@@ -177,7 +178,7 @@ class Engine:
     def _ask(self, reason: str) -> None:
         if self.stopping and self._report is None and reason not in (self._asked, self._runtime.stop_reason):
             self._runtime.log(RunStopping(reason))
-        self._asked = reason
+        self._asked = StopReason(reason)
 
     # Step control
 
@@ -242,7 +243,7 @@ class Engine:
         runtime = self._runtime
         cut_off = self._lifecycle.held > 0 and runtime.failure is None
         return RunReport(
-            stop_reason=(self._asked if cut_off else None) or runtime.stop_reason or "cancelled",
+            stop_reason=(self._asked if cut_off else None) or runtime.stop_reason or CANCELLED,
             wall_seconds=self._events.elapsed(),
             pool=runtime.pool,
             spent=self._ledger.spent,

@@ -183,7 +183,7 @@ class RunPaused(EventBody, kind="run.paused"):
 
 @dataclass(frozen=True)
 class RunUnpaused(EventBody, kind="run.unpaused"):
-    pass
+    """The pause is over."""
 
 
 @dataclass(frozen=True)
@@ -527,19 +527,19 @@ class ServerEvent(EventBody):
 
 @dataclass(frozen=True)
 class ServerStarting(ServerEvent, kind="server.starting"):
-    pass
+    """It is being started."""
 
 
 @dataclass(frozen=True)
 class ServerHealthy(ServerEvent, kind="server.healthy"):
-    pass
+    """It answers."""
 
 
 @dataclass(frozen=True)
 class ServerDied(ServerEvent, kind="server.died"):
-    pass
+    """Its process ended, or it hung; it is started again."""
 
 
 @dataclass(frozen=True)
 class ServerGaveUp(ServerEvent, kind="server.gave_up"):
-    pass
+    """It is not started again."""

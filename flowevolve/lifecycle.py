@@ -30,6 +30,7 @@ from flowevolve.recovery import FIT, History, Phase, RecoveredState, Start, reco
 from flowevolve.runtime import Runtime
 from flowevolve.stage import NO_EMISSIONS, Emit, Stage, Trigger
 from flowevolve.steps import Steps
+from flowevolve.stop_reasons import STALLED
 
 
 class Lifecycle:
@@ -218,7 +219,7 @@ class Lifecycle:
             elif any(trigger.every_seconds is not None for trigger in runtime.graph.triggers):
                 await runtime.changed.wait()
             else:
-                runtime.stop("stalled")
+                runtime.stop(STALLED)
         turns.close()
 
     async def _admit_one(self, trigger: Trigger | None) -> None:

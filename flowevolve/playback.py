@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar
 
 import anyio
 
@@ -18,6 +18,7 @@ from flowevolve.item_ids import WorkPart
 from flowevolve.llm.calls import CallScope
 from flowevolve.llm.types import ChatReply, EmbedReply, LLMError, Message, Usage
 
+Reply = TypeVar("Reply", ChatReply, EmbedReply)
 PATIENCE_SECONDS = 1.0
 """How long a reply waits for its turn; longer only if the stage no longer asks what it asked then."""
 
@@ -73,7 +74,7 @@ class Playback:
         Raises:
             LLMError: if the call failed for good then.
         """
-        return cast("ChatReply | None", await self._find(scope, tuple(messages)))
+        return await self._find(scope, tuple(messages), ChatReply)
 
     async def embedded(self, scope: CallScope, texts: Sequence[str]) -> EmbedReply | None:
         """The vectors that came back when these texts were sent in one request before; None if they were not.
@@ -81,9 +82,9 @@ class Playback:
         Raises:
             LLMError: as `reply`.
         """
-        return cast("EmbedReply | None", await self._find(scope, tuple(texts)))
+        return await self._find(scope, tuple(texts), EmbedReply)
 
-    async def _find(self, scope: CallScope, asked: Asked) -> ChatReply | EmbedReply | None:
+    async def _find(self, scope: CallScope, asked: Asked, kind: type[Reply]) -> Reply | None:
         work = self._works.get((scope.stage, scope.work.item))
         call = None if work is None else work.claim((scope.work, scope.index, asked))
         if work is None or call is None:
@@ -93,6 +94,7 @@ class Playback:
         work.leave(call)
         if isinstance(call.reply, LLMError):
             raise call.reply
+        assert isinstance(call.reply, kind)
         return call.reply
 
 

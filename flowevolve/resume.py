@@ -25,6 +25,7 @@ from flowevolve.item import INJECTION
 from flowevolve.llm.calls import CallRecord
 from flowevolve.result import Result
 from flowevolve.run import Given, Plan, Watchers, carry_out, make_plan
+from flowevolve.stop_reasons import StopReason
 from flowevolve.store.history import RunHistory
 from flowevolve.store.lock import Lock
 from flowevolve.store.reading import JOURNAL, Recorded
@@ -54,8 +55,6 @@ MAY_CHANGE = (
 """Settings, and sections of them, that may be others when a run goes on; scores must go on meaning the same."""
 MODEL = "model"
 """Within ``llm`` what is called so may not change either."""
-OPEN_ENDED = ("interrupted", "cancelled", "stopped", "failed", "stop_file")
-"""Reasons to stop that leave a run with something to do."""
 
 
 async def resume(
@@ -123,7 +122,7 @@ async def _go_on(asked: _Asked, again: bool) -> Result:
     _check_compatible(directory, before.config, wanted)
     _check_given(directory, before.given, asked.given)
     changed = wanted != before.config
-    if before.ended is not None and not changed and before.ended not in OPEN_ENDED and not again:
+    if before.ended is not None and not changed and not before.ended.leaves_work and not again:
         raise InputError(f"{directory}: the run has ended ({before.ended}){_advice(before.ended)}")
     planned = asked.plan(wanted, asked.given)
     _check_task(directory, planned)
@@ -164,7 +163,7 @@ class _Before:
 
     config: Config
     given: frozenset[str]
-    ended: str | None
+    ended: StopReason | None
     """Why it stopped; None if it was killed, be it before it could write its result."""
     was_touched: bool
     """Whether somebody stopped, paused or went on with it or gave it candidates: doing it again needs them again."""
@@ -178,14 +177,14 @@ def _look(directory: Path) -> _Before:
             raise InputError(f"{directory}: its journal has no run.start, but there is a result; start a new run")
         end = recorded.event(last[0]).body
         touched = (
-            any(stop.reason in OPEN_ENDED for stop in recorded.events_of(RunStopping))
+            any(StopReason(stop.reason).leaves_work for stop in recorded.events_of(RunStopping))
             or any(flow.trigger == INJECTION for flow in recorded.events_of(FlowOpened))
             or any(True for kind in (RunResumed, RunPaused) for _ in recorded.events_of(kind))
         )
     return _Before(
         parse_config(table, source),
         given,
-        end.reason if isinstance(end, RunStopped) and (directory / RESULT).exists() else None,
+        StopReason(end.reason) if isinstance(end, RunStopped) and (directory / RESULT).exists() else None,
         touched,
     )
 
@@ -280,7 +279,7 @@ class _Again:
                 self._directory.event(event)
         elif event.to_json() != before.to_json():
             self._given_up = True
-            if not (isinstance(event.body, RunStopping) and event.body.reason in OPEN_ENDED):
+            if not (isinstance(event.body, RunStopping) and StopReason(event.body.reason).leaves_work):
                 raise self._another_way(f"at event {event.seq}: {event.kind}, where the journal has {before.kind}")
 
     def call(self, record: CallRecord) -> None:

@@ -45,9 +45,6 @@ from flowevolve.tasks.identity import identity
 from flowevolve.vllm.server import Tell
 from flowevolve.vllm.serving import check_vllm
 
-AT_ONCE = ("interrupted", "cancelled")
-"""Reasons to stop after which nothing more is paid for: the held-out test waits until the run has reached its end."""
-
 
 @dataclass(frozen=True, slots=True)
 class Watchers:
@@ -210,7 +207,7 @@ class _Opened:
         seed = next((each for each in report.pool.snapshot().candidates() if each.operator == "seed"), None)
         best = algorithm.best()
         cancelled, held_out = client.cancelled, None
-        tested = config.held_out and report.error is None and report.stop_reason not in AT_ONCE
+        tested = config.held_out and report.error is None and not report.stop_reason.at_once
         if tested and seed is not None and best is not None:
             held_out = await hold_out(self.plan.task, seed, best, client, history)
         result = Result(

@@ -45,10 +45,10 @@ from flowevolve.pause import Pause
 from flowevolve.pool import DEFAULT_POOL, Candidate, Move, Pool, Update
 from flowevolve.recovery import RecoveredState
 from flowevolve.stage import Discard, Emit, Exhausted, Graph, NotYet, Stage, Trigger
+from flowevolve.stop_reasons import EXHAUSTED, FAILED, TARGET_SCORE, StopReason
 from flowevolve.tally import Tally
 from flowevolve.turns import Turns
 
-OUT_OF_WORK = "exhausted"
 NOTHING_TO_DO: tuple[Outcome, str] = ("consumed", "nothing to do yet")
 Send = Callable[[str, Item[object]], Awaitable[None]]
 """Hands an item to the stage of this name, waiting where its queue is full."""
@@ -77,7 +77,7 @@ class Runtime:
         self.flows = Flows(ledger)
         self.turns = Turns()
         self.changed = Pulse()
-        self.stop_reason: str | None = None
+        self.stop_reason: StopReason | None = None
         self.hurry = False
         self.failure: FlowevolveError | None = None
         self.pause = Pause()
@@ -149,7 +149,7 @@ class Runtime:
     @property
     def admitting(self) -> bool:
         """Whether flows may be opened; an algorithm out of work still gets those that its open flows set off."""
-        if self.stop_reason == OUT_OF_WORK:
+        if self.stop_reason == EXHAUSTED:
             return not self.hurry and (self.turns.ready or bool(self.flows))
         return self.stop_reason is None
 
@@ -209,7 +209,7 @@ class Runtime:
             return "discarded", discard.reason
         except Exhausted:
             self.turns.exhaust()
-            self.stop(OUT_OF_WORK)
+            self.stop(EXHAUSTED)
         except NotYet:
             return self._not_yet(stage, item, changes)
         except LLMError as error:
@@ -383,7 +383,7 @@ class Runtime:
         self.hurry = self.hurry or hurry
         self.pause.end()
         if self.stop_reason is None:
-            self.stop_reason = reason
+            self.stop_reason = StopReason(reason)
             self.effects.note_stopping()
             self.log(RunStopping(reason))
         self.changed.fire()
@@ -393,7 +393,7 @@ class Runtime:
         if self.failure is None:
             self.failure = error
             self.log(RunFailed(str(error)))
-        self.stop("failed")
+        self.stop(FAILED)
         self._abort()
 
     def check_stopping(self) -> None:
@@ -402,7 +402,7 @@ class Runtime:
             return
         best = self.effects.archived.best_score
         if self._target_score is not None and best is not None and best >= self._target_score:
-            self.stop("target_score")
+            self.stop(TARGET_SCORE)
             return
         spent = self.ledger.spent
         without_gain = spent.proposals - self.effects.archived.proposals_at_gain

@@ -76,7 +76,7 @@ class Memory:
         return any(event.kind == "phase.ended" for event in self.events())
 
     def events(self) -> Iterator[Event]:
-        return (replace(fact, attachment=None) for fact in self.told if isinstance(fact, Event))
+        return (Event(fact.seq, fact.time, fact.kind, fact.data) for fact in self.told if isinstance(fact, Event))
 
     def payload(self, name: str) -> object:
         for fact in self.told:

@@ -13,6 +13,7 @@ LAYERS: list[set[str]] = [
         "artifact",
         "concurrency",
         "item_ids",
+        "stop_reasons",
         "registry",
         "collector",
         "counts",

@@ -87,8 +87,7 @@ class Journal:
     """
 
     def __init__(self, path: Path, *, resume: bool = False, sync: Sync = "normal", given: Sequence[JSON] = ()) -> None:
-        self.origin = 0.0
-        """The loop's time at which the run began: times of calls are written relative to it."""
+        self._origin = 0.0
         self.unsaved: dict[str, str] = {}
         """Items of open flows whose payload can't be pickled, and why; they can't be put back after a crash."""
         self._path = path
@@ -108,6 +107,10 @@ class Journal:
             self._writer = Writer(self._database, "journal", self._write)
             stack.pop_all()
 
+    def begin(self, origin: float) -> None:
+        """Count the times of calls from ``origin``, the event loop's time at which the run began."""
+        self._origin = origin
+
     def event(self, event: Event) -> None:
         """An `flowevolve.events.EventLog` sink."""
         self._last_event = event.seq
@@ -122,7 +125,7 @@ class Journal:
 
     def call(self, record: CallRecord) -> None:
         """An `flowevolve.llm.client.LLMClient` observer."""
-        self._writer.put(_Call(record, self._last_event, self.origin))
+        self._writer.put(_Call(record, self._last_event, self._origin))
 
     async def settled(self) -> None:
         """Return when everything handed over so far is written. On a virtual clock at once, as nothing may wait there.

@@ -149,8 +149,8 @@ class RunDirectory:
         self.journal.call(record)
 
     def begin(self, origin: float) -> None:
-        """Count the times of calls from ``origin``, the event loop's time at which the run began."""
-        self.journal.origin = origin
+        """As `flowevolve.store.journal.Journal.begin`."""
+        self.journal.begin(origin)
 
     async def settled(self) -> None:
         """Return when everything so far is in the journal.

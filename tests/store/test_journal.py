@@ -121,7 +121,7 @@ def test_another_sqlite_file_is_left_alone(tmp_path: Path) -> None:
 
 def test_calls_stand_in_order_among_the_events_and_in_the_runs_time(tmp_path: Path) -> None:
     with Journal(tmp_path / "j.sqlite") as journal:
-        journal.origin = 0.25
+        journal.begin(0.25)
         journal.call(call(1))
         journal.event(Event(0, 0.0, "a", {}))
         journal.event(Event(1, 0.0, "b", {}))

@@ -69,7 +69,7 @@ def test_a_running_run_is_read_without_disturbing_it(tmp_path: Path) -> None:
 
 def test_calls_come_back_as_they_were(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path, {})
-    directory.journal.origin = 10.0
+    directory.begin(10.0)
     directory.journal.call(RECORD)
     directory.event(Event(0, 0.0, "a", {}))
     directory.journal.call(replace(RECORD, reply=None, error=LONE))
