@@ -246,8 +246,8 @@ class StageContext:
         return await self._services.once(kind, self.stage, self.item_id, make, key)
 
     async def keep(self, kind: str, make: Callable[[], Awaitable[T]], *, key: str | None = None) -> T:
-        """As `once`, for a result that is not plain data: the event names its type, and the journal has its pickle
-        until the flow ends. What can't be pickled is made again after a crash.
+        """As `once`, for a result that is not plain data: the event names its type, and the journal keeps it until the
+        flow ends. What the journal can't hold (see `flowevolve.payload`) is made again after a crash.
         """
         return await self._services.keep(kind, self.stage, self.item_id, make, key)
 

@@ -9,6 +9,7 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 from flowevolve.errors import EngineError
 from flowevolve.event_kinds import Outcome
 from flowevolve.item_ids import ItemId
+from flowevolve.kinds import payload
 from flowevolve.pool import Candidate
 
 P_co = TypeVar("P_co", covariant=True)
@@ -20,6 +21,7 @@ INJECTION = "inject"
 """Stands for the trigger, and for the stage's name, in a flow that a candidate from outside starts."""
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Item(Generic[P_co]):
     """A payload on its way.
@@ -51,6 +53,7 @@ class Item(Generic[P_co]):
         return self.payload
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Ticket:
     """The payload that starts a flow. ``trigger`` names the trigger that fired, if one did; ``ordinal`` counts, from 0,
@@ -61,6 +64,7 @@ class Ticket:
     ordinal: int = 0
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Stale(Generic[P_co]):
     """The payload of an item sent to repair: the item as it was taken, and the stage it goes back to."""
@@ -69,6 +73,7 @@ class Stale(Generic[P_co]):
     back_to: str
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Gathered(Generic[P_co]):
     """The payload a gathering stage gets: the items it was handed together, oldest first."""

@@ -19,7 +19,7 @@ from flowevolve.engine import Engine
 from flowevolve.errors import BackendUnreachableError
 from flowevolve.event_kinds import ServerDied, ServerEvent, ServerGaveUp, ServerHealthy, ServerStarting
 from flowevolve.llm.admission import Observed
-from flowevolve.llm_section import RoleSection
+from flowevolve.roles import RoleSettings
 from flowevolve.vllm.server import News, Tell
 from flowevolve.vllm.serving import serve_vllm
 
@@ -39,9 +39,8 @@ def starts_vllm(config: Config) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A config whose server is up."""
+    """The servers of ours that a run has; there may be none."""
 
-    config: Config
     identity: str | None
     """What a server of ours replies by, in place of its address, which may change from run to run."""
     urls: Sequence[str]
@@ -50,6 +49,10 @@ class Served:
     """Of the servers that are ours."""
     doubts: Pulse = field(default_factory=Pulse)
     """To be fired when a request gets no answer: servers of ours are looked after then."""
+
+    def serve(self, roles: Mapping[str, RoleSettings]) -> Mapping[str, RoleSettings]:
+        """The roles with our servers' addresses, where there are such servers."""
+        return {name: role.served_at(self.urls) for name, role in roles.items()} if self.urls else roles
 
     async def follow(self, engine: Engine, observed: Observed) -> None:
         """Log what becomes of our servers, and end the run when none of them is left."""
@@ -75,7 +78,7 @@ async def open_server(config: Config, out: Path | None, listeners: Sequence[Tell
     """
     model = config.llm.model
     if not starts_vllm(config) or model is None:
-        yield Served(config, None, (), None)
+        yield Served(None, (), None)
         return
     folder = Path(tempfile.mkdtemp(prefix="flowevolve-")) if out is None else out
     send, receive = anyio.create_memory_object_stream[News](math.inf)
@@ -88,23 +91,7 @@ async def open_server(config: Config, out: Path | None, listeners: Sequence[Tell
     doubts = Pulse()
     with send, receive:
         async with serve_vllm(model, config.vllm, log=folder / LOG, tell=hear, doubts=doubts) as urls:
-            yield Served(_leading_to(config, urls), _identity(config, model), urls, receive, doubts)
-
-
-def _leading_to(config: Config, urls: Sequence[str]) -> Config:
-    roles = {name: _elsewhere(role) for name, role in config.llm.roles.items()}
-    return config.model_copy(update={"llm": config.llm.model_copy(update={"base_urls": tuple(urls), "roles": roles})})
-
-
-def _elsewhere(role: RoleSection) -> RoleSection:
-    """The role, with no priorities for servers that are not ours unless it asks for them."""
-    if role.send_priority is not None:
-        return role
-    models = tuple(
-        entry.model_copy(update={"send_priority": False}) if entry.urls and entry.send_priority is None else entry
-        for entry in role.models
-    )
-    return role.model_copy(update={"send_priority": False if role.urls else None, "models": models})
+            yield Served(_identity(config, model), urls, receive, doubts)
 
 
 def _identity(config: Config, model: str) -> str:

@@ -15,9 +15,11 @@ from dataclasses import dataclass, field, replace
 from flowevolve.artifact import Artifact
 from flowevolve.event_kinds import ItemSent
 from flowevolve.events import Event
+from flowevolve.kinds import payload
 from flowevolve.pool import Candidate, Update
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Kept:
     """The result of something done once, as an event's attachment."""

@@ -29,6 +29,7 @@ from flowevolve.agents.memory import (
 from flowevolve.archives.memory import Learned, Memory, compressed_note, learned_note, render, tokens_of
 from flowevolve.context import StageContext
 from flowevolve.item import Item
+from flowevolve.kinds import payload
 from flowevolve.llm.types import JSON
 from flowevolve.pool import Candidate, Change, Note
 from flowevolve.stage import Emit
@@ -40,6 +41,7 @@ AGENT = "agent"
 """The role that reflects and compresses, by default."""
 
 
+@payload("memory.Reflected")
 @dataclass(frozen=True, slots=True)
 class Reflected:
     """An assessed candidate, and what it has taught: None where it has no parent, or no reply could be read."""
@@ -49,11 +51,13 @@ class Reflected:
     learned: Learned | None
 
 
+@payload("memory.Compression")
 @dataclass(frozen=True, slots=True)
 class Compression:
     """The memory is to be made shorter."""
 
 
+@payload("memory.Compressed")
 @dataclass(frozen=True, slots=True)
 class Compressed:
     """A memory made shorter: what was read of it (ids and counts), and what was written."""

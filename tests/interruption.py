@@ -13,6 +13,7 @@ import flowevolve as fe
 from flowevolve import clock, concurrency
 from flowevolve.engine import Engine, RunReport
 from flowevolve.events import Event
+from flowevolve.kinds import NotKeptError
 from flowevolve.llm.accounting import Spent
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.client import LLMClient
@@ -38,12 +39,12 @@ Fact = Event | CallRecord
 
 
 def as_kept(event: Event) -> Event:
-    """An event with its attachment as the journal has it; without, where that can't be pickled."""
+    """An event with its attachment as the journal has it; without, where that can't be kept."""
     if event.attachment is None:
         return event
     try:
         return replace(event, attachment=dump(event.attachment, frozenset()))
-    except (TypeError, AttributeError):
+    except NotKeptError:
         return replace(event, attachment=None)
 
 

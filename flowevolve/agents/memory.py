@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 from flowevolve.agents.reading import objects, read_array, read_object, text_of, texts, word_of
+from flowevolve.kinds import payload
 from flowevolve.llm.types import JSON, UnparsableReplyError
 from flowevolve.programs.prompts import (
     OUTCOME_HEADING,
@@ -50,6 +51,7 @@ TEXT_CHARS = 400
 _DIRECTION_CHARS = 120
 
 
+@payload("memory.Direction")
 @dataclass(frozen=True, slots=True)
 class Direction:
     """A kind of change that was tried, and what came of it."""
@@ -71,6 +73,7 @@ class Direction:
         return cls(name[:_DIRECTION_CHARS], word_of(data, "outcome", OUTCOMES))
 
 
+@payload("memory.Lesson")
 @dataclass(frozen=True, slots=True)
 class Lesson:
     """What to do again (``success``), or not to (``failed``)."""
@@ -91,6 +94,7 @@ class Lesson:
         return cls(word_of(data, "kind", KINDS), text_of(data, "text")[:TEXT_CHARS])
 
 
+@payload("memory.Insight")
 @dataclass(frozen=True, slots=True)
 class Insight:
     """What a reflection says of one change."""
@@ -99,6 +103,7 @@ class Insight:
     lesson: str
 
 
+@payload("memory.Digest")
 @dataclass(frozen=True, slots=True)
 class Digest:
     """A memory in fewer words: directions with how often each was tried, and lessons."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from flowevolve.agents.memory import Digest, Direction, Insight, Lesson, Step, shown_memory
+from flowevolve.kinds import payload
 from flowevolve.llm.types import CHARS_PER_TOKEN, JSON
 from flowevolve.pool import Note, Update
 
@@ -42,6 +43,7 @@ class Noted:
     since: int
 
 
+@payload("memory.Learned")
 @dataclass(frozen=True, slots=True)
 class Learned:
     """What one step has taught. ``change`` is by how much the score rose from ``parent`` to ``candidate``."""

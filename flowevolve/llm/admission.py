@@ -6,13 +6,13 @@ to a policy and sets the gate's limit to its answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import anyio
 
-from flowevolve.event_kinds import AdmissionChanged, EventBody, ServerLooked
+from flowevolve.event_kinds import AdmissionChanged, ServerLooked
+from flowevolve.events import Log
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.pace import Pace
 from flowevolve.llm.types import JSON
@@ -143,9 +143,6 @@ def growth(before: float | None, now: float | None) -> float:
     if now is None:
         return 0.0
     return now if before is None or now < before else now - before
-
-
-Log = Callable[[EventBody], None]
 
 
 async def follow_server(

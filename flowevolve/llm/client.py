@@ -17,6 +17,7 @@ from flowevolve.clock import now
 from flowevolve.concurrency import Pulse
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.event_kinds import UsageEstimated
+from flowevolve.events import Log, log_nothing
 from flowevolve.llm.accounting import Account, Totals
 from flowevolve.llm.cache import ResponseCache, reply_key
 from flowevolve.llm.calls import CallRecord, CallScope, Charge, Observer, call_seed, no_charge
@@ -26,7 +27,6 @@ from flowevolve.llm.hedging import Hedging
 from flowevolve.llm.lengths import LengthEstimates
 from flowevolve.llm.limits import Limits
 from flowevolve.llm.line import Ask
-from flowevolve.llm.news import News
 from flowevolve.llm.pace import Pace
 from flowevolve.llm.pending import Backend, PendingCall, PendingChat, PendingEmbed
 from flowevolve.llm.reach import check_models, is_alive
@@ -71,11 +71,10 @@ class LLMClient:
         limits: Limits | None = None,
         hedging: Hedging | None = None,
         *,
+        log: Log = log_nothing,
         silences: Pulse | None = None,
     ) -> None:
         self.account = account if account is not None else Account({})
-        self.news = News()
-        """What a run's log should tell of."""
         self.pace = Pace()
         self.cancelled = 0
         """Requests cancelled on the wire; what the server had written by then is not known."""
@@ -88,6 +87,7 @@ class LLMClient:
         self._cache = cache
         self._limits = limits if limits is not None else Limits(gate, longest_pause=retry.patience_seconds)
         self._hedging = hedging
+        self._log = log
         self._silences = silences if silences is not None else Pulse()
         self._uncounted: set[str] = set()
         """Models of which a server did not say what a call took."""
@@ -229,7 +229,7 @@ class LLMClient:
         model = call.request.model
         if reply.estimated and model not in self._uncounted:
             self._uncounted.add(model)
-            self.news.tell(UsageEstimated(call.backend.where, model))
+            self._log(UsageEstimated(call.backend.where, model))
 
     def _found(self, call: PendingChat, reply: ChatReply) -> None:
         """Account and report a call that the response cache answered."""

@@ -20,9 +20,9 @@ import anyio
 from flowevolve import clock
 from flowevolve.concurrency import Pulse
 from flowevolve.event_kinds import LimitsRefused
+from flowevolve.events import Log, log_nothing
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.line import Ask
-from flowevolve.llm.news import News
 from flowevolve.llm.rate_headers import Kind, allowances
 from flowevolve.llm.rates import Bucket, ModelRates, Sent
 from flowevolve.llm.types import (
@@ -56,7 +56,7 @@ class Limits:
     """The way to the gate. To be used from one event loop.
 
     ``requests_per_minute`` and ``tokens_per_minute`` hold for every model of every backend. Whatever a server says, it
-    is asked again after ``longest_pause`` seconds.
+    is asked again after ``longest_pause`` seconds. Storms of refusals are written to ``log``.
     """
 
     def __init__(
@@ -66,8 +66,9 @@ class Limits:
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
         longest_pause: float = inf,
+        log: Log = log_nothing,
     ) -> None:
-        self.news = News()
+        self._log = log
         self._gate = gate
         self._per_minute: dict[Kind, float | None] = {"requests": requests_per_minute, "tokens": tokens_per_minute}
         self._longest_pause = longest_pause
@@ -107,7 +108,7 @@ class Limits:
                 kind: Bucket.per_minute(amount, now) for kind, amount in self._per_minute.items() if amount is not None
             }
             rates = ModelRates(configured, self._longest_pause)
-            model = self._models[backend, name] = _Model(backend, name, rates, Gate(1, self._gate.order), self.news)
+            model = self._models[backend, name] = _Model(backend, name, rates, Gate(1, self._gate.order), self._log)
         return model
 
 
@@ -166,14 +167,14 @@ async def _both(own: Gate, gate: Gate, ask: Ask) -> AsyncGenerator[int]:
 class _Model:
     """One model on one backend, and who waits for it."""
 
-    def __init__(self, backend: str, name: str, rates: ModelRates, next_up: Gate, news: News) -> None:
+    def __init__(self, backend: str, name: str, rates: ModelRates, next_up: Gate, log: Log) -> None:
         self.rates = rates
         self.waiting = 0
         self.waited_seconds = 0.0
         self._backend = backend
         self._name = name
         self._next_up = next_up
-        self._news = news
+        self._log = log
         self._changed = Pulse()
 
     async def wait(self, ask: Ask, request: ChatRequest | EmbedRequest) -> tuple[Sent, float]:
@@ -227,7 +228,7 @@ class _Model:
         if error.headers is not None:
             self.rates.told(sent, now, allowances(error.headers))
         if is_refusal(error) and self.rates.refused(sent, now, error.retry_after):
-            tell_of_storm(self._news, self._backend, self._name, self.rates)
+            log_storm(self._log, self._backend, self._name, self.rates)
         self._wake()
 
     def _wake(self) -> None:
@@ -245,10 +246,10 @@ def is_refusal(error: LLMError) -> bool:
     return isinstance(error, OverloadedError) and error.status in (None, TOO_MANY_REQUESTS)
 
 
-def tell_of_storm(news: News, backend: str, model: str, rates: ModelRates) -> None:
-    """A storm of refusals has begun."""
+def log_storm(log: Log, backend: str, model: str, rates: ModelRates) -> None:
+    """Log that a storm of refusals has begun."""
     pause_seconds = round(rates.paused_until - clock.now(), 3)
-    news.tell(LimitsRefused(backend, model, pause_seconds, rates.requests_per_minute))
+    log(LimitsRefused(backend, model, pause_seconds, rates.requests_per_minute))
 
 
 def estimated_tokens(request: ChatRequest | EmbedRequest, expected: float = 0.0) -> float:

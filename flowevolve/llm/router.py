@@ -30,9 +30,9 @@ import anyio
 from flowevolve.concurrency import Pulse, run_all
 from flowevolve.errors import InputError
 from flowevolve.event_kinds import EndpointEjected, EndpointReturned
+from flowevolve.events import Log, log_nothing
 from flowevolve.llm.endpoint import Endpoint, EndpointStats
-from flowevolve.llm.limits import is_refusal, tell_of_storm
-from flowevolve.llm.news import News
+from flowevolve.llm.limits import is_refusal, log_storm
 from flowevolve.llm.rates import LEAST_PAUSE
 from flowevolve.llm.types import (
     ChatReply,
@@ -60,7 +60,9 @@ FIRST_CHECK_SECONDS = 1.0
 _RANKINGS = 1024
 
 
-def make_router(urls: Sequence[str], make: Callable[[str], Transport], identity: str | None = None) -> Transport:
+def make_router(
+    urls: Sequence[str], make: Callable[[str], Transport], identity: str | None = None, log: Log = log_nothing
+) -> Transport:
     """The transport to all these base URLs, each made by ``make``: a `Router`, or for a single one that one's own.
 
     Raises:
@@ -72,20 +74,24 @@ def make_router(urls: Sequence[str], make: Callable[[str], Transport], identity:
         raise InputError(f"base_urls: {twice} is there twice; name each endpoint once")
     if not urls:
         raise InputError("base_urls: is empty; name at least one endpoint")
-    return make(urls[0]) if len(urls) == 1 else Router({url: make(url) for url in urls}, identity)
+    return make(urls[0]) if len(urls) == 1 else Router({url: make(url) for url in urls}, identity, log=log)
 
 
 class Router:
-    """Implements `flowevolve.llm.types.Transport`. ``endpoints`` are transports by base URL; it closes them."""
+    """Implements `flowevolve.llm.types.Transport`. ``endpoints`` are transports by base URL; it closes them.
+
+    Endpoints that are ejected, that return, and that refuse many requests are written to ``log``.
+    """
 
     def __init__(
         self,
         endpoints: Mapping[str, Transport],
         identity: str | None = None,
         *,
+        log: Log = log_nothing,
         first_check_seconds: float = FIRST_CHECK_SECONDS,
     ) -> None:
-        self.news = News()
+        self._log = log
         self.urls = tuple(endpoints)
         self.identity = self.urls[0] if identity is None else identity
         """The first endpoint stands for all, so that cached replies outlive the coming and going of the others."""
@@ -153,7 +159,7 @@ class Router:
             reply = await send(endpoint.transport)
         except LLMError as error:
             if is_refusal(error) and endpoint.refused(sent, request.model, error):
-                tell_of_storm(self.news, endpoint.stats.url, request.model, endpoint.rates[request.model])
+                log_storm(self._log, endpoint.stats.url, request.model, endpoint.rates[request.model])
             self._heard(endpoint, error if _is_failure(error) else None, on_trial=on_trial)
             raise
         except BaseException:
@@ -241,7 +247,7 @@ class Router:
         endpoint.ejected_at = anyio.current_time()
         endpoint.wait = self._first_check_seconds
         self._put_off(endpoint, endpoint.wait)
-        self.news.tell(EndpointEjected(endpoint.stats.url, endpoint.said, endpoint.stats.failures))
+        self._log(EndpointEjected(endpoint.stats.url, endpoint.said, endpoint.stats.failures))
 
     def _put_off(self, endpoint: Endpoint, seconds: float) -> None:
         endpoint.state = "ejected"
@@ -253,7 +259,7 @@ class Router:
         endpoint.stats.ejected = False
         self._changed.fire()
         seconds = round(anyio.current_time() - endpoint.ejected_at, 3)
-        self.news.tell(EndpointReturned(endpoint.stats.url, seconds))
+        self._log(EndpointReturned(endpoint.stats.url, seconds))
 
     async def _models_of(self, endpoint: Endpoint) -> tuple[str, ...] | None:
         try:

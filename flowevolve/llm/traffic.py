@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from flowevolve.errors import BackendUnreachableError
-from flowevolve.llm.admission import Log
 from flowevolve.llm.endpoint import EndpointStats
 from flowevolve.llm.hedging import HedgeStats, Hedging
 from flowevolve.llm.limits import Limits, LimitStats
@@ -30,11 +29,6 @@ class Traffic:
     transports: Sequence[Transport]
     limits: Limits
     hedging: Hedging | None
-
-    def connect(self, log: Log) -> None:
-        """Log what happens from now on, and what has happened."""
-        for news in [*(router.news for router in self._routers()), self.limits.news]:
-            news.connect(log)
 
     def check(self) -> None:
         """After all endpoints were asked.

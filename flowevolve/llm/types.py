@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
+from flowevolve.kinds import payload
 from flowevolve.llm.keys import redacted
 
 CHARS_PER_TOKEN = 4
@@ -21,6 +22,7 @@ JSON = None | bool | int | float | str | list["JSON"] | dict[str, "JSON"]
 Speaker = Literal["system", "user", "assistant"]
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message of a chat."""
@@ -49,6 +51,7 @@ class ChatRequest:
     """With ``stream``: how long the server may fall silent once it has begun to answer."""
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one call or the sum of several. ``cached_tokens`` is the part of the prompt served from a cache."""
@@ -69,6 +72,7 @@ class Usage:
         return self.prompt_tokens + self.completion_tokens
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class ChatReply:
     """A finished chat completion."""
@@ -104,6 +108,7 @@ class EmbedRequest:
     """Added to the request's body as it is."""
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class EmbedReply:
     """One vector for every text, in their order and all of one length. Its usage has prompt tokens alone."""

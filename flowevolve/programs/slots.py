@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from flowevolve.kinds import payload
 from flowevolve.programs.blocks import outside_unchanged
 from flowevolve.programs.features import syntax_error
 
@@ -30,6 +31,7 @@ _IMPORTS = (ast.Import, ast.ImportFrom)
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
+@payload("programs.Slot")
 @dataclass(frozen=True, slots=True)
 class Slot:
     """Parts that serve one purpose, and whether they are good as they are."""

@@ -7,11 +7,14 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import takewhile
 from pathlib import Path
 
+import structlog
+
 from flowevolve.artifact import Artifact
 from flowevolve.errors import InputError
 from flowevolve.event_kinds import PhaseEnded
 from flowevolve.events import Event
 from flowevolve.item_ids import WorkPart
+from flowevolve.kinds import NotKeptError
 from flowevolve.llm.accounting import Spent
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import ChatReply, EmbedReply, LLMError, RejectedError, ServerError, Usage
@@ -38,11 +41,21 @@ class RunHistory:
             raise InputError(f"{path}: the run was killed before it did anything; remove the directory and start again")
         self.last: Event = self._recorded.event(last[0])
         self.begun = any(True for _ in self._recorded.events_of(PhaseEnded))
-        self._payloads = self._recorded.payloads()
         wanted = _Wanted()
-        for data in self._payloads.values():
-            load(data, wanted)
+        self._payloads = dict(self._loadable(wanted))
         self._artifacts = self._recorded.artifacts(list(wanted))
+
+    def _loadable(self, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, bytes]]:
+        said = set[str]()
+        for name, data in self._recorded.payloads().items():
+            try:
+                load(data, artifacts)
+            except NotKeptError as error:
+                if str(error) not in said:
+                    said.add(str(error))
+                    structlog.get_logger("flowevolve").warning("payload.not_loaded", why=str(error))
+            else:
+                yield name, data
 
     def close(self) -> None:
         self._recorded.close()

@@ -17,15 +17,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
+import structlog
+
 from flowevolve.clock import VirtualClockLoop
 from flowevolve.errors import InputError, StorageError
 from flowevolve.event_kinds import CandidateProposed, FlowClosed
 from flowevolve.events import Event
 from flowevolve.item_ids import flow_of
+from flowevolve.kinds import NotKeptError
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import JSON, ChatRequest, EmbedRequest
 from flowevolve.store.payloads import dump
 from flowevolve.store.texts import Texts, is_unicode, pack, unpack
+from flowevolve.work import Kept
 from flowevolve.writer import Writer
 
 SCHEMA_VERSION = 3
@@ -88,10 +92,9 @@ class Journal:
 
     def __init__(self, path: Path, *, resume: bool = False, sync: Sync = "normal", given: Sequence[JSON] = ()) -> None:
         self._origin = 0.0
-        self.unsaved: dict[str, str] = {}
-        """Items of open flows whose payload can't be pickled, and why; they can't be put back after a crash."""
         self._path = path
         self._artifacts: set[str] = set()
+        self._not_kept: set[str] = set()
         self._last_event = -1
         if resume and not path.exists():
             raise InputError(f"{path}: no journal to go on with; start a new run")
@@ -119,7 +122,7 @@ class Journal:
             case CandidateProposed(artifact=artifact):
                 self._artifacts.add(artifact)
             case FlowClosed(flow=flow):
-                self._close_flow(flow)
+                self._writer.put((_FLOW_CLOSED, (flow,)))
         if event.attachment is not None:
             self._save(event.attached_to, event.attachment)
 
@@ -188,15 +191,16 @@ class Journal:
     def _save(self, name: str, payload: object) -> None:
         try:
             data = dump(payload, self._artifacts)
-        except Exception as error:  # noqa: BLE001  a plug-in's payload may raise anything, and the run can do without
-            self.unsaved[name] = f"{type(error).__name__}: {error}"
+        except NotKeptError as error:
+            self._warn(type(payload.value if isinstance(payload, Kept) else payload).__name__, str(error))
         else:
             self._writer.put((_PAYLOAD, (name, flow_of(name), data)))
 
-    def _close_flow(self, flow: int) -> None:
-        self._writer.put((_FLOW_CLOSED, (flow,)))
-        if self.unsaved:
-            self.unsaved = {item: why for item, why in self.unsaved.items() if flow_of(item) != flow}
+    def _warn(self, payload: str, why: str) -> None:
+        """Say, once for each type of payload, that a run that is cut off will do such work anew."""
+        if payload not in self._not_kept:
+            self._not_kept.add(payload)
+            structlog.get_logger("flowevolve").warning("payload.not_kept", payload=payload, why=why)
 
     def _check(self) -> None:
         failure = self._writer.failure

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from flowevolve.artifact import Artifact
+from flowevolve.kinds import payload
 from flowevolve.llm.types import JSON, Message
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Example:
     """One row of a data set. ``id`` is unique within the task; ``data`` is the row as loaded."""
@@ -22,6 +24,7 @@ class Example:
     data: Mapping[str, JSON]
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Score:
     """What one output is worth, and why, in words a reflection model can use. Where LLMs answer, it is in [0, 1]."""
@@ -42,6 +45,7 @@ class Score:
         object.__setattr__(self, "metrics", {name: float(number) for name, number in self.metrics.items()})
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Call:
     """One LLM call of a rollout: which component's text it used, what went in and what came out."""
@@ -51,6 +55,7 @@ class Call:
     output: str
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Rollout:
     """One example run with one artifact."""

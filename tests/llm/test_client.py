@@ -20,6 +20,7 @@ from flowevolve.llm.pending import server_priority
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.role import Role
 from flowevolve.llm.types import (
+    JSON,
     ChatReply,
     ChatRequest,
     LLMError,
@@ -90,7 +91,16 @@ class Rig:
         self.records: list[CallRecord] = []
         self.gate = Gate(limit, order)
         self.roles = {f"r{n}": Role(transport, "m", **role) for n, transport in enumerate(transports)}
-        self.client = LLMClient(self.roles, self.gate, retry, seed, self.records.append, Account(prices or {}))
+        self.events: list[tuple[str, dict[str, JSON]]] = []
+        self.client = LLMClient(
+            self.roles,
+            self.gate,
+            retry,
+            seed,
+            self.records.append,
+            Account(prices or {}),
+            log=lambda body: self.events.append((body.kind, body.to_json())),
+        )
 
     async def ask(self, role="r0", index=0, priority=0, candidate=None, item="1", **options):
         scope = CallScope("generate", item, candidate, priority, index)
@@ -329,12 +339,10 @@ async def test_what_a_server_does_not_say_is_estimated_from_characters(told, tex
 
 
 async def test_that_it_is_estimated_is_told_once() -> None:
-    told: list[tuple[str, object]] = []
     rig = Rig(Silent(Usage()))
     await rig.ask()
-    rig.client.news.connect(lambda body: told.append((body.kind, body.to_json())))
     await rig.ask(index=1)
-    assert told == [("usage.estimated", {"backend": "http://fake/v1", "model": "m"})]
+    assert rig.events == [("usage.estimated", {"backend": "http://fake/v1", "model": "m"})]
     assert rig.client.account.breakdown("model")["m",].estimated == 2
 
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from flowevolve.archives.playbook import Bullet, Counts, Operation
+from flowevolve.kinds import payload
 from flowevolve.llm.types import JSON
 from flowevolve.pool import Candidate
 from flowevolve.tasks.base import Rollout
 
 
+@payload("ace.Sample")
 @dataclass(frozen=True, slots=True)
 class Sample:
     """A training example to learn from (id)."""
@@ -19,6 +21,7 @@ class Sample:
     example_id: str
 
 
+@payload("ace.Answered")
 @dataclass(frozen=True, slots=True)
 class Answered:
     """A sample's first answer, and the bullets it worked with: those it cites, or all it saw."""
@@ -28,6 +31,7 @@ class Answered:
     used: tuple[Bullet, ...]
 
 
+@payload("ace.Lesson")
 @dataclass(frozen=True, slots=True)
 class Lesson:
     """What one sample taught, and what it had read: digests by bullet id."""
@@ -46,6 +50,7 @@ class Lesson:
         return cls(str(data["example"]), tuple(texts), reads)
 
 
+@payload("ace.Learned")
 @dataclass(frozen=True, slots=True)
 class Learned:
     """A sample done: its lesson, what it adds to counters, whether the first and the last answer were right."""
@@ -56,6 +61,7 @@ class Learned:
     right: bool
 
 
+@payload("ace.Curation")
 @dataclass(frozen=True, slots=True)
 class Curation:
     """Lessons for the curator. ``validate``: the playbook is validated with them in it; ``last``: the run ends with
@@ -67,6 +73,7 @@ class Curation:
     last: bool = False
 
 
+@payload("ace.Refinement")
 @dataclass(frozen=True, slots=True)
 class Refinement:
     """Bullets that say the same are to be merged, and the playbook then validated or not."""
@@ -74,6 +81,7 @@ class Refinement:
     validate: bool = False
 
 
+@payload("ace.Edit")
 @dataclass(frozen=True, slots=True)
 class Edit:
     """Changes of the playbook, made from the item's version. ``sources`` are the examples they were learnt from, and
@@ -88,6 +96,7 @@ class Edit:
     last: bool = False
 
 
+@payload("ace.Trial")
 @dataclass(frozen=True, slots=True)
 class Trial:
     """A version of the playbook to be scored on these examples. ``window`` numbers the window in online mode."""
@@ -98,6 +107,7 @@ class Trial:
     window: int | None = None
 
 
+@payload("ace.Tried")
 @dataclass(frozen=True, slots=True)
 class Tried:
     """A version of the playbook with its scores."""

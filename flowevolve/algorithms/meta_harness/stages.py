@@ -11,7 +11,7 @@ from typing import cast
 from flowevolve.algorithms.meta_harness.config import MetaHarnessConfig
 from flowevolve.algorithms.meta_harness.evaluator import Benchmark, Evaluator, HarnessError, SetScores, check
 from flowevolve.algorithms.meta_harness.frontier import ACCURACY, CONTEXT, Frontier
-from flowevolve.algorithms.meta_harness.payloads import Benchmarked, Checked, Invalid, Written
+from flowevolve.algorithms.meta_harness.payloads import Benchmarked, Checked, Invalid
 from flowevolve.algorithms.meta_harness.proposer import Proposer
 from flowevolve.algorithms.meta_harness.view import View, files
 from flowevolve.budget import Cost
@@ -23,6 +23,7 @@ from flowevolve.item import Item
 from flowevolve.llm.types import JSON
 from flowevolve.pool import Add, Annotate, Candidate
 from flowevolve.stage import Discard, Emit
+from flowevolve.stages.payloads import Written
 from flowevolve.tasks.harness import COMPONENT, HarnessTask, LabelledSet, harness
 
 WROTE = "harness.wrote"
