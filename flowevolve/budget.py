@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from itertools import accumulate
 from typing import Literal, cast, get_args
 
@@ -24,7 +24,7 @@ from flowevolve.llm.types import JSON
 Dimension = Literal["rollouts", "proposals", "tokens", "dollars", "evaluations"]
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 _UNFORESEEN: tuple[Dimension, ...] = ("tokens", "dollars")
-_RECENT = 256
+RECENT_FLOWS = 256
 """Flows that an estimate rests on: enough for a mean, and no burden to a run of days."""
 
 
@@ -98,7 +98,7 @@ class Cost:
 
     def to_json(self) -> dict[str, JSON]:
         """What there is of it, as `of` reads it."""
-        return {name: amount for name, amount in asdict(self).items() if amount}
+        return {name: amount for name in _NAMES if (amount := getattr(self, name))}
 
     @classmethod
     def of(cls, data: JSON) -> Cost:
@@ -120,6 +120,7 @@ class Cost:
 
 
 _NOTHING = Cost()
+_NAMES = tuple(each.name for each in fields(Cost))
 
 
 @dataclass(slots=True)
@@ -135,14 +136,14 @@ class _Ended:
     """What the flows that ended last took of one thing."""
 
     def __init__(self) -> None:
-        self._recent = deque[float](maxlen=_RECENT)
+        self._recent = deque[float](maxlen=RECENT_FLOWS)
         self._amounts: list[float] = []
         """The same, sorted."""
         self._sums = [0.0]
         """Of the first so many of these."""
 
     def add(self, amount: float) -> None:
-        if len(self._recent) == _RECENT:
+        if len(self._recent) == RECENT_FLOWS:
             del self._amounts[bisect_left(self._amounts, self._recent[0])]
         self._recent.append(amount)
         insort(self._amounts, amount)
@@ -189,6 +190,12 @@ class Ledger:
         """
         self._open[flow] = _Open(estimate.less(spent), spent, usual)
 
+    def restore(self, spent: Cost, ended: Iterable[Cost]) -> None:
+        """Go on where a run was interrupted that had spent so much, and whose last flows had each taken so much."""
+        self.spent = spent
+        for flow in ended:
+            self._note_ended(flow)
+
     def charge(self, flow: int, cost: Cost) -> None:
         """Record money spent; it comes out of the flow's reservation as far as that goes."""
         self.spent += cost
@@ -201,10 +208,9 @@ class Ledger:
         """Release what is left of a flow's reservation."""
         held = self._open.pop(flow, None)
         if held is not None and held.usual:
-            self.note_ended(held.spent)
+            self._note_ended(held.spent)
 
-    def note_ended(self, spent: Cost) -> None:
-        """A flow has ended that had taken so much."""
+    def _note_ended(self, spent: Cost) -> None:
         for dimension, ended in self._ended.items():
             ended.add(spent.amount(dimension))
 

@@ -38,6 +38,8 @@ from flowevolve.roles import model_names
 from flowevolve.run import Watchers, check, run
 from flowevolve.sandbox_command import sandbox_app
 from flowevolve.serve_command import serve_command
+from flowevolve.sim.server import serve
+from flowevolve.stop_reasons import INTERRUPTED
 from flowevolve.store.compact import compact
 from flowevolve.store.export import export
 from flowevolve.store.files import writing
@@ -53,7 +55,6 @@ from flowevolve.vllm.server import News
 if TYPE_CHECKING:
     from flowevolve.telemetry.metrics import Metrics
 
-INTERRUPTED = 130
 LAST_PORT = 65535
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
@@ -149,12 +150,12 @@ def _show(
     if result is None:
         known = (directory / JOURNAL).is_file()
         _plain(f"interrupted; to go on: flowevolve resume {directory}" if known else "interrupted before the run began")
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(INTERRUPTED.exit_code)
     console.print(summarize(result.to_json()))
     console.print(f"written to {directory}", highlight=False, soft_wrap=True)
-    if result.report.stop_reason == "interrupted":
+    if result.report.stop_reason.exit_code:
         _plain(f"to go on: flowevolve resume {directory}")
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(result.report.stop_reason.exit_code)
 
 
 @app.command("resume")
@@ -193,13 +194,12 @@ def replay_command(
 
     replayed = clock.run(until_interrupted, go, clock="virtual")
     if replayed is None:
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(INTERRUPTED.exit_code)
     scores = not replayed.replies.stand_ins
     console.print(compare(replayed.recorded, replayed.replayed, scores=scores, notes=replayed.notes))
     if out is not None:
         console.print(f"written to {out}", highlight=False, soft_wrap=True)
-    if replayed.result.report.stop_reason == "interrupted":
-        raise typer.Exit(INTERRUPTED)
+    raise typer.Exit(replayed.result.report.stop_reason.exit_code)
 
 
 @app.command("check")
@@ -260,8 +260,6 @@ def sim_command(
     port: Annotated[int, typer.Option(min=0, max=LAST_PORT)] = 8000,
 ) -> None:
     """Serve a simulated LLM over an OpenAI-compatible API, until Ctrl-C."""
-    from flowevolve.sim.server import serve  # noqa: PLC0415 - aiohttp is slow to load
-
     sections = {"profile": profile, "world": world, "preset": preset, "faults": {"rate": fault_rate}}
     settings = parse_config({"sim": sections, "llm": {"model": model}, "budget": {"seconds": 1}}, "sim")
 

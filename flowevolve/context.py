@@ -18,6 +18,7 @@ from anyio.abc import TaskGroup
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost
 from flowevolve.concurrency import as_completed
+from flowevolve.item_ids import ItemId, WorkPart
 from flowevolve.llm.calls import CallScope
 from flowevolve.llm.types import JSON, ChatReply, EmbedReply, Message
 from flowevolve.pool import Candidate, Change, Pool, Snapshot, Status, Update
@@ -42,8 +43,10 @@ class Services(Protocol):
     """What the runtime offers to contexts."""
 
     seed: int
-    pool: Pool
     stopping: bool
+
+    @property
+    def pool(self) -> Pool: ...
 
     async def chat(
         self,
@@ -55,12 +58,12 @@ class Services(Protocol):
         temperature: float | None,
     ) -> ChatReply: ...
     async def embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply: ...
-    def charge(self, stage: str, item_id: str, cost: Cost) -> None: ...
-    def cost(self, item_id: str) -> Cost: ...
+    def charge(self, stage: str, item_id: ItemId, cost: Cost) -> None: ...
+    def cost(self, item_id: ItemId) -> Cost: ...
     def share(self, more: Cost) -> float: ...
     def propose(
         self,
-        item_id: str,
+        item_id: ItemId,
         artifact: Artifact,
         *,
         parents: Sequence[Candidate],
@@ -68,22 +71,22 @@ class Services(Protocol):
         attributes: Mapping[str, JSON],
         born: int,
     ) -> Candidate: ...
-    def adopt(self, candidate: Candidate, item_id: str) -> None: ...
-    def reject(self, candidate: Candidate, item_id: str, reason: str) -> None: ...
-    def commit(self, changes: Sequence[Change], item_id: str, stage: str) -> Update: ...
+    def adopt(self, candidate: Candidate, item_id: ItemId) -> None: ...
+    def reject(self, candidate: Candidate, item_id: ItemId, reason: str) -> None: ...
+    def commit(self, changes: Sequence[Change], item_id: ItemId, stage: str) -> Update: ...
     def record(
-        self, kind: str, stage: str, item_id: str, make: Callable[[], Mapping[str, JSON]], key: str | None = None
+        self, kind: str, stage: str, item_id: ItemId, make: Callable[[], Mapping[str, JSON]], key: str | None = None
     ) -> Mapping[str, JSON]: ...
     async def once(
         self,
         kind: str,
         stage: str,
-        item_id: str,
+        item_id: ItemId,
         make: Callable[[], Awaitable[Mapping[str, JSON]]],
         key: str | None = None,
     ) -> Mapping[str, JSON]: ...
     async def keep(
-        self, kind: str, stage: str, item_id: str, make: Callable[[], Awaitable[T]], key: str | None = None
+        self, kind: str, stage: str, item_id: ItemId, make: Callable[[], Awaitable[T]], key: str | None = None
     ) -> T: ...
 
 
@@ -97,7 +100,7 @@ class StageContext:
     """One stage at work on one item. ``tasks`` lasts as long as that work."""
 
     def __init__(
-        self, services: Services, tasks: TaskGroup, stage: str, item_id: str, worker: int, priority: int
+        self, services: Services, tasks: TaskGroup, stage: str, item_id: ItemId, worker: int, priority: int
     ) -> None:
         self._services = services
         self._tasks = tasks
@@ -164,7 +167,7 @@ class StageContext:
         """
         priority = self._priority + less_urgent
         return ScopedModel(
-            self._services.chat, role, CallScope(self.stage, f"{self.item_id}/{key}", candidate, priority, 0)
+            self._services.chat, role, CallScope(self.stage, str(WorkPart(self.item_id, key)), candidate, priority, 0)
         )
 
     def side_by_side(self, jobs: Sequence[Callable[[], Awaitable[T]]]) -> AsyncGenerator[tuple[int, T]]:

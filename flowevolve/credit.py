@@ -12,14 +12,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from flowevolve.event_kinds import (
+    CandidateProposed,
+    CandidateRejected,
+    ItemDone,
+    LoggedAdd,
+    LoggedMove,
+    PoolCommitted,
+)
 from flowevolve.events import Event
-from flowevolve.item import root_of
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.ensemble import Ensemble, Models
 from flowevolve.llm.types import ChatReply, Usage
-
-_VERDICTS: Mapping[object, bool] = {"confirmed": True, "rejected": False, "revoked": False}
-"""By the status that a pool update gives to a candidate; any other is not the last word."""
 
 
 class _Asked(NamedTuple):
@@ -54,7 +58,7 @@ class Credit:
 
     def call(self, record: CallRecord) -> None:
         """An LLM client observer."""
-        item = root_of(record.scope.item)
+        item = record.scope.work.item
         self._by_item.setdefault(item, []).append(_Asked(record.role, record.request.model))
         ensemble = self._ensembles.get(record.role)
         if ensemble is not None and record.reply is not None and record.reply.dollars is not None:
@@ -62,21 +66,20 @@ class Credit:
 
     def event(self, event: Event) -> None:
         """An event sink."""
-        data = event.data
-        match event.kind:
-            case "candidate.proposed":
-                item = str(data["item"])
+        match event.body:
+            case CandidateProposed(item=item, candidate=candidate):
                 self._proposed.add(item)
-                self._by_candidate[str(data["candidate"])] = list(self._by_item.get(item, []))
-            case "candidate.rejected":
-                self._judge(str(data["candidate"]), accepted=False)
-            case "pool.commit":
-                changes = data["changes"]
-                for change in changes if isinstance(changes, list) else []:
-                    if isinstance(change, dict) and change.get("status") in _VERDICTS:
-                        self._judge(str(change.get("add", change.get("move"))), accepted=_VERDICTS[change["status"]])
-            case "item.done":
-                self._end(str(data["item"]))
+                self._by_candidate[candidate] = list(self._by_item.get(item, []))
+            case CandidateRejected(candidate=candidate):
+                self._judge(candidate, accepted=False)
+            case PoolCommitted(changes=changes):
+                for change in changes:
+                    match change:
+                        case LoggedAdd(add=candidate, status=status) | LoggedMove(move=candidate, status=status):
+                            if status != "speculative":  # that is not the last word
+                                self._judge(candidate, accepted=status == "confirmed")
+            case ItemDone(item=item):
+                self._end(item)
 
     def _judge(self, candidate: str, *, accepted: bool) -> None:
         made_by = self._by_candidate.pop(candidate, [])

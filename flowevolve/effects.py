@@ -10,21 +10,33 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain, count
 from typing import TypeVar, cast
 
 from flowevolve.algorithm import Algorithm
+from flowevolve.archived_pool import ArchivedPool
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost, Ledger
 from flowevolve.concurrency import run_all
 from flowevolve.counts import Level
 from flowevolve.errors import EngineError
+from flowevolve.event_kinds import (
+    AlgorithmState,
+    CandidateProposed,
+    CandidateRejected,
+    PoolCommitted,
+    logged_change,
+    read_body,
+)
 from flowevolve.events import Event, EventLog
-from flowevolve.item import flow_of, root_of
+from flowevolve.item import INJECTION
+from flowevolve.item_ids import ItemId, WorkPart, candidate_name, flow_of
 from flowevolve.llm.calls import CallScope
 from flowevolve.llm.client import EMBED_BATCH, LLMClient
 from flowevolve.llm.types import JSON, ChatReply, EmbedReply, LLMError, Message, Usage
 from flowevolve.playback import Playback
-from flowevolve.pool import Candidate, Change, Pool, Update, describe_candidate, describe_change
+from flowevolve.pool import Candidate, Change, Pool, Update
+from flowevolve.recovery import RecoveredState
 from flowevolve.work import Kept, Work
 
 T = TypeVar("T")
@@ -49,33 +61,46 @@ class Effects:
         events: EventLog,
         seed: int,
         settled: Settled,
+        on_commit: Callable[[Update, bool, ItemId], None],
     ) -> None:
-        self.pool = Pool(algorithm.pools)
+        """``on_commit`` is told of every commit, whether it made the best score rise, and the item that caused it."""
+        self.archived = ArchivedPool(algorithm)
         self.seed = seed
         self.stopping = False
         self.open_calls = Level(events.elapsed)
-        self.best_score: float | None = None
-        self.proposals_at_gain = 0
-        """How many proposals had been made when the best score last rose."""
         self.playback = Playback()
-        self.works: dict[str, Work] = {}
+        self.works: dict[ItemId, Work] = {}
         """Work that was interrupted and has not been done again yet, by its item."""
-        self.on_commit: Callable[[Update, bool, str], None] = lambda update, improved, item: None
-        """Told of every commit, whether it made the best score rise, and the item that caused it."""
+        self._on_commit = on_commit
         self._algorithm = algorithm
         self._llm = llm
         self._ledger = ledger
         self._events = events
         self.settled = settled
-        self._proposals: dict[str, list[Candidate]] = {}
-        self._costs: dict[str, Cost] = {}
+        self._proposals: dict[ItemId, list[Candidate]] = {}
+        self._costs: dict[ItemId, Cost] = {}
         self._state: str | None = None
 
-    def log(self, kind: str, data: Mapping[str, JSON], attachment: object | None = None) -> None:
-        self._events.emit(kind, data, attachment)
+    @property
+    def pool(self) -> Pool:
+        return self.archived.pool
+
+    def load(self, state: RecoveredState) -> None:
+        """Go on where an interrupted run was, the flows of which are open again."""
+        self.archived = state.pool
+        self.playback = state.playback
+        self.works.update(state.works)
+        self._proposals.update({name: list(work.proposals) for name, work in state.works.items()})
+        self._state = None if state.algorithm_state is None else json.dumps(state.algorithm_state)
+        for item in state.injected:
+            self.charge(INJECTION, item, Cost(proposals=1))  # as it was, though no event says so
+
+    def note_stopping(self) -> None:
+        """The run was asked to stop."""
+        self.stopping = True
 
     def record(
-        self, kind: str, stage: str, item_id: str, make: Callable[[], Mapping[str, JSON]], key: str | None = None
+        self, kind: str, stage: str, item_id: ItemId, make: Callable[[], Mapping[str, JSON]], key: str | None = None
     ) -> Mapping[str, JSON]:
         """Write an event of a stage's work on an item, or find it written already; returns what it says."""
         known = self._logged(kind, item_id, key)
@@ -85,7 +110,7 @@ class Effects:
         self,
         kind: str,
         stage: str,
-        item_id: str,
+        item_id: ItemId,
         make: Callable[[], Awaitable[Mapping[str, JSON]]],
         key: str | None = None,
     ) -> Mapping[str, JSON]:
@@ -98,7 +123,7 @@ class Effects:
         return data
 
     async def keep(
-        self, kind: str, stage: str, item_id: str, make: Callable[[], Awaitable[T]], key: str | None = None
+        self, kind: str, stage: str, item_id: ItemId, make: Callable[[], Awaitable[T]], key: str | None = None
     ) -> T:
         """As `once`, for any result: it is attached to the event, and kept in the journal."""
         while (known := self._logged(kind, item_id, key)) is not None:
@@ -109,7 +134,7 @@ class Effects:
         await self.settled()
         return value
 
-    def _logged(self, kind: str, item_id: str, key: str | None) -> Event | None:
+    def _logged(self, kind: str, item_id: ItemId, key: str | None) -> Event | None:
         """The next event like this that interrupted work on the item had written, if there is one."""
         work = self.works.get(item_id)
         return None if work is None else work.logged(kind, key)
@@ -118,13 +143,13 @@ class Effects:
         self,
         kind: str,
         stage: str,
-        item_id: str,
+        item_id: ItemId,
         key: str | None,
         said: Mapping[str, JSON],
         attachment: object | None = None,
     ) -> Mapping[str, JSON]:
         data = {"stage": stage, "item": item_id, **({} if key is None else {"key": key}), **said}
-        self.log(kind, data, attachment)
+        self._events.emit(read_body(kind, data), attachment)
         return data
 
     async def chat(
@@ -140,7 +165,7 @@ class Effects:
         known = await self._known(scope, self.playback.reply(scope, messages))
         if known is not None:
             return known
-        pay = partial(self._pay, scope.stage, scope.item)
+        pay = partial(self._pay, scope.stage, scope.work.item)
         return await self._settle(
             self._llm.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature, charge=pay)
         )
@@ -148,7 +173,8 @@ class Effects:
     async def embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply:
         """As `chat`, for vectors; more texts than fit into one call are embedded in several, side by side."""
         starts = range(0, len(texts), EMBED_BATCH)
-        parts = [replace(scope, item=f"{scope.item}/{start}") if len(starts) > 1 else scope for start in starts]
+        item = scope.work.item
+        parts = [replace(scope, item=str(WorkPart(item, str(start)))) if len(starts) > 1 else scope for start in starts]
         calls = [
             partial(self._embed, role, texts[start : start + EMBED_BATCH], part)
             for start, part in zip(starts, parts, strict=True)
@@ -159,7 +185,7 @@ class Effects:
         known = await self._known(scope, self.playback.embedded(scope, texts))
         if known is not None:
             return known
-        pay = partial(self._pay, scope.stage, scope.item)
+        pay = partial(self._pay, scope.stage, scope.work.item)
         return await self._settle(self._llm.embed(role, texts, scope=scope, charge=pay))
 
     async def _known(self, scope: CallScope, found: Awaitable[Reply | None]) -> Reply | None:
@@ -167,11 +193,11 @@ class Effects:
         try:
             known = await found
         except LLMError as error:
-            self._pay_again(scope.stage, scope.item, error.model, error.usage)
+            self._pay_again(scope.stage, scope.work.item, error.model, error.usage)
             raise
         if known is None:
             return None
-        return replace(known, dollars=self._pay_again(scope.stage, scope.item, known.model, known.paid))
+        return replace(known, dollars=self._pay_again(scope.stage, scope.work.item, known.model, known.paid))
 
     async def _settle(self, call: Awaitable[Reply]) -> Reply:
         """What a call brings, once that is on disk. It is paid by then: waiting for the disk may be cancelled."""
@@ -184,31 +210,30 @@ class Effects:
         await self.settled()
         return reply
 
-    def _pay_again(self, stage: str, item_id: str, model: str, paid: Usage) -> float | None:
+    def _pay_again(self, stage: str, item_id: ItemId, model: str, paid: Usage) -> float | None:
         """Charge a call that had been made for work that was not finished then; returns its dollars."""
         dollars = self._llm.account.cost(model, paid)
         self._pay(stage, item_id, paid, dollars)
         return dollars
 
-    def _pay(self, stage: str, item_id: str, paid: Usage, dollars: float | None) -> None:
+    def _pay(self, stage: str, item_id: ItemId, paid: Usage, dollars: float | None) -> None:
         self.charge(stage, item_id, Cost(tokens=paid.total_tokens, dollars=dollars or 0.0))
 
-    def charge(self, stage: str, item_id: str, cost: Cost) -> None:
+    def charge(self, stage: str, item_id: ItemId, cost: Cost) -> None:
         """Spend; it is in the log once the work on the item is done."""
-        root = root_of(item_id)
-        self._ledger.charge(flow_of(root), cost)
-        self._costs[root] = self._costs.get(root, Cost()) + cost
+        self._ledger.charge(flow_of(item_id), cost)
+        self._costs[item_id] = self.cost(item_id) + cost
 
-    def cost(self, item_id: str) -> Cost:
+    def cost(self, item_id: ItemId) -> Cost:
         """What the work on an item has cost so far."""
-        return self._costs.get(root_of(item_id), Cost())
+        return self._costs.get(item_id, Cost())
 
     def share(self, more: Cost) -> float:
         return self._ledger.share(more)
 
     def propose(
         self,
-        item_id: str,
+        item_id: ItemId,
         artifact: Artifact,
         *,
         parents: Sequence[Candidate],
@@ -224,55 +249,45 @@ class Effects:
         candidate = Candidate(self._new_id(item_id), artifact, names, operator, born, attributes=attributes)
         self.pool.register(candidate)
         self._proposals.setdefault(item_id, []).append(candidate)
-        self.log("candidate.proposed", {"item": item_id, **describe_candidate(candidate)})
+        self._events.emit(CandidateProposed.of(candidate, item_id))
         return candidate
 
-    def adopt(self, candidate: Candidate, item_id: str) -> None:
+    def adopt(self, candidate: Candidate, item_id: ItemId) -> None:
         """Enter a candidate of another run as a proposal, under its own id; nothing if that was done already."""
         if candidate.id not in self.pool:
             self.pool.register(candidate)
-            self.log("candidate.proposed", {"item": item_id, **describe_candidate(candidate), "adopted": True})
+            self._events.emit(CandidateProposed.of(candidate, item_id, adopted=True))
 
-    def _new_id(self, item_id: str) -> str:
-        """Short and unique: the item's path without the trailing first branches, numbered when it is taken."""
-        base = item_id.replace(".r", "")
-        while base.endswith(".0"):
-            base = base[:-2]
-        name, number = f"c{base}", 2
-        while name in self.pool:
-            name, number = f"c{base}-{number}", number + 1
-        return name
+    def _new_id(self, item_id: ItemId) -> str:
+        """The item's short name, numbered where that is taken."""
+        base = candidate_name(item_id)
+        names = chain([base], (f"{base}-{number}" for number in count(2)))
+        return next(name for name in names if name not in self.pool)
 
-    def reject(self, candidate: Candidate, item_id: str, reason: str) -> None:
+    def reject(self, candidate: Candidate, item_id: ItemId, reason: str) -> None:
         if item_id in self.works and self.pool.status(candidate.id) == "rejected":
             return
         self.pool.reject(candidate.id)
-        self.log("candidate.rejected", {"candidate": candidate.id, "item": item_id, "reason": reason})
+        self._events.emit(CandidateRejected(candidate.id, item_id, reason))
 
-    def commit(self, changes: Sequence[Change], item_id: str, stage: str) -> Update:
+    def commit(self, changes: Sequence[Change], item_id: ItemId, stage: str) -> Update:
         """Commit as a stage's work on an item."""
         work = self.works.get(item_id)
         known = work.committed() if work is not None else None
         return self.apply(changes, item_id, stage) if known is None else known
 
-    def apply(self, changes: Sequence[Change], item_id: str, stage: str | None = None) -> Update:
+    def apply(self, changes: Sequence[Change], item_id: ItemId, stage: str | None = None) -> Update:
         """Commit; without a ``stage`` on the engine's own account."""
-        update = self._enter(changes, item_id, self._events.elapsed())
+        update = self.archived.commit(changes, item_id, self._events.elapsed())
         best = self._algorithm.best()
-        improved = self._note_best(best.mean_score if best is not None else None)
-        self.log(
-            "pool.commit",
-            {
-                "version": update.version,
-                "item": item_id,
-                "stage": stage,
-                "changes": [describe_change(change) for change in changes],
-                "best": best.id if best is not None else None,
-                "best_score": self.best_score,
-            },
+        score = None if best is None else best.mean_score
+        improved = self.archived.note_best(score, self._ledger.spent.proposals)
+        logged = tuple(map(logged_change, changes))
+        self._events.emit(
+            PoolCommitted(update.version, item_id, stage, logged, None if best is None else best.id, score)
         )
         self.keep_state()
-        self.on_commit(update, improved, item_id)
+        self._on_commit(update, improved, item_id)
         return update
 
     def keep_state(self) -> None:
@@ -292,40 +307,11 @@ class Effects:
             ) from error
         if text != self._state:
             self._state = text
-            self.log("algorithm.state", {"state": json.loads(text)})  # a copy: the algorithm may go on changing its own
-
-    def restore_state(self, state: Mapping[str, JSON]) -> None:
-        """Give the algorithm the state that was last written."""
-        self._state = json.dumps(state)
-        self._algorithm.restore(state)
-
-    def replay_commit(
-        self, changes: Sequence[Change], item_id: str, time: float, best_score: float | None
-    ) -> tuple[Update, bool]:
-        """A commit that the log of an interrupted run tells of; returns whether it made the best score rise, too."""
-        return self._enter(changes, item_id, time), self._note_best(best_score)
-
-    def _enter(self, changes: Sequence[Change], item_id: str, time: float) -> Update:
-        update = self.pool.commit(changes, cause=item_id, time=time)
-        for archive in self._algorithm.archives:
-            archive.apply(update)
-        return update
-
-    def _note_best(self, score: float | None) -> bool:
-        """Whether the best score rises with this."""
-        before, self.best_score = self.best_score, score
-        improved = score is not None and (before is None or score > before)
-        if improved:
-            self.proposals_at_gain = self._ledger.spent.proposals
-        return improved
+            self._events.emit(AlgorithmState(json.loads(text)))  # a copy: the algorithm may go on changing its own
 
     # Work that ends
 
-    def restore_work(self, item_id: str, work: Work) -> None:
-        self.works[item_id] = work
-        self._proposals[item_id] = list(work.proposals)
-
-    def end_work(self, stage: str, item_id: str) -> tuple[Cost, list[Candidate], list[Candidate]]:
+    def end_work(self, stage: str, item_id: ItemId) -> tuple[Cost, list[Candidate], list[Candidate]]:
         """What the work on an item cost, the candidates it proposed, and those it had once proposed but not again."""
         for model, paid in self.playback.forget(stage, item_id):
             self._pay_again(stage, item_id, model, paid)

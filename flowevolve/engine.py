@@ -21,6 +21,7 @@ from flowevolve.core.policies import Allocation, StalenessPolicy, StoppingPolicy
 from flowevolve.counts import RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
 from flowevolve.effects import Settled, nothing_to_settle
 from flowevolve.errors import EngineError, FlowevolveError, InputError
+from flowevolve.event_kinds import EventBody, RunPaused, RunStarted, RunStopped, RunStopping, RunUnpaused
 from flowevolve.events import Event, EventLog, Sink
 from flowevolve.executor import Executor, Lockstep, Stream
 from flowevolve.injection import inject
@@ -34,6 +35,7 @@ from flowevolve.queue import QueueStats
 from flowevolve.recovery import History, Start
 from flowevolve.runtime import Runtime
 from flowevolve.stage import Graph
+from flowevolve.stop_reasons import CANCELLED, STOPPED, StopReason
 
 Mode = Literal["stream", "sync"]
 
@@ -51,7 +53,7 @@ class StageReport:
 class RunReport:
     """What a run did, apart from its LLM calls. ``error`` is what ended it, if it failed."""
 
-    stop_reason: str
+    stop_reason: StopReason
     wall_seconds: float
     pool: Pool
     spent: Cost
@@ -94,7 +96,7 @@ class Engine:
         settled: Settled = nothing_to_settle,
         history: History | None = None,
         start: Start | None = None,
-        about: Mapping[str, JSON] | None = None,
+        about: RunStarted | None = None,
     ) -> None:
         self._algorithm = algorithm
         self._events = make_event_log(history) if events is None else events
@@ -103,6 +105,7 @@ class Engine:
         self.origin = self._events.start()
         """The loop's time at which the run began, time in which it was not running left out."""
         self._ledger = Ledger(budget)
+        self._scope = anyio.CancelScope()
         self._runtime = Runtime(
             algorithm,
             llm=llm,
@@ -113,6 +116,7 @@ class Engine:
             stopping=stopping,
             target_score=budget.target_score,
             seed=seed,
+            abort=self._scope.cancel,
         )
         check_gathering(self._runtime.graph, max_in_flight, mode)
         self._executor: Executor = (
@@ -127,13 +131,11 @@ class Engine:
             drain_seconds=drain_seconds,
             history=history,
             start=start,
-            about=about or {},
+            about=about or RunStarted(),
         )
-        self._scope = anyio.CancelScope()
-        self._runtime.abort = self._scope.cancel
         self._background: anyio.abc.TaskGroup | None = None
         self._report: RunReport | None = None
-        self._asked: str | None = None
+        self._asked: StopReason | None = None
         """Why somebody wanted the run to end sooner than it would have."""
 
     @property
@@ -149,11 +151,11 @@ class Engine:
         """Replies from before the run was interrupted that have not been used again yet."""
         return self._runtime.effects.playback
 
-    def log(self, kind: str, data: Mapping[str, JSON]) -> None:
+    def log(self, body: EventBody) -> None:
         """Write an event of something beside the engine into the run's log."""
-        self._runtime.log(kind, data)
+        self._runtime.log(body)
 
-    def stop(self, reason: str = "stopped") -> None:
+    def stop(self, reason: str = STOPPED) -> None:
         """Admit nothing more; open flows have ``drain_seconds`` to end.
 
         A run that was ending already has ``reason`` as its own only if this cut work off.
@@ -166,7 +168,7 @@ class Engine:
         """End at once because of something beside the engine that the run can't do without; it is in the report."""
         self._runtime.fail(error)
 
-    def cancel(self, reason: str = "cancelled") -> None:
+    def cancel(self, reason: str = CANCELLED) -> None:
         """End at once. Open items stay accounted for as held; the reason as in `stop`."""
         self._ask(reason)
         self._runtime.stop(reason)
@@ -174,8 +176,8 @@ class Engine:
 
     def _ask(self, reason: str) -> None:
         if self.stopping and self._report is None and reason not in (self._asked, self._runtime.stop_reason):
-            self._runtime.log("run.stopping", {"reason": reason})
-        self._asked = reason
+            self._runtime.log(RunStopping(reason))
+        self._asked = StopReason(reason)
 
     # Step control
 
@@ -186,12 +188,12 @@ class Engine:
         if self._report is not None:
             return
         self._runtime.pause.begin(items=items)
-        self._runtime.log("run.paused", {"items": items})
+        self._runtime.log(RunPaused(items))
 
     def resume(self) -> None:
         """End a pause."""
         if self._runtime.pause.end():
-            self._runtime.log("run.unpaused", {})
+            self._runtime.log(RunUnpaused())
             self._runtime.changed.fire()
 
     async def inject(
@@ -233,14 +235,14 @@ class Engine:
         self._lifecycle.hold_open()
         self._runtime.effects.keep_state()
         self._report = self._make_report()
-        self._runtime.log("run.stop", {"reason": self._report.stop_reason, "held": self._lifecycle.held})
+        self._runtime.log(RunStopped(self._report.stop_reason, self._lifecycle.held))
         return self._report
 
     def _make_report(self) -> RunReport:
         runtime = self._runtime
         cut_off = self._lifecycle.held > 0 and runtime.failure is None
         return RunReport(
-            stop_reason=(self._asked if cut_off else None) or runtime.stop_reason or "cancelled",
+            stop_reason=(self._asked if cut_off else None) or runtime.stop_reason or CANCELLED,
             wall_seconds=self._events.elapsed(),
             pool=runtime.pool,
             spent=self._ledger.spent,
@@ -315,7 +317,7 @@ class Engine:
                 yield event
                 if lagging:
                     raise EngineError(f"the caller of events() fell more than {buffer} events behind")
-                if event.kind == "run.stop":
+                if isinstance(event.body, RunStopped):
                     return
         finally:
             unsubscribe()  # first: an event must not meet a closed stream when the caller leaves early

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from flowevolve.errors import InputError
+from flowevolve.event_kinds import EventBody, ItemSent, read_body
+from flowevolve.item_ids import ItemId, WorkPart
 from flowevolve.llm.types import JSON
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,27 +26,50 @@ class Event:
     time: float
     kind: str
     data: Mapping[str, JSON]
+    """The fields of the event as JSON has them."""
     attachment: object | None = None
     """Travels with the event to the journal, which keeps it apart; not part of its JSON."""
+    _body: EventBody | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, seq: int, time: float, body: EventBody, attachment: object | None = None) -> Event:
+        return cls(seq, time, body.kind, body.to_json(), attachment, body)
+
+    @property
+    def body(self) -> EventBody:
+        """What it says, as an object of its kind's class (`flowevolve.event_kinds`).
+
+        Raises:
+            InputError: if it was read from a journal and does not have the fields of its kind.
+        """
+        if self._body is None:
+            try:
+                body = read_body(self.kind, self.data)
+            except ValueError as error:
+                raise InputError(
+                    f"event {self.seq} can't be read, another version of flowevolve wrote it: {error}"
+                ) from error
+            object.__setattr__(self, "_body", body)
+            return body
+        return self._body
 
     @property
     def attached_to(self) -> str:
         """What its attachment is kept under: the item that is sent, or a part of the work on an item."""
-        item = str(self.data["item"])
-        return item if self.kind == "item.sent" else f"{item}/{self.seq}"
+        part = None if isinstance(self.body, ItemSent) else str(self.seq)
+        return str(WorkPart(ItemId(str(self.data["item"])), part))
 
     def to_json(self) -> str:
         """One line of ``events.jsonl``. Times are rounded to the microsecond, the loop's own resolution."""
-        head = {"seq": self.seq, "t": round(self.time, 6), "kind": self.kind}
-        return json.dumps({**head, **self.data}, ensure_ascii=False, separators=(",", ":"))
+        return _encode({"seq": self.seq, "t": round(self.time, 6), "kind": self.kind, **self.data})
 
 
 Sink = Callable[[Event], None]
-Log = Callable[[str, Mapping[str, JSON]], None]
-"""Writes an event of this kind, with this data, into the log of a run."""
+Log = Callable[[EventBody], None]
+"""Writes what happened into the log of a run."""
 
 
-def log_nothing(kind: str, data: Mapping[str, JSON]) -> None:
+def log_nothing(body: EventBody) -> None:
     """The `Log` of what is used without a run."""
 
 
@@ -65,8 +93,8 @@ class EventLog:
         self._sinks.append(sink)
         return lambda: self._sinks.remove(sink)
 
-    def emit(self, kind: str, data: Mapping[str, JSON], attachment: object | None = None) -> None:
-        event = Event(self._next, self.elapsed(), kind, data, attachment)
+    def emit(self, body: EventBody, attachment: object | None = None) -> None:
+        event = Event.of(self._next, self.elapsed(), body, attachment)
         self._next += 1
         for sink in self._sinks:
             sink(event)

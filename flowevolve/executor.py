@@ -179,11 +179,8 @@ class Stream:
 
     async def _rest(self, items: int) -> None:
         """Wait, with so many items in hand, until they may be worked on."""
-        self._runtime.items_in_work += items
-        try:
+        with self._runtime.in_work(items):
             await self._runtime.pause.wait_for_items()
-        finally:
-            self._runtime.items_in_work -= items
 
     async def _work_on(self, stage: Stage, taken: Sequence[Item[object]], worker: int) -> None:
         ready = await self._look(stage, taken)
@@ -230,6 +227,10 @@ class Lockstep:
             self._together[stage].append(list(items))
         else:
             self._waiting[stage].extend(items)
+
+    def set_width(self, width: int) -> None:
+        """Let so many flows be open from now on."""
+        self.width = width
 
     def set_workers(self, stage: str, workers: int) -> None:
         pass

@@ -6,6 +6,7 @@ from collections import Counter
 
 from flowevolve.budget import Cost, Ledger
 from flowevolve.item import Item, Ticket, carried
+from flowevolve.item_ids import ItemId, ticket_id
 
 
 class Flows:
@@ -14,7 +15,7 @@ class Flows:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._sizes: dict[int, int] = {}
-        self._live: dict[str, tuple[str, Item[object]]] = {}
+        self._live: dict[ItemId, tuple[str, Item[object]]] = {}
         self._carriers: Counter[str] = Counter()
         self._ageless: set[int] = set()
         self._triggered: set[int] = set()
@@ -46,9 +47,13 @@ class Flows:
         flow = self.opened
         self.opened += 1
         self.restore(flow, ageless=ageless, triggered=ticket.trigger is not None, estimate=estimate)
-        item = Item(str(flow), flow, ticket, version, (), now)
+        item = Item(ticket_id(flow), flow, ticket, version, (), now)
         self.enter(stage, item)
         return item
+
+    def number_from(self, flow: int) -> None:
+        """Give the next flow this number, or a higher one where so many were opened already."""
+        self.opened = max(self.opened, flow)
 
     def restore(self, flow: int, *, ageless: bool, triggered: bool, estimate: Cost, spent: Cost | None = None) -> None:
         """Have a flow open, as one was that is being resumed and had spent this; its items `enter` after this."""

@@ -10,6 +10,7 @@ from flowevolve.clock import in_thread
 from flowevolve.concurrency import run_all
 from flowevolve.context import ChatFunction, ScopedModel
 from flowevolve.errors import FlowevolveError
+from flowevolve.item_ids import ItemId, WorkPart
 from flowevolve.llm.calls import CallScope
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.types import ChatReply, Message
@@ -67,7 +68,7 @@ async def score_held_out(task: Task, candidates: Sequence[Candidate], chat: Chat
 
 async def _score(task: Task, candidate: Candidate, example: Example, chat: ChatFunction) -> float:
     worst = task.worst if isinstance(task, Measured) else 0.0
-    scope = CallScope(HELD_OUT, f"{candidate.id}/{example.id}", candidate.id, priority=0, index=0)
+    scope = CallScope(HELD_OUT, str(WorkPart(ItemId(candidate.id), example.id)), candidate.id, priority=0, index=0)
     try:
         made = await task.rollout(candidate.artifact, example, ScopedModel(chat, "task", scope))
         value = check_rollout(made, example).score.value

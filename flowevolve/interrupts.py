@@ -12,6 +12,7 @@ from anyio.abc import TaskStatus
 from flowevolve.clients import Follow
 from flowevolve.concurrency import beside
 from flowevolve.engine import Engine
+from flowevolve.stop_reasons import INTERRUPTED
 
 T = TypeVar("T")
 
@@ -53,7 +54,7 @@ class _Interrupts:
                     self.scope.cancel()
                     return  # what another signal does is not up to us any more
                 if self._told:
-                    self._engine.cancel("interrupted")
+                    self._engine.cancel(INTERRUPTED)
                 else:
                     self._told = True
-                    self._engine.stop("interrupted")
+                    self._engine.stop(INTERRUPTED)

@@ -7,12 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from flowevolve.errors import EngineError
+from flowevolve.event_kinds import Outcome
+from flowevolve.item_ids import ItemId
 from flowevolve.kinds import payload
 from flowevolve.pool import Candidate
 
 P_co = TypeVar("P_co", covariant=True)
 T = TypeVar("T")
 
+SENT_TO_REPAIR: tuple[Outcome, str] = ("consumed", "sent to repair")
+"""How the work on an item ends that is sent to repair."""
 INJECTION = "inject"
 """Stands for the trigger, and for the stage's name, in a flow that a candidate from outside starts."""
 
@@ -27,7 +31,7 @@ class Item(Generic[P_co]):
     was repaired.
     """
 
-    id: str
+    id: ItemId
     flow: int
     payload: P_co
     version: int
@@ -106,17 +110,3 @@ def gathered(items: Sequence[Item[object]]) -> Item[object]:
     derives = tuple(dict.fromkeys(candidate for item in items for candidate in item.derives))
     oldest = min(item.version for item in items)
     return replace(items[0], payload=Gathered(tuple(items)), derives=derives, version=oldest)
-
-
-def root_of(scope: str) -> str:
-    """The id of the item that a call's scope names: what follows a slash is a part of the work on it."""
-    return scope.partition("/")[0]
-
-
-def flow_of(item_id: str) -> int:
-    """The number of the flow that an item's id, or the scope of one of its calls, begins with.
-
-    Raises:
-        ValueError: if it begins with no number.
-    """
-    return int(root_of(item_id).partition(".")[0])

@@ -7,8 +7,9 @@ in the phase in which it was.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -21,13 +22,15 @@ from flowevolve.clock import in_thread
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.core.policies import Allocation
 from flowevolve.errors import BackendRefusedError, EngineError, FlowevolveError
+from flowevolve.event_kinds import AllocationChanged, DrainEnded, ItemHeld, RunResumed, RunStarted
 from flowevolve.executor import Executor, Stream
 from flowevolve.item import Item, Ticket
-from flowevolve.llm.types import JSON, LLMError
-from flowevolve.recovery import FIT, History, Interrupted, Phase, Start, recover
+from flowevolve.llm.types import LLMError
+from flowevolve.recovery import FIT, History, Phase, RecoveredState, Start, recover
 from flowevolve.runtime import Runtime
 from flowevolve.stage import NO_EMISSIONS, Emit, Stage, Trigger
 from flowevolve.steps import Steps
+from flowevolve.stop_reasons import STALLED
 
 
 class Lifecycle:
@@ -44,7 +47,7 @@ class Lifecycle:
         drain_seconds: float,
         history: History | None,
         start: Start | None,
-        about: Mapping[str, JSON],
+        about: RunStarted,
     ) -> None:
         self.held = 0
         self._algorithm = algorithm
@@ -56,7 +59,7 @@ class Lifecycle:
         self._history = history
         self._start = start
         self._about = about
-        self._interrupted: Interrupted | None = None
+        self._interrupted: RecoveredState | None = None
         self._steps = Steps(runtime, executor, algorithm.step_width())
         self._evolving = False
         """Whether init is over."""
@@ -67,8 +70,8 @@ class Lifecycle:
         """Go through all phases; what goes on beside them is started in ``tasks``."""
         runtime = self._runtime
         if self._history is None:
-            stages: list[JSON] = [stage.name for stage in runtime.graph.stages]
-            runtime.log("run.start", {"algorithm": self._algorithm.name, "stages": stages, **self._about})
+            stages = tuple(stage.name for stage in runtime.graph.stages)
+            runtime.log(replace(self._about, algorithm=self._algorithm.name, stages=stages))
         else:
             await self._resume(self._history)
         tasks.start_soon(self._watch_time)
@@ -83,23 +86,24 @@ class Lifecycle:
     async def _resume(self, history: History) -> None:
         """Put everything where the history ends."""
         runtime = self._runtime
-        self._interrupted = await in_thread(recover, runtime, self._algorithm, history)
+        before = self._interrupted = await in_thread(recover, self._algorithm, runtime.graph, history)
+        runtime.load(before)
+        best = self._algorithm.best()
         runtime.log(
-            "run.resumed",
-            {
-                "version": runtime.pool.version,
-                "best": best.id if (best := self._algorithm.best()) is not None else None,
-                "best_score": runtime.effects.best_score,
-                "proposals": runtime.ledger.spent.proposals,
-                "accepted": runtime.tally.accepted,
-                "flows": len(runtime.flows),
-                "items": runtime.flows.items,
-                "replies": runtime.effects.playback.left,
-            },
+            RunResumed(
+                runtime.pool.version,
+                None if best is None else best.id,
+                before.pool.best_score,
+                runtime.ledger.spent.proposals,
+                before.tally.accepted,
+                len(runtime.flows),
+                runtime.flows.items,
+                before.playback.left,
+            )
         )
-        for flow in self._interrupted.empty:
+        for flow in before.empty:
             runtime.close_flow(flow)
-        for stage, item, outcome, reason in self._interrupted.over:
+        for stage, item, outcome, reason in before.over:
             runtime.settle(stage, item, outcome, reason)
         runtime.check_stopping()
 
@@ -126,7 +130,7 @@ class Lifecycle:
         """init and fit."""
         runtime = self._runtime
         if self._start is not None:
-            runtime.flows.opened = max(runtime.flows.opened, self._start.flows)
+            runtime.flows.number_from(self._start.flows)
             runtime.end_phase("init", await self._phase("init", partial(_adopt, self._start), before))
         else:
             await self._fit(await self._phase("init", self._algorithm.init, before))
@@ -176,7 +180,7 @@ class Lifecycle:
         """Account for the items that will not be worked on any more."""
         for stage, item in self._runtime.flows.abandon():
             self.held += 1
-            self._runtime.log("item.held", {"item": item.id, "stage": stage})
+            self._runtime.log(ItemHeld(item.id, stage))
 
     async def _phase(
         self, name: str, emit: Callable[[UpdateContext], AsyncGenerator[Emit]], before: Phase | None
@@ -199,7 +203,8 @@ class Lifecycle:
     async def _admit(self) -> None:
         """Open flows while the budget, the bound on open flows and the algorithm allow it."""
         runtime, executor, turns = self._runtime, self._executor, self._runtime.turns
-        turns.is_open = self._evolving = True
+        self._evolving = True
+        turns.open()
         runtime.changed.fire()
         while runtime.admitting:
             self._steps.look()
@@ -214,8 +219,8 @@ class Lifecycle:
             elif any(trigger.every_seconds is not None for trigger in runtime.graph.triggers):
                 await runtime.changed.wait()
             else:
-                runtime.stop("stalled")
-        turns.is_open = False
+                runtime.stop(STALLED)
+        turns.close()
 
     async def _admit_one(self, trigger: Trigger | None) -> None:
         """Open a flow for this trigger, or an ordinary one, if there is budget for it; else wait for some."""
@@ -261,17 +266,14 @@ class Lifecycle:
             for change in policy.decide(load):
                 if stream.resize(change.stage, change.by):
                     workers = stream.workers(change.stage)
-                    self._runtime.log(
-                        "allocation.changed",
-                        {"stage": change.stage, "by": change.by, "workers": workers, "reason": change.reason},
-                    )
+                    self._runtime.log(AllocationChanged(change.stage, change.by, workers, change.reason))
 
     async def _guard(self, scope: anyio.CancelScope) -> None:
         """Once time is up or somebody asked to stop, bound the time that what is in this scope takes to end."""
         while not self._runtime.hurry:
             await self._runtime.changed.wait()
         await anyio.sleep(self._drain_seconds)
-        self._runtime.log("run.drain_ended", {"open_flows": len(self._runtime.flows)})
+        self._runtime.log(DrainEnded(len(self._runtime.flows)))
         scope.cancel()
 
 

@@ -17,11 +17,18 @@ from flowevolve.concurrency import Pulse
 from flowevolve.config import Config
 from flowevolve.engine import Engine
 from flowevolve.errors import BackendUnreachableError
+from flowevolve.event_kinds import ServerDied, ServerEvent, ServerGaveUp, ServerHealthy, ServerStarting
 from flowevolve.llm.admission import LoadSummary
 from flowevolve.roles import RoleSettings
 from flowevolve.vllm.server import News, Tell
 
 LOG = "vllm.log"
+_EVENTS: Mapping[str, type[ServerEvent]] = {
+    "starting": ServerStarting,
+    "healthy": ServerHealthy,
+    "died": ServerDied,
+    "gave_up": ServerGaveUp,
+}
 
 
 def starts_vllm(config: Config) -> bool:
@@ -52,7 +59,7 @@ class Served:
         if self.news is None:
             return
         async for news in self.news:
-            engine.log(f"server.{news.kind}", {"url": news.url, "detail": news.detail})
+            engine.log(_EVENTS[news.kind](news.url, news.detail))
             observed.restarts += news.kind == "died"
             gone.update([news.url] if news.kind == "gave_up" else [])
             if gone.issuperset(self.urls):

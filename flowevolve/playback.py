@@ -9,22 +9,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar
 
 import anyio
 
 from flowevolve.concurrency import Pulse
-from flowevolve.item import root_of
+from flowevolve.item_ids import WorkPart
 from flowevolve.llm.calls import CallScope
 from flowevolve.llm.types import ChatReply, EmbedReply, LLMError, Message, Usage
 
+Reply = TypeVar("Reply", ChatReply, EmbedReply)
 PATIENCE_SECONDS = 1.0
 """How long a reply waits for its turn; longer only if the stage no longer asks what it asked then."""
 
 Asked = tuple[Message, ...] | tuple[str, ...]
 """The messages of a chat, or the texts to embed in one request, of which there is always one."""
-Key = tuple[str, int, Asked]
-"""Item, index and what was asked: calls made side by side may share the first two."""
+Key = tuple[WorkPart, int, Asked]
+"""What the call is part of, its index and what was asked: calls made side by side may share the first two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +33,14 @@ class PlayedCall:
     """A finished call: which work it belongs to, what was asked, and what came back, or how it failed."""
 
     stage: str
-    item: str
+    work: WorkPart
     index: int
     asked: Asked
     reply: ChatReply | EmbedReply | LLMError
 
     @property
     def key(self) -> Key:
-        return self.item, self.index, self.asked
+        return self.work, self.index, self.asked
 
     @property
     def paid(self) -> tuple[str, Usage]:
@@ -54,7 +55,7 @@ class Playback:
     def __init__(self, calls: Iterable[PlayedCall] = ()) -> None:
         self._works: dict[tuple[str, str], _Work] = {}
         for call in calls:
-            self._works.setdefault((call.stage, root_of(call.item)), _Work()).add(call)
+            self._works.setdefault((call.stage, call.work.item), _Work()).add(call)
 
     def forget(self, stage: str, item: str) -> list[tuple[str, Usage]]:
         """Give up what a work that has ended did not ask for again; returns what was paid for it, by model."""
@@ -73,7 +74,7 @@ class Playback:
         Raises:
             LLMError: if the call failed for good then.
         """
-        return cast("ChatReply | None", await self._find(scope, tuple(messages)))
+        return await self._find(scope, tuple(messages), ChatReply)
 
     async def embedded(self, scope: CallScope, texts: Sequence[str]) -> EmbedReply | None:
         """The vectors that came back when these texts were sent in one request before; None if they were not.
@@ -81,11 +82,11 @@ class Playback:
         Raises:
             LLMError: as `reply`.
         """
-        return cast("EmbedReply | None", await self._find(scope, tuple(texts)))
+        return await self._find(scope, tuple(texts), EmbedReply)
 
-    async def _find(self, scope: CallScope, asked: Asked) -> ChatReply | EmbedReply | None:
-        work = self._works.get((scope.stage, root_of(scope.item)))
-        call = None if work is None else work.claim((scope.item, scope.index, asked))
+    async def _find(self, scope: CallScope, asked: Asked, kind: type[Reply]) -> Reply | None:
+        work = self._works.get((scope.stage, scope.work.item))
+        call = None if work is None else work.claim((scope.work, scope.index, asked))
         if work is None or call is None:
             return None
         with anyio.move_on_after(PATIENCE_SECONDS):
@@ -93,6 +94,7 @@ class Playback:
         work.leave(call)
         if isinstance(call.reply, LLMError):
             raise call.reply
+        assert isinstance(call.reply, kind)
         return call.reply
 
 

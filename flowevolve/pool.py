@@ -7,12 +7,12 @@ candidate's status moves only proposed → {speculative, confirmed, rejected} an
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal, cast
+from typing import Literal
 
-from flowevolve.artifact import Artifact, ArtifactKind
+from flowevolve.artifact import Artifact
 from flowevolve.errors import EngineError
 from flowevolve.kinds import payload
 from flowevolve.llm.types import JSON
@@ -98,73 +98,6 @@ class Note:
 
 
 Change = Add | Move | Annotate | Note
-
-
-def describe_candidate(candidate: Candidate) -> dict[str, JSON]:
-    """A new candidate as the event log has it."""
-    return {
-        "candidate": candidate.id,
-        "operator": candidate.operator,
-        "parents": list(candidate.parents),
-        "born": candidate.born,
-        "artifact": candidate.artifact.id,
-        "kind_of_artifact": candidate.artifact.kind,
-        "components": dict(candidate.artifact),
-        "attributes": dict(candidate.attributes),
-    }
-
-
-def read_candidate(data: Mapping[str, JSON]) -> Candidate:
-    """The candidate that `describe_candidate` made this of."""
-    return Candidate(
-        str(data["candidate"]),
-        Artifact(cast("dict[str, str]", data["components"]), cast(ArtifactKind, data["kind_of_artifact"])),
-        tuple(cast("list[str]", data["parents"])),
-        str(data["operator"]),
-        cast(int, data["born"]),
-        attributes=cast("dict[str, JSON]", data["attributes"]),
-    )
-
-
-def describe_change(change: Change) -> JSON:
-    """A change as the event log has it: enough, with ``candidate.proposed``, to apply it again."""
-    match change:
-        case Add(candidate=candidate, status=status, pool=pool):
-            return {
-                "add": candidate.id,
-                "pool": pool,
-                "status": status,
-                "operator": candidate.operator,
-                "scores": dict(candidate.scores),
-                "attributes": dict(candidate.attributes),
-            }
-        case Move(candidate_id=candidate_id, status=moved, scores=scores, pool=pool):
-            return {"move": candidate_id, "pool": pool, "status": moved, "scores": _plain(scores)}
-        case Annotate(candidate_id=candidate_id, attributes=attributes, scores=scores, pool=pool):
-            return {"annotate": candidate_id, "pool": pool, "attributes": dict(attributes), "scores": _plain(scores)}
-        case Note(kind=kind, data=data, pool=pool):
-            return {"note": kind, "pool": pool, "data": dict(data)}
-
-
-def read_change(data: Mapping[str, JSON], lookup: Callable[[str], Candidate]) -> Change:
-    """The change that `describe_change` made this of; ``lookup`` knows the candidates proposed so far."""
-    scores = cast("dict[str, float] | None", data.get("scores"))
-    attributes = cast("dict[str, JSON]", data.get("attributes"))
-    pool = cast(str, data["pool"])
-    match data:
-        case {"add": str(name), "status": status}:
-            candidate = replace(lookup(name), attributes=attributes).scored(scores or {})
-            return Add(candidate, cast('Literal["speculative", "confirmed", "rejected"]', status), pool)
-        case {"move": str(name), "status": status}:
-            return Move(name, cast('Literal["confirmed", "revoked"]', status), scores, pool)
-        case {"annotate": str(name)}:
-            return Annotate(name, attributes, scores, pool)
-        case _:
-            return Note(cast(str, data["note"]), cast("dict[str, JSON]", data["data"]), pool)
-
-
-def _plain(scores: Mapping[str, float] | None) -> JSON:
-    return None if scores is None else dict(scores)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
-"""Rebuilding a run that was interrupted from its event log.
+"""What an interrupted run had come to, worked out from its event log.
 
-The log is folded into a fresh runtime: pool and archives, what was spent and counted, the open flows and their items.
-Items that were waiting wait again; work that was under way is begun again, knowing what it had done (`flowevolve.work`)
-and with the replies that had come in (`flowevolve.playback`). What was spent on such work counts again as it is redone.
+The log is folded into a `RecoveredState`: pool and archives, what was spent and counted, the open flows and their
+items. Items that were waiting wait again; work that was under way is begun again, knowing what it had done
+(`flowevolve.work`) and with the replies that had come in (`flowevolve.playback`). What was spent on such work counts
+again as it is done again.
 """
 
 from __future__ import annotations
@@ -10,20 +11,42 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, cast
+from typing import Protocol
 
 from flowevolve.algorithm import Algorithm
-from flowevolve.budget import Cost
+from flowevolve.archived_pool import ArchivedPool
+from flowevolve.budget import RECENT_FLOWS, Cost
 from flowevolve.errors import InputError
+from flowevolve.event_kinds import (
+    AlgorithmState,
+    AllocationChanged,
+    CandidateEnding,
+    CandidateProposed,
+    CandidateRejected,
+    FlowClosed,
+    FlowOpened,
+    ItemDone,
+    ItemSent,
+    ItemsGathered,
+    ItemTaken,
+    Outcome,
+    OwnEvent,
+    PhaseEnded,
+    PoolCommitted,
+    StageEvent,
+    TriggerFired,
+)
 from flowevolve.events import Event
-from flowevolve.item import INJECTION, Item, Ticket, flow_of
+from flowevolve.item import INJECTION, SENT_TO_REPAIR, Item, Ticket
+from flowevolve.item_ids import ItemId, flow_of, parent_and_number, ticket_id
 from flowevolve.llm.accounting import Spending
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import JSON, LLMError
 from flowevolve.playback import Playback, PlayedCall
-from flowevolve.pool import Candidate, Change, read_candidate, read_change
-from flowevolve.runtime import SENT_TO_REPAIR, Outcome, Runtime
-from flowevolve.work import Sent, Work
+from flowevolve.pool import Candidate, Change
+from flowevolve.stage import Graph, Trigger
+from flowevolve.tally import Tally
+from flowevolve.work import Work
 
 FIT = "fit"
 """Stands for a stage's name in what fit does; its item is init's ticket."""
@@ -70,10 +93,14 @@ class History(Protocol):
 
 
 @dataclass(slots=True)
-class _Flow:
+class OpenFlow:
+    """A flow that had not ended. ``phase`` says whether it is init's or finish's."""
+
     stage: str
     phase: bool
     trigger: str | None
+    estimate: Cost = field(default_factory=Cost)
+    """What is to be reserved for it."""
     spent: Cost = field(default_factory=Cost)
 
     @property
@@ -87,10 +114,10 @@ class _Live:
     item: Item[object]
     """Without its payload, unless that is a ticket."""
     taken: bool = False
-    batch: tuple[str, ...] = ()
+    batch: tuple[ItemId, ...] = ()
     """The items it was gathered with, itself among them."""
     over: tuple[Outcome, str] | None = None
-    """How it ended, where only that was not written any more."""
+    """How it ended, where the run was cut off before its log could say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +130,32 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class Interrupted:
-    """What the engine has to know of the run it goes on with."""
+class RecoveredState:
+    """Where an interrupted run was. What is said of the algorithm, it has been told already."""
 
+    pool: ArchivedPool
+    tally: Tally
+    spent: Cost
+    ended: Sequence[Cost]
+    """What the ordinary flows that ended last had taken, oldest first."""
+    ending: Mapping[str, str]
+    """Candidates that end, and why, as soon as no live item is about them any more."""
+    ordinals: Mapping[str | None, int]
+    """How many tickets each trigger had got, and with None how many ordinary ones there were."""
+    fired: Sequence[Trigger]
+    """Triggers that were waiting for a flow."""
+    algorithm_state: Mapping[str, JSON] | None
+    opened: int
+    """How many flows had been opened."""
+    flows: Mapping[int, OpenFlow]
+    """The open flows by number."""
+    items: Sequence[tuple[str, Item[object]]]
+    """The live items with their stages, oldest first."""
+    injected: Sequence[ItemId]
+    """Items whose work proposed a candidate from outside, which has not been charged yet."""
+    works: Mapping[ItemId, Work]
+    """What had been done in work that is to be done again."""
+    playback: Playback
     under_way: Sequence[tuple[str, Sequence[Item[object]]]]
     """Items that were being worked on, one or a batch, and the stages where they were."""
     waiting: Sequence[tuple[str, Item[object]]]
@@ -113,7 +163,7 @@ class Interrupted:
     over: Sequence[tuple[str, Item[object], Outcome, str]]
     """Items to settle, with their stages, outcomes and reasons: they had ended, or their payload could not be kept."""
     empty: Sequence[int]
-    """Flows whose last item had ended, but not they."""
+    """Flows of which the last item had ended and whose own end was not logged."""
     phases: Mapping[str, Phase]
     """The phases that were begun."""
     workers: Mapping[str, int]
@@ -130,32 +180,41 @@ class Start:
     """How many flows it had opened: ours are numbered from there, as candidates are named after flows."""
 
 
-def recover(runtime: Runtime, algorithm: Algorithm, history: History) -> Interrupted:
-    """Put a fresh runtime where the history ends.
+def recover(algorithm: Algorithm, graph: Graph, history: History) -> RecoveredState:
+    """Where the run that this is the history of was. The algorithm, its archives and triggers are told what happened.
 
     Raises:
         InputError: if the history is not one of this algorithm.
     """
-    fold = _Fold(runtime, algorithm)
+    fold = _Fold(algorithm, graph)
     for event in history.events():
         try:
             fold.take(event)
-        except (KeyError, TypeError, ValueError) as error:
+        except (InputError, KeyError, TypeError, ValueError) as error:
             raise InputError(
                 f"the journal can't be followed at event {event.seq} ({event.kind}): {type(error).__name__}: {error}; "
                 "it was written by another version of flowevolve or of the algorithm. Start a new run from its pool: "
                 "flowevolve run CONFIG --from DIR"
             ) from error
-    return fold.restore(history)
+    return fold.finished(history)
 
 
 class _Fold:
-    def __init__(self, runtime: Runtime, algorithm: Algorithm) -> None:
-        self._runtime = runtime
+    """What a log comes to, event by event."""
+
+    def __init__(self, algorithm: Algorithm, graph: Graph) -> None:
         self._algorithm = algorithm
-        self._flows: dict[int, _Flow] = {}
-        self._live: dict[str, _Live] = {}
-        self._works: dict[str, Work] = {}
+        self._graph = graph
+        self._pool = ArchivedPool(algorithm)
+        self._tally = Tally(graph)
+        self._spent = Cost()
+        self._ended = deque[Cost](maxlen=RECENT_FLOWS)
+        self._ending: dict[str, str] = {}
+        self._opened = 0
+        self._flows: dict[int, OpenFlow] = {}
+        self._live: dict[ItemId, _Live] = {}
+        self._works: dict[ItemId, Work] = {}
+        self._injected: list[ItemId] = []
         self._ordinals: Counter[str | None] = Counter()
         self._fired: dict[str, None] = {}
         self._workers: dict[str, int] = {}
@@ -163,168 +222,146 @@ class _Fold:
         self._state: Mapping[str, JSON] | None = None
 
     def take(self, event: Event) -> None:
-        data = event.data
-        match event.kind:
-            case "flow.open":
-                self._flow_opened(event)
-            case "flow.close":
-                self._flow_ended(self._flows.pop(cast(int, data["flow"])))
-            case "item.sent":
-                self._sent(event)
-            case "item.taken":
-                if data["judged"] in (None, "continue"):  # else what comes of that is in the events that follow
-                    self._live[str(data["item"])].taken = True
-                    self._works[str(data["item"])] = Work()
-            case "items.gathered":
-                batch = tuple(cast("list[str]", data["items"]))
+        match event.body:
+            case FlowOpened() as opened:
+                self._flow_opened(opened, event.time)
+            case FlowClosed(flow=number):
+                self._flow_ended(self._flows.pop(number))
+            case ItemSent() as sent:
+                self._sent(sent, event.time)
+            case ItemTaken(item=name, judged=None | "continue"):  # what comes of another verdict is in later events
+                self._live[name].taken = True
+                self._works[name] = Work()
+            case ItemsGathered(items=batch):
                 for name in batch:
                     self._live[name].batch = batch
-            case "item.done":
-                self._done(str(data["item"]), data)
-            case "candidate.proposed":
-                self._candidate_proposed(data)
-            case "candidate.rejected":
-                self._runtime.pool.reject(str(data["candidate"]))
-                self._runtime.ending.pop(str(data["candidate"]), None)
-            case "candidate.ending":
-                self._runtime.ending[str(data["candidate"])] = str(data["reason"])
-            case "pool.commit":
-                self._committed(event)
-            case "trigger.fired":
-                self._fired[str(data["trigger"])] = None
-            case "allocation.changed":
-                self._workers[str(data["stage"])] = cast(int, data["workers"])
-            case "algorithm.state":
-                self._state = cast("dict[str, JSON]", data["state"])
-            case "phase.ended":
-                phase = str(data["phase"])
+            case ItemDone() as done:
+                self._done(done)
+            case CandidateProposed() as proposed:
+                self._proposed(proposed)
+            case CandidateRejected(candidate=candidate):
+                self._pool.pool.reject(candidate)
+                self._ending.pop(candidate, None)
+            case CandidateEnding(candidate=candidate, reason=reason):
+                self._ending[candidate] = reason
+            case PoolCommitted() as commit:
+                self._committed(commit, event.time)
+            case TriggerFired(trigger=trigger):
+                self._fired[trigger] = None
+            case AllocationChanged(stage=stage, workers=workers):
+                self._workers[stage] = workers
+            case AlgorithmState(state=state):
+                self._state = state
+            case PhaseEnded(phase=phase, cost=cost):
                 self._phases[phase] = replace(self._phases[phase], ended=True)
                 self._works.pop(self._phases[phase].ticket.id, None)
-                self._runtime.ledger.spent += Cost.of(data["cost"])
-            case kind if "item" in data and "stage" in data and kind != "item.held":
-                self._logged(event)
-        self._runtime.tally.take(event)
+                self._spent += cost
+            case StageEvent() | OwnEvent() as said if said.item in self._works:
+                self._works[said.item].events.setdefault((event.kind, said.key), deque()).append(event)
+        self._tally.take(event)
         self._algorithm.recall(event)
 
-    def _flow_opened(self, event: Event) -> None:
-        data = event.data
-        number, trigger = cast(int, data["flow"]), cast("str | None", data["trigger"])
-        flow = _Flow(str(data["stage"]), bool(data["phase"]), trigger)
-        self._flows[number] = flow
-        self._runtime.flows.opened = number + 1
-        ticket = Ticket(trigger, cast(int, data["ordinal"]))
-        item = Item(str(number), number, ticket, cast(int, data["version"]), (), event.time)
+    def _flow_opened(self, opened: FlowOpened, time: float) -> None:
+        flow = OpenFlow(opened.stage, opened.phase, opened.trigger)
+        self._flows[opened.flow] = flow
+        self._opened = opened.flow + 1
+        ticket = Ticket(opened.trigger, opened.ordinal)
+        item = Item(ticket_id(opened.flow), opened.flow, ticket, opened.version, (), time)
         self._live[item.id] = _Live(flow.stage, item, taken=flow.phase)
-        if flow.phase or flow.stage == INJECTION:
+        if flow.ageless:
             self._works[item.id] = Work()
         if flow.phase:
             self._phases[flow.stage] = Phase(item, done=False, ended=False)
         else:
-            self._ordinals[trigger] += 1
-            self._fired.pop(trigger or "", None)
+            self._ordinals[flow.trigger] += 1
+            self._fired.pop(flow.trigger or "", None)
 
-    def _flow_ended(self, flow: _Flow) -> None:
+    def _flow_ended(self, flow: OpenFlow) -> None:
         if not flow.ageless:
-            self._runtime.ledger.note_ended(flow.spent)
+            self._ended.append(flow.spent)
 
-    def _sent(self, event: Event) -> None:
-        data = event.data
-        name, stage = str(data["item"]), str(data["stage"])
-        item: Item[object] = Item(
-            name,
-            flow_of(name),
-            None,
-            cast(int, data["version"]),
-            tuple(cast("list[str]", data["derives"])),
-            event.time,
-            cast(int, data["repairs"]),
-        )
-        self._live[name] = _Live(stage, item)
-        parent, _, number = name.rpartition(".")
-        if number == "r":
+    def _sent(self, sent: ItemSent, time: float) -> None:
+        item = Item(sent.item, flow_of(sent.item), None, sent.version, sent.derives, time, sent.repairs)
+        self._live[sent.item] = _Live(sent.stage, item)
+        parent, number = parent_and_number(sent.item)
+        if number is None:
             self._live[parent].over = SENT_TO_REPAIR
         elif parent in self._works:
             work = self._works[parent]
-            work.sent.append(Sent(name, stage, str(data["payload"])))
-            work.children = int(number) + 1
+            work.sent.append(sent)
+            work.children = number + 1
 
-    def _done(self, name: str, data: Mapping[str, JSON]) -> None:
-        cost = Cost.of(data["cost"])
-        live = self._live.pop(name)
+    def _done(self, done: ItemDone) -> None:
+        live = self._live.pop(done.item)
         flow = self._flows[live.item.flow]
-        if flow.phase and name == str(live.item.flow):
+        if flow.phase and done.item == ticket_id(live.item.flow):
             self._phases[live.stage] = replace(self._phases[live.stage], done=True)
-            self._works[name] = Work()  # of fit, which follows in its name
+            self._works[done.item] = Work()  # of fit, which follows in its name
         else:
-            self._works.pop(name, None)
+            self._works.pop(done.item, None)
         for each in live.batch:
             if each in self._live:  # they end together
-                self._live[each].over = cast(Outcome, data["outcome"]), str(data["reason"])
-        self._runtime.ledger.spent += cost
-        flow.spent += cost
+                self._live[each].over = done.outcome, done.reason
+        self._spent += done.cost
+        flow.spent += done.cost
 
-    def _candidate_proposed(self, data: Mapping[str, JSON]) -> None:
-        candidate = read_candidate(data)
-        self._runtime.pool.register(candidate)
-        work = self._works.get(str(data["item"]))
-        if work is not None:
-            work.proposals.append(candidate)
+    def _proposed(self, proposed: CandidateProposed) -> None:
+        candidate = proposed.proposal()
+        self._pool.pool.register(candidate)
+        if proposed.item in self._works:
+            self._works[proposed.item].proposals.append(candidate)
 
-    def _committed(self, event: Event) -> None:
-        data, effects = event.data, self._runtime.effects
-        described = cast("list[dict[str, JSON]]", data["changes"])
-        changes = [read_change(change, effects.pool.__getitem__) for change in described]
-        best_score = cast("float | None", data["best_score"])
-        update, improved = effects.replay_commit(changes, str(data["item"]), event.time, best_score)
-        for trigger in self._runtime.graph.triggers:
+    def _committed(self, commit: PoolCommitted, time: float) -> None:
+        update = self._pool.commit(commit.read_changes(self._pool.pool.__getitem__), commit.item, time)
+        improved = self._pool.note_best(commit.best_score, self._spent.proposals)
+        for trigger in self._graph.triggers:
             trigger.fires(update, improved)  # for those that count; what came of it is in the log
-        work = self._works.get(str(data["item"]))
-        if work is not None and data["stage"] is not None:
-            work.commits.append(update)
+        if commit.item in self._works and commit.stage is not None:
+            self._works[commit.item].commits.append(update)
 
-    def _logged(self, event: Event) -> None:
-        """An event that a stage wrote of its own."""
-        work = self._works.get(str(event.data["item"]))
-        if work is not None:
-            key = cast("str | None", event.data.get("key"))
-            work.events.setdefault((event.kind, key), deque()).append(event)
-
-    def restore(self, history: History) -> Interrupted:
-        runtime = self._runtime
+    def finished(self, history: History) -> RecoveredState:
+        """The state at the end of the log."""
         if self._state is not None:
-            runtime.effects.restore_state(self._state)
-        waiting_triggers = [trigger for trigger in runtime.graph.triggers if trigger.name in self._fired]
-        runtime.turns.restore(self._ordinals, waiting_triggers)
+            self._algorithm.restore(self._state)
         inhabited = {live.item.flow for live in self._live.values()}
         empty = [number for number in self._flows if number not in inhabited]
-        for number, flow in self._flows.items():
-            if number not in inhabited:
-                self._flow_ended(flow)
-                continue
-            estimate = Cost() if flow.phase else self._algorithm.estimate(flow.trigger)
-            runtime.flows.restore(
-                number,
-                ageless=flow.ageless,
-                triggered=flow.trigger is not None,
-                estimate=estimate,
-                spent=flow.spent,
-            )
-        over = self._enter(history)
-        over += self._give_up_finish()
-        ended = {item.id for _, item, _, _ in over}
-        waiting, under_way = self._sort_out(ended)
-        for name, work in self._works.items():
+        for number in empty:
+            self._flow_ended(self._flows.pop(number))
+        for flow in self._flows.values():
+            if not flow.phase:
+                flow.estimate = self._algorithm.estimate(flow.trigger)
+        over = [*self._revive(history), *self._give_up_finish()]
+        waiting, under_way = self._sort_out({item.id for _, item, _, _ in over})
+        for work in self._works.values():
             work.reattach(history.payload)
-            runtime.effects.restore_work(name, work)
         works = [(self._live[name].stage if name in self._live else FIT, name) for name in self._works]
         # A failure that ended fit ended the run: whoever goes on has seen to it, so it is asked again.
         calls = (call for call in history.calls(works) if call.stage != FIT or not isinstance(call.reply, LLMError))
-        runtime.effects.playback = Playback(calls)
-        return Interrupted(under_way, waiting, over, empty, self._phases, self._workers)
+        return RecoveredState(
+            self._pool,
+            self._tally,
+            self._spent,
+            self._ended,
+            self._ending,
+            self._ordinals,
+            [trigger for trigger in self._graph.triggers if trigger.name in self._fired],
+            self._state,
+            self._opened,
+            self._flows,
+            [(live.stage, live.item) for live in self._live.values()],
+            self._injected,
+            self._works,
+            Playback(calls),
+            under_way,
+            waiting,
+            over,
+            empty,
+            self._phases,
+            self._workers,
+        )
 
-    def _enter(self, history: History) -> list[tuple[str, Item[object], Outcome, str]]:
-        """Make the items live again; returns those that have to be settled."""
-        over: list[tuple[str, Item[object], Outcome, str]] = []
+    def _revive(self, history: History) -> Iterator[tuple[str, Item[object], Outcome, str]]:
+        """Give the items their payloads; yields those that have to be settled."""
         for live in self._live.values():
             kept = True
             if not isinstance(live.item.payload, Ticket):
@@ -332,20 +369,18 @@ class _Fold:
                     live.item = replace(live.item, payload=history.payload(live.item.id))
                 except KeyError:
                     kept = False
-            self._runtime.flows.enter(live.stage, live.item)
             if live.stage == INJECTION:
-                live.over = self._injected(live.item.id)
+                live.over = self._end_injection(live.item.id)
             if live.over is not None:
-                over.append((live.stage, live.item, *live.over))
+                yield (live.stage, live.item, *live.over)
             elif not kept:
-                over.append((live.stage, live.item, "discarded", NOT_KEPT))
-        return over
+                yield (live.stage, live.item, "discarded", NOT_KEPT)
 
-    def _injected(self, item: str) -> tuple[Outcome, str]:
+    def _end_injection(self, item: ItemId) -> tuple[Outcome, str]:
         """How a candidate from outside ends its own work: it can't be proposed again, as nobody has it any more."""
         if self._works[item].sent:
             del self._works[item]
-            self._runtime.effects.charge(INJECTION, item, Cost(proposals=1))  # as it was, though no event says so
+            self._injected.append(item)
             return "consumed", ""
         return "discarded", "cut off as it was injected"
 
@@ -365,7 +400,7 @@ class _Fold:
         under_way: list[tuple[str, list[Item[object]]]] = []
         seen: set[str] = set(ended)
         for name, live in self._live.items():
-            if name in seen or live.stage not in self._runtime.graph.positions:
+            if name in seen or live.stage not in self._graph.positions:
                 continue
             if not live.taken:
                 waiting.append((live.stage, live.item))

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 from flowevolve.budget import Budget
 from flowevolve.clients import Follow
@@ -20,12 +19,13 @@ from flowevolve.clock import in_thread
 from flowevolve.config import Config, StoppingSection, parse_config, with_overrides
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.errors import InputError
+from flowevolve.event_kinds import FlowOpened, RunPaused, RunResumed, RunStopped, RunStopping
 from flowevolve.events import Event
 from flowevolve.item import INJECTION
 from flowevolve.llm.calls import CallRecord
-from flowevolve.llm.types import JSON
 from flowevolve.result import Result
 from flowevolve.run import Given, Plan, Watchers, carry_out, make_plan
+from flowevolve.stop_reasons import StopReason
 from flowevolve.store.history import RunHistory
 from flowevolve.store.lock import Lock
 from flowevolve.store.reading import JOURNAL, Recorded
@@ -55,8 +55,6 @@ MAY_CHANGE = (
 """Settings, and sections of them, that may be others when a run goes on; scores must go on meaning the same."""
 MODEL = "model"
 """Within ``llm`` what is called so may not change either."""
-OPEN_ENDED = ("interrupted", "cancelled", "stopped", "failed", "stop_file")
-"""Reasons to stop that leave a run with something to do."""
 
 
 async def resume(
@@ -124,7 +122,7 @@ async def _go_on(asked: _Asked, again: bool) -> Result:
     _check_compatible(directory, before.config, wanted)
     _check_given(directory, before.given, asked.given)
     changed = wanted != before.config
-    if before.ended is not None and not changed and before.ended not in OPEN_ENDED and not again:
+    if before.ended is not None and not changed and not before.ended.leaves_work and not again:
         raise InputError(f"{directory}: the run has ended ({before.ended}){_advice(before.ended)}")
     planned = asked.plan(wanted, asked.given)
     _check_task(directory, planned)
@@ -165,7 +163,7 @@ class _Before:
 
     config: Config
     given: frozenset[str]
-    ended: str | None
+    ended: StopReason | None
     """Why it stopped; None if it was killed, be it before it could write its result."""
     was_touched: bool
     """Whether somebody stopped, paused or went on with it or gave it candidates: doing it again needs them again."""
@@ -177,17 +175,16 @@ def _look(directory: Path) -> _Before:
         given, last = recorded.given, recorded.last_event()
         if given is None or last is None:
             raise InputError(f"{directory}: its journal has no run.start, but there is a result; start a new run")
-        end = recorded.event(last[0])
-        stops = [event.data["reason"] for event in recorded.events_of_kind("run.stopping")]
+        end = recorded.event(last[0]).body
         touched = (
-            any(reason in OPEN_ENDED for reason in stops)
-            or any(event.data.get("trigger") == INJECTION for event in recorded.events_of_kind("flow.open"))
-            or any(any(recorded.events_of_kind(kind)) for kind in ("run.resumed", "run.paused"))
+            any(StopReason(stop.reason).leaves_work for stop in recorded.events_of(RunStopping))
+            or any(flow.trigger == INJECTION for flow in recorded.events_of(FlowOpened))
+            or any(True for kind in (RunResumed, RunPaused) for _ in recorded.events_of(kind))
         )
     return _Before(
         parse_config(table, source),
         given,
-        str(end.data["reason"]) if end.kind == "run.stop" and (directory / RESULT).exists() else None,
+        StopReason(end.reason) if isinstance(end, RunStopped) and (directory / RESULT).exists() else None,
         touched,
     )
 
@@ -207,13 +204,13 @@ def _check_task(directory: Path, plan: Plan) -> None:
         start = recorded.start
     if start is None:
         return
-    wrong = difference(start.data, plan.task)
+    wrong = difference(start, plan.task)
     if wrong is not None:
         raise InputError(
             f"{directory}: the run's scores are {wrong}; go on with the task and data that it began with, or start a "
             "new run"
         )
-    if plan.given.task is not None and "task" not in cast("list[JSON]", start.data.get("given", ["task"])):
+    if plan.given.task is not None and start.given is not None and "task" not in start.given:
         raise InputError(
             f"{directory}: this run's task was named in its configuration; leave out the one given as an object, or "
             "start a new run with it"
@@ -282,7 +279,7 @@ class _Again:
                 self._directory.event(event)
         elif event.to_json() != before.to_json():
             self._given_up = True
-            if event.kind != "run.stopping" or event.data["reason"] not in OPEN_ENDED:
+            if not (isinstance(event.body, RunStopping) and StopReason(event.body.reason).leaves_work):
                 raise self._another_way(f"at event {event.seq}: {event.kind}, where the journal has {before.kind}")
 
     def call(self, record: CallRecord) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
@@ -36,7 +36,6 @@ from flowevolve.llm.accounting import Price
 from flowevolve.llm.cache import ResponseCache
 from flowevolve.llm.calls import CallRecord, Observer
 from flowevolve.llm.traffic import Traffic
-from flowevolve.llm.types import JSON
 from flowevolve.own_server import starts_vllm
 from flowevolve.pool import Candidate
 from flowevolve.prices import price_table
@@ -48,9 +47,6 @@ from flowevolve.store.rundir import RunDirectory
 from flowevolve.tasks.base import Task
 from flowevolve.tasks.identity import identity
 from flowevolve.vllm.server import Tell
-
-AT_ONCE = ("interrupted", "cancelled")
-"""Reasons to stop after which nothing more is paid for: the held-out test waits until the run has reached its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +82,7 @@ class Given:
     task: Task | None = None
     staleness: StalenessPolicy | None = None
 
-    def names(self) -> list[JSON]:
+    def names(self) -> list[str]:
         """What was: a run can be gone on with only if it is given again."""
         return [name for name in ("task", "staleness") if getattr(self, name) is not None]
 
@@ -228,7 +224,7 @@ class _Opened:
         seed = next((each for each in report.pool.snapshot().candidates() if each.operator == "seed"), None)
         best = algorithm.best()
         cancelled, held_out = client.cancelled, None
-        tested = config.held_out and report.error is None and report.stop_reason not in AT_ONCE
+        tested = config.held_out and report.error is None and not report.stop_reason.at_once
         if tested and seed is not None and best is not None:
             held_out = await hold_out(self.plan.task, seed, best, client, history)
         result = Result(
@@ -298,7 +294,7 @@ async def _opened(
             settled=nothing_to_settle if keeping is None else keeping.settled,
             history=history,
             start=start,
-            about={**identity(plan.task), "given": plan.given.names()},
+            about=replace(identity(plan.task), given=tuple(plan.given.names())),
         )
         if history is not None:
             client.account.restore(await in_thread(history.spent))

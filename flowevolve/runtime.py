@@ -6,10 +6,9 @@ consumed, discarded with a reason, or is still held when the run stops.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
-from typing import Literal
 
 import anyio
 from anyio.abc import TaskGroup
@@ -21,20 +20,35 @@ from flowevolve.context import StageContext, UpdateContext
 from flowevolve.core.policies import Decision, Progress, Staleness, StalenessPolicy, StoppingPolicy
 from flowevolve.effects import Effects, Settled
 from flowevolve.errors import EngineError, FlowevolveError
+from flowevolve.event_kinds import (
+    CandidateEnding,
+    EventBody,
+    FlowClosed,
+    FlowOpened,
+    ItemDone,
+    ItemSent,
+    ItemsGathered,
+    ItemTaken,
+    Outcome,
+    PhaseEnded,
+    RunFailed,
+    RunStopping,
+    TriggerFired,
+)
 from flowevolve.events import EventLog
 from flowevolve.flows import Flows
-from flowevolve.item import INJECTION, Item, Stale, Ticket, carried, flow_of, gathered
+from flowevolve.item import INJECTION, SENT_TO_REPAIR, Item, Stale, Ticket, carried, gathered
+from flowevolve.item_ids import ItemId, child_id, flow_of, repair_id
 from flowevolve.llm.client import LLMClient
-from flowevolve.llm.types import JSON, LLMError
+from flowevolve.llm.types import LLMError
 from flowevolve.pause import Pause
 from flowevolve.pool import DEFAULT_POOL, Candidate, Move, Pool, Update
+from flowevolve.recovery import RecoveredState
 from flowevolve.stage import Discard, Emit, Exhausted, Graph, NotYet, Stage, Trigger
+from flowevolve.stop_reasons import EXHAUSTED, FAILED, TARGET_SCORE, StopReason
 from flowevolve.tally import Tally
 from flowevolve.turns import Turns
 
-Outcome = Literal["consumed", "discarded"]
-OUT_OF_WORK = "exhausted"
-SENT_TO_REPAIR: tuple[Outcome, str] = ("consumed", "sent to repair")
 NOTHING_TO_DO: tuple[Outcome, str] = ("consumed", "nothing to do yet")
 Send = Callable[[str, Item[object]], Awaitable[None]]
 """Hands an item to the stage of this name, waiting where its queue is full."""
@@ -55,22 +69,30 @@ class Runtime:
         stopping: Sequence[StoppingPolicy] = (),
         target_score: float | None = None,
         seed: int = 0,
+        abort: Callable[[], None] = lambda: None,
     ) -> None:
+        """``abort`` ends all work at once."""
         self.graph: Graph = algorithm.graph()
         self.ledger = ledger
         self.flows = Flows(ledger)
         self.turns = Turns()
         self.changed = Pulse()
-        self.stop_reason: str | None = None
+        self.stop_reason: StopReason | None = None
         self.hurry = False
         self.failure: FlowevolveError | None = None
         self.pause = Pause()
         self.tally = Tally(self.graph)
-        events.subscribe(self.tally.take)
-        self.effects = Effects(algorithm, llm=llm, ledger=ledger, events=events, seed=seed, settled=settled)
-        self.effects.on_commit = self._committed
-        self.abort: Callable[[], None] = lambda: None
-        """Ends all work at once; set by the engine."""
+        self._stop_counting = events.subscribe(self.tally.take)
+        self.effects = Effects(
+            algorithm,
+            llm=llm,
+            ledger=ledger,
+            events=events,
+            seed=seed,
+            settled=settled,
+            on_commit=self._committed,
+        )
+        self._abort = abort
         self.items_in_work = 0
         self._algorithm = algorithm
         self._llm = llm
@@ -93,8 +115,26 @@ class Runtime:
         """Seconds since the run began."""
         return self._events.elapsed()
 
-    def log(self, kind: str, data: Mapping[str, JSON], attachment: object | None = None) -> None:
-        self.effects.log(kind, data, attachment)
+    def load(self, state: RecoveredState) -> None:
+        """Go on where an interrupted run was, before anything is done."""
+        self._stop_counting()
+        self.tally = state.tally
+        self._stop_counting = self._events.subscribe(self.tally.take)
+        self.ending.update(state.ending)
+        self.turns.restore(state.ordinals, state.fired)
+        self.ledger.restore(state.spent, state.ended)
+        self.flows.number_from(state.opened)
+        for number, flow in state.flows.items():
+            triggered = flow.trigger is not None
+            self.flows.restore(
+                number, ageless=flow.ageless, triggered=triggered, estimate=flow.estimate, spent=flow.spent
+            )
+        for stage, item in state.items:
+            self.flows.enter(stage, item)
+        self.effects.load(state)
+
+    def log(self, body: EventBody, attachment: object | None = None) -> None:
+        self._events.emit(body, attachment)
 
     # Flows and items
 
@@ -103,23 +143,13 @@ class Runtime:
         version, now = self.pool.version, self._events.elapsed()
         ageless = phase or stage == INJECTION
         item = self.flows.open(stage, ticket, estimate, version=version, now=now, ageless=ageless)
-        self.log(
-            "flow.open",
-            {
-                "flow": item.flow,
-                "stage": stage,
-                "version": version,
-                "trigger": ticket.trigger,
-                "ordinal": ticket.ordinal,
-                "phase": phase,
-            },
-        )
+        self.log(FlowOpened(item.flow, stage, version, ticket.trigger, ticket.ordinal, phase))
         return item
 
     @property
     def admitting(self) -> bool:
         """Whether flows may be opened; an algorithm out of work still gets those that its open flows set off."""
-        if self.stop_reason == OUT_OF_WORK:
+        if self.stop_reason == EXHAUSTED:
             return not self.hurry and (self.turns.ready or bool(self.flows))
         return self.stop_reason is None
 
@@ -133,8 +163,17 @@ class Runtime:
         """A trigger goes off, by a commit of this flow or by time."""
         ordinary = flow is not None and not self.flows.is_triggered(flow)
         if self.turns.fire(trigger, by_ordinary_flow=ordinary):
-            self.log("trigger.fired", {"trigger": trigger.name, "version": self.pool.version})
+            self.log(TriggerFired(trigger.name, self.pool.version))
             self.changed.fire()
+
+    @contextmanager
+    def in_work(self, items: int) -> Generator[None]:
+        """Count so many items as worked on for the length of a ``with``."""
+        self.items_in_work += items
+        try:
+            yield
+        finally:
+            self.items_in_work -= items
 
     async def work(self, stage: Stage, items: Sequence[Item[object]], worker: int, send: Send) -> None:
         """Run a stage on items taken together and hand everything it emits to ``send``.
@@ -143,15 +182,12 @@ class Runtime:
         """
         item = gathered(items) if stage.gathers else items[0]
         if (len(items) > 1 or stage.gather_by is not None) and item.id not in self.effects.works:
-            self.log("items.gathered", {"stage": stage.name, "items": [each.id for each in items]})
-        self.items_in_work += len(items)
+            self.log(ItemsGathered(stage.name, tuple(each.id for each in items)))
         began = self._events.elapsed()
-        try:
+        with self.in_work(len(items)):
             async with anyio.create_task_group() as tasks:
                 outcome, reason = await self._run_stage(stage, item, self.context(stage, item.id, worker, tasks), send)
                 tasks.cancel_scope.cancel()
-        finally:
-            self.items_in_work -= len(items)
         seconds = self._events.elapsed() - began
         for taken in items:
             self.settle(stage.name, taken, outcome, reason, seconds if taken is items[0] else 0.0)
@@ -172,8 +208,8 @@ class Runtime:
         except Discard as discard:
             return "discarded", discard.reason
         except Exhausted:
-            self.turns.out_of_work = True
-            self.stop(OUT_OF_WORK)
+            self.turns.exhaust()
+            self.stop(EXHAUSTED)
         except NotYet:
             return self._not_yet(stage, item, changes)
         except LLMError as error:
@@ -193,7 +229,7 @@ class Runtime:
             self.turns.hold(changes)
         return NOTHING_TO_DO
 
-    def context(self, stage: Stage, item_id: str, worker: int, tasks: TaskGroup) -> StageContext:
+    def context(self, stage: Stage, item_id: ItemId, worker: int, tasks: TaskGroup) -> StageContext:
         # In steps of two, so that a stage's less urgent calls have a place between it and the stage before.
         priority = 2 * (len(self.graph.stages) - self.graph.positions.get(stage.name, 0))
         kind = UpdateContext if stage.commits else StageContext
@@ -209,7 +245,7 @@ class Runtime:
         repaired = stage.name == self.graph.repair
         stale = item.expect(Stale).item if repaired else item
         child: Item[object] = Item(
-            f"{item.id}.{index}",
+            child_id(item.id, index),
             item.flow,
             emit.payload,
             stale.version if emit.version is None else emit.version,
@@ -222,24 +258,14 @@ class Runtime:
 
     def _enter(self, source: str, target: str, item: Item[object]) -> None:
         self.flows.enter(target, item)
-        self.log(
-            "item.sent",
-            {
-                "item": item.id,
-                "source": source,
-                "stage": target,
-                "payload": type(item.payload).__name__,
-                "version": item.version,
-                "derives": list(item.derives),
-                "repairs": item.repairs,
-            },
-            item.payload,
-        )
+        payload = type(item.payload).__name__
+        sent = ItemSent(item.id, source, target, payload, item.version, item.derives, item.repairs)
+        self.log(sent, item.payload)
 
     def mark_taken(self, stage: Stage, item: Item[object], judged: Decision | None = None) -> None:
         """Note that an item was taken at a stage, and what the staleness policy said of it, if it was asked."""
         if item.id not in self.effects.works:  # else it was taken before the run was interrupted
-            self.log("item.taken", {"item": item.id, "stage": stage.name, "gap": self._gap(item), "judged": judged})
+            self.log(ItemTaken(item.id, stage.name, self._gap(item), judged))
 
     def _gap(self, item: Item[object]) -> int:
         """What the item has missed, as the algorithm sees it."""
@@ -265,7 +291,7 @@ class Runtime:
                 f"staleness policy {type(self._staleness).__name__} wants to repair at {stage.name!r}, which can't"
             )
         stale = Stale(item, stage.repair_to)
-        sent = replace(item, id=f"{item.id}.r", payload=stale, created=self._events.elapsed())
+        sent = replace(item, id=repair_id(item.id), payload=stale, created=self._events.elapsed())
         self._enter(stage.name, self.graph.repair or "", sent)
         self.settle(stage.name, item, *SENT_TO_REPAIR)
         return sent
@@ -301,17 +327,7 @@ class Runtime:
             self._note_ending([*carried(item), *proposals], reason)
         self._note_ending(not_again, "not proposed again")
         self._end_candidates([*carried(item), *proposals], item)
-        self.log(
-            "item.done",
-            {
-                "item": item.id,
-                "stage": stage,
-                "outcome": outcome,
-                "reason": reason,
-                "seconds": round(seconds, 6),
-                "cost": cost.to_json(),
-            },
-        )
+        self.log(ItemDone(item.id, stage, outcome, reason, round(seconds, 6), cost))
         if flow_ended:
             self.close_flow(item.flow)
             if (outcome, reason) != NOTHING_TO_DO:
@@ -321,7 +337,7 @@ class Runtime:
 
     def close_flow(self, flow: int) -> None:
         """Tell that a flow has ended."""
-        self.log("flow.close", {"flow": flow})
+        self.log(FlowClosed(flow))
         self._algorithm.flow_ended(flow)
 
     def end_phase(self, name: str, ticket: Item[Ticket], stage: str | None = None) -> None:
@@ -329,14 +345,14 @@ class Runtime:
         cost, _, not_again = self.effects.end_work(stage or name, ticket.id)
         self._note_ending(not_again, "not proposed again")
         self._end_candidates(not_again, ticket)
-        self.log("phase.ended", {"phase": name, "cost": cost.to_json()})
+        self.log(PhaseEnded(name, cost))
 
     def _note_ending(self, candidates: Sequence[Candidate], reason: str) -> None:
         for candidate in candidates:
             if candidate.id not in self.ending:
                 self.ending[candidate.id] = reason
                 if self.flows.carries(candidate.id):
-                    self.log("candidate.ending", {"candidate": candidate.id, "reason": reason})
+                    self.log(CandidateEnding(candidate.id, reason))
 
     def _end_candidates(self, candidates: Sequence[Candidate], item: Item[object]) -> None:
         """Once an item about it was discarded, a candidate ends with the last item about it that is live."""
@@ -353,7 +369,7 @@ class Runtime:
             pool = self.pool.pool_of(candidate.id) or DEFAULT_POOL
             self.effects.apply([Move(candidate.id, "revoked", pool=pool)], item.id)
 
-    def _committed(self, update: Update, improved: bool, item_id: str) -> None:
+    def _committed(self, update: Update, improved: bool, item_id: ItemId) -> None:
         for trigger in self.graph.triggers:
             if trigger.fires(update, improved):
                 self.fire(trigger, flow_of(item_id))
@@ -367,29 +383,29 @@ class Runtime:
         self.hurry = self.hurry or hurry
         self.pause.end()
         if self.stop_reason is None:
-            self.stop_reason = reason
-            self.effects.stopping = True
-            self.log("run.stopping", {"reason": reason})
+            self.stop_reason = StopReason(reason)
+            self.effects.note_stopping()
+            self.log(RunStopping(reason))
         self.changed.fire()
 
     def fail(self, error: FlowevolveError) -> None:
         """Stop because of an error no item can get past."""
         if self.failure is None:
             self.failure = error
-            self.log("run.failed", {"error": str(error)})
-        self.stop("failed")
-        self.abort()
+            self.log(RunFailed(str(error)))
+        self.stop(FAILED)
+        self._abort()
 
     def check_stopping(self) -> None:
         """Stop if the target is reached or a stopping policy says so."""
         if self.stop_reason is not None:
             return
-        best = self.effects.best_score
+        best = self.effects.archived.best_score
         if self._target_score is not None and best is not None and best >= self._target_score:
-            self.stop("target_score")
+            self.stop(TARGET_SCORE)
             return
         spent = self.ledger.spent
-        without_gain = spent.proposals - self.effects.proposals_at_gain
+        without_gain = spent.proposals - self.effects.archived.proposals_at_gain
         progress = Progress(self._events.elapsed(), spent, self.pool.version, without_gain, best, self.turns.changes)
         for policy in self._stopping:
             reason = policy.reason(progress)

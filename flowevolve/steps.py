@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flowevolve.core.policies import BatchSize
+from flowevolve.event_kinds import StepEnded, WidthChanged
 from flowevolve.executor import Executor, Lockstep
 from flowevolve.runtime import Runtime
 
@@ -29,7 +30,7 @@ class Steps:
             return
         flows = 0 if self._opened is None else runtime.flows.opened - self._opened
         if flows:
-            runtime.log("step.ended", {"flows": flows, "seconds": runtime.elapsed() - self._began})
+            runtime.log(StepEnded(flows, runtime.elapsed() - self._began))
         if flows or self._opened is None:
             self._set_width(lockstep, policy)
         self._opened, self._began = runtime.flows.opened, runtime.elapsed()
@@ -37,5 +38,5 @@ class Steps:
     def _set_width(self, lockstep: Lockstep, policy: BatchSize) -> None:
         width = max(1, policy.next(self._runtime.tally.steps))
         if width != lockstep.width:
-            self._runtime.log("width.changed", {"width": width, "before": lockstep.width})
-            lockstep.width = width
+            self._runtime.log(WidthChanged(width, lockstep.width))
+            lockstep.set_width(width)

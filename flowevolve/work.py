@@ -13,18 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from flowevolve.artifact import Artifact
+from flowevolve.event_kinds import ItemSent
 from flowevolve.events import Event
 from flowevolve.kinds import payload
 from flowevolve.pool import Candidate, Update
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """An item that was handed on: its id, the stage it went to, and the name of its payload's type."""
-
-    item: str
-    stage: str
-    payload: str
 
 
 @payload
@@ -40,7 +32,7 @@ class Work:
     """Effects of one stage's unfinished work on one item, oldest first; each is taken out as it is recognised."""
 
     proposals: list[Candidate] = field(default_factory=list)
-    sent: deque[Sent] = field(default_factory=deque)
+    sent: deque[ItemSent] = field(default_factory=deque)
     commits: deque[Update] = field(default_factory=deque)
     events: dict[tuple[str, str | None], deque[Event]] = field(default_factory=dict)
     children: int = 0

@@ -13,7 +13,6 @@ import flowevolve as fe
 from flowevolve import clock, concurrency
 from flowevolve.engine import Engine, RunReport
 from flowevolve.events import Event
-from flowevolve.item import root_of
 from flowevolve.kinds import NotKeptError
 from flowevolve.llm.accounting import Spending
 from flowevolve.llm.calls import CallRecord
@@ -78,7 +77,7 @@ class Memory:
         return any(event.kind == "phase.ended" for event in self.events())
 
     def events(self) -> Iterator[Event]:
-        return (replace(fact, attachment=None) for fact in self.told if isinstance(fact, Event))
+        return (Event(fact.seq, fact.time, fact.kind, fact.data) for fact in self.told if isinstance(fact, Event))
 
     def payload(self, name: str) -> object:
         for fact in self.told:
@@ -91,11 +90,11 @@ class Memory:
 
     def calls(self, works: Collection[tuple[str, str]]) -> Iterable[PlayedCall]:
         for fact in self.told:
-            if isinstance(fact, CallRecord) and (fact.scope.stage, root_of(fact.scope.item)) in works:
+            if isinstance(fact, CallRecord) and (fact.scope.stage, fact.scope.work.item) in works:
                 scope, request, reply = fact.scope, fact.request, answer(fact)
                 if reply is not None:
                     said = request.texts if isinstance(request, EmbedRequest) else request.messages
-                    yield PlayedCall(scope.stage, scope.item, scope.index, said, reply)
+                    yield PlayedCall(scope.stage, scope.work, scope.index, said, reply)
 
     def close(self) -> None:
         pass

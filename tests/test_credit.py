@@ -17,6 +17,7 @@ from flowevolve.policies.bandits import UCB
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.rules import RulesWorld
+from tests.some_events import some_changes, some_event
 
 
 def head(number: int, model: str, role: str = "reflection") -> CallRecord:
@@ -37,12 +38,11 @@ def test_a_bandit_goes_on_as_if_it_had_not_been_interrupted() -> None:
             model = ensemble.draw(0, CallScope("propose", str(number), None, 0, 0)).model
             record, name = head(number, model), f"c{number}"
             status = "confirmed" if model == "a" else "rejected"
-            said: list[tuple[str, dict[str, JSON]]] = [
-                ("candidate.proposed", {"candidate": name, "item": f"{number}.0"}),
-                ("item.done", {"item": f"{number}.0"}),
-                ("pool.commit", {"changes": [{"add": name, "status": status}]}),
+            events = [
+                some_event(0, "candidate.proposed", candidate=name, item=f"{number}.0"),
+                some_event(0, "item.done", item=f"{number}.0"),
+                some_event(0, "pool.commit", changes=some_changes(add=name, status=status)),
             ]
-            events = [Event(0, 0.0, kind, data) for kind, data in said]
             credit.call(replace(record, reply=ChatReply("", Usage(10, 1), dollars=0.5)))
             for event in events:
                 credit.event(event)
@@ -77,13 +77,13 @@ class Rig:
         self.credit.call(CallRecord(role, scope, ChatRequest(model, ()), reply, None, 1, 0, 0, 0))
 
     def event(self, kind: str, **data: JSON) -> None:
-        self.credit.event(Event(0, 0.0, kind, data))
+        self.credit.event(some_event(0, kind, **data))
 
     def proposed(self, candidate: str, item: str) -> None:
         self.event("candidate.proposed", candidate=candidate, item=item)
 
     def commit(self, **change: JSON) -> None:
-        self.event("pool.commit", changes=[change])
+        self.event("pool.commit", changes=some_changes(**change))
 
 
 def test_a_confirmed_candidate_is_a_gain_for_the_calls_of_the_item_that_proposed_it() -> None:
@@ -100,15 +100,15 @@ def test_a_confirmed_candidate_is_a_gain_for_the_calls_of_the_item_that_proposed
     assert rig.credit.accepted == {"a": 1, "b": 1}
 
 
-@pytest.mark.parametrize("status", ["rejected", "revoked"])
-def test_a_candidate_that_comes_to_nothing_is_none(status: str) -> None:
+@pytest.mark.parametrize("end", [{"add": "c1", "status": "rejected"}, {"move": "c1", "status": "revoked"}])
+def test_a_candidate_that_comes_to_nothing_is_none(end: dict[str, JSON]) -> None:
     rig = Rig()
     for candidate in ("c1", "c2"):
         rig.call(candidate[1:], "a")
         rig.proposed(candidate, candidate[1:])
     rig.commit(add="c1", status="speculative")
     assert rig.known()[0] == (0, 0.0)
-    rig.commit(move="c1", status=status)
+    rig.commit(**end)
     rig.event("candidate.rejected", candidate="c2", item="7", reason="stale")
     assert rig.known() == [(2, 0.0), (0, 0.0)]
     assert rig.credit.accepted == {}

@@ -13,6 +13,7 @@ from flowevolve.context import StageContext, UpdateContext
 from flowevolve.engine import RunReport
 from flowevolve.events import Event
 from flowevolve.item import Gathered, Item, Ticket
+from flowevolve.item_ids import WorkPart
 from flowevolve.llm.calls import CallScope
 from flowevolve.llm.types import ChatReply, LLMError, Message, RejectedError
 from flowevolve.playback import Playback, PlayedCall
@@ -143,7 +144,7 @@ def test_periods_and_stagnation_go_on_across_interruptions() -> None:
 
 
 def played(item: str, text: str, *, failure: LLMError | None = None) -> PlayedCall:
-    return PlayedCall("s", item, 0, (Message("user", item),), failure or ChatReply(text))
+    return PlayedCall("s", WorkPart.read(item), 0, (Message("user", item),), failure or ChatReply(text))
 
 
 def test_replies_come_back_in_their_order_each_once_and_failures_too() -> None:

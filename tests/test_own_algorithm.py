@@ -18,7 +18,7 @@ from flowevolve.build import make_algorithm, make_task
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
 from flowevolve.events import Event
-from flowevolve.item import flow_of
+from flowevolve.item_ids import flow_of
 from flowevolve.result import Result
 from flowevolve.run import Watchers, run
 from tests.site_packages import pip_install

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from flowevolve import clock
 from flowevolve.config import parse_config
 from flowevolve.events import Event
-from flowevolve.item import root_of
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import ChatRequest, Message
 from flowevolve.result import Result
@@ -98,7 +97,7 @@ def test_replies_that_had_come_in_are_used_again() -> None:
         resumed = next(fact for fact in combined[end:] if isinstance(fact, Event) and fact.kind == "run.resumed")
         ended = {str(f.data["item"]) for f in facts[:end] if isinstance(f, Event) and f.kind == "item.done"}
         calls = [fact for fact in facts[:end] if isinstance(fact, CallRecord)]
-        assert resumed.data["replies"] == sum(root_of(call.scope.item) not in ended for call in calls)
+        assert resumed.data["replies"] == sum(call.scope.work.item not in ended for call in calls)
 
 
 def test_what_was_paid_for_is_charged_though_nobody_asks_for_it_again() -> None:

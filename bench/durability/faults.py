@@ -10,6 +10,7 @@ from time import perf_counter
 
 from bench.durability.audit import faults_at_the_end
 from bench.durability.runs import COMMAND, KEY, SETTINGS, server_process, write_config
+from flowevolve.event_kinds import ItemDone
 from flowevolve.store.reading import Recorded
 
 RATE = 0.2
@@ -59,7 +60,7 @@ def run_with_faults(folder: Path, proposals: int) -> FaultyRun:
             faulted[who] = int(rest)
     with Recorded(out) as recorded:
         calls = list(recorded.calls())
-        items = sum(1 for _ in recorded.events_of_kind("item.done"))
+        items = sum(1 for _ in recorded.events_of(ItemDone))
     wrong = faults_at_the_end(out) if ended.returncode == 0 else [f"it ended with {ended.returncode}: {ended.stderr}"]
     return FaultyRun(
         round(seconds, 1),

@@ -16,7 +16,10 @@ import anyio
 from bench._lib.stats import spread
 from flowevolve import clock
 from flowevolve.artifact import Artifact
+from flowevolve.budget import Cost as Spent
+from flowevolve.event_kinds import CandidateProposed, FlowClosed, ItemDone, ItemSent, ItemTaken
 from flowevolve.events import EventLog
+from flowevolve.item_ids import ItemId
 from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.types import ChatReply, ChatRequest, Message, Usage
 from flowevolve.pool import Candidate
@@ -85,10 +88,7 @@ async def produce(calls: int, way: Way, sync: Sync) -> Cost:
             if journal is not None:
                 log.subscribe(journal.event)
             for number, artifact in enumerate(work.artifacts):
-                log.emit(
-                    "candidate.proposed",
-                    {"candidate": f"c{number}", "artifact": artifact.id, "components": dict(artifact)},
-                )
+                log.emit(CandidateProposed.of(Candidate(f"c{number}", artifact), ItemId("0")))
 
             async def one(number: int) -> None:
                 record = work.call(number, anyio.current_time())
@@ -110,15 +110,15 @@ async def produce(calls: int, way: Way, sync: Sync) -> Cost:
 
 
 def _emit(log: EventLog, work: Work, number: int) -> None:
-    item = f"{number // 90}.0.{number}"
+    item = ItemId(f"{number // 90}.0.{number}")
     payload = None if number % CALLS_PER_PAYLOAD else work.payloads[number % 20]
-    log.emit("item.sent", {"item": item, "stage": "evaluate", "version": number // 50}, payload)
+    log.emit(ItemSent(item, "generate", "evaluate", "Written", number // 50, (), 0), payload)
     for _ in range(EVENTS_PER_CALL - 2):
-        log.emit("item.taken", {"item": item, "stage": "evaluate", "gap": 1})
+        log.emit(ItemTaken(item, "evaluate", 1, None))
     if number % 90 == 89:
-        log.emit("flow.close", {"flow": number // 90})
+        log.emit(FlowClosed(number // 90))
     else:
-        log.emit("item.done", {"item": item, "stage": "evaluate", "outcome": "consumed", "reason": ""})
+        log.emit(ItemDone(item, "evaluate", "consumed", "", 0.0, Spent()))
 
 
 async def _at_a_steady_rate(calls: int, one: Callable[[int], Coroutine[object, object, None]]) -> None:

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from flowevolve.archives.pareto import ParetoArchive
 from flowevolve.artifact import Artifact
+from flowevolve.event_kinds import ItemSent
 from flowevolve.events import EventLog
+from flowevolve.item_ids import ItemId
 from flowevolve.llm.accounting import Account, Totals
 from flowevolve.llm.lengths import LengthEstimates, Work
 from flowevolve.llm.line import Ask, Line
@@ -64,7 +66,7 @@ def journal(size: int) -> float:
             log.start()
             log.subscribe(written.event)
             for number in range(size):
-                log.emit("item.sent", {"item": f"{number}.0.1", "stage": "evaluate", "version": number})
+                log.emit(ItemSent(ItemId(f"{number}.0.1"), "generate", "evaluate", "Written", number, (), 0))
         seconds = time.process_time() - began
         with closing(sqlite3.connect(path)) as database:
             assert database.execute("SELECT count(*) FROM events").fetchone() == (size,)

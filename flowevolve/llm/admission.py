@@ -11,6 +11,7 @@ from typing import Protocol
 
 import anyio
 
+from flowevolve.event_kinds import AdmissionChanged, ServerLooked
 from flowevolve.events import Log
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.pace import Pace
@@ -164,7 +165,7 @@ async def run_admission_control(
         await anyio.sleep(interval_seconds)
         server = await probe.load()
         if server is not None:
-            log("server.load", _seen(server))
+            log(ServerLooked(server.running, server.waiting, server.cache_usage, server.prefix_hit_rate))
             if observed is not None:
                 observed.add(server)
         stats, seen = gate.stats(), pace.take_sample()
@@ -185,25 +186,9 @@ async def run_admission_control(
         limit = max(1, min(verdict.limit, most))
         if limit != stats.limit:
             gate.limit = limit
-            log("admission.changed", _change(load, limit, verdict.reason))
+            log(_change(load, limit, verdict.reason))
 
 
-def _seen(server: ServerLoad) -> dict[str, JSON]:
-    return {
-        "running": server.running,
-        "waiting": server.waiting,
-        "cache_usage": server.cache_usage,
-        "prefix_hit_rate": server.prefix_hit_rate,
-    }
-
-
-def _change(load: LoadSample, limit: int, reason: str) -> dict[str, JSON]:
-    return {
-        "limit": limit,
-        "before": load.limit,
-        "reason": reason,
-        "in_flight": load.in_flight,
-        "waiting": load.waiting,
-        "server_running": None if load.server is None else load.server.running,
-        "server_waiting": None if load.server is None else load.server.waiting,
-    }
+def _change(load: LoadSample, limit: int, reason: str) -> AdmissionChanged:
+    server = (None, None) if load.server is None else (load.server.running, load.server.waiting)
+    return AdmissionChanged(limit, load.limit, reason, load.in_flight, load.waiting, *server)

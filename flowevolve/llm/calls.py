@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from flowevolve.item_ids import WorkPart
 from flowevolve.llm.types import ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
 
 
@@ -24,6 +25,11 @@ class CallScope:
     """Calls with a lower number go first."""
     index: int
     """The number of calls that this item had made before in this stage."""
+
+    @property
+    def work(self) -> WorkPart:
+        """What ``item`` names: an item, or a part of the work on it."""
+        return WorkPart.read(self.item)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ import anyio
 from flowevolve.clock import now
 from flowevolve.concurrency import Pulse
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
+from flowevolve.event_kinds import UsageEstimated
 from flowevolve.events import Log, log_nothing
 from flowevolve.llm.accounting import Account, Totals
 from flowevolve.llm.cache import ResponseCache, reply_key
@@ -229,7 +230,7 @@ class LLMClient:
         model = call.request.model
         if reply.estimated and model not in self._uncounted:
             self._uncounted.add(model)
-            self._log("usage.estimated", {"backend": call.backend.where, "model": model})
+            self._log(UsageEstimated(call.backend.where, model))
 
     def _report_cached(self, call: PendingChat, reply: ChatReply) -> None:
         """Account and report a call that the response cache answered."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import NamedTuple, Self
 
+from flowevolve.item_ids import WorkPart
+
 
 class Work(NamedTuple):
     """The kind of a call: its role, its stage, its item and, where the item makes several calls at once, a key.
@@ -20,8 +22,8 @@ class Work(NamedTuple):
     @classmethod
     def of(cls, role: str, stage: str, scope_item: str) -> Self:
         """From a `flowevolve.llm.calls.CallScope`, whose item is ``item`` or ``item/key``."""
-        item, _, key = scope_item.partition("/")
-        return cls(role, stage, item, key)
+        item, part = WorkPart.read(scope_item)
+        return cls(role, stage, item, part or "")
 
     @property
     def group(self) -> str:

@@ -19,6 +19,7 @@ import anyio
 
 from flowevolve import clock
 from flowevolve.concurrency import Pulse
+from flowevolve.event_kinds import LimitsRefused
 from flowevolve.events import Log, log_nothing
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.line import Ask
@@ -247,15 +248,8 @@ def is_refusal(error: LLMError) -> bool:
 
 def log_refusal_storm(log: Log, backend: str, model: str, rates: ModelRates) -> None:
     """Log that a storm of refusals has begun."""
-    log(
-        "limits.refused",
-        {
-            "backend": backend,
-            "model": model,
-            "pause_seconds": round(rates.paused_until - clock.now(), 3),
-            "requests_per_minute": rates.requests_per_minute,
-        },
-    )
+    pause_seconds = round(rates.paused_until - clock.now(), 3)
+    log(LimitsRefused(backend, model, pause_seconds, rates.requests_per_minute))
 
 
 def estimated_tokens(request: ChatRequest | EmbedRequest, expected: float = 0.0) -> float:

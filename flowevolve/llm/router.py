@@ -29,6 +29,7 @@ import anyio
 
 from flowevolve.concurrency import Pulse, run_all
 from flowevolve.errors import InputError
+from flowevolve.event_kinds import EndpointEjected, EndpointReturned
 from flowevolve.events import Log, log_nothing
 from flowevolve.llm.endpoint import Endpoint, EndpointStats
 from flowevolve.llm.limits import is_refusal, log_refusal_storm
@@ -248,10 +249,7 @@ class Router:
         endpoint.ejected_at = anyio.current_time()
         endpoint.wait = self._first_check_seconds
         self._schedule_check(endpoint, endpoint.wait)
-        self._log(
-            "endpoint.ejected",
-            {"endpoint": endpoint.stats.url, "reason": endpoint.last_error, "failures": endpoint.stats.failures},
-        )
+        self._log(EndpointEjected(endpoint.stats.url, endpoint.last_error, endpoint.stats.failures))
 
     def _schedule_check(self, endpoint: Endpoint, seconds: float) -> None:
         endpoint.state = "ejected"
@@ -263,7 +261,7 @@ class Router:
         endpoint.stats.ejected = False
         self._changed.fire()
         seconds = round(anyio.current_time() - endpoint.ejected_at, 3)
-        self._log("endpoint.returned", {"endpoint": endpoint.stats.url, "seconds": seconds})
+        self._log(EndpointReturned(endpoint.stats.url, seconds))
 
     async def _models_of(self, endpoint: Endpoint) -> tuple[str, ...] | None:
         try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flowevolve.errors import InputError, StorageError
-from flowevolve.item import flow_of
+from flowevolve.item_ids import flow_of
 from flowevolve.recovery import FIT
 from flowevolve.store.journal import SCHEMA_VERSION
 from flowevolve.store.lock import Lock

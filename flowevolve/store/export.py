@@ -7,7 +7,7 @@ best artifact's.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import takewhile
@@ -15,6 +15,16 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
+from flowevolve.event_kinds import (
+    CandidateProposed,
+    CandidateRejected,
+    EventBody,
+    LoggedAdd,
+    LoggedAnnotate,
+    LoggedChange,
+    LoggedMove,
+    PoolCommitted,
+)
 from flowevolve.events import Event
 from flowevolve.store.files import open_text, writing
 from flowevolve.store.reading import Recorded, RecordedCall
@@ -107,16 +117,18 @@ class _Run:
         self._touched: dict[str, list[int]] = defaultdict(list)
         self.best: str | None = None
         for event in takewhile(self._had_happened, recorded.events()):
-            for candidate in _candidates_in(event):
+            for candidate in _candidates_in(event.body):
                 self._touched[candidate].append(event.seq)
-            if event.kind == "pool.commit":
-                self.best = _fields(event)["best"]
+            if isinstance(event.body, PoolCommitted):
+                self.best = event.body.best
 
     def candidates(self) -> Iterator[dict[str, Any]]:
         """A row a candidate, in the order in which they were proposed."""
         for proposal in takewhile(self._had_happened, self._recorded.proposals()):
-            touched = self._touched.get(_fields(proposal)["candidate"], ())
-            yield _fold(proposal, [self._recorded.event(seq) for seq in touched])
+            proposed = proposal.body
+            assert isinstance(proposed, CandidateProposed)
+            touched = self._touched.get(proposed.candidate, ())
+            yield _fold(proposed, [self._recorded.event(seq).body for seq in touched])
 
     def calls(self) -> Iterator[RecordedCall]:
         return takewhile(lambda call: call.seq <= self._upto, self._recorded.calls())
@@ -160,60 +172,60 @@ def _write_best(folder: Path, files: Mapping[str, str], earlier: Collection[str]
             opened.write(text)
 
 
-def _candidates_in(event: Event) -> Sequence[str]:
+def _candidates_in(body: EventBody) -> Iterable[str]:
     """The candidates whose status, scores or attributes this event changes."""
-    if event.kind == "candidate.rejected":
-        return [_fields(event)["candidate"]]
-    if event.kind == "pool.commit":
-        changed = (_candidate_of(change) for change in _fields(event)["changes"])
-        return list(dict.fromkeys(candidate for candidate in changed if candidate is not None))
-    return []
+    match body:
+        case CandidateRejected(candidate=candidate):
+            return [candidate]
+        case PoolCommitted(changes=changes):
+            return dict.fromkeys(name for change in changes if (name := _candidate_of(change)) is not None)
+    return ()
 
 
-def _candidate_of(change: Row) -> str | None:
-    found: str | None = change.get("add") or change.get("move") or change.get("annotate")
-    return found
+def _candidate_of(change: LoggedChange) -> str | None:
+    match change:
+        case LoggedAdd(add=candidate) | LoggedMove(move=candidate) | LoggedAnnotate(annotate=candidate):
+            return candidate
+    return None
 
 
-def _fold(proposal: Event, touched: Sequence[Event]) -> dict[str, Any]:
+def _fold(proposed: CandidateProposed, touched: Iterable[EventBody]) -> dict[str, Any]:
     """A candidate as these events left it."""
-    proposed = _fields(proposal)
-    state: dict[str, Any] = {"status": "proposed", "pool": None, "scores": {}, "attributes": proposed["attributes"]}
-    for event in touched:
-        if event.kind == "candidate.rejected":
+    state: dict[str, Any] = {"status": "proposed", "pool": None, "scores": {}, "attributes": proposed.attributes}
+    for body in touched:
+        if not isinstance(body, PoolCommitted):
             state["status"] = "rejected"
-        else:
-            for change in _fields(event)["changes"]:
-                if _candidate_of(change) == proposed["candidate"]:
-                    _apply(change, state)
+            continue
+        for change in body.changes:
+            if _candidate_of(change) == proposed.candidate:
+                _apply(change, state)
     scores = state["scores"]
     return {
-        "id": proposed["candidate"],
+        "id": proposed.candidate,
         "status": state["status"],
         "pool": state["pool"],
-        "parents": proposed["parents"],
-        "operator": proposed["operator"],
-        "born": proposed["born"],
+        "parents": list(proposed.parents),
+        "operator": proposed.operator,
+        "born": proposed.born,
         "scores": scores,
         "mean": sum(scores.values()) / len(scores) if scores else None,
         "attributes": state["attributes"],
-        "kind": proposed["kind_of_artifact"],
-        "artifact": proposed["artifact"],
-        "components": proposed["components"],
+        "kind": proposed.kind_of_artifact,
+        "artifact": proposed.artifact,
+        "components": proposed.components,
     }
 
 
-def _apply(change: Row, state: dict[str, Any]) -> None:
-    """As `flowevolve.pool.Pool.commit` applies the change that `flowevolve.pool.describe_change` described."""
-    if "add" in change:
-        state |= {name: change[name] for name in ("status", "pool", "scores", "attributes")}
-        return
-    if change["scores"] is not None:
-        state["scores"] = change["scores"]
-    if "move" in change:
-        state["status"] = change["status"]
-    else:
-        state["attributes"] = {**state["attributes"], **change["attributes"]}
+def _apply(change: LoggedChange, state: dict[str, Any]) -> None:
+    """Change what is known of a candidate as `flowevolve.pool.Pool.commit` does."""
+    match change:
+        case LoggedAdd(pool=pool, status=status, scores=scores, attributes=attributes):
+            state |= {"status": status, "pool": pool, "scores": scores, "attributes": attributes}
+        case LoggedMove(status=moved, scores=new_scores):
+            state |= {"status": moved, "scores": state["scores"] if new_scores is None else new_scores}
+        case LoggedAnnotate(attributes=attributes, scores=new_scores):
+            state["scores"] = state["scores"] if new_scores is None else new_scores
+            state["attributes"] = {**state["attributes"], **attributes}
 
 
 def _call_row(call: RecordedCall) -> dict[str, Any]:
@@ -242,7 +254,3 @@ def _call_row(call: RecordedCall) -> dict[str, Any]:
         "finished": call.finished,
         "after_event": call.seq,
     }
-
-
-def _fields(event: Event) -> Row:
-    return event.data

@@ -11,7 +11,9 @@ import structlog
 
 from flowevolve.artifact import Artifact
 from flowevolve.errors import InputError
+from flowevolve.event_kinds import PhaseEnded
 from flowevolve.events import Event
+from flowevolve.item_ids import WorkPart
 from flowevolve.kinds import NotKeptError
 from flowevolve.llm.accounting import Spending
 from flowevolve.llm.calls import CallRecord
@@ -38,7 +40,7 @@ class RunHistory:
         if last is None:
             raise InputError(f"{path}: the run was killed before it did anything; remove the directory and start again")
         self.last: Event = self._recorded.event(last[0])
-        self.begun = any(self._recorded.events_of_kind("phase.ended"))
+        self.begun = any(True for _ in self._recorded.events_of(PhaseEnded))
         wanted = _Wanted()
         self._payloads = dict(self._loadable(wanted))
         self._artifacts = self._recorded.artifacts(list(wanted))
@@ -86,7 +88,7 @@ class RunHistory:
                 if reply is not None and call.messages is not None:
                     embeds = _embeds(call)
                     asked = tuple(said.content for said in call.messages) if embeds else call.messages
-                    yield PlayedCall(call.stage, call.item, call.index, asked, reply)
+                    yield PlayedCall(call.stage, WorkPart.read(call.item), call.index, asked, reply)
 
 
 def _embeds(call: RecordedCall) -> bool:

@@ -21,8 +21,9 @@ import structlog
 
 from flowevolve.clock import VirtualClockLoop
 from flowevolve.errors import InputError, StorageError
+from flowevolve.event_kinds import CandidateProposed, FlowClosed
 from flowevolve.events import Event
-from flowevolve.item import flow_of
+from flowevolve.item_ids import flow_of
 from flowevolve.kinds import NotKeptError
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import JSON, ChatRequest, EmbedRequest
@@ -90,8 +91,7 @@ class Journal:
     """
 
     def __init__(self, path: Path, *, resume: bool = False, sync: Sync = "normal", given: Sequence[JSON] = ()) -> None:
-        self.origin = 0.0
-        """The loop's time at which the run began: times of calls are written relative to it."""
+        self._origin = 0.0
         self._path = path
         self._artifacts: set[str] = set()
         self._not_kept: set[str] = set()
@@ -110,21 +110,25 @@ class Journal:
             self._writer = Writer(self._database, "journal", self._write)
             stack.pop_all()
 
+    def begin(self, origin: float) -> None:
+        """Count the times of calls from ``origin``, the event loop's time at which the run began."""
+        self._origin = origin
+
     def event(self, event: Event) -> None:
         """An `flowevolve.events.EventLog` sink."""
         self._last_event = event.seq
-        data = event.data
-        self._writer.put((_EVENT, (event.seq, event.time, event.kind, _json(dict(data)))))
-        if event.kind == "candidate.proposed":
-            self._artifacts.add(str(data["artifact"]))
-        elif event.kind == "flow.close":
-            self._writer.put((_FLOW_CLOSED, (data["flow"],)))
+        self._writer.put((_EVENT, (event.seq, event.time, event.kind, _json(dict(event.data)))))
+        match event.body:
+            case CandidateProposed(artifact=artifact):
+                self._artifacts.add(artifact)
+            case FlowClosed(flow=flow):
+                self._writer.put((_FLOW_CLOSED, (flow,)))
         if event.attachment is not None:
             self._save(event.attached_to, event.attachment)
 
     def call(self, record: CallRecord) -> None:
         """An `flowevolve.llm.client.LLMClient` observer."""
-        self._writer.put(_Call(record, self._last_event, self.origin))
+        self._writer.put(_Call(record, self._last_event, self._origin))
 
     async def settled(self) -> None:
         """Return when everything handed over so far is written. On a virtual clock at once, as nothing may wait there.

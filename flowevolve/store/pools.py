@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON
-from flowevolve.pool import Add, Candidate, Change, Move, read_candidate, read_change
+from flowevolve.event_kinds import CandidateProposed, CandidateRejected, FlowOpened, PoolCommitted, RunStarted
+from flowevolve.pool import Add, Candidate, Change, Move
 from flowevolve.recovery import Start
 from flowevolve.store.reading import Recorded
 from flowevolve.tasks.base import Task
@@ -29,22 +28,19 @@ def read_start(path: Path, version: int | None, algorithm: str, task: Task) -> S
     flows = 0
     with Recorded(path) as recorded:
         for event in recorded.events():
-            data = event.data
-            match event.kind:
-                case "run.start" if data["algorithm"] != algorithm:
-                    raise InputError(f"start.run: {path} is a run of {data['algorithm']!r}, not of {algorithm!r}")
-                case "run.start" if (wrong := difference(data, task)) is not None:
+            match event.body:
+                case RunStarted(algorithm=other) if other != algorithm:
+                    raise InputError(f"start.run: {path} is a run of {other!r}, not of {algorithm!r}")
+                case RunStarted() as start if (wrong := difference(start, task)) is not None:
                     raise InputError(f"start.run: the scores in {path} are {wrong}; start from a run of the same task")
-                case "flow.open":
-                    flows = cast(int, data["flow"]) + 1
-                case "candidate.proposed":
-                    candidate = read_candidate(data)
-                    proposed[candidate.id] = candidate
-                case "candidate.rejected":
-                    del proposed[str(data["candidate"])]
-                case "pool.commit" if version is None or len(updates) < version:
-                    described = cast("list[dict[str, JSON]]", data["changes"])
-                    updates.append([read_change(change, proposed.__getitem__) for change in described])
+                case FlowOpened(flow=flow):
+                    flows = flow + 1
+                case CandidateProposed(candidate=name) as proposal:
+                    proposed[name] = proposal.proposal()
+                case CandidateRejected(candidate=name):
+                    del proposed[name]
+                case PoolCommitted() as commit if version is None or len(updates) < version:
+                    updates.append(commit.read_changes(proposed.__getitem__))
                     _follow(updates[-1], proposed, used, speculative)
     if version is not None and version > len(updates):
         raise InputError(f"start.version: is {version}, but the pool of {path} has only {len(updates)} versions")

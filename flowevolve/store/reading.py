@@ -13,10 +13,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from flowevolve.artifact import Artifact
 from flowevolve.errors import InputError
+from flowevolve.event_kinds import CandidateProposed, EventBody, RunStarted
 from flowevolve.events import Event
 from flowevolve.llm.accounting import Spending, Totals
 from flowevolve.llm.calls import CallRecord, CallScope
@@ -24,6 +25,7 @@ from flowevolve.llm.types import ChatReply, ChatRequest, Message, Usage
 from flowevolve.store.journal import SCHEMA_VERSION, find_schema
 from flowevolve.store.texts import unpack
 
+Body = TypeVar("Body", bound=EventBody)
 CONFIG, JOURNAL = "config.toml", "journal.sqlite"
 PAGE = 500
 """Rows fetched at a time."""
@@ -153,18 +155,14 @@ class Recorded:
         return None if row is None else _text(row[0])
 
     @property
-    def start(self) -> Event | None:
-        """The event ``run.start``; None if the run had not begun. Who embeds a run may log before it begins."""
-        return next(self.events_of_kind("run.start"), None)
+    def start(self) -> RunStarted | None:
+        """What its first event says; None if the run had not begun. Who embeds a run may log before it begins."""
+        return next(self.events_of(RunStarted), None)
 
     @property
     def given(self) -> frozenset[str] | None:
         """What the run was given as objects; None if it had not begun."""
-        start = self.start
-        if start is None:
-            return None
-        names = start.data.get("given", [])
-        return frozenset(map(str, names if isinstance(names, list) else []))
+        return None if self.start is None else frozenset(self.start.given or ())
 
     def last_event(self) -> tuple[int, float] | None:
         """Number and time of the last event; None if there is none yet."""
@@ -181,9 +179,12 @@ class Recorded:
         """The events after this number, in order."""
         return map(_event, self._pages(_EVENTS, after))
 
-    def events_of_kind(self, kind: str) -> Iterator[Event]:
-        """The events of a kind, in order; looks through all."""
-        return map(_event, self._database.execute(_OF_KIND, (kind,)))
+    def events_of(self, kind: type[Body]) -> Iterator[Body]:
+        """What the events of a kind say, in order; looks through all."""
+        for row in self._database.execute(_OF_KIND, (kind.kind,)):
+            body = _event(row).body
+            assert isinstance(body, kind)
+            yield body
 
     def proposals(self) -> Iterator[Event]:
         """The ``candidate.proposed`` events, in order."""
@@ -193,10 +194,9 @@ class Recorded:
         """Those of these artifacts that were proposed, by id."""
         wanted, found = set(ids), dict[str, Artifact]()
         for event in self.proposals():
-            data: dict[str, Any] = dict(event.data)
-            if data["artifact"] in wanted:
-                found[data["artifact"]] = Artifact(data["components"], data["kind_of_artifact"])
-                wanted.discard(data["artifact"])
+            if isinstance(event.body, CandidateProposed) and event.body.artifact in wanted:
+                found[event.body.artifact] = event.body.proposal().artifact
+                wanted.discard(event.body.artifact)
             if not wanted:
                 break
         return found

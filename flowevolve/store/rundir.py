@@ -17,6 +17,7 @@ from typing import Self, TextIO
 import tomli_w
 
 from flowevolve.errors import InputError, StorageError
+from flowevolve.event_kinds import RunResumed
 from flowevolve.events import Event
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import JSON
@@ -123,7 +124,7 @@ class RunDirectory:
     def event(self, event: Event) -> None:
         """An event sink: the journal, and ``events.jsonl`` if asked for."""
         self.journal.event(event)
-        if event.kind == "run.resumed":
+        if isinstance(event.body, RunResumed):
             self._go_on()
         if self._events is not None and self._failure is None:
             try:
@@ -148,8 +149,8 @@ class RunDirectory:
         self.journal.call(record)
 
     def begin(self, origin: float) -> None:
-        """Count the times of calls from ``origin``, the event loop's time at which the run began."""
-        self.journal.origin = origin
+        """As `flowevolve.store.journal.Journal.begin`."""
+        self.journal.begin(origin)
 
     async def settled(self) -> None:
         """Return when everything so far is in the journal.

@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from hashlib import blake2b
 
-from flowevolve.llm.types import JSON
+from flowevolve.event_kinds import RunStarted
 from flowevolve.tasks.base import Example, Task
 
 
-def identity(task: Task) -> dict[str, JSON]:
+def identity(task: Task) -> RunStarted:
     """The task's name, the number of its validation examples, and a digest of them that ignores their order."""
     digest = blake2b(digest_size=6)
     for line in sorted(map(_line, task.data.val)):
         digest.update(line.encode())
-    return {"task": task.name, "examples": len(task.data.val), "digest": digest.hexdigest()}
+    return RunStarted(task=task.name, examples=len(task.data.val), digest=digest.hexdigest())
 
 
-def difference(before: Mapping[str, JSON], task: Task) -> str | None:
+def difference(before: RunStarted, task: Task) -> str | None:
     """Say how the task that earlier scores are of differs from this one; None if it is the same.
 
-    ``before`` is an `identity`. Keys that it lacks, and other keys that it has, are not compared.
+    ``before`` is what a run began with. Fields that it leaves out are not compared.
     """
     after = identity(task)
-    if all(before.get(key, value) == value for key, value in after.items()):
+    if all(getattr(before, name) in (None, getattr(after, name)) for name in ("task", "examples", "digest")):
         return None
     return f"of {_words(before)}, not of {_words(after)}"
 
 
-def _words(of: Mapping[str, JSON]) -> str:
-    examples = f" with {of['examples']} validation examples (digest {of['digest']})" if "digest" in of else ""
-    return f"task {of.get('task')!r}{examples}"
+def _words(of: RunStarted) -> str:
+    examples = "" if of.digest is None else f" with {of.examples} validation examples (digest {of.digest})"
+    return f"task {of.task!r}{examples}"
 
 
 def _line(example: Example) -> str:

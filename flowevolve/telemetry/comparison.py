@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from flowevolve.budget import Cost
+from flowevolve.event_kinds import FlowOpened, ItemDone, ItemSent, ItemTaken, PhaseEnded, PoolCommitted
 from flowevolve.events import Event
+from flowevolve.item_ids import ItemId, ticket_id
 from flowevolve.llm.accounting import Totals
 from flowevolve.stage import Graph
 from flowevolve.tally import Tally
@@ -56,25 +62,24 @@ class Measurement:
         self._spent = Cost()
         self._seconds = 0.0
         self._best_score: float | None = None
-        self._sent: dict[str, float] = {}
+        self._sent: dict[ItemId, float] = {}
         self._waited: defaultdict[str, float] = defaultdict(float)
 
     def event(self, event: Event) -> None:
         """Take the next event of the run. This is an event sink."""
         self._tally.take(event)
         self._seconds = event.time
-        data = event.data
-        match event.kind:
-            case "flow.open":
-                self._sent[str(data["flow"])] = event.time
-            case "item.sent":
-                self._sent[str(data["item"])] = event.time
-            case "item.taken":
-                self._waited[str(data["stage"])] += event.time - self._sent.pop(str(data["item"]), event.time)
-            case "item.done" | "phase.ended":
-                self._spent += Cost.of(data["cost"])
-            case "pool.commit":
-                self._best_score = cast("float | None", data["best_score"])
+        match event.body:
+            case FlowOpened(flow=flow):
+                self._sent[ticket_id(flow)] = event.time
+            case ItemSent(item=item):
+                self._sent[item] = event.time
+            case ItemTaken(item=item, stage=stage):
+                self._waited[stage] += event.time - self._sent.pop(item, event.time)
+            case ItemDone(cost=cost) | PhaseEnded(cost=cost):
+                self._spent += cost
+            case PoolCommitted(best_score=best_score):
+                self._best_score = best_score
 
     def figures(self, llm: Totals) -> Figures:
         """The figures up to now. ``llm`` has the totals of the run's calls."""
@@ -89,9 +94,7 @@ def compare(recorded: Figures, replayed: Figures, *, scores: bool, notes: Sequen
     """Tables that compare a recorded run with its replay. Without ``scores`` the best score, which depends on the texts
     of replies, is left out.
     """
-    from rich.console import Group  # noqa: PLC0415 - slow to load
     from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
 
     table = Table("", "recorded", "replayed", "ratio")
     for name, format_, value in _ROWS:

@@ -4,6 +4,24 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from flowevolve.event_kinds import (
+    AdmissionChanged,
+    AllocationChanged,
+    CandidateRejected,
+    EndpointEjected,
+    EndpointReturned,
+    EvaluationStopped,
+    FlowClosed,
+    FlowOpened,
+    ItemDone,
+    ItemTaken,
+    LimitsRefused,
+    LoggedAdd,
+    LoggedMove,
+    PoolCommitted,
+    ServerDied,
+    ServerLooked,
+)
 from flowevolve.events import Event
 from flowevolve.llm.calls import CallRecord
 
@@ -66,41 +84,42 @@ class Metrics:
 
     def event(self, event: Event) -> None:
         """Update the metrics by an event. This is an event sink."""
-        data = event.data
-        match event.kind:
-            case "item.done":
-                self._items.labels(str(data["stage"]), str(data["outcome"])).inc()
-            case "item.taken":
-                self._gap.labels(str(data["stage"])).observe(_number(data["gap"]))
-            case "flow.open":
+        match event.body:
+            case ItemDone(stage=stage, outcome=outcome):
+                self._items.labels(stage, outcome).inc()
+            case ItemTaken(stage=stage, gap=gap):
+                self._gap.labels(stage).observe(gap)
+            case FlowOpened():
                 self._flows.inc()
-            case "flow.close":
+            case FlowClosed():
                 self._flows.dec()
-            case "pool.commit":
-                self._version.set(_number(data["version"]))
-                if data["best_score"] is not None:
-                    self._best.set(_number(data["best_score"]))
-                changes = data["changes"]
-                for change in changes if isinstance(changes, list) else []:
-                    if isinstance(change, dict) and "status" in change:
-                        self._candidates.labels(str(change["status"])).inc()
-            case "candidate.rejected":
+            case PoolCommitted() as commit:
+                self._version.set(commit.version)
+                if commit.best_score is not None:
+                    self._best.set(commit.best_score)
+                for change in commit.changes:
+                    if isinstance(change, LoggedAdd | LoggedMove):
+                        self._candidates.labels(change.status).inc()
+            case CandidateRejected():
                 self._candidates.labels("rejected").inc()
-            case "evaluation.stopped":
+            case EvaluationStopped():
                 self._stopped.inc()
-            case "allocation.changed":
-                self._workers.labels(str(data["stage"])).set(_number(data["workers"]))
-            case "endpoint.ejected" | "endpoint.returned":
-                self._endpoint_up.labels(str(data["endpoint"])).set(event.kind == "endpoint.returned")
-            case "limits.refused":
-                self._storms.labels(str(data["backend"]), str(data["model"])).inc()
-            case "admission.changed":
-                self._limit.set(_number(data["limit"]))
-            case "server.load":
+            case AllocationChanged(stage=stage, workers=workers):
+                self._workers.labels(stage).set(workers)
+            case EndpointEjected(endpoint=endpoint):
+                self._endpoint_up.labels(endpoint).set(0)
+            case EndpointReturned(endpoint=endpoint):
+                self._endpoint_up.labels(endpoint).set(1)
+            case LimitsRefused(backend=backend, model=model):
+                self._storms.labels(backend, model).inc()
+            case AdmissionChanged(limit=limit):
+                self._limit.set(limit)
+            case ServerLooked() as looked:
                 for name, meaning in SERVER_GAUGES.items():
-                    if data[name] is not None:
-                        self._server_gauge(name, meaning).set(_number(data[name]))
-            case "server.died":
+                    value = getattr(looked, name)
+                    if value is not None:
+                        self._server_gauge(name, meaning).set(value)
+            case ServerDied():
                 self._deaths.inc()
 
     def call(self, record: CallRecord) -> None:
@@ -123,9 +142,3 @@ class Metrics:
         if name not in self._server:
             self._server[name] = Gauge(f"flowevolve_server_{name}", meaning, registry=self.registry)
         return self._server[name]
-
-
-def _number(value: object) -> float:
-    if not isinstance(value, int | float):
-        raise TypeError(f"expected a number in an event, got {value!r}")
-    return float(value)

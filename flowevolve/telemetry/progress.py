@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self, cast
+from typing import Protocol, Self
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from flowevolve.event_kinds import (
+    CandidateProposed,
+    FlowClosed,
+    FlowOpened,
+    ItemDone,
+    PoolCommitted,
+    RepairJudged,
+    RunResumed,
+    RunStopping,
+)
 from flowevolve.events import Event
 from flowevolve.tally import accepts
 
@@ -33,45 +43,31 @@ class Tally:
 
     def take(self, event: Event) -> None:
         self.seconds = event.time
-        match event.kind:
-            case "flow.open":
+        match event.body:
+            case FlowOpened():
                 self.open_flows += 1
-            case "flow.close":
+            case FlowClosed():
                 self.open_flows -= 1
-            case "candidate.proposed":
-                new = (
-                    event.data["operator"] not in ("seed", "repair", "migrate", "meta") and "adopted" not in event.data
-                )
-                self.proposals += new
-            case "item.done":
-                self.stale += event.data["reason"] == "stale"
-            case "repair.judged":
-                self.repaired += event.data["verdict"] == "orthogonal"
-            case "pool.commit":
-                self._commit(event)
-            case "run.resumed":
-                self._resume(event)
-            case "run.stopping":
-                self.stopping = str(event.data["reason"])
+            case CandidateProposed(operator=operator, adopted=False):
+                self.proposals += operator not in ("seed", "repair", "migrate", "meta")
+            case ItemDone(reason=reason):
+                self.stale += reason == "stale"
+            case RepairJudged(verdict=verdict):
+                self.repaired += verdict == "orthogonal"
+            case PoolCommitted() as commit:
+                self._commit(commit)
+            case RunResumed() as before:
+                self.version, self.proposals, self.accepted = before.version, before.proposals, before.accepted
+                self.open_flows, self.best, self.best_score = before.flows, before.best, before.best_score
+            case RunStopping(reason=reason):
+                self.stopping = reason
 
-    def _resume(self, event: Event) -> None:
-        data = event.data
-        self.version, self.proposals = cast(int, data["version"]), cast(int, data["proposals"])
-        self.accepted, self.open_flows = cast(int, data["accepted"]), cast(int, data["flows"])
-        self.best, self.best_score = cast("str | None", data["best"]), cast("float | None", data["best_score"])
-
-    def _commit(self, event: Event) -> None:
-        version, best, score = event.data["version"], event.data["best"], event.data["best_score"]
-        self.version = version if isinstance(version, int) else self.version
-        self.best = str(best) if best is not None else None
-        self.best_score = float(score) if isinstance(score, int | float) else None
-        if version == 1:
-            self.seed_score = self.best_score
-        if version == 1 or event.data.get("stage") == "init":
-            return
-        changes = event.data["changes"]
-        for change in changes if isinstance(changes, list) else []:
-            self.accepted += isinstance(change, dict) and accepts(change)
+    def _commit(self, commit: PoolCommitted) -> None:
+        self.version, self.best, self.best_score = commit.version, commit.best, commit.best_score
+        if commit.version == 1:
+            self.seed_score = commit.best_score
+        elif commit.stage != "init":
+            self.accepted += sum(map(accepts, commit.changes))
 
 
 class Progress(Protocol):
@@ -95,12 +91,12 @@ class Lines:
         before = self._tally.best
         self._tally.take(event)
         tally = self._tally
-        if event.kind == "pool.commit" and tally.best != before:
+        if isinstance(event.body, PoolCommitted) and tally.best != before:
             self._write(
                 f"{tally.seconds:9.1f} s  best {_score(tally.best_score)} ({tally.best})  version {tally.version}"
                 f"  proposals {tally.proposals}  accepted {tally.accepted}"
             )
-        elif event.kind == "run.stopping":
+        elif isinstance(event.body, RunStopping):
             self._write(f"{tally.seconds:9.1f} s  stopping: {tally.stopping}; {tally.open_flows} flows to finish")
 
     def __enter__(self) -> Self:

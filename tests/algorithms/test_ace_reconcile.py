@@ -14,6 +14,7 @@ from flowevolve.algorithms.ace.reading import Reader
 from flowevolve.algorithms.ace.reconcile import Reconcile
 from flowevolve.archives.playbook import Bullet, Operation, Playbook, edit_note, load_note
 from flowevolve.item import Stale
+from flowevolve.item_ids import ItemId
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.role import Role
 from flowevolve.llm.types import ChatReply, ChatRequest, EmbedReply, EmbedRequest, Message, RejectedError, Usage
@@ -114,7 +115,7 @@ class Late(fe.Algorithm):
     async def init(self, context: fe.UpdateContext) -> AsyncGenerator[fe.Emit]:
         made_from = context.commit([load_note(BEFORE)]).version
         context.commit([edit_note(self.meanwhile, {"str-00001": (1, 0)})])
-        item = fe.Item("7.0", 7, self.edit, made_from, (), 0.0)
+        item = fe.Item(ItemId("7.0"), 7, self.edit, made_from, (), 0.0)
         yield fe.Emit(Stale(item, "update"), to="reconcile")
 
     async def select(self, item: fe.Item[object], context: fe.StageContext) -> AsyncGenerator[fe.Emit]:

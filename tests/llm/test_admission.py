@@ -49,7 +49,7 @@ async def followed(policy, gate, seconds, probe=None, pace=None, observed=None):
             pace or Pace(),
             most=50,
             interval_seconds=2.0,
-            log=lambda kind, data: events.append((anyio.current_time(), kind, data)),
+            log=lambda body: events.append((anyio.current_time(), body.kind, body.to_json())),
             observed=observed,
         )
     return events

@@ -99,7 +99,7 @@ class Rig:
             seed,
             self.records.append,
             Account(prices or {}),
-            log=lambda kind, data: self.events.append((kind, dict(data))),
+            log=lambda body: self.events.append((body.kind, body.to_json())),
         )
 
     async def ask(self, role="r0", index=0, priority=0, candidate=None, item="1", **options):

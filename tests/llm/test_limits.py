@@ -66,7 +66,7 @@ class Rig:
         self.limits = Limits(
             self.gate,
             longest_pause=retry.patience_seconds,
-            log=lambda kind, data: self.events.append((kind, dict(data))),
+            log=lambda body: self.events.append((body.kind, body.to_json())),
             **limits,
         )
         self.answered: list[int] = []

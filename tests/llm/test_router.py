@@ -90,7 +90,7 @@ class Rig:
         self.events: list[tuple[str, dict[str, JSON]]] = []
         self.router = Router(
             {f"http://{name}/v1": fake for name, fake in zip("abcdef", self.fakes, strict=False)},
-            log=lambda kind, data: self.events.append((kind, dict(data))),
+            log=lambda body: self.events.append((body.kind, body.to_json())),
         )
         retry = RetryPolicy(jitter=0, patience_seconds=patience)
         self.client = LLMClient({"r": Role(self.router, "m")}, Gate(1000), retry, 1, lambda record: None)

@@ -201,7 +201,7 @@ def supply_without_end(policy: Admission, seconds: float, *, blind: bool = False
         async def follow() -> None:
             probe = NullProbe() if blind else Watched(service)
             await run_admission_control(
-                gate, policy, probe, pace, most=MOST, interval_seconds=2.0, log=lambda kind, data: None
+                gate, policy, probe, pace, most=MOST, interval_seconds=2.0, log=lambda body: None
             )
 
         async with anyio.create_task_group() as tasks:
@@ -235,7 +235,7 @@ async def limits_without_a_queue(seed: int, minutes: int) -> list[int]:
 
     async def follow() -> None:
         await run_admission_control(
-            gate, policy, NullProbe(), pace, most=BATCH, interval_seconds=2.0, log=lambda kind, data: None
+            gate, policy, NullProbe(), pace, most=BATCH, interval_seconds=2.0, log=lambda body: None
         )
 
     async with anyio.create_task_group() as tasks:

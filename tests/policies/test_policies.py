@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from flowevolve.core.policies import Staleness
 from flowevolve.item import Item
+from flowevolve.item_ids import ItemId
 from flowevolve.policies.acceptance import ImprovementOrEqual, StrictImprovement
 from flowevolve.policies.batching import EpochBatches
 from flowevolve.policies.selection import AllComponents, RoundRobin
@@ -19,7 +20,7 @@ from flowevolve.pool import Pool
 
 
 def facts(gap: int, *, revoked: bool = False, repairable: bool = True, repairs: int = 0) -> Staleness:
-    item: Item[object] = Item("1", 1, None, 0, (), 0.0, repairs)
+    item: Item[object] = Item(ItemId("1"), 1, None, 0, (), 0.0, repairs)
     return Staleness("screen", gap, revoked, repairable, item, Pool())
 
 

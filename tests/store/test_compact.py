@@ -14,7 +14,6 @@ from flowevolve.algorithms.gepa import GEPA
 from flowevolve.config import parse_config
 from flowevolve.context import UpdateContext
 from flowevolve.errors import InputError, StorageError
-from flowevolve.events import Event
 from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.types import ChatReply, ChatRequest, Message, Usage
 from flowevolve.registry import Registry
@@ -24,6 +23,7 @@ from flowevolve.run import run
 from flowevolve.store.compact import compact
 from flowevolve.store.reading import Recorded, RecordedCall
 from flowevolve.store.rundir import RunDirectory
+from tests.some_events import some_event
 
 SHARED = Message("system", "shared " * 400)
 
@@ -38,14 +38,14 @@ def call(item: str, number: int) -> CallRecord:
 def recorded_run(path: Path) -> RunDirectory:
     """Flow 0 has ended, flow 1 is open, and one call belongs to none."""
     directory = RunDirectory(path, {})
-    directory.event(Event(0, 0.0, "flow.open", {"flow": 0}))
+    directory.event(some_event(0, "flow.open", flow=0))
     for number in range(40):
         directory.journal.call(call(f"0.0/e{number}", number))
-    directory.event(Event(1, 0.0, "item.sent", {"item": "1.0"}, "payload"))
+    directory.event(replace(some_event(1, "item.sent", item="1.0"), attachment="payload"))
     directory.journal.call(replace(call("0.0", 40), reply=None, error="failed"))
     directory.journal.call(call("1.0/e1", 41))
     directory.journal.call(call("c1/e1", 42))
-    directory.event(Event(2, 0.0, "flow.close", {"flow": 0}))
+    directory.event(some_event(2, "flow.close", flow=0))
     return directory
 
 

@@ -14,10 +14,12 @@ from flowevolve import clock
 from flowevolve.artifact import Artifact
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
+from flowevolve.event_kinds import CandidateProposed, CandidateRejected, PoolCommitted, logged_change
 from flowevolve.events import EventLog
+from flowevolve.item_ids import ItemId
 from flowevolve.llm.calls import CallRecord, CallScope
-from flowevolve.llm.types import JSON, ChatReply, ChatRequest, Message, Usage
-from flowevolve.pool import Add, Annotate, Candidate, Change, Move, Note, Pool, describe_change
+from flowevolve.llm.types import ChatReply, ChatRequest, Message, Usage
+from flowevolve.pool import Add, Annotate, Candidate, Change, Move, Note, Pool
 from flowevolve.run import run
 from flowevolve.store.export import export
 from flowevolve.store.rundir import RunDirectory
@@ -50,23 +52,12 @@ class Recording:
 
     def propose(self, candidate: Candidate) -> None:
         self.pool.register(candidate)
-        data: dict[str, JSON] = {
-            "candidate": candidate.id,
-            "item": "0.0",
-            "operator": candidate.operator,
-            "parents": list(candidate.parents),
-            "born": candidate.born,
-            "artifact": candidate.artifact.id,
-            "kind_of_artifact": candidate.artifact.kind,
-            "components": dict(candidate.artifact),
-            "attributes": dict(candidate.attributes),
-        }
-        self.log.emit("candidate.proposed", data)
+        self.log.emit(CandidateProposed.of(candidate, ItemId("0.0")))
 
     def commit(self, *changes: Change, best: str | None = None) -> None:
         self.pool.commit(changes, cause="0.0", time=0.0)
-        described = [describe_change(change) for change in changes]
-        self.log.emit("pool.commit", {"version": self.pool.version, "changes": described, "best": best})
+        logged = tuple(map(logged_change, changes))
+        self.log.emit(PoolCommitted(self.pool.version, ItemId("0.0"), "update", logged, best, None))
 
 
 def test_the_tables_hold_the_pool_as_it_is(tmp_path: Path) -> None:
@@ -80,7 +71,7 @@ def test_the_tables_hold_the_pool_as_it_is(tmp_path: Path) -> None:
     made.commit(Add(candidates[1].scored({"e1": 0.0}), "speculative", "side"), best="c0")
     made.commit(Annotate("c0", {"second": [1]}), best="c0")
     made.pool.reject("c2")
-    made.log.emit("candidate.rejected", {"candidate": "c2", "item": "1", "reason": "screened"})
+    made.log.emit(CandidateRejected("c2", ItemId("1"), "screened"))
     made.commit(Move("c1", "confirmed", {"e1": 0.25, "e2": 0.75}, "side"), Annotate("c0", {}, {"e1": 0.125}), best="c1")
     made.directory.close()
     done = export(tmp_path, tmp_path / "out")

@@ -28,6 +28,7 @@ from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.types import ChatReply, ChatRequest, Message, Usage
 from flowevolve.store.journal import Journal
 from flowevolve.store.payloads import load
+from tests.some_events import some_event
 
 pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).parents[2]
@@ -122,7 +123,7 @@ def test_another_sqlite_file_is_left_alone(tmp_path: Path) -> None:
 
 def test_calls_stand_in_order_among_the_events_and_in_the_runs_time(tmp_path: Path) -> None:
     with Journal(tmp_path / "j.sqlite") as journal:
-        journal.origin = 0.25
+        journal.begin(0.25)
         journal.call(call(1))
         journal.event(Event(0, 0.0, "a", {}))
         journal.event(Event(1, 0.0, "b", {}))
@@ -145,7 +146,7 @@ def test_a_text_that_recurs_is_stored_once(tmp_path: Path) -> None:
 async def test_lone_surrogates_anywhere_do_not_stop_the_writer(tmp_path: Path) -> None:
     lone = "x\ud83d\ude00\ud800"
     with Journal(tmp_path / "j.sqlite") as journal:
-        journal.event(Event(0, 0.0, "candidate.proposed", {"artifact": "a", "components": {"p": lone}}))
+        journal.event(some_event(0, "candidate.proposed", artifact="a", components={"p": lone}))
         request = replace(REQUEST, messages=(Message("user", lone),))
         scope = replace(SCOPE, item=f"3.0/{lone}")
         journal.call(replace(call(1), scope=scope, request=request, reply=ChatReply(lone, finish_reason=lone)))
@@ -157,7 +158,7 @@ async def test_lone_surrogates_anywhere_do_not_stop_the_writer(tmp_path: Path) -
 def test_a_journal_with_lone_surrogates_is_gone_on_with(tmp_path: Path) -> None:
     path, artifact = tmp_path / "j.sqlite", Artifact({"p": "\ud800" * 500})
     with Journal(path) as journal:
-        journal.event(Event(0, 0.0, "candidate.proposed", {"artifact": artifact.id, "components": dict(artifact)}))
+        journal.event(some_event(0, "candidate.proposed", artifact=artifact.id, components=dict(artifact)))
     with Journal(path, resume=True) as journal:
         journal.event(sent(1, "1.0", artifact))
     assert len(payloads(path)["1.0"]) < 500
@@ -171,7 +172,7 @@ class Payload:
 
 
 def sent(seq: int, item: str, payload: object) -> Event:
-    return Event(seq, 0.0, "item.sent", {"item": item}, payload)
+    return replace(some_event(seq, "item.sent", item=item), attachment=payload)
 
 
 def payloads(path: Path) -> dict[str, bytes]:
@@ -184,11 +185,11 @@ def test_payloads_are_kept_as_long_as_their_flow_is_open(tmp_path: Path) -> None
     artifact = Artifact({"p": "a long text " * 100})
     payload = Payload(artifact, MappingProxyType({"e": 0.5}))
     with Journal(path) as journal:
-        journal.event(Event(0, 0.0, "candidate.proposed", {"artifact": artifact.id, "components": dict(artifact)}))
+        journal.event(some_event(0, "candidate.proposed", artifact=artifact.id, components=dict(artifact)))
         journal.event(sent(1, "1.0", payload))
         journal.event(sent(2, "11.0.r", payload))
         journal.event(sent(3, "1", "anything"))
-        journal.event(Event(4, 0.0, "flow.close", {"flow": 1}))
+        journal.event(some_event(4, "flow.close", flow=1))
     (item,) = payloads(path)
     assert item == "11.0.r"
     with Journal(path, resume=True) as journal:

@@ -23,6 +23,7 @@ from flowevolve.run import Watchers, run
 from flowevolve.store.payloads import load
 from flowevolve.store.reading import PAGE, Recorded
 from flowevolve.store.rundir import RunDirectory
+from tests.some_events import some_event
 
 LONE = "lone \ud800"
 REQUEST = ChatRequest("m", (Message("system", "é" * 2000), Message("user", LONE)), 0.5, 100, 7)
@@ -68,7 +69,7 @@ def test_a_running_run_is_read_without_disturbing_it(tmp_path: Path) -> None:
 
 def test_calls_come_back_as_they_were(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path, {})
-    directory.journal.origin = 10.0
+    directory.begin(10.0)
     directory.journal.call(RECORD)
     directory.event(Event(0, 0.0, "a", {}))
     directory.journal.call(replace(RECORD, reply=None, error=LONE))
@@ -104,8 +105,8 @@ def test_payloads_and_their_artifacts(tmp_path: Path) -> None:
     for seq, artifact in enumerate((first, second)):
         proposed: dict[str, JSON] = {"candidate": f"c{seq}", "artifact": artifact.id}
         proposed |= {"kind_of_artifact": artifact.kind, "components": dict(artifact)}
-        directory.event(Event(seq, 0.0, "candidate.proposed", proposed))
-    directory.event(Event(2, 0.0, "item.sent", {"item": "1.0"}, (second, "x")))
+        directory.event(some_event(seq, "candidate.proposed", **proposed))
+    directory.event(replace(some_event(2, "item.sent", item="1.0"), attachment=(second, "x")))
     directory.close()
     with Recorded(tmp_path) as recorded:
         artifacts = recorded.artifacts([second.id, "unknown"])

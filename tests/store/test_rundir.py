@@ -16,6 +16,7 @@ from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
 from flowevolve.store.journal import Sync
 from flowevolve.store.rundir import RunDirectory, read_result
+from tests.some_events import some_event
 
 ROOT = Path(__file__).parents[2]
 
@@ -55,7 +56,7 @@ def test_a_run_is_gone_on_with(tmp_path: Path) -> None:
     directory = RunDirectory.reopen(path, {"seed": 1, "drain_seconds": 5})
     assert (path / "events.jsonl").read_bytes() == whole
     assert (path / "config.toml").read_text() == "seed = 1\n"
-    directory.event(Event(3, 2.0, "run.resumed", {}))
+    directory.event(some_event(3, "run.resumed"))
     directory.close()
     assert (path / "config.toml").read_text() == "seed = 1\ndrain_seconds = 5\n"
     assert not (path / "result.json.part").exists()
@@ -139,7 +140,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
 def go_on(path: Path, sync: Sync) -> None:
     directory = RunDirectory.reopen(path, {}, sync=sync)
-    directory.event(Event(1, 2.0, "run.resumed", {}))
+    directory.event(some_event(1, "run.resumed"))
     directory.write_result({"schema": 1})
     directory.close()
 
@@ -190,7 +191,7 @@ def test_a_run_does_not_go_on_where_there_is_no_space_for_its_configuration(
     RunDirectory(tmp_path, {"seed": 1}).close()
     directory = RunDirectory.reopen(tmp_path, {"seed": 2})
     fill_disk(monkeypatch)
-    directory.event(Event(0, 2.0, "run.resumed", {}))
+    directory.event(some_event(0, "run.resumed"))
     with pytest.raises(StorageError, match=r"config\.toml: can't be written: .*No space left"):
         clock.run(directory.settled, clock="virtual")
     directory.close()

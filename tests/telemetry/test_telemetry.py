@@ -11,42 +11,33 @@ from rich.console import Console
 
 from flowevolve.events import Event
 from flowevolve.llm.calls import CallRecord, CallScope
-from flowevolve.llm.types import JSON, ChatReply, ChatRequest, Message, Usage
+from flowevolve.llm.types import ChatReply, ChatRequest, Message, Usage
 from flowevolve.telemetry.logs import configure_logs, log_event
 from flowevolve.telemetry.metrics import Metrics
 from flowevolve.telemetry.progress import Lines, LiveTable, Tally
+from tests.some_events import some_changes, some_event
 
 
 def commit(seq: int, version: int, best: str, score: float) -> Event:
-    return Event(
-        seq,
-        float(seq),
-        "pool.commit",
-        {
-            "version": version,
-            "stage": "update",
-            "best": best,
-            "best_score": score,
-            "changes": [{"add": best, "status": "confirmed"}],
-        },
-    )
+    changes = some_changes(add=best, status="confirmed", pool="main")
+    return some_event(seq, "pool.commit", version=version, stage="update", best=best, best_score=score, changes=changes)
 
 
 def proposed(seq: int, operator: str) -> Event:
-    return Event(seq, float(seq), "candidate.proposed", {"operator": operator})
+    return some_event(seq, "candidate.proposed", operator=operator)
 
 
 EVENTS = [
-    Event(0, 0.0, "flow.open", {"flow": 0}),
+    some_event(0, "flow.open", flow=0),
     commit(1, 1, "c0", 0.2),
-    Event(2, 2.0, "flow.close", {"flow": 0}),
+    some_event(2, "flow.close", flow=0),
     proposed(3, "reflect"),
     proposed(4, "repair"),
     commit(5, 2, "c0", 0.2),
     commit(6, 3, "c2", 0.5),
-    Event(7, 7.0, "item.taken", {"gap": 2, "stage": "screen"}),
-    Event(8, 8.0, "item.done", {"stage": "screen", "outcome": "discarded", "reason": "stale"}),
-    Event(9, 9.0, "run.stopping", {"reason": "seconds"}),
+    some_event(7, "item.taken", gap=2, stage="screen"),
+    some_event(8, "item.done", stage="screen", outcome="discarded", reason="stale"),
+    some_event(9, "run.stopping", reason="seconds"),
 ]
 
 
@@ -78,11 +69,11 @@ def test_the_live_table_draws() -> None:
 def test_metrics_count_items_and_calls() -> None:
     metrics = Metrics()
     scheduled = [
-        Event(10, 9.1, "allocation.changed", {"stage": "evaluate", "by": 1, "workers": 9, "reason": "x"}),
-        Event(11, 9.2, "admission.changed", {"limit": 271, "before": 256, "reason": "x"}),
-        Event(13, 9.4, "server.load", {"running": 7, "waiting": 1, "cache_usage": None, "prefix_hit_rate": 0.75}),
-        Event(14, 9.5, "server.died", {"url": "x", "detail": "y"}),
-        Event(12, 9.3, "evaluation.stopped", {"candidate": "c3", "reason": "x", "finished": 3, "saved": 5}),
+        some_event(10, "allocation.changed", stage="evaluate", by=1, workers=9, reason="x"),
+        some_event(11, "admission.changed", limit=271, before=256, reason="x"),
+        some_event(13, "server.load", running=7, waiting=1, cache_usage=None, prefix_hit_rate=0.75),
+        some_event(14, "server.died", url="x", detail="y"),
+        some_event(12, "evaluation.stopped", candidate="c3", reason="x", finished=3, saved=5),
     ]
     for event in [*EVENTS, *scheduled]:
         metrics.event(event)
@@ -114,9 +105,8 @@ def test_metrics_count_items_and_calls() -> None:
     [("run.failed", True), ("server.gave_up", True), ("run.start", False), ("item.sent", False)],
 )
 def test_only_what_a_person_should_notice_is_logged(kind: str, shown: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    data: dict[str, JSON] = {"error": "broken"}
     configure_logs(logging.WARNING)
-    log_event(Event(0, 1.0, kind, data))
+    log_event(some_event(1, kind))
     assert (kind in capsys.readouterr().err) == shown
 
 
@@ -128,7 +118,6 @@ def test_copies_and_what_is_evolved_beside_count_as_neither_proposed_nor_accepte
     for seq, (operator, pool) in enumerate(
         (("migrate", "main"), ("meta", "prompts"), ("seed", "main"), ("explore", "main")), 5
     ):
-        change = {"add": "c1", "status": "confirmed", "operator": operator, "pool": pool}
-        data = {"version": seq, "stage": "update", "changes": [change], "best": "c1", "best_score": 0.5}
-        tally.take(Event(seq, float(seq), "pool.commit", data))  # type: ignore[arg-type]
+        changes = some_changes(add="c1", status="confirmed", operator=operator, pool=pool)
+        tally.take(some_event(seq, "pool.commit", version=seq, stage="update", changes=changes, best_score=0.5))
     assert (tally.proposals, tally.accepted) == (1, 1)

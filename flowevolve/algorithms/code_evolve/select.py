@@ -10,7 +10,8 @@ from flowevolve.algorithms.code_evolve.payloads import Chosen, Operator
 from flowevolve.archives.islands import PROMPT, Island, Islands
 from flowevolve.context import PoolReader, StageContext
 from flowevolve.events import Event
-from flowevolve.item import Item, flow_of
+from flowevolve.item import Item
+from flowevolve.item_ids import flow_of
 from flowevolve.llm.types import JSON
 from flowevolve.policies.drawing import by_rank, draw, evenly
 from flowevolve.pool import Candidate

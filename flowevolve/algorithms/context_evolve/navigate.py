@@ -18,7 +18,8 @@ from flowevolve.archives.trajectories import draw_trajectories
 from flowevolve.concurrency import Pulse
 from flowevolve.context import StageContext
 from flowevolve.events import Event
-from flowevolve.item import Item, flow_of
+from flowevolve.item import Item
+from flowevolve.item_ids import flow_of
 from flowevolve.llm.types import JSON, UnparsableReplyError
 from flowevolve.stage import Emit
 from flowevolve.stages.asking import ask

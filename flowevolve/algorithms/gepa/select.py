@@ -11,7 +11,8 @@ from flowevolve.archives.base import CandidateArchive
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext
 from flowevolve.events import Event
-from flowevolve.item import Item, flow_of
+from flowevolve.item import Item
+from flowevolve.item_ids import flow_of
 from flowevolve.llm.types import JSON
 from flowevolve.policies.batching import EpochBatches
 from flowevolve.policies.selection import ComponentSelection, Selection

@@ -15,7 +15,7 @@ from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.threads import Batch
 from flowevolve.errors import EngineError
 from flowevolve.events import Event
-from flowevolve.item import flow_of
+from flowevolve.item_ids import flow_of
 from flowevolve.llm.types import JSON
 from flowevolve.pool import Add, Candidate, Update
 

@@ -18,7 +18,8 @@ from flowevolve.compat.gepa.merging import Merger, UndrawableError
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.context import StageContext
 from flowevolve.events import Event
-from flowevolve.item import Item, flow_of
+from flowevolve.item import Item
+from flowevolve.item_ids import flow_of
 from flowevolve.llm.types import JSON
 from flowevolve.stage import Discard, Emit, Exhausted
 from flowevolve.stages.payloads import Proposed, Selected

@@ -1,0 +1,37 @@
+"""Why runs stop, and what follows from each reason."""
+
+from __future__ import annotations
+
+
+class StopReason(str):
+    """Why a run stopped: one of the reasons below, the name of a limit that was reached, or what a policy says."""
+
+    __slots__ = ()
+
+    @property
+    def leaves_work(self) -> bool:
+        """Whether the run still has something to do, so that it can be gone on with as it is."""
+        return self in (INTERRUPTED, CANCELLED, STOPPED, FAILED, STOP_FILE)
+
+    @property
+    def at_once(self) -> bool:
+        """Whether somebody wants the run to end now, without a test on held-out examples."""
+        return self in (INTERRUPTED, CANCELLED)
+
+    @property
+    def exit_code(self) -> int:
+        """What the command that ran it exits with; a failure's own code comes from its error."""
+        return 130 if self == INTERRUPTED else 0
+
+
+CANCELLED = StopReason("cancelled")
+EXHAUSTED = StopReason("exhausted")
+"""The algorithm has no more work."""
+FAILED = StopReason("failed")
+INTERRUPTED = StopReason("interrupted")
+"""By a signal."""
+STALLED = StopReason("stalled")
+"""Nothing is under way and nothing could set anything off."""
+STOPPED = StopReason("stopped")
+STOP_FILE = StopReason("stop_file")
+TARGET_SCORE = StopReason("target_score")
