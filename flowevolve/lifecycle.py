@@ -8,7 +8,6 @@ in the phase in which it was.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
 from functools import partial
 
 import anyio
@@ -18,7 +17,7 @@ from anyio.lowlevel import checkpoint
 from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Budget, Cost
 from flowevolve.clock import in_thread
-from flowevolve.context import StageContext, UpdateContext
+from flowevolve.context import UpdateContext
 from flowevolve.errors import BackendRefusedError, EngineError, FlowevolveError
 from flowevolve.executor import Executor, Stream
 from flowevolve.item import Item, Ticket
@@ -26,7 +25,7 @@ from flowevolve.llm.types import JSON, LLMError
 from flowevolve.policies.allocation import Allocation
 from flowevolve.recovery import FIT, History, Interrupted, Phase, Start, recover
 from flowevolve.runtime import Runtime
-from flowevolve.stage import NO_EMISSIONS, Emit, Stage, Trigger
+from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit, Trigger
 from flowevolve.steps import Steps
 
 
@@ -182,17 +181,10 @@ class Lifecycle:
         self, name: str, emit: Callable[[UpdateContext], AsyncGenerator[Emit]], before: Phase | None
     ) -> Item[Ticket]:
         """Run a phase's emissions through the graph as one flow, or what is left of that; returns its ticket."""
-
-        async def run(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-            if not isinstance(context, UpdateContext):
-                raise EngineError(f"phase {name} needs a context that can commit")
-            async with aclosing(emit(context)) as emissions:
-                async for emission in emissions:
-                    yield emission
-
         ticket = self._runtime.open_flow(name, Ticket(), Cost(), phase=True) if before is None else before.ticket
         if before is None or not before.done:
-            await self._runtime.work(Stage(name, run, commits=True), [ticket], 0, self._executor.put)
+            stage = CommittingStage(name, lambda item, context: emit(context))
+            await self._runtime.work(stage, [ticket], 0, self._executor.put)
         await self._drain()
         return ticket
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 
-from flowevolve.context import StageContext, UpdateContext
-from flowevolve.errors import EngineError
+from flowevolve.context import UpdateContext
 from flowevolve.item import Item
 from flowevolve.llm.types import JSON
 from flowevolve.policies.acceptance import Everything, Standing, ValidationAcceptance
@@ -25,9 +24,7 @@ class Update:
     standing: Callable[[], Standing | None]
     acceptance: ValidationAcceptance = field(default_factory=Everything)
 
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        if not isinstance(context, UpdateContext):
-            raise EngineError("the update stage must be the committing stage of its graph")
+    async def __call__(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         if isinstance(item.payload, Released):
             _release(item.payload.partial, context)
         else:

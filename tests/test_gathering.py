@@ -18,7 +18,7 @@ from flowevolve.item import Gathered, Item, Ticket
 from flowevolve.policies.gathering import Batch
 from flowevolve.pool import Candidate, Note
 from flowevolve.queue import ItemQueue
-from flowevolve.stage import NO_EMISSIONS, Emit, Exhausted, Graph, Stage
+from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage
 from tests.interruption import Fact, events_of, evolve
 
 
@@ -63,7 +63,7 @@ class Combining(fe.Algorithm):
                     gather_by=Doubling(3.0),
                     gather_key=(lambda item: item.expect(int) % 2) if self._by_kind else None,
                 ),
-                Stage("update", self._update, commits=True),
+                CommittingStage("update", self._update),
             ),
             entry="start",
         )
@@ -78,8 +78,7 @@ class Combining(fe.Algorithm):
         await anyio.sleep(len(members))
         yield Emit([member.expect(int) for member in members])
 
-    async def _update(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        assert isinstance(context, UpdateContext)
+    async def _update(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         context.commit([Note("combined", {"members": item.expect(list)})])
         for emission in NO_EMISSIONS:
             yield emission

@@ -17,7 +17,7 @@ from flowevolve.item import Item, Ticket
 from flowevolve.policies.allocation import Resize, Workload
 from flowevolve.policies.staleness import Guarded
 from flowevolve.pool import Add, Candidate
-from flowevolve.stage import NO_EMISSIONS, Emit, Exhausted, Graph, Stage
+from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage
 from tests.interruption import Fact, events_of, evolve
 
 
@@ -39,7 +39,7 @@ class Growing(fe.Algorithm):
             (
                 Stage("make", self._make, ("evaluate",), workers=2),
                 Stage("evaluate", self._evaluate, ("update",), workers=2, capacity=1),
-                Stage("update", self._update, commits=True),
+                CommittingStage("update", self._update),
             ),
             entry="make",
         )
@@ -62,8 +62,7 @@ class Growing(fe.Algorithm):
         await anyio.sleep(3)
         yield Emit(item.payload)
 
-    async def _update(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        assert isinstance(context, UpdateContext)
+    async def _update(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         context.commit([Add(item.expect(Candidate).scored({"x": 1.0}))])
         for emission in NO_EMISSIONS:
             yield emission

@@ -58,7 +58,7 @@ class OnePlusLambda(fe.Algorithm):
             fe.Stage("select", self.select, to=("propose",)),
             fe.Stage("propose", self.propose, to=("evaluate",), workers=8),
             fe.Stage("evaluate", self.evaluate, to=("update",), workers=8),
-            fe.Stage("update", committing(self.update), commits=True),
+            committing("update", self.update),
         )
         return fe.Graph(stages, entry="select")
 

@@ -18,7 +18,7 @@ from flowevolve.archives.islands import ISLAND, ORIGIN, Islands
 from flowevolve.context import StageContext
 from flowevolve.item import Item
 from flowevolve.pool import Pool
-from flowevolve.stage import Emit, Graph, StageFunction
+from flowevolve.stage import Emit, Graph, Stage, StageFunction
 from tests.algorithms.nearest import evolve_nearest
 from tests.code_evolving import algorithm, moved, programs, ran, selected, settings
 from tests.interruption import events_of
@@ -33,7 +33,8 @@ class Slow(CodeEvolve):
     def graph(self) -> Graph:
         graph = super().graph()
         stages = [
-            replace(each, run=self._slowed(each.run)) if each.name == "generate" else each for each in graph.stages
+            replace(each, run=self._slowed(each.run)) if isinstance(each, Stage) and each.name == "generate" else each
+            for each in graph.stages
         ]
         return Graph(tuple(stages), graph.entry)
 

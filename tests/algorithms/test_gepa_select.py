@@ -20,7 +20,7 @@ from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.policies.selection import CurrentBest, RoundRobin
 from flowevolve.pool import Add, Candidate
-from flowevolve.stage import NO_EMISSIONS, Emit, Graph, Stage
+from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit, Graph, Stage
 
 TRAIN = tuple(f"t{number}" for number in range(9))
 
@@ -44,7 +44,7 @@ class Selecting(Algorithm):
                 Stage("select", select, ("generate", "screen")),
                 Stage("generate", self._spend),
                 Stage("screen", self._spend),
-                Stage("update", self._spend, commits=True),
+                CommittingStage("update", self._spend),
             ),
             entry="select",
         )

@@ -92,7 +92,7 @@ class Recalling(fe.Algorithm):
         return None
 
     def graph(self) -> Graph:
-        update = Stage("update", committing(self._nothing), commits=True)
+        update = committing("update", self._nothing)
         return Graph((Stage("recall", self._look, ("update",)), update), entry="recall")
 
     async def _look(self, item: Item[object], context: fe.StageContext) -> AsyncGenerator[Emit]:

@@ -37,7 +37,7 @@ from flowevolve.llm.types import JSON
 from flowevolve.policies.similarity import Likeness
 from flowevolve.pool import Candidate
 from flowevolve.programs.task import check_no_programs
-from flowevolve.stage import Emit, Graph, Stage
+from flowevolve.stage import CommittingStage, Emit, Graph, Stage
 from flowevolve.stages.rollouts import Rollouts
 from flowevolve.tasks.base import Task
 
@@ -126,7 +126,7 @@ class ACE(Algorithm):
                 self._workers.stage("reconcile", Reconcile(plain, reader, likeness, self._embedder), "update"),
                 self._workers.stage("refine", Refine(reader, config.duplicate, self._embedder), "update"),
                 self._workers.stage("validate", Validate(plain), "update"),
-                Stage("update", self._update, ("curate", "refine", "validate"), commits=True, repair_to="update"),
+                CommittingStage("update", self._update, ("curate", "refine", "validate"), repair_to="update"),
             ),
             entry="select",
             repair="reconcile",

@@ -16,7 +16,6 @@ from flowevolve.algorithms.ace.progress import CURATING, EDIT, TESTED, VALIDATIN
 from flowevolve.algorithms.ace.reading import Reader
 from flowevolve.archives.playbook import Counts, Operation, edit_note
 from flowevolve.context import StageContext, UpdateContext
-from flowevolve.errors import EngineError
 from flowevolve.item import Item
 from flowevolve.llm.types import JSON
 from flowevolve.pool import Add, Change, Note
@@ -32,9 +31,7 @@ class Update:
     reader: Reader
     val_ids: tuple[str, ...]
 
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        if not isinstance(context, UpdateContext):
-            raise EngineError("the update stage must be the committing stage of its graph")
+    async def __call__(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         match item.payload:
             case Learned() as learned:
                 emissions = self._learn(learned, context)

@@ -121,7 +121,7 @@ class CodeEvolve(Algorithm):
                 self._workers.stage("meta", Meta(statement), "generate", capacity=1),
                 self._workers.stage("generate", Generate(statement, config), "evaluate", capacity=1),
                 self._workers.stage("evaluate", Evaluate(assess, task.worst), "update"),
-                Stage("update", committing(Update(self.islands, config.migration, instructions)), commits=True),
+                committing("update", Update(self.islands, config.migration, instructions)),
             ),
             entry="select",
         )

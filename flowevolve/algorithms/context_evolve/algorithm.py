@@ -36,7 +36,7 @@ from flowevolve.events import Event
 from flowevolve.item import Item
 from flowevolve.pool import Candidate
 from flowevolve.programs.task import check_programs
-from flowevolve.stage import Emit, Graph, Stage, StageFunction
+from flowevolve.stage import AnyStage, Emit, Graph, Stage, StageFunction
 from flowevolve.stages.assess import Assess
 from flowevolve.stages.committing import committing
 from flowevolve.stages.payloads import Assessed, Written
@@ -111,7 +111,7 @@ class ContextEvolve(Algorithm):
         if agents and config.sampler:
             sample = Sample(self.buffer, statement, config)
         # What is settled goes stale while it waits: queues before a program is written are short.
-        stages = [Stage("select", Select(self.buffer), (first,))]
+        stages: list[AnyStage] = [Stage("select", Select(self.buffer), (first,))]
         if navigates:
             stages.append(self._workers.stage("navigate", self._navigate, "sample", capacity=1, repair_to="navigate"))
         stages += [
@@ -121,7 +121,7 @@ class ContextEvolve(Algorithm):
         ]
         if self._describes:
             stages.append(self._workers.stage("summarize", Summarize(AGENT), "update"))
-        stages += [Stage("update", committing(update), commits=True), Stage("renew", renew, (first,))]
+        stages += [committing("update", update), Stage("renew", renew, (first,))]
         return Graph(tuple(stages), entry="select", repair="renew")
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:

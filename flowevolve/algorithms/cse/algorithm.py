@@ -39,7 +39,7 @@ from flowevolve.item import Item
 from flowevolve.memory.store import GlobalMemory
 from flowevolve.pool import DEFAULT_POOL, Candidate
 from flowevolve.programs.task import check_programs
-from flowevolve.stage import NO_EMISSIONS, Emit, Graph, Stage
+from flowevolve.stage import NO_EMISSIONS, AnyStage, CommittingStage, Emit, Graph, Stage
 from flowevolve.stages.asking import try_asking
 from flowevolve.stages.assess import Assess
 from flowevolve.stages.coding import as_shown
@@ -131,7 +131,7 @@ class CSE(Algorithm):
     def graph(self) -> Graph:
         return Graph(tuple(self._stages()), entry="select", repair="renew")
 
-    def _stages(self) -> Iterator[Stage]:
+    def _stages(self) -> Iterator[AnyStage]:
         config, statement = self.config, self._statement
         select = Select(self.population, self.memory, self._reward, config)
         before = [
@@ -151,12 +151,12 @@ class CSE(Algorithm):
         evaluate = Assess(Rollouts(self._task), self._task)
         yield self._workers.stage("evaluate", evaluate, "reflect" if config.learns else "update")
         if not config.learns:
-            yield Stage("update", Update(self.memory), commits=True)
+            yield CommittingStage("update", Update(self.memory))
             return
         reflect = Reflect(statement, change=self._change, memory=self.memory if config.local_memory else None)
         yield self._workers.stage("reflect", reflect, "update")
         yield Stage("compress", Compress(self.memory), ("update",))
-        yield Stage("update", Update(self.memory), ("compress",), commits=True)
+        yield CommittingStage("update", Update(self.memory), ("compress",))
 
     def _change(self, parent: Candidate, child: Assessed) -> float:
         return self._reward.of(child.candidate) - self._reward.of(parent)

@@ -6,8 +6,7 @@ from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
 
 from flowevolve.archives.memory import Memory
-from flowevolve.context import StageContext, UpdateContext
-from flowevolve.errors import EngineError
+from flowevolve.context import UpdateContext
 from flowevolve.item import Item
 from flowevolve.pool import Add
 from flowevolve.stage import Emit
@@ -21,9 +20,7 @@ class Update:
 
     memory: Memory
 
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        if not isinstance(context, UpdateContext):
-            raise EngineError("the update stage must be the committing stage of its graph")
+    async def __call__(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         if isinstance(item.payload, Compressed):
             context.commit([shorten(item.payload, self.memory)])
             return

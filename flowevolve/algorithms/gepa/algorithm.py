@@ -48,7 +48,7 @@ from flowevolve.policies.selection import (
 )
 from flowevolve.pool import Candidate
 from flowevolve.programs.task import check_no_programs
-from flowevolve.stage import Emit, Graph, Stage
+from flowevolve.stage import CommittingStage, Emit, Graph, Stage
 from flowevolve.stages.evaluate import Evaluate
 from flowevolve.stages.generate import Generate
 from flowevolve.stages.payloads import Proposed
@@ -140,7 +140,7 @@ class GEPA(Algorithm):
                 self._workers.stage("repair", Repair(self._archive.best), "screen"),
                 self._workers.stage("screen", Screen(rollouts, _acceptance(config)), "evaluate", repair_to="screen"),
                 self._workers.stage("evaluate", self._evaluate(rollouts), "update", repair_to="screen"),
-                Stage("update", Update(self._archive.standing, self._acceptance), commits=True),
+                CommittingStage("update", Update(self._archive.standing, self._acceptance)),
             ),
             entry="select",
             repair="repair",

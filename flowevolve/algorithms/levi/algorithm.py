@@ -35,7 +35,7 @@ from flowevolve.errors import InputError
 from flowevolve.item import Item
 from flowevolve.llm.types import JSON
 from flowevolve.pool import Annotate, Candidate
-from flowevolve.stage import Emit, Graph, Stage, Trigger
+from flowevolve.stage import CommittingStage, Emit, Graph, Stage, Trigger
 from flowevolve.stages.assess import Assess
 from flowevolve.stages.payloads import Written
 from flowevolve.stages.rollouts import Rollouts
@@ -142,7 +142,7 @@ class LEVI(Algorithm):
                 self._workers.stage("advise", Advise(archive, progress, config, self._writer), "update"),
                 self._workers.stage("write", write, "evaluate", "update", capacity=1),
                 self._workers.stage("evaluate", evaluate, "update"),
-                Stage("update", Update(archive, progress, config, self._all), ("write",), commits=True),
+                CommittingStage("update", Update(archive, progress, config, self._all), ("write",)),
             ),
             entry="select",
             triggers=self._triggers(),

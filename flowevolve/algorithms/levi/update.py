@@ -12,8 +12,7 @@ from flowevolve.algorithms.levi.progress import ADVICE, FULL, PROXY, UNWRITTEN, 
 from flowevolve.algorithms.levi.proxy import select_proxy
 from flowevolve.archives.map_elites import MapElites
 from flowevolve.clock import in_thread
-from flowevolve.context import StageContext, UpdateContext
-from flowevolve.errors import EngineError
+from flowevolve.context import UpdateContext
 from flowevolve.item import Item
 from flowevolve.llm.types import JSON
 from flowevolve.pool import Add, Annotate, Candidate, Change, Note
@@ -34,9 +33,7 @@ class Update:
     config: LEVIConfig
     cases: Sequence[str]
 
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        if not isinstance(context, UpdateContext):
-            raise EngineError("the update stage must be the committing stage of its graph")
+    async def __call__(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         match item.payload:
             case Advice(text=text):
                 context.commit([Note(ADVICE, {"text": text})])

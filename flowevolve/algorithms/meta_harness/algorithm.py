@@ -23,7 +23,7 @@ from flowevolve.context import StageContext, UpdateContext
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.pool import Candidate
-from flowevolve.stage import Emit, Graph, Stage
+from flowevolve.stage import Emit, Graph
 from flowevolve.stages.committing import committing
 from flowevolve.tasks.base import Task
 from flowevolve.tasks.harness import BASELINES, COMPONENT, HarnessTask, harness
@@ -92,7 +92,7 @@ class MetaHarness(Algorithm):
                 self._workers.stage("propose", self._propose, "check"),
                 self._workers.stage("check", Check(evaluator, task, config), "benchmark", "update"),
                 self._workers.stage("benchmark", Score(evaluator, task, config), "update"),
-                Stage("update", committing(update), commits=True),
+                committing("update", update),
             ),
             entry="propose",
         )

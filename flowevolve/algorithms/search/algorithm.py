@@ -23,7 +23,7 @@ from flowevolve.programs.problem import NEEDS_A_SEED
 from flowevolve.programs.prompts import Form, program_prompt
 from flowevolve.programs.task import check_programs
 from flowevolve.section import Section
-from flowevolve.stage import Discard, Emit, Exhausted, Graph, Stage
+from flowevolve.stage import Discard, Emit, Exhausted, Graph
 from flowevolve.stages.assess import Assess
 from flowevolve.stages.coding import as_shown, write_program
 from flowevolve.stages.committing import committing
@@ -86,7 +86,7 @@ class OnePlusLambda(Algorithm):
             (
                 self._workers.stage("write", self._write, "assess"),
                 self._workers.stage("assess", Assess(Rollouts(self._task), self._task), "update"),
-                Stage("update", committing(self._update), commits=True),
+                committing("update", self._update),
             ),
             entry="write",
         )
