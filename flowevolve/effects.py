@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar, cast
 
-from flowevolve.algorithm import Algorithm
+from flowevolve.algorithm import Algorithm, Stateful
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost, Ledger
 from flowevolve.concurrency import run_all
@@ -281,9 +281,9 @@ class Effects:
         Raises:
             EngineError: if it is no plain data.
         """
-        state = self._algorithm.state()
-        if state is None:
+        if not isinstance(self._algorithm, Stateful):
             return
+        state = self._algorithm.state()
         try:
             text = json.dumps(state)
         except (TypeError, ValueError) as error:
@@ -297,7 +297,8 @@ class Effects:
     def restore_state(self, state: Mapping[str, JSON]) -> None:
         """Give the algorithm the state that was last written."""
         self._state = json.dumps(state)
-        self._algorithm.restore(state)
+        if isinstance(self._algorithm, Stateful):
+            self._algorithm.restore(state)
 
     def replay_commit(
         self, changes: Sequence[Change], item_id: str, time: float, best_score: float | None

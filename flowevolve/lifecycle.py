@@ -56,7 +56,7 @@ class Lifecycle:
         self._start = start
         self._about = about
         self._interrupted: Interrupted | None = None
-        self._steps = Steps(runtime, executor, algorithm.step_width())
+        self._steps = Steps(runtime, executor, runtime.graph.step_width)
         self._evolving = False
         """Whether init is over."""
         self._finished = -1
@@ -213,7 +213,7 @@ class Lifecycle:
         """Open a flow for this trigger, or an ordinary one, if there is budget for it; else wait for some."""
         runtime = self._runtime
         estimate = self._algorithm.estimate(None if trigger is None else trigger.name)
-        refusal = runtime.ledger.refusal(estimate, self._algorithm.finishing(runtime.ledger.part))
+        refusal = runtime.ledger.refusal(estimate, self._algorithm.estimate_finish(runtime.ledger.part))
         if refusal is None:
             stage = runtime.graph.entry if trigger is None else trigger.stage
             ticket = runtime.open_flow(stage, runtime.turns.ticket(trigger), estimate)

@@ -204,7 +204,7 @@ class _Fold:
             case kind if "item" in data and "stage" in data and kind != "item.held":
                 self._logged(event)
         self._runtime.tally.take(event)
-        self._algorithm.recall(event)
+        self._algorithm.replay_event(event)
 
     def _flow_opened(self, event: Event) -> None:
         data = event.data

@@ -68,6 +68,7 @@ class Runtime:
         self.pause = Pause()
         self.tally = Tally(self.graph)
         events.subscribe(self.tally.take)
+        events.subscribe(algorithm.apply_event)
         self.effects = Effects(algorithm, llm=llm, ledger=ledger, events=events, seed=seed, settled=settled)
         self.effects.on_commit = self._committed
         self.abort: Callable[[], None] = lambda: None
@@ -325,7 +326,6 @@ class Runtime:
     def close_flow(self, flow: int) -> None:
         """Tell that a flow has ended."""
         self.log("flow.close", {"flow": flow})
-        self._algorithm.flow_ended(flow)
 
     def end_phase(self, name: str, ticket: Item[Ticket], stage: str | None = None) -> None:
         """init or finish is over; ``stage`` is whose work on its ticket came last, if not its own."""

@@ -144,6 +144,8 @@ class Graph:
     entry: str
     repair: str | None = None
     triggers: tuple[Trigger, ...] = ()
+    step_width: BatchSize | None = None
+    """The policy for how many flows a step of the lockstep form opens; None: as many as the user says."""
     positions: Mapping[str, int] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -83,6 +83,9 @@ class Asking(fe.Algorithm):
 
     name = "asking"
 
+    def __init__(self) -> None:
+        """It needs no task."""
+
     def graph(self) -> Graph:
         return Graph((Stage("ask", self._ask, ("end",), workers=4), CommittingStage("end", self._end)), entry="ask")
 

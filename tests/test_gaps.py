@@ -27,6 +27,9 @@ class Islands(fe.Algorithm):
     pools = ("quiet", "busy")
     archives = ()
 
+    def __init__(self) -> None:
+        """It needs no task."""
+
     def best(self) -> Candidate | None:
         return None
 

@@ -48,9 +48,6 @@ class Combining(fe.Algorithm):
     def best(self) -> Candidate | None:
         return None
 
-    def step_width(self) -> Doubling | None:
-        return self._width
-
     def graph(self) -> Graph:
         return Graph(
             (
@@ -66,6 +63,7 @@ class Combining(fe.Algorithm):
                 CommittingStage("update", self._update),
             ),
             entry="start",
+            step_width=self._width,
         )
 
     async def _start(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:

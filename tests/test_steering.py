@@ -44,8 +44,8 @@ class Growing(fe.Algorithm):
             entry="make",
         )
 
-    def welcome(self, candidate: Candidate) -> Emit:
-        return Emit(candidate, to="evaluate") if self._welcoming else super().welcome(candidate)
+    def inject(self, candidate: Candidate) -> Emit:
+        return Emit(candidate, to="evaluate") if self._welcoming else super().inject(candidate)
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         await anyio.sleep(1)
@@ -187,7 +187,7 @@ def test_what_can_not_be_injected_is_refused_and_the_run_goes_on(
 class Lost(Growing):
     """Does not know what to do with a candidate from outside."""
 
-    def welcome(self, candidate: Candidate) -> Emit:
+    def inject(self, candidate: Candidate) -> Emit:
         if candidate.artifact["a"] == "x":
             raise KeyError("x")
         return Emit(candidate, to="nowhere")

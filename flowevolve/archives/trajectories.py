@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 
 from flowevolve.agents.abstracts import Kind, Trajectory
-from flowevolve.archives.elites import works
+from flowevolve.assessment import works
 from flowevolve.policies.drawing import by_rank, draw
 from flowevolve.pool import Candidate
 

@@ -33,21 +33,24 @@ class Selecting(Algorithm):
     def __init__(self) -> None:
         self.archive, self.schedule = ParetoArchive(), MergeSchedule(5)
         self.archives = (self.archive, self.schedule)
+        self._select = Select(self.archive, self.schedule, GEPAConfig(merge=True), CurrentBest(), RoundRobin(), TRAIN)
 
     def best(self) -> Candidate | None:
         return self.archive.best()
 
     def graph(self) -> Graph:
-        select = Select(self.archive, self.schedule, GEPAConfig(merge=True), CurrentBest(), RoundRobin(), TRAIN)
         return Graph(
             (
-                Stage("select", select, ("generate", "screen")),
+                Stage("select", self._select, ("generate", "screen")),
                 Stage("generate", self._spend),
                 Stage("screen", self._spend),
                 CommittingStage("update", self._spend),
             ),
             entry="select",
         )
+
+    def apply_event(self, event: Event) -> None:
+        self._select.apply_event(event)
 
     async def _spend(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         context.spend(Cost(proposals=1))

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 from flowevolve.agents.abstracts import Example, exemplars_prompt, read_examples
 from flowevolve.algorithms.context_evolve.config import ContextEvolveConfig
+from flowevolve.algorithms.context_evolve.navigate import for_agents
 from flowevolve.algorithms.context_evolve.payloads import Chosen, Step
-from flowevolve.algorithms.context_evolve.showing import for_agents
 from flowevolve.archives.evolve_buffer import EvolveBuffer
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.item import Item, Stale
-from flowevolve.llm.types import JSON
 from flowevolve.policies.drawing import by_rank, draw
 from flowevolve.pool import Add, Candidate
 from flowevolve.programs.prompts import program_prompt
 from flowevolve.prompts import UnparsableReplyError
+from flowevolve.record import Record
 from flowevolve.stage import Emit, Exhausted
 from flowevolve.stages.asking import ask
 from flowevolve.stages.coding import as_shown, write_program
@@ -26,7 +25,29 @@ from flowevolve.stages.payloads import Assessed, Written
 CODE, AGENT = "code", "agent"
 """The LLM roles: one writes programs, the other all that is said about them."""
 SAMPLER = "sampler"
-SELECTED, OFFERED, SAMPLED = "context_evolve.selected", "context_evolve.offered", "context_evolve.sampled"
+SAMPLED = "context_evolve.sampled"
+
+
+class Selected(Record):
+    """The parent of the next program."""
+
+    kind = "context_evolve.selected"
+    parent: str
+    version: int
+
+
+class Offered(Record):
+    """Programs that examples are chosen from, or that are the examples, by their ids."""
+
+    kind = "context_evolve.offered"
+    programs: tuple[str, ...]
+
+
+class Renewed(Record):
+    """The version of the pool that a step was sent back at."""
+
+    kind = "context_evolve.renewed"
+    version: int
 
 
 @dataclass(frozen=True)
@@ -36,21 +57,20 @@ class Select:
     buffer: EvolveBuffer
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        said = context.decide(SELECTED, lambda: self._choose(context))
-        parent = context.pool[str(said["parent"])]
-        yield Emit(Step(parent), version=cast(int, said["version"]), derives=(parent.id,))
+        selected = context.decide(Selected, lambda: self._choose(context))
+        yield Emit(Step(context.pool[selected.parent]), version=selected.version, derives=(selected.parent,))
 
-    def _choose(self, context: StageContext) -> Mapping[str, JSON]:
+    def _choose(self, context: StageContext) -> Selected:
         parents = self.buffer.parents
         if not parents:
             raise Exhausted
         (parent,) = draw(parents, by_rank(len(parents)), 1, context.random)
-        return {"parent": parent.id, "version": context.pool.version}
+        return Selected(parent=parent.id, version=context.pool.version)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Examples, which the Sampler chooses from a part of the buffer (§4.2). Where its reply can't be read: the best."""
+    """Examples, which the Sampler chooses from a part of the buffer (§4.2), or the best if its reply can't be read."""
 
     buffer: EvolveBuffer
     statement: str
@@ -84,7 +104,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Pick:
-    """Examples without an agent: the best programs, or with ``raw_history`` that."""
+    """Examples without an agent: the best programs, or with ``raw_history`` half of them the best, half the newest."""
 
     buffer: EvolveBuffer
     config: ContextEvolveConfig
@@ -96,9 +116,9 @@ class Pick:
 
 
 def _settled(context: StageContext, programs: Sequence[Candidate]) -> list[Candidate]:
-    """The programs, or those of an earlier try at this work."""
-    offered = context.decide(OFFERED, lambda: {"programs": [each.id for each in programs]})
-    return [context.pool[name] for name in cast("list[str]", offered["programs"])]
+    """The programs; if this work was begun before, those that it had then."""
+    offered = context.decide(Offered, lambda: Offered(programs=tuple(each.id for each in programs)))
+    return [context.pool[name] for name in offered.programs]
 
 
 def _worth(program: Candidate) -> float:
@@ -108,7 +128,7 @@ def _worth(program: Candidate) -> float:
 
 @dataclass(frozen=True)
 class Generate:
-    """Has a program written: of its parent's code, by the guidance, with the examples' code."""
+    """Has a program written from its parent's code, by the guidance, with the code of the examples shown."""
 
     statement: str
     config: ContextEvolveConfig
@@ -149,8 +169,7 @@ async def update(item: Item[object], context: UpdateContext) -> None:
 
 
 async def renew(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-    """The repair of a step that nothing was written for yet: it is sent back for guidance and examples of today."""
+    """The repair of a step for which nothing is written yet: it is sent back for new guidance and new examples."""
     stale = item.expect(Stale)
-    said = context.decide("context_evolve.renewed", lambda: {"version": context.pool.version})
-    step = cast(Step, stale.item.payload)
-    yield Emit(Step(step.parent), to=stale.back_to, version=cast(int, said["version"]))
+    version = context.decide(Renewed, lambda: Renewed(version=context.pool.version)).version
+    yield Emit(Step(stale.item.expect(Step).parent), to=stale.back_to, version=version)

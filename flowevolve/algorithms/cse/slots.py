@@ -23,8 +23,8 @@ RESTORED = "slots.restored"
 
 @dataclass(frozen=True)
 class Diagnose:
-    """Has a role take the parents apart, one call each. A program of one part is not asked about, and where nothing can
-    be read of a reply, the step goes on without: then nothing of that parent is frozen.
+    """Has an agent take the parents apart, by one call each. Nobody is asked about a program of one part. Where a reply
+    can't be read, the step goes on, and nothing of that parent is frozen.
     """
 
     statement: str
@@ -63,7 +63,7 @@ class Mutation:
 
 
 def mutation(program: Mapping[str, str], slots: Sequence[Slot]) -> Mutation:
-    """Frozen is what is in slots to keep alone; nothing, where no part is to be improved."""
+    """What is only in slots to keep is frozen; nothing is, if no part is to be improved."""
     improve = tuple(dict.fromkeys(part for slot in slots if not slot.keep for part in slot.parts))
     if not improve:
         return Mutation((), parts_of(program), ())
@@ -80,9 +80,10 @@ class Crossing:
 
 
 def crossing(first: Mapping[str, str], one: Sequence[Slot], other: Sequence[Slot]) -> Crossing:
-    """From the first program what is good in it, from the second what is good there in slots where the first is weak.
+    """From the first program what is good in it, and from the second what is good there in slots where the first is
+    weak.
 
-    Where that would make the first program once more, nothing is taken for certain.
+    If that would make the first program once more, nothing is frozen.
     """
     weak = {slot.name for slot in one if not slot.keep}
     ours = frozen_parts(one)

@@ -35,6 +35,7 @@ from flowevolve.policies.acceptance import (
     StrictImprovement,
     ValidationAcceptance,
 )
+from flowevolve.policies.gathering import BatchSize
 from flowevolve.policies.racing import Prefix
 from flowevolve.policies.selection import (
     AllComponents,
@@ -71,7 +72,7 @@ SPECULATING = ("generate", "evaluate")
 """Stages that can release a part of their results early."""
 
 
-class GEPA(Algorithm):
+class GEPA(Algorithm[GEPAConfig]):
     """Raises:
     InputError: if the task is one of programs, has no training or validation examples, or the tuning does not suit
         GEPA.
@@ -80,14 +81,13 @@ class GEPA(Algorithm):
     name = "gepa"
     config_type: ClassVar[type[BaseModel]] = GEPAConfig
     default_workers: ClassVar[Mapping[str, Workers]] = DEFAULT_WORKERS
+    _step_width: BatchSize | None = None
 
     def __init__(self, task: Task, config: GEPAConfig | None = None, tuning: Tuning | None = None) -> None:
-        self.config = config or GEPAConfig()
-        self.tuning = tuning or Tuning()
+        super().__init__(task, config or GEPAConfig(), tuning or Tuning())
         check_no_programs(task, self.name)
         if not task.data.train or not task.data.val:
             raise InputError(f"task {task.name!r}: GEPA needs training and validation examples")
-        self._task = task
         self._workers = self.tuning.workers_of(self.default_workers)
         self._acceptance = _validation(self.config, self.tuning)
         self._archive = ARCHIVES.make(self.config.archive.name, self.config.archive.settings, "algorithm.archive")
@@ -104,10 +104,6 @@ class GEPA(Algorithm):
         )
         self.archives = (self._archive, self._schedule, self._order, self._select.cursors)
 
-    @classmethod
-    def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> GEPA:
-        return cls(task, GEPAConfig.model_validate(config), tuning)
-
     @property
     def archive(self) -> CandidateArchive:
         return self._archive
@@ -118,8 +114,8 @@ class GEPA(Algorithm):
     def frontier(self) -> Sequence[Candidate]:
         return [self._archive[name] for name in self._archive.weights()]
 
-    def welcome(self, candidate: Candidate) -> Emit:
-        return Emit(Proposed(check_components(candidate, self._task.seed()), (), ()), to="evaluate")
+    def inject(self, candidate: Candidate) -> Emit:
+        return Emit(Proposed(check_components(candidate, self.task.seed()), (), ()), to="evaluate")
 
     def estimate(self, trigger: str | None = None) -> Cost:
         """With speculation in generate each part of the minibatch may become a proposal."""
@@ -128,7 +124,7 @@ class GEPA(Algorithm):
         return Cost(proposals=parts, rollouts=2 * minibatch)
 
     def graph(self) -> Graph:
-        config, rollouts, speculation = self.config, Rollouts(self._task), self.tuning.speculation
+        config, rollouts, speculation = self.config, Rollouts(self.task), self.tuning.speculation
         proposing = self._proposing()
         generate = Generate(rollouts, config.skip_perfect, speculation)
         # What is selected goes stale: generate's queue is short, so that tickets wait before selection, not after it.
@@ -144,6 +140,7 @@ class GEPA(Algorithm):
             ),
             entry="select",
             repair="repair",
+            step_width=self._step_width,
         )
 
     def _select_type(self) -> Callable[..., Select]:
@@ -155,7 +152,7 @@ class GEPA(Algorithm):
         return (self._workers.stage("propose", Propose(), "screen"),)
 
     def _evaluate(self, rollouts: Rollouts) -> Evaluate:
-        val_ids = tuple(example.id for example in self._task.data.val)
+        val_ids = tuple(example.id for example in self.task.data.val)
         return Evaluate(
             rollouts,
             val_ids,
@@ -168,24 +165,20 @@ class GEPA(Algorithm):
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         """The seed goes straight to validation, which counts in the budget."""
-        seed = context.propose(self._task.seed(), parents=[], operator="seed")
-        yield self.welcome(seed)
+        seed = context.propose(self.task.seed(), parents=[], operator="seed")
+        yield self.inject(seed)
 
-    def recall(self, event: Event) -> None:
-        self._select.recall(event)
-
-    def flow_ended(self, flow: int) -> None:
-        self._schedule.end(flow)
+    def apply_event(self, event: Event) -> None:
+        self._select.apply_event(event)
 
     async def fit(self, context: UpdateContext) -> None:
         if self._archive.best() is None and not context.stopping:
-            raise InputError(f"task {self._task.name!r}: the seed could not be evaluated; see the event log for why")
+            raise InputError(f"task {self.task.name!r}: the seed could not be evaluated; see the event log for why")
 
 
 def _running_order(val_ids: list[str], tuning: Tuning) -> tuple[str, ...]:
-    """In which order examples are run at first: the data's, or shuffled where racing takes the first ones for a sample.
-
-    The shuffle is the same for every run.
+    """The order in which examples are run at first: that of the data, or a shuffled one where racing takes the first
+    examples as a sample of all. The shuffle is the same in every run.
     """
     return tuple(Random(0).sample(val_ids, len(val_ids)) if tuning.racing.needs_improvement else val_ids)
 
