@@ -12,7 +12,7 @@ from bench.program_runs import BASELINES, METHODS, PROFILE, WIDTH, WORLD
 from bench.quality_methods import COMBEE
 from bench.quality_methods import METHODS as GEPA
 from bench.quality_runs import SYNC as GEPA_SYNC
-from flowevolve.sandbox.cores import usable_cores
+from flowevolve._util.cores import usable_cores
 
 BASELINE = "one_plus_lambda"
 """What the other searches over programs are compared with."""

@@ -23,11 +23,11 @@ from bench.program_figures import as_json
 from bench.report.context_tokens import section
 from bench.stats import environment, interval
 from flowevolve import clock
+from flowevolve._util.cores import usable_cores
 from flowevolve.config import Config, parse_config
 from flowevolve.programs.problem import PROGRAM
 from flowevolve.result import Result
 from flowevolve.run import run
-from flowevolve.sandbox.cores import usable_cores
 from flowevolve.sim.service import count_tokens
 
 Content: TypeAlias = dict[str, object]

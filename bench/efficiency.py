@@ -18,11 +18,11 @@ from statistics import fmean, stdev
 import anyio
 
 from flowevolve import clock
+from flowevolve._util.cores import usable_cores
 from flowevolve.problems.efficiency import EfficiencyProblem
 from flowevolve.problems.efficiency_family import EFFICIENCY_PROBLEMS
 from flowevolve.programs import Verdict
 from flowevolve.sandbox import Sandbox
-from flowevolve.sandbox.cores import usable_cores
 
 REPEATED = "efficiency_range_sums"
 ENDLESS = "while True: pass"

@@ -21,6 +21,7 @@ from statistics import fmean
 
 from bench.stats import environment
 from flowevolve import clock
+from flowevolve._util.cores import usable_cores
 from flowevolve.artifact import Artifact
 from flowevolve.config import Config, parse_config
 from flowevolve.llm.types import JSON
@@ -29,7 +30,6 @@ from flowevolve.programs.task import ProgramTask
 from flowevolve.result import Result
 from flowevolve.run import run
 from flowevolve.sandbox import Outcome, Sandbox
-from flowevolve.sandbox.cores import usable_cores
 
 PROFILE, WORLD = "gpt-4o-mini-api", "code"
 GOAL = 0.9

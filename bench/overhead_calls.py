@@ -21,11 +21,12 @@ from bench.instant_server import MODEL
 from flowevolve.artifact import Artifact
 from flowevolve.config import parse_config
 from flowevolve.llm.aiohttp import AioHTTPTransport
-from flowevolve.llm.calls import CallRecord, CallScope, Role
+from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.openai import OpenAITransport
 from flowevolve.llm.retry import RetryPolicy
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import Message
 from flowevolve.policies.ordering import LaterFirst
 from flowevolve.run import run

@@ -12,15 +12,13 @@ from typing_extensions import TypeVar
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost
 from flowevolve.context import PoolReader, StageContext, UpdateContext
+from flowevolve.core.policies import NoRacing, Racing, Speculation
+from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.item import Item
 from flowevolve.llm.types import JSON
-from flowevolve.policies.racing import Off as RacingOff
-from flowevolve.policies.racing import Racing
-from flowevolve.policies.speculation import Speculation
 from flowevolve.pool import DEFAULT_POOL, Candidate, Update
-from flowevolve.sandbox.settings import SandboxSettings
 from flowevolve.section import Section
 from flowevolve.stage import NO_EMISSIONS, Emit, Graph, Stage, StageFunction
 from flowevolve.tasks.base import Task
@@ -65,7 +63,7 @@ class Tuning:
 
     workers: Mapping[str, WorkersWanted] = field(default_factory=dict)
     speculation: Speculation = field(default_factory=Speculation)
-    racing: Racing = field(default_factory=RacingOff)
+    racing: Racing = field(default_factory=NoRacing)
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     """For programs that the algorithm itself runs; those of task ``program`` are the task's."""
 
@@ -94,7 +92,7 @@ class Tuning:
         for setting, asked in (("hold", self.speculation.hold), ("reorder", self.speculation.reorder)):
             if asked:
                 raise InputError(f"speculation.{setting}: algorithm {algorithm} has no stage that can speculate")
-        if not isinstance(self.racing, RacingOff):
+        if not isinstance(self.racing, NoRacing):
             raise InputError(
                 f'racing.policy: algorithm {algorithm} has no evaluation that can be stopped; set it to "off"'
             )

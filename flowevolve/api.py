@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from flowevolve import clock as clocks
 from flowevolve.budget import Budget
 from flowevolve.config import misplaced_key, parse_config
+from flowevolve.core.policies import StalenessPolicy
 from flowevolve.errors import InputError
 from flowevolve.llm_section import LLMSection
-from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.registry import describe_validation
 from flowevolve.result import Result
 from flowevolve.resume import is_run

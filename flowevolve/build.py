@@ -20,11 +20,11 @@ from flowevolve.backends import BACKENDS, SHIPPED_BACKENDS
 from flowevolve.compat.folders import folder_problem
 from flowevolve.concurrency import Pulse
 from flowevolve.config import Config
+from flowevolve.core.policies import Allocation, NoRacing, Racing, Speculation, StalenessPolicy, StoppingPolicy
 from flowevolve.errors import InputError
 from flowevolve.llm.admission import Admission, Blind, Probe
 from flowevolve.llm.aiohttp import AioHTTPTransport
 from flowevolve.llm.cache import ResponseCache, open_cache
-from flowevolve.llm.calls import Role
 from flowevolve.llm.ensemble import Choice, Ensemble, Models
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.hedging import Hedging
@@ -33,18 +33,18 @@ from flowevolve.llm.limits import Limits
 from flowevolve.llm.line import Order
 from flowevolve.llm.metrics_probe import MetricsProbe, SummedProbe
 from flowevolve.llm.openai import OpenAITransport
+from flowevolve.llm.role import Role
 from flowevolve.llm.router import Router, make_router
 from flowevolve.llm.traffic import Traffic
 from flowevolve.llm.types import Transport
 from flowevolve.llm_section import LLMSection
 from flowevolve.policies.admission import Fixed, Latency, ServerQueue
-from flowevolve.policies.allocation import Allocation, MedianRate, Pressure
+from flowevolve.policies.allocation import MedianRate, Pressure
 from flowevolve.policies.bandits import UCB
 from flowevolve.policies.ordering import Fifo, LaterFirst
-from flowevolve.policies.racing import Bound, Confidence, Off, Prefix, Racing
-from flowevolve.policies.speculation import Speculation
-from flowevolve.policies.staleness import Full, Guarded, Reflective, StalenessPolicy
-from flowevolve.policies.stopping import FileExists, NoImprovement, StoppingPolicy, Unevaluated, Unproductive
+from flowevolve.policies.racing import Bound, Confidence, Prefix
+from flowevolve.policies.staleness import Full, Guarded, Reflective
+from flowevolve.policies.stopping import FileExists, NoImprovement, Unevaluated, Unproductive
 from flowevolve.problems.catalog import SHIPPED_PROBLEMS
 from flowevolve.programs.callable import callable_problem
 from flowevolve.programs.evaluator import EvaluatorProblem, command_problem, in_view
@@ -105,7 +105,7 @@ ALLOCATION: Registry[Allocation] = Registry(
 RACING: Registry[Racing] = Registry(
     "racing policy",
     "flowevolve.policies.racing",
-    {"off": Off, "bound": Bound, "confidence": Confidence, "prefix": Prefix},
+    {"off": NoRacing, "bound": Bound, "confidence": Confidence, "prefix": Prefix},
     Racing,
 )
 ORDERINGS: Registry[Order] = Registry(

@@ -14,10 +14,10 @@ from typing import Literal, get_args
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from flowevolve.budget import Budget
+from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.errors import InputError
 from flowevolve.llm_section import LLMSection
 from flowevolve.registry import describe_validation, did_you_mean
-from flowevolve.sandbox.settings import SandboxSettings
 from flowevolve.section import OpenSection, Section
 from flowevolve.sim.faults import FAULTS, Fault
 from flowevolve.vllm.settings import VLLMSettings

@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeVar
 
 import anyio
 
+from flowevolve.core.policies import Place, StageLoad
 from flowevolve.counts import Level, StageCounts
-from flowevolve.policies.allocation import Place, StageLoad
 from flowevolve.queue import QueueStats
 from flowevolve.stage import AnyStage
 

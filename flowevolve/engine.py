@@ -17,6 +17,7 @@ from flowevolve.algorithm import Algorithm
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Budget, Cost, Ledger
 from flowevolve.concurrency import first_leaf
+from flowevolve.core.policies import Allocation, StalenessPolicy, StoppingPolicy
 from flowevolve.counts import RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
 from flowevolve.effects import Settled, nothing_to_settle
 from flowevolve.errors import EngineError, FlowevolveError, InputError
@@ -27,9 +28,7 @@ from flowevolve.lifecycle import Lifecycle
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.types import JSON
 from flowevolve.playback import Playback
-from flowevolve.policies.allocation import Allocation
-from flowevolve.policies.staleness import Full, StalenessPolicy
-from flowevolve.policies.stopping import StoppingPolicy
+from flowevolve.policies.staleness import Full
 from flowevolve.pool import Candidate, Pool
 from flowevolve.queue import QueueStats
 from flowevolve.recovery import History, Start

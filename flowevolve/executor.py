@@ -15,10 +15,10 @@ from typing import Protocol
 import anyio
 from anyio.abc import TaskGroup
 
+from flowevolve.core.policies import Place, Workload
 from flowevolve.crew import Crew
 from flowevolve.errors import EngineError
 from flowevolve.item import Item
-from flowevolve.policies.allocation import Place, Workload
 from flowevolve.queue import ItemQueue, QueueClosedError, QueueStats
 from flowevolve.runtime import Runtime
 from flowevolve.stage import AnyStage

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from flowevolve._util.cores import usable_cores
 from flowevolve.build import ALGORITHMS
 from flowevolve.compat.folders.catalog import folder_problem, system_of
 from flowevolve.compat.folders.settings import FolderSettings, LLMPart, read_settings
 from flowevolve.config import Config, override, parse_config
 from flowevolve.llm.keys import OPENAI_VARIABLE
-from flowevolve.sandbox.cores import usable_cores
 
 ALGORITHM = "one_plus_lambda"
 WORLD = "code"

@@ -18,11 +18,11 @@ from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Budget, Cost
 from flowevolve.clock import in_thread
 from flowevolve.context import UpdateContext
+from flowevolve.core.policies import Allocation
 from flowevolve.errors import BackendRefusedError, EngineError, FlowevolveError
 from flowevolve.executor import Executor, Stream
 from flowevolve.item import Item, Ticket
 from flowevolve.llm.types import JSON, LLMError
-from flowevolve.policies.allocation import Allocation
 from flowevolve.recovery import FIT, History, Interrupted, Phase, Start, recover
 from flowevolve.runtime import Runtime
 from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit, Trigger

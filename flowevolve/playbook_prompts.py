@@ -13,8 +13,8 @@ from typing import Literal
 
 from flowevolve.agents.reading import read_json
 from flowevolve.artifact import Artifact
-from flowevolve.llm.types import JSON
-from flowevolve.prompts import UnparsableReplyError, fence
+from flowevolve.llm.types import JSON, UnparsableReplyError
+from flowevolve.prompts import fence
 
 LESSON_TITLE = "# Learn from an answer"
 CURATE_TITLE = "# Keep a playbook"

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from flowevolve.llm.types import UnparsableReplyError
+
 Verdict = Literal["orthogonal", "subsumed", "conflicting"]
 
 REFLECT_TITLE = "# Improve an instruction"
@@ -25,10 +27,6 @@ UPDATES_HEADING = "## Accepted since then"
 HEAD_HEADING = "## The current version"
 ORIGIN_HEADING = "## The instruction they were made from"
 VERSIONS_HEADING = "## The versions"
-
-
-class UnparsableReplyError(ValueError):
-    """A model's reply does not have the form it was asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,12 @@ from flowevolve.build import make_algorithm, make_recorded_roles
 from flowevolve.clients import Follow
 from flowevolve.clock import VirtualClockLoop, in_thread
 from flowevolve.config import Config, parse_config, with_overrides
+from flowevolve.core.policies import StalenessPolicy
 from flowevolve.errors import InputError
 from flowevolve.held_out import HELD_OUT
 from flowevolve.llm.accounting import Account
 from flowevolve.llm.types import ChatReply, Usage
 from flowevolve.llm_section import CacheSection
-from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.prices import price_table
 from flowevolve.result import Result
 from flowevolve.run import Given, Watchers, carry_out, make_plan

@@ -18,12 +18,12 @@ from flowevolve.budget import Budget
 from flowevolve.clients import Follow
 from flowevolve.clock import in_thread
 from flowevolve.config import Config, StoppingSection, parse_config, with_overrides
+from flowevolve.core.policies import StalenessPolicy
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.item import INJECTION
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import JSON
-from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.result import Result
 from flowevolve.run import Given, Plan, Watchers, carry_out, make_plan
 from flowevolve.store.history import RunHistory

@@ -25,6 +25,7 @@ from flowevolve.clients import Clients, Follow, OpenRoles, open_clients
 from flowevolve.clock import in_thread
 from flowevolve.concurrency import beside
 from flowevolve.config import Config
+from flowevolve.core.policies import StalenessPolicy
 from flowevolve.effects import nothing_to_settle
 from flowevolve.engine import Engine, RunReport, check_gathering
 from flowevolve.errors import InputError
@@ -35,7 +36,6 @@ from flowevolve.llm.calls import CallRecord, Observer
 from flowevolve.llm.traffic import Traffic
 from flowevolve.llm.types import JSON
 from flowevolve.own_server import starts_vllm
-from flowevolve.policies.staleness import StalenessPolicy
 from flowevolve.pool import Candidate
 from flowevolve.recovery import History, Start
 from flowevolve.result import Best, Result

@@ -18,6 +18,7 @@ from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Cost, Ledger
 from flowevolve.concurrency import Pulse
 from flowevolve.context import StageContext, UpdateContext
+from flowevolve.core.policies import Decision, Progress, Staleness, StalenessPolicy, StoppingPolicy
 from flowevolve.effects import Effects, Settled
 from flowevolve.errors import EngineError, FlowevolveError
 from flowevolve.events import EventLog
@@ -26,8 +27,6 @@ from flowevolve.item import INJECTION, Item, Stale, Ticket, carried, flow_of, ga
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.types import JSON, LLMError
 from flowevolve.pause import Pause
-from flowevolve.policies.staleness import Decision, Staleness, StalenessPolicy
-from flowevolve.policies.stopping import Progress, StoppingPolicy
 from flowevolve.pool import DEFAULT_POOL, Candidate, Move, Pool, Update
 from flowevolve.stage import AnyStage, CommittingStage, Discard, Emit, Exhausted, Graph, NotYet, Trigger
 from flowevolve.tally import Tally

@@ -13,9 +13,9 @@ from typing import ClassVar, Generic, Protocol
 from typing_extensions import TypeVar
 
 from flowevolve.context import StageContext, UpdateContext
+from flowevolve.core.policies import BatchSize
 from flowevolve.errors import EngineError
 from flowevolve.item import Item
-from flowevolve.policies.gathering import BatchSize
 from flowevolve.pool import Update
 
 ContextT_contra = TypeVar("ContextT_contra", bound=StageContext, contravariant=True, default=StageContext)

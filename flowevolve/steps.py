@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from flowevolve.core.policies import BatchSize
 from flowevolve.executor import Executor, Lockstep
-from flowevolve.policies.gathering import BatchSize
 from flowevolve.runtime import Runtime
 
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import cast
 
 from flowevolve.budget import Cost
+from flowevolve.core.policies import PAST, Batch
 from flowevolve.counts import RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
 from flowevolve.events import Event
 from flowevolve.llm.types import JSON
-from flowevolve.policies.gathering import PAST, Batch
 from flowevolve.pool import DEFAULT_POOL
 from flowevolve.stage import Graph
 

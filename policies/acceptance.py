@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from flowevolve.core.policies import Standing
+
 
 class Acceptance(Protocol):
     def accepts(self, child: Sequence[float], baseline: Sequence[float]) -> bool:
@@ -29,25 +31,6 @@ class ImprovementOrEqual:
 
     def accepts(self, child: Sequence[float], baseline: Sequence[float]) -> bool:
         return sum(child) >= sum(baseline)
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """What a validated candidate is measured against: scores by validation id."""
-
-    incumbent: Mapping[str, float]
-    """Of the best confirmed candidate."""
-    front: Mapping[str, float]
-    """The highest of any confirmed candidate."""
-
-
-class ValidationAcceptance(Protocol):
-    """Whether a validated candidate enters the pool, by its scores on all examples or on some.
-
-    Never says no for a higher score.
-    """
-
-    def admits(self, scores: Mapping[str, float], standing: Standing) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)

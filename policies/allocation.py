@@ -10,67 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Literal, Protocol
 
+from flowevolve.core.policies import Resize, StageLoad, Workload
 from flowevolve.errors import InputError
-
-Place = Literal["first", "later", "repair"]
-
-
-@dataclass(frozen=True, slots=True)
-class StageLoad:
-    """One stage that may be given workers, since the last look."""
-
-    name: str
-    place: Place
-    """``first``: its items come straight from the entry stage, so its workers decide how much new work is begun;
-    ``repair``: it only gets what went stale.
-    """
-    workers: int
-    least: int
-    most: int
-    busy: float
-    """Workers at work, on average."""
-    waiting: float
-    """Items in its queue, on average."""
-    produced: int
-    """Items it handed on."""
-    gap: float
-    """Mean version gap of the items it took; 0 if it took none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """A run since the last look. Times in seconds."""
-
-    now: float
-    seconds: float
-    stages: Sequence[StageLoad]
-    """In the order of the stream."""
-    open_calls: float
-    """LLM calls made and not answered, on average, whether sent or waiting to be."""
-    call_limit: int
-    """How many calls may be in flight at present."""
-
-
-@dataclass(frozen=True, slots=True)
-class Resize:
-    """One worker more or less for a stage, and why."""
-
-    stage: str
-    by: Literal[1, -1]
-    reason: str
-
-
-class Allocation(Protocol):
-    @property
-    def interval_seconds(self) -> float:
-        """How often it wants to be asked."""
-        ...
-
-    def decide(self, load: Workload) -> Sequence[Resize]:
-        """At most one change per stage. What would leave a stage's bounds is ignored."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

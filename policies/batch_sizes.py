@@ -1,4 +1,4 @@
-"""How large batches should be, by how long they take: a `flowevolve.policies.gathering.BatchSize`."""
+"""How large batches should be, by how long they take: a `flowevolve.core.policies.BatchSize`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from flowevolve.policies.gathering import PAST, Batch
+from flowevolve.core.policies import PAST, Batch
 
 LEAST = 2
 """A batch of one merges nothing: next to it every merge would look slow."""

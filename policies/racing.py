@@ -7,50 +7,12 @@ rejected, or revoked if it was released speculatively.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, variance
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
+from flowevolve.core.policies import Race
 from flowevolve.errors import InputError
-from flowevolve.policies.acceptance import Standing, ValidationAcceptance
-
-
-@dataclass(frozen=True, slots=True)
-class Race:
-    """The facts of an evaluation under way."""
-
-    order: Sequence[str]
-    """All its example ids, in the order they are run."""
-    prefix: int
-    """How many of them, from the first, are the speculative prefix; all where the stage does not speculate."""
-    scores: Mapping[str, float]
-    """What has come in, by example id; never all."""
-    standing: Standing
-    acceptance: ValidationAcceptance
-
-
-class Racing(Protocol):
-    """``needs_improvement``: whether it judges by the mean score alone, and by a sample of it: it only fits the
-    acceptance ``improvement``, and examples are run in an order that says nothing of them.
-    """
-
-    @property
-    def needs_improvement(self) -> bool: ...
-
-    def hopeless(self, race: Race) -> str | None:
-        """Why the evaluation should stop now, or None."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Off:
-    """Every evaluation is finished."""
-
-    needs_improvement: ClassVar[bool] = False
-
-    def hopeless(self, race: Race) -> str | None:
-        return None
 
 
 @dataclass(frozen=True, slots=True)

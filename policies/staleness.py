@@ -3,34 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
 
-from flowevolve.context import PoolReader
+from flowevolve.core.policies import Decision, Staleness
 from flowevolve.errors import InputError
-from flowevolve.item import Item
-
-Decision = Literal["continue", "discard", "repair"]
-
-
-@dataclass(frozen=True, slots=True)
-class Staleness:
-    """The facts about an item as it is taken from a stage's queue."""
-
-    stage: str
-    gap: int
-    """Changes it has missed, as the algorithm counts them: by default the commits since its version."""
-    revoked: bool
-    """Whether it derives from a candidate that was revoked."""
-    repairable: bool
-    """Whether there is anything to repair at this stage."""
-    item: Item[object]
-    pool: PoolReader
-
-
-class StalenessPolicy(Protocol):
-    """Asked once each time an item is taken, before any call is spent on it."""
-
-    def decide(self, facts: Staleness) -> Decision: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,28 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from flowevolve.budget import Cost
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a run is. Asked about whenever a flow ends or the pool changes."""
-
-    seconds: float
-    spent: Cost
-    pool_version: int
-    proposals_without_gain: int
-    best_score: float | None
-    changes: int
-    """Flows that ended, apart from those that found nothing to do, and commits."""
-
-
-class StoppingPolicy(Protocol):
-    """Says why the run should stop now, or None."""
-
-    def reason(self, progress: Progress) -> str | None: ...
+from flowevolve.core.policies import Progress
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,6 @@ from flowevolve.stages.payloads import Selected as Selected
 from flowevolve.stages.payloads import Written as Written
 from flowevolve.stages.propose import Propose as Propose
 from flowevolve.stages.propose import reflect as reflect
-from flowevolve.stages.recall import Distill as Distill
-from flowevolve.stages.recall import Recall as Recall
-from flowevolve.stages.remember import Compress as Compress
-from flowevolve.stages.remember import Reflect as Reflect
 from flowevolve.stages.repair import Repair as Repair
 from flowevolve.stages.rollouts import Rollouts as Rollouts
 from flowevolve.stages.scan import scan as scan

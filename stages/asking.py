@@ -7,8 +7,7 @@ from typing import TypeVar
 
 from flowevolve.context import StageContext
 from flowevolve.events import Event
-from flowevolve.llm.types import ChatReply, LLMError, Message, Usage
-from flowevolve.prompts import UnparsableReplyError
+from flowevolve.llm.types import ChatReply, LLMError, Message, UnparsableReplyError, Usage
 from flowevolve.record import Record
 
 T = TypeVar("T")

@@ -9,10 +9,9 @@ from flowevolve.artifact import Artifact
 from flowevolve.assessment import Assessment, works
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext
-from flowevolve.llm.types import JSON
+from flowevolve.llm.types import JSON, UnparsableReplyError
 from flowevolve.pool import Candidate
 from flowevolve.programs.prompts import Form, Shown, read_program
-from flowevolve.prompts import UnparsableReplyError
 from flowevolve.stage import Discard
 from flowevolve.stages.asking import call, understand
 

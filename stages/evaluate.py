@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext
+from flowevolve.core.policies import NoRacing, Race, Racing, Speculation, Standing, ValidationAcceptance
 from flowevolve.item import Item
-from flowevolve.policies.acceptance import Everything, Standing, ValidationAcceptance
-from flowevolve.policies.racing import Off, Race, Racing
-from flowevolve.policies.speculation import Speculation, beats
+from flowevolve.policies.acceptance import Everything
+from flowevolve.policies.speculation import beats
 from flowevolve.pool import Candidate
 from flowevolve.stage import Discard, Emit
 from flowevolve.stages.payloads import Evaluated, Proposed, Released
@@ -36,7 +36,7 @@ class Evaluate:
     order: Callable[[], Sequence[str]]
     standing: Callable[[], Standing | None]
     speculation: Speculation = field(default_factory=Speculation)
-    racing: Racing = field(default_factory=Off)
+    racing: Racing = field(default_factory=NoRacing)
     acceptance: ValidationAcceptance = field(default_factory=Everything)
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:

@@ -7,8 +7,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from flowevolve.context import StageContext
+from flowevolve.core.policies import Speculation
 from flowevolve.item import Item
-from flowevolve.policies.speculation import Speculation
 from flowevolve.stage import Discard, Emit
 from flowevolve.stages.payloads import Rolled, Selected
 from flowevolve.stages.rollouts import Rollouts

@@ -10,9 +10,9 @@ from flowevolve.budget import Cost
 from flowevolve.concurrency import run_all
 from flowevolve.context import StageContext
 from flowevolve.item import Item
-from flowevolve.llm.types import Message
+from flowevolve.llm.types import Message, UnparsableReplyError
 from flowevolve.pool import Candidate
-from flowevolve.prompts import ReflectionExample, UnparsableReplyError, parse_instruction, reflection_prompt
+from flowevolve.prompts import ReflectionExample, parse_instruction, reflection_prompt
 from flowevolve.stage import Discard, Emit
 from flowevolve.stages.payloads import Proposed, Rolled, Selected
 from flowevolve.tasks.base import Rollout

@@ -13,9 +13,9 @@ from flowevolve.artifact import Artifact
 from flowevolve.context import StageContext
 from flowevolve.errors import EngineError
 from flowevolve.item import Item, Stale
-from flowevolve.llm.types import Message
+from flowevolve.llm.types import Message, UnparsableReplyError
 from flowevolve.pool import Candidate
-from flowevolve.prompts import UnparsableReplyError, judge_prompt, parse_verdict
+from flowevolve.prompts import judge_prompt, parse_verdict
 from flowevolve.record import Record
 from flowevolve.stage import Discard, Emit
 from flowevolve.stages.payloads import Proposed

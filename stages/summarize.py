@@ -12,9 +12,8 @@ from flowevolve.agents.abstracts import Summary, read_summary, summarize_prompt
 from flowevolve.archives.evolve_buffer import Abstract
 from flowevolve.context import StageContext
 from flowevolve.item import Item
-from flowevolve.llm.types import LLMError
+from flowevolve.llm.types import LLMError, UnparsableReplyError
 from flowevolve.pool import Candidate
-from flowevolve.prompts import UnparsableReplyError
 from flowevolve.stage import Emit
 from flowevolve.stages.asking import ask
 from flowevolve.stages.payloads import Assessed

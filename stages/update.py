@@ -6,9 +6,10 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 
 from flowevolve.context import UpdateContext
+from flowevolve.core.policies import Standing, ValidationAcceptance
 from flowevolve.item import Item
 from flowevolve.llm.types import JSON
-from flowevolve.policies.acceptance import Everything, Standing, ValidationAcceptance
+from flowevolve.policies.acceptance import Everything
 from flowevolve.pool import Add, Candidate, Move
 from flowevolve.stage import NO_EMISSIONS, Discard, Emit
 from flowevolve.stages.payloads import Evaluated, Released

@@ -16,8 +16,9 @@ from flowevolve.agents.abstracts import EXEMPLARS_TITLE, NAVIGATE_TITLE, SUMMARI
 from flowevolve.algorithms.context_evolve import ContextEvolve, ContextEvolveConfig
 from flowevolve.engine import RunReport
 from flowevolve.events import Event
-from flowevolve.llm.calls import CallRecord, Role
+from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.ensemble import Models
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import (
     JSON,
     ChatReply,

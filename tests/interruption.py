@@ -15,11 +15,12 @@ from flowevolve.engine import Engine, RunReport
 from flowevolve.events import Event
 from flowevolve.item import root_of
 from flowevolve.llm.accounting import Spent
-from flowevolve.llm.calls import CallRecord, Role
+from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.ensemble import Models
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import (
     ChatReply,
     ChatRequest,

@@ -9,8 +9,8 @@ from random import Random
 import anyio
 
 from flowevolve.artifact import Artifact
-from flowevolve.llm.calls import Role
 from flowevolve.llm.ensemble import Models
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
 from flowevolve.programs.problem import PROGRAM, Case, Verdict
 from flowevolve.programs.prompts import META_TITLE, PROGRAM_HEADING

@@ -13,8 +13,8 @@ from flowevolve.agents.memory import COMPRESS_TITLE, DISTILL_TITLE, QUERIES_TITL
 from flowevolve.agents.plan import IMPLEMENT_TITLE, PLAN_TITLE
 from flowevolve.agents.slots import DIAGNOSE_TITLE, PARTS_HEADING
 from flowevolve.artifact import Artifact
-from flowevolve.llm.calls import Role
 from flowevolve.llm.ensemble import Models
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
 from flowevolve.programs.problem import PROGRAM, Case, Verdict
 from flowevolve.programs.prompts import CODE_TITLE

@@ -21,8 +21,8 @@ from flowevolve.agents.memory import (
 from flowevolve.archives.memory import Memory
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.item import Item, Ticket
-from flowevolve.llm.calls import Role
 from flowevolve.llm.ensemble import Models
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest, RejectedError, Usage
 from flowevolve.memory.hashing import hashed_embedding
 from flowevolve.pool import Add, Candidate

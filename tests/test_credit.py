@@ -9,8 +9,9 @@ import pytest
 
 from flowevolve.credit import Credit
 from flowevolve.events import Event
-from flowevolve.llm.calls import CallRecord, CallScope, Role
+from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.ensemble import Arm, Ensemble
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import JSON, ChatReply, ChatRequest, Usage
 from flowevolve.policies.bandits import UCB
 from flowevolve.sim.backend import SimBackend

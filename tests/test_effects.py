@@ -15,8 +15,9 @@ from flowevolve.config import parse_config
 from flowevolve.context import StageContext
 from flowevolve.events import Event
 from flowevolve.item import Item
-from flowevolve.llm.calls import CallRecord, Role
+from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.ensemble import Models
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import ChatReply, ChatRequest, LLMError, Message, ServerError, Usage
 from flowevolve.result import Result
 from flowevolve.run import Given, Watchers, carry_out, make_plan

@@ -16,9 +16,10 @@ from flowevolve.algorithms.gepa import GEPA
 from flowevolve.config import parse_config
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.item import Item, Ticket
-from flowevolve.llm.calls import CallRecord, Role
+from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.client import EMBED_BATCH
 from flowevolve.llm.ensemble import Models
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import EmbedReply, EmbedRequest, Message, RejectedError, Usage
 from flowevolve.memory.hashing import hashed_embedding
 from flowevolve.pool import Add, Candidate

@@ -18,10 +18,11 @@ from flowevolve.events import Event
 from flowevolve.llm.accounting import Totals
 from flowevolve.llm.admission import ServerLoad
 from flowevolve.llm.aiohttp import AioHTTPTransport
-from flowevolve.llm.calls import CallScope, Role
+from flowevolve.llm.calls import CallScope
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
+from flowevolve.llm.role import Role
 from flowevolve.llm.router import Router
 from flowevolve.llm.types import Message
 from flowevolve.policies.admission import ServerQueue

@@ -17,6 +17,7 @@ from flowevolve.algorithm import Algorithm
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Budget, Cost
 from flowevolve.context import StageContext, UpdateContext
+from flowevolve.core.policies import StalenessPolicy, StoppingPolicy
 from flowevolve.engine import Engine, Mode, RunReport
 from flowevolve.errors import EngineError, InputError, TaskFailedError
 from flowevolve.events import Event
@@ -24,8 +25,8 @@ from flowevolve.item import Gathered, Item
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
-from flowevolve.policies.staleness import Full, Guarded, StalenessPolicy
-from flowevolve.policies.stopping import NoImprovement, StoppingPolicy
+from flowevolve.policies.staleness import Full, Guarded
+from flowevolve.policies.stopping import NoImprovement
 from flowevolve.policies.triggers import EveryCommits, EverySeconds, Stagnation
 from flowevolve.pool import Add, Candidate, Note, Update
 from flowevolve.stage import NO_EMISSIONS, AnyStage, CommittingStage, Discard, Emit, Exhausted, Graph, Stage, Trigger

@@ -10,7 +10,8 @@ import flowevolve as fe
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.errors import BackendRefusedError, TaskFailedError
 from flowevolve.item import Item
-from flowevolve.llm.calls import CallRecord, Role
+from flowevolve.llm.calls import CallRecord
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import ChatReply, ChatRequest, Message, RejectedError
 from flowevolve.pool import Add, Candidate
 from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage

@@ -13,6 +13,7 @@ from flowevolve.algorithm import Algorithm
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Budget, Cost
 from flowevolve.context import StageContext, UpdateContext
+from flowevolve.core.policies import StalenessPolicy
 from flowevolve.engine import Engine, Mode, RunReport
 from flowevolve.errors import EngineError
 from flowevolve.events import Event
@@ -20,7 +21,7 @@ from flowevolve.item import Gathered, Item, Ticket
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
-from flowevolve.policies.staleness import Guarded, Reflective, StalenessPolicy
+from flowevolve.policies.staleness import Guarded, Reflective
 from flowevolve.policies.triggers import EveryCommits, EverySeconds
 from flowevolve.pool import Add, Candidate, Move, Note, Update
 from flowevolve.stage import (

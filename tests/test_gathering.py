@@ -13,9 +13,9 @@ import pytest
 import flowevolve as fe
 from flowevolve import clock
 from flowevolve.context import StageContext, UpdateContext
+from flowevolve.core.policies import Batch
 from flowevolve.errors import EngineError
 from flowevolve.item import Gathered, Item, Ticket
-from flowevolve.policies.gathering import Batch
 from flowevolve.pool import Candidate, Note
 from flowevolve.queue import ItemQueue
 from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from flowevolve.artifact import Artifact
+from flowevolve.llm.types import UnparsableReplyError
 from flowevolve.playbook_prompts import (
     gather_prompt,
     parse_comparison,
@@ -16,7 +17,6 @@ from flowevolve.playbook_prompts import (
     split_citation,
     with_playbook,
 )
-from flowevolve.prompts import UnparsableReplyError
 
 
 def test_every_component_ends_with_the_playbook() -> None:

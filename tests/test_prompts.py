@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flowevolve.llm.types import UnparsableReplyError
 from flowevolve.prompts import (
     ReflectionExample,
-    UnparsableReplyError,
     fence,
     judge_prompt,
     labelled_blocks,

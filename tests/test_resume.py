@@ -16,8 +16,8 @@ import pytest
 import flowevolve as fe
 from flowevolve import clock
 from flowevolve.config import Config, parse_config
+from flowevolve.core.policies import Resize, Workload
 from flowevolve.errors import BackendUnreachableError, InputError
-from flowevolve.policies.allocation import Resize, Workload
 from flowevolve.result import Result
 from flowevolve.run import Given, Plan, Watchers, make_plan
 from flowevolve.store.rundir import RunDirectory

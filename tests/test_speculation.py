@@ -19,6 +19,7 @@ from flowevolve.archives.pareto import ParetoArchive
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Budget, Cost
 from flowevolve.context import StageContext, UpdateContext
+from flowevolve.core.policies import Resize, StalenessPolicy, Workload
 from flowevolve.engine import Engine, Mode, RunReport
 from flowevolve.events import Event
 from flowevolve.item import Item, Stale
@@ -26,8 +27,7 @@ from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.policies.acceptance import Improvement
-from flowevolve.policies.allocation import Resize, Workload
-from flowevolve.policies.staleness import Full, Guarded, Reflective, StalenessPolicy
+from flowevolve.policies.staleness import Full, Guarded, Reflective
 from flowevolve.stage import CommittingStage, Discard, Emit, Graph, Stage
 from flowevolve.stages.payloads import Evaluated, Proposed, Released, Selected
 from flowevolve.stages.update import Update

@@ -10,11 +10,11 @@ import pytest
 
 import flowevolve as fe
 from flowevolve.context import StageContext, UpdateContext
+from flowevolve.core.policies import Resize, Workload
 from flowevolve.engine import Engine
 from flowevolve.errors import EngineError, InputError
 from flowevolve.events import Event
 from flowevolve.item import Item, Ticket
-from flowevolve.policies.allocation import Resize, Workload
 from flowevolve.policies.staleness import Guarded
 from flowevolve.pool import Add, Candidate
 from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage

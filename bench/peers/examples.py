@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from bench.peers.chats import Chats
 from flowevolve.artifact import Artifact
-from flowevolve.llm.types import Message
-from flowevolve.prompts import ReflectionExample, UnparsableReplyError, parse_instruction, reflection_prompt
+from flowevolve.llm.types import Message, UnparsableReplyError
+from flowevolve.prompts import ReflectionExample, parse_instruction, reflection_prompt
 from flowevolve.tasks.base import Example, Rollout, Task
 
 T = TypeVar("T")

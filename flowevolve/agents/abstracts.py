@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from flowevolve.agents.reading import read_object, text_of
-from flowevolve.llm.types import JSON
+from flowevolve.llm.types import JSON, UnparsableReplyError
 from flowevolve.programs.prompts import (
     PROGRAM_HEADING,
     REPLY_HEADING,
@@ -21,7 +21,7 @@ from flowevolve.programs.prompts import (
     shown_programs,
     task_section,
 )
-from flowevolve.prompts import UnparsableReplyError, fence
+from flowevolve.prompts import fence
 
 SUMMARIZE_TITLE = "# Describe a program"
 NAVIGATE_TITLE = "# Give the search a direction"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 from flowevolve.agents.reading import objects, read_array, read_object, text_of, texts, word_of
-from flowevolve.llm.types import JSON
+from flowevolve.llm.types import JSON, UnparsableReplyError
 from flowevolve.programs.prompts import (
     OUTCOME_HEADING,
     PROGRAM_HEADING,
@@ -22,7 +22,7 @@ from flowevolve.programs.prompts import (
     shown_programs,
     task_section,
 )
-from flowevolve.prompts import UnparsableReplyError, fence
+from flowevolve.prompts import fence
 
 REFLECT_TITLE = "# Learn from a change"
 COMPRESS_TITLE = "# Shorten a memory"

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from flowevolve.llm.types import JSON
-from flowevolve.prompts import UnparsableReplyError, labelled_blocks
+from flowevolve.llm.types import JSON, UnparsableReplyError
+from flowevolve.prompts import labelled_blocks
 
 Word = TypeVar("Word", bound=str)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from flowevolve.agents.reading import objects, read_object, word_of
-from flowevolve.llm.types import JSON
+from flowevolve.llm.types import JSON, UnparsableReplyError
 from flowevolve.programs.prompts import (
     OTHERS_HEADING,
     OUTCOME_HEADING,
@@ -25,7 +25,7 @@ from flowevolve.programs.prompts import (
     task_section,
 )
 from flowevolve.programs.slots import REST, SLOTS, Slot
-from flowevolve.prompts import UnparsableReplyError, fence
+from flowevolve.prompts import fence
 
 DIAGNOSE_TITLE = "# Take a program apart"
 PARTS_HEADING = "## Its parts"

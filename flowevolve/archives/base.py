@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from flowevolve.algorithm import Archive
-from flowevolve.policies.acceptance import Standing
+from flowevolve.core.policies import Standing
 from flowevolve.policies.selection import Ranked
 from flowevolve.pool import Candidate
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from flowevolve.policies.acceptance import Standing
+from flowevolve.core.policies import Standing
 from flowevolve.pool import Add, Candidate, Move, Update
 
 Rank = tuple[float, int]

@@ -18,7 +18,7 @@ from flowevolve.concurrency import Pulse
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.llm.accounting import Account, Totals
 from flowevolve.llm.cache import ResponseCache, reply_key
-from flowevolve.llm.calls import CallRecord, CallScope, Charge, Observer, Role, call_seed, no_charge
+from flowevolve.llm.calls import CallRecord, CallScope, Charge, Observer, call_seed, no_charge
 from flowevolve.llm.ensemble import Models
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.hedging import Hedging
@@ -30,6 +30,7 @@ from flowevolve.llm.pace import Pace
 from flowevolve.llm.pending import Backend, PendingCall, PendingChat, PendingEmbed
 from flowevolve.llm.reach import check_models, is_alive
 from flowevolve.llm.retry import RetryPolicy
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import (
     ChatReply,
     ChatRequest,

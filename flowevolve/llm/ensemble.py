@@ -10,7 +10,8 @@ from itertools import accumulate
 from typing import Protocol
 
 from flowevolve.errors import InputError
-from flowevolve.llm.calls import CallScope, Role
+from flowevolve.llm.calls import CallScope
+from flowevolve.llm.role import Role
 
 
 @dataclass(slots=True)

@@ -7,10 +7,11 @@ from math import inf
 from typing import Generic, Protocol, runtime_checkable
 
 from flowevolve.clock import now
-from flowevolve.llm.calls import CallScope, Charge, Role, no_charge
+from flowevolve.llm.calls import CallScope, Charge, no_charge
 from flowevolve.llm.hedging import Hedgeable, Hedging
 from flowevolve.llm.lengths import Work
 from flowevolve.llm.line import Ask
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import (
     ChatReply,
     ChatRequest,

@@ -9,7 +9,7 @@ import anyio
 import structlog
 
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError
-from flowevolve.llm.calls import Role
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import LLMError, RefusedError, ServerError, Transport, UnreachableError
 
 CHECK_SECONDS = 30.0

@@ -241,3 +241,7 @@ def embedder(transport: Transport) -> Embedder:
     if not isinstance(transport, Embedder):
         raise RefusedError("this kind of backend makes no embeddings")
     return transport
+
+
+class UnparsableReplyError(ValueError):
+    """A model's reply does not have the form it was asked for."""

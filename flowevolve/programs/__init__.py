@@ -15,9 +15,4 @@ from flowevolve.programs.problem import FunctionProblem as FunctionProblem
 from flowevolve.programs.problem import Problem as Problem
 from flowevolve.programs.problem import Verdict as Verdict
 from flowevolve.programs.problem import WrongResultError as WrongResultError
-from flowevolve.programs.prompts import Form as Form
-from flowevolve.programs.prompts import Shown as Shown
-from flowevolve.programs.prompts import program_prompt as program_prompt
-from flowevolve.programs.prompts import read_program as read_program
-from flowevolve.programs.prompts import seed_prompt as seed_prompt
 from flowevolve.programs.task import ProgramTask as ProgramTask

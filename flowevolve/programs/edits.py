@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from flowevolve.llm.types import UnparsableReplyError
 from flowevolve.programs.blocks import outside_unchanged
-from flowevolve.prompts import UnparsableReplyError
 
 SEARCH_LINE, MIDDLE_LINE, REPLACE_LINE = "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"
 _FILE = re.compile(r"^FILE: *(\S.*)$")

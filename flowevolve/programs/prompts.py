@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from flowevolve.artifact import Artifact
+from flowevolve.llm.types import UnparsableReplyError
 from flowevolve.programs.blocks import has_marks, outside_unchanged
 from flowevolve.programs.edits import MIDDLE_LINE, REPLACE_LINE, SEARCH_LINE, apply_to_files
 from flowevolve.programs.features import syntax_error
-from flowevolve.prompts import UnparsableReplyError, fence, labelled_blocks, parse_instruction
+from flowevolve.prompts import fence, labelled_blocks, parse_instruction
 
 Form = Literal["edits", "whole"]
 """How a program is written: SEARCH/REPLACE edits of another, or as a whole."""

@@ -1,8 +1,8 @@
 """Runs programs that nobody trusts, and says what came of them."""
 
+from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox.measure import Measurement, measure
 from flowevolve.sandbox.outcome import Outcome
 from flowevolve.sandbox.pool import Sandbox
-from flowevolve.sandbox.settings import SandboxSettings
 
 __all__ = ["Measurement", "Outcome", "Sandbox", "SandboxSettings", "measure"]

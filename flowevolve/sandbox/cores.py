@@ -12,6 +12,7 @@ from threading import Event
 import anyio
 
 from flowevolve import clock
+from flowevolve._util.cores import usable_cores
 from flowevolve.sandbox.claim import Claim, wait_for_one
 
 
@@ -62,13 +63,6 @@ class Cores:
                     claim.close()
         assert had is not None, "only who is cancelled gives up"
         return had
-
-
-def usable_cores() -> set[int]:
-    """Those that this process may run on; elsewhere than on Linux, where none can be chosen, all."""
-    if hasattr(os, "sched_getaffinity"):
-        return os.sched_getaffinity(0)
-    return set(range(os.cpu_count() or 1))
 
 
 CORES = Cores(usable_cores(), Path(gettempdir()) / f"flowevolve-{os.getuid()}")

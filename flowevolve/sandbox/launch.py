@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
+from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.errors import InputError
 from flowevolve.sandbox import inside
 from flowevolve.sandbox.inside.syscalls import MACHINES
 from flowevolve.sandbox.inside.zygote import Setup
-from flowevolve.sandbox.settings import SandboxSettings
 
 INSTALL = "install it (Debian, Ubuntu: apt-get install bubblewrap)"
 RISK = 'or set sandbox.isolation = "limits": programs can then read your files and keys, and kill your processes'

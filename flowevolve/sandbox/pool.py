@@ -11,13 +11,13 @@ from typing import Self
 import anyio
 
 from flowevolve import clock
+from flowevolve.core.sandbox_settings import MOST_MB, SandboxSettings
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
 from flowevolve.sandbox import launch
 from flowevolve.sandbox.cores import CORES
 from flowevolve.sandbox.inside.wire import Request
 from flowevolve.sandbox.outcome import MEGABYTE, Outcome, no_report
-from flowevolve.sandbox.settings import MOST_MB, SandboxSettings
 from flowevolve.sandbox.worker import Worker
 
 SAMPLE_SECONDS = 0.02

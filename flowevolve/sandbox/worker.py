@@ -13,12 +13,12 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import IO
 
+from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.errors import InputError
 from flowevolve.sandbox import launch
 from flowevolve.sandbox.inside import wire
 from flowevolve.sandbox.inside.wire import Report, Request
 from flowevolve.sandbox.outcome import Outcome, no_report, read_outcome
-from flowevolve.sandbox.settings import SandboxSettings
 
 START_SECONDS = 60.0
 """For the interpreter and what it preloads."""

@@ -21,8 +21,9 @@ from flowevolve.agents.abstracts import (
     read_summary,
     summarize_prompt,
 )
+from flowevolve.llm.types import UnparsableReplyError
 from flowevolve.programs.prompts import Shown
-from flowevolve.prompts import UnparsableReplyError, labelled_blocks
+from flowevolve.prompts import labelled_blocks
 
 WORDS = Shown({ABSTRACT: "A greedy scan."}, 0.25)
 FAILED = Shown({ABSTRACT: "A search by halves."}, None)

@@ -27,8 +27,8 @@ from flowevolve.agents.memory import (
     shown_board,
     shown_memory,
 )
+from flowevolve.llm.types import UnparsableReplyError
 from flowevolve.programs.prompts import Shown
-from flowevolve.prompts import UnparsableReplyError
 from flowevolve.sim.code_prompt import all_programs, hinted, sections
 
 PARENT = Shown({"program.py": "x = 1"}, 0.5, "slow")

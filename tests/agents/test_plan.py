@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from flowevolve.agents.plan import IMPLEMENT_TITLE, PLAN_TITLE, implement_prompt, plan_prompt, read_plans
+from flowevolve.llm.types import UnparsableReplyError
 from flowevolve.programs.prompts import ADVICE_HEADING, HOW_HEADING, TASK_HEADING
-from flowevolve.prompts import UnparsableReplyError
 from flowevolve.sim.code_prompt import read_prompt, sections
 
 SEED = {"program.py": "def solve():\n    return 1\n"}

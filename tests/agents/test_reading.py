@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve.agents.reading import objects, read_array, read_json, read_object, text_of, texts, word_of
-from flowevolve.prompts import UnparsableReplyError, fence
+from flowevolve.llm.types import UnparsableReplyError
+from flowevolve.prompts import fence
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -17,9 +17,9 @@ from flowevolve.agents.slots import (
     mutation_prompt,
     read_slots,
 )
+from flowevolve.llm.types import UnparsableReplyError
 from flowevolve.programs.prompts import ADVICE_HEADING, CODE_TITLE, OTHERS_HEADING, Shown
 from flowevolve.programs.slots import REST, SLOTS, Slot
-from flowevolve.prompts import UnparsableReplyError
 from flowevolve.sim.code_prompt import read_prompt, sections
 
 PROGRAM = Shown({"program.py": "import math\ndef parse():\n    return 1\ndef solve():\n    return 2\n"}, 0.5, "slow")

@@ -14,7 +14,8 @@ from flowevolve.algorithms.ace.reading import Reader
 from flowevolve.algorithms.ace.reconcile import Reconcile
 from flowevolve.archives.playbook import Bullet, Operation, Playbook, edit_note, load_note
 from flowevolve.item import Stale
-from flowevolve.llm.calls import CallRecord, Role
+from flowevolve.llm.calls import CallRecord
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import ChatReply, ChatRequest, EmbedReply, EmbedRequest, Message, RejectedError, Usage
 from flowevolve.memory.embedders import RoleEmbedder
 from flowevolve.playbook_prompts import COMPARE_TITLE

@@ -13,10 +13,10 @@ import flowevolve as fe
 from flowevolve.algorithm import Tuning, WorkersWanted
 from flowevolve.algorithms.code_evolve import CodeEvolve
 from flowevolve.archives.islands import PROMPTS
+from flowevolve.core.policies import Speculation
 from flowevolve.engine import RunReport
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
-from flowevolve.policies.speculation import Speculation
 from flowevolve.programs.prompts import ANCESTORS_HEADING, CODE_TITLE, META_TITLE, OTHERS_HEADING
 from flowevolve.tasks.house_style import house_style_task, make_rows
 from tests.code_evolving import algorithm, asked, moved, names, programs, ran, selected, settings

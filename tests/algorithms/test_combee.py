@@ -16,8 +16,9 @@ from flowevolve.algorithms.combee import Combee, CombeeConfig
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
 from flowevolve.events import Event
-from flowevolve.llm.calls import CallRecord, Role
+from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.ensemble import Models
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import ChatReply, ChatRequest
 from flowevolve.prompts import MERGE_TITLE, labelled_blocks, parse_instruction
 from flowevolve.result import Result

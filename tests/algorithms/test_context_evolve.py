@@ -16,11 +16,11 @@ import flowevolve as fe
 from flowevolve.agents.abstracts import EXEMPLARS_TITLE, NAVIGATE_TITLE, SUMMARIZE_TITLE
 from flowevolve.algorithm import Tuning, WorkersWanted
 from flowevolve.algorithms.context_evolve import ContextEvolve
+from flowevolve.core.policies import Speculation
 from flowevolve.engine import RunReport
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.llm.calls import CallRecord
-from flowevolve.policies.speculation import Speculation
 from flowevolve.programs.problem import Verdict
 from flowevolve.programs.prompts import ADVICE_HEADING, CODE_TITLE, OTHERS_HEADING
 from flowevolve.stages.asking import tokens_by_agent

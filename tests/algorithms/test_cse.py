@@ -19,8 +19,8 @@ from flowevolve.algorithms.cse import CSE, CSEConfig
 from flowevolve.algorithms.cse.select import Reward, sample
 from flowevolve.algorithms.cse.slots import crossing, mutation
 from flowevolve.artifact import Artifact
+from flowevolve.core.policies import Speculation
 from flowevolve.errors import InputError
-from flowevolve.policies.speculation import Speculation
 from flowevolve.pool import Candidate
 from flowevolve.programs.prompts import CODE_TITLE
 from flowevolve.programs.slots import REST, Slot, unchanged

@@ -19,12 +19,12 @@ from flowevolve.artifact import Artifact
 from flowevolve.build import make_tuning
 from flowevolve.config import Config, parse_config
 from flowevolve.context import StageContext
+from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
 from flowevolve.pool import Add, Candidate, Pool
 from flowevolve.result import Result
 from flowevolve.run import Given, Plan, Watchers, carry_out, make_plan, run
-from flowevolve.sandbox.settings import SandboxSettings
 from flowevolve.tasks.harness import BASELINES, harness
 from tests.interruption import Fact, Memory, as_kept, events_of
 

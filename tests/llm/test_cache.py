@@ -17,11 +17,12 @@ from flowevolve.errors import InputError, StorageError
 from flowevolve.llm import cache as cache_module
 from flowevolve.llm.accounting import Account, Price, Totals
 from flowevolve.llm.cache import ResponseCache, open_cache, reply_key
-from flowevolve.llm.calls import CallRecord, CallScope, Role
+from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.line import Ask
 from flowevolve.llm.retry import RetryPolicy
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import JSON, ChatReply, ChatRequest, Message, RejectedError, Usage
 
 pytestmark = pytest.mark.anyio

@@ -13,11 +13,12 @@ from flowevolve.clock import VirtualClockLoop
 from flowevolve.concurrency import Pulse
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.llm.accounting import Account, Price
-from flowevolve.llm.calls import CallRecord, CallScope, Role, call_seed
+from flowevolve.llm.calls import CallRecord, CallScope, call_seed
 from flowevolve.llm.client import LOST_IN_A_ROW, LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.pending import server_priority
 from flowevolve.llm.retry import RetryPolicy
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import (
     ChatReply,
     ChatRequest,

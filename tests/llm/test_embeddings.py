@@ -13,12 +13,13 @@ from aiohttp import web
 from flowevolve.errors import BackendRefusedError, InputError
 from flowevolve.llm.accounting import Account, Price
 from flowevolve.llm.aiohttp import AioHTTPTransport
-from flowevolve.llm.calls import CallRecord, CallScope, Role
+from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.ensemble import Ensemble, Models
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.openai import OpenAITransport
 from flowevolve.llm.retry import RetryPolicy
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import (
     JSON,
     ChatReply,

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from flowevolve.clock import VirtualClockLoop
 from flowevolve.errors import BackendRefusedError, InputError
 from flowevolve.llm.accounting import Account, Price
-from flowevolve.llm.calls import CallRecord, CallScope, Role
+from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.ensemble import Arm, ByWeight, Ensemble, Models
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import ChatReply, ChatRequest, Message, ServerError, Usage
 
 pytestmark = pytest.mark.anyio

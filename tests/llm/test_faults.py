@@ -10,11 +10,12 @@ import pytest
 from flowevolve import clock
 from flowevolve.llm import rates
 from flowevolve.llm.aiohttp import AioHTTPTransport
-from flowevolve.llm.calls import CallRecord, CallScope, Role
+from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.openai import OpenAITransport
 from flowevolve.llm.retry import RetryPolicy
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import LLMError, UnreachableError
 from flowevolve.sim import faults as sim_faults
 from flowevolve.sim.faults import FAULTS, RETRY_AFTER_SECONDS, Fault, Faults

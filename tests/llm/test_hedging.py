@@ -6,12 +6,13 @@ import anyio
 import pytest
 
 from flowevolve.errors import BackendUnreachableError
-from flowevolve.llm.calls import CallRecord, CallScope, Role
+from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.hedging import LEAST_SEEN, Hedging, Latencies
 from flowevolve.llm.limits import Limits
 from flowevolve.llm.retry import RetryPolicy
+from flowevolve.llm.role import Role
 from flowevolve.llm.router import Router
 from flowevolve.llm.types import ChatReply, Message, RejectedError, ServerError, UnreachableError, Usage
 

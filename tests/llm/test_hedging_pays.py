@@ -10,12 +10,13 @@ import anyio
 import pytest
 
 from flowevolve import clock
-from flowevolve.llm.calls import CallScope, Role
+from flowevolve.llm.calls import CallScope
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.hedging import Hedging
 from flowevolve.llm.limits import Limits
 from flowevolve.llm.retry import RetryPolicy
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import ChatReply, ChatRequest, Message, Usage
 
 pytestmark = pytest.mark.anyio

@@ -7,11 +7,12 @@ import anyio
 import pytest
 
 from flowevolve.errors import BackendUnreachableError
-from flowevolve.llm.calls import CallScope, Role
+from flowevolve.llm.calls import CallScope
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.limits import Limits
 from flowevolve.llm.retry import RetryPolicy
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import ChatReply, Message, OverloadedError, UnreachableError, Usage
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES, APIProfile

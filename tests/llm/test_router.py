@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
-from flowevolve.llm.calls import CallScope, Role
+from flowevolve.llm.calls import CallScope
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
+from flowevolve.llm.role import Role
 from flowevolve.llm.router import EJECT_AFTER, SLACK, Router, make_router
 from flowevolve.llm.types import (
     ChatReply,

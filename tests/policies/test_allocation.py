@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flowevolve.core.policies import Allocation, Resize, StageLoad, Workload
 from flowevolve.errors import InputError
-from flowevolve.policies.allocation import Allocation, MedianRate, Pressure, Resize, StageLoad, Workload
+from flowevolve.policies.allocation import MedianRate, Pressure
 
 
 def stage(name: str, **facts: object) -> StageLoad:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flowevolve.core.policies import PAST, Batch
 from flowevolve.policies.batch_sizes import DelayProfile
-from flowevolve.policies.gathering import PAST, Batch
 
 
 def played(policy: DelayProfile, seconds: Callable[[int], float], batches: int) -> list[int]:

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flowevolve.core.policies import Staleness
 from flowevolve.item import Item
 from flowevolve.policies.acceptance import ImprovementOrEqual, StrictImprovement
 from flowevolve.policies.batching import EpochBatches
 from flowevolve.policies.selection import AllComponents, RoundRobin
-from flowevolve.policies.staleness import Full, Guarded, Reflective, Staleness
+from flowevolve.policies.staleness import Full, Guarded, Reflective
 from flowevolve.pool import Pool
 
 

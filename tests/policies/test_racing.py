@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve.build import RACING
+from flowevolve.core.policies import NoRacing, Race, Speculation, Standing, ValidationAcceptance
 from flowevolve.errors import InputError
-from flowevolve.policies.acceptance import Everything, Front, Improvement, Standing, ValidationAcceptance
-from flowevolve.policies.racing import Bound, Confidence, Off, Prefix, Race
-from flowevolve.policies.speculation import Speculation, beats
+from flowevolve.policies.acceptance import Everything, Front, Improvement
+from flowevolve.policies.racing import Bound, Confidence, Prefix
+from flowevolve.policies.speculation import beats
 
 IDS = tuple(f"e{n}" for n in range(8))
 grades = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=8, max_size=8)
@@ -57,7 +58,7 @@ def test_the_bound_stops_as_soon_as_nothing_can_help(
 
 def test_what_needs_whole_vectors_is_never_stopped_by_the_bound() -> None:
     assert Bound().hopeless(race({"e0": 0.0}, [1.0] * 8, acceptance=Everything())) is None
-    assert Off().hopeless(race({"e0": 0.0}, [1.0] * 8)) is None
+    assert NoRacing().hopeless(race({"e0": 0.0}, [1.0] * 8)) is None
 
 
 @given(grades, grades, st.integers(1, 8), st.permutations(IDS))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flowevolve.artifact import Artifact
+from flowevolve.llm.types import UnparsableReplyError
 from flowevolve.programs.edits import EditError
 from flowevolve.programs.prompts import (
     ADVICE_HEADING,
@@ -16,7 +17,6 @@ from flowevolve.programs.prompts import (
     read_program,
     seed_prompt,
 )
-from flowevolve.prompts import UnparsableReplyError
 
 ONE = Artifact({"program.py": "# EVOLVE-BLOCK-START\na = 1\n# EVOLVE-BLOCK-END\n"}, kind="program")
 TWO = Artifact({"program.py": "import helper\n", "helper.py": "a = 1\n"}, kind="program")

@@ -12,9 +12,9 @@ import anyio
 import pytest
 
 from flowevolve import clock
+from flowevolve.core.sandbox_settings import MOST_MB, MOST_PROCESSES
 from flowevolve.errors import InputError
 from flowevolve.sandbox import Outcome, Sandbox, SandboxSettings, measure
-from flowevolve.sandbox.settings import MOST_MB, MOST_PROCESSES
 from tests.sandbox.conftest import left_over
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve.artifact import Artifact
-from flowevolve.llm.types import ChatRequest, Message
+from flowevolve.llm.types import ChatRequest, Message, UnparsableReplyError
 from flowevolve.problems.catalog import SHIPPED_PROBLEMS
 from flowevolve.programs.blocks import outside_unchanged
 from flowevolve.programs.features import syntax_error
@@ -27,7 +27,7 @@ from flowevolve.programs.prompts import (
     read_program,
     seed_prompt,
 )
-from flowevolve.prompts import UnparsableReplyError, fence, parse_instruction
+from flowevolve.prompts import fence, parse_instruction
 from flowevolve.sim.code import CodeWorld
 from flowevolve.sim.code_names import unbound
 from flowevolve.sim.code_prompt import KINDS, hinted, read_prompt

@@ -41,10 +41,9 @@ from flowevolve.agents.memory import (
 from flowevolve.agents.plan import implement_prompt, plan_prompt, read_plans
 from flowevolve.agents.slots import crossover_prompt, diagnose_prompt, mutation_prompt, read_slots
 from flowevolve.artifact import Artifact
-from flowevolve.llm.types import ChatRequest, Message
+from flowevolve.llm.types import ChatRequest, Message, UnparsableReplyError
 from flowevolve.programs.prompts import Form, Shown, program_prompt, read_program
 from flowevolve.programs.slots import REST, parts_of, unchanged
-from flowevolve.prompts import UnparsableReplyError
 from flowevolve.sim.code import CodeWorld
 from flowevolve.sim.code_prompt import KINDS, hinted, read_prompt
 from flowevolve.sim.code_replies import garbled

@@ -8,15 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON, ChatRequest, Message
-from flowevolve.prompts import (
-    ReflectionExample,
-    UnparsableReplyError,
-    judge_prompt,
-    parse_instruction,
-    parse_verdict,
-    reflection_prompt,
-)
+from flowevolve.llm.types import JSON, ChatRequest, Message, UnparsableReplyError
+from flowevolve.prompts import ReflectionExample, judge_prompt, parse_instruction, parse_verdict, reflection_prompt
 from flowevolve.sim.rules import PRESETS, RulesParams, RulesWorld
 from flowevolve.tasks.house_style import HOUSE_STYLE, SEED_PROMPT, house_style_task, rules_of, shipped_rows
 

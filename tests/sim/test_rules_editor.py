@@ -3,10 +3,10 @@ from dataclasses import replace
 
 import pytest
 
+from flowevolve.llm.types import UnparsableReplyError
 from flowevolve.prompts import (
     ReflectionExample,
     RepairVerdict,
-    UnparsableReplyError,
     judge_prompt,
     parse_instruction,
     parse_verdict,

@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from flowevolve.prompts import UnparsableReplyError, merge_prompt, parse_instruction
+from flowevolve.llm.types import UnparsableReplyError
+from flowevolve.prompts import merge_prompt, parse_instruction
 from flowevolve.sim.rules_merger import merge
 from flowevolve.sim.rules_params import RulesParams
 from flowevolve.tasks.house_style import HOUSE_STYLE

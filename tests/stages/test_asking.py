@@ -9,9 +9,8 @@ from flowevolve.agents.memory import QUERIES_TITLE, read_queries
 from flowevolve.context import UpdateContext
 from flowevolve.events import Event
 from flowevolve.item import Item
-from flowevolve.llm.types import LLMError, Usage
+from flowevolve.llm.types import LLMError, UnparsableReplyError, Usage
 from flowevolve.pool import Candidate
-from flowevolve.prompts import UnparsableReplyError
 from flowevolve.stage import NO_EMISSIONS, Emit, Exhausted, Graph, Stage
 from flowevolve.stages.asking import ask, tokens_by_agent, try_asking
 from flowevolve.stages.committing import committing

@@ -8,7 +8,8 @@ import anyio
 import pytest
 
 import flowevolve as fe
-from flowevolve.llm.calls import CallRecord, Role
+from flowevolve.llm.calls import CallRecord
+from flowevolve.llm.role import Role
 from flowevolve.llm.types import ChatReply, ChatRequest, Message, RejectedError
 from flowevolve.stage import NO_EMISSIONS
 from flowevolve.stages import Rollouts, committing

@@ -14,7 +14,7 @@ from flowevolve.clock import in_thread
 from flowevolve.concurrency import run_all
 from flowevolve.context import StageContext
 from flowevolve.item import Item
-from flowevolve.llm.types import CHARS_PER_TOKEN, LLMError, Message
+from flowevolve.llm.types import CHARS_PER_TOKEN, LLMError, Message, UnparsableReplyError
 from flowevolve.memory.embedders import Embedder
 from flowevolve.playbook_prompts import (
     Wish,
@@ -25,7 +25,7 @@ from flowevolve.playbook_prompts import (
     parse_wishes,
 )
 from flowevolve.policies.similarity import near_groups
-from flowevolve.prompts import UnparsableReplyError, parse_instruction
+from flowevolve.prompts import parse_instruction
 from flowevolve.stage import Discard, Emit
 from flowevolve.stages.scan import scan
 

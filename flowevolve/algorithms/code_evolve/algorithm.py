@@ -34,10 +34,10 @@ from flowevolve.assessment import Assessment
 from flowevolve.budget import Cost
 from flowevolve.clock import in_thread
 from flowevolve.context import PoolReader, UpdateContext
+from flowevolve.core.policies import Batch
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.item import Item
-from flowevolve.policies.gathering import Batch
 from flowevolve.pool import Candidate
 from flowevolve.programs.features import FEATURES
 from flowevolve.programs.problem import NEEDS_A_SEED

@@ -11,6 +11,7 @@ from flowevolve.archives.islands import Place
 from flowevolve.artifact import Artifact
 from flowevolve.context import StageContext
 from flowevolve.item import Item
+from flowevolve.llm.types import UnparsableReplyError
 from flowevolve.pool import Candidate
 from flowevolve.programs.prompts import (
     META_TITLE,
@@ -21,7 +22,7 @@ from flowevolve.programs.prompts import (
     program_prompt,
     task_section,
 )
-from flowevolve.prompts import UnparsableReplyError, fence, parse_instruction
+from flowevolve.prompts import fence, parse_instruction
 from flowevolve.stage import Discard, Emit
 from flowevolve.stages.asking import ask
 from flowevolve.stages.assess import Assess

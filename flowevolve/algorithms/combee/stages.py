@@ -10,9 +10,9 @@ from flowevolve.budget import Cost
 from flowevolve.concurrency import run_all
 from flowevolve.context import StageContext
 from flowevolve.item import Gathered, Item
-from flowevolve.llm.types import LLMError, Message
+from flowevolve.llm.types import LLMError, Message, UnparsableReplyError
 from flowevolve.pool import Candidate
-from flowevolve.prompts import UnparsableReplyError, merge_prompt, parse_instruction
+from flowevolve.prompts import merge_prompt, parse_instruction
 from flowevolve.stage import Discard, Emit
 from flowevolve.stages.payloads import Proposed, Rolled, Selected
 from flowevolve.stages.propose import reflect_all, rewritten

@@ -17,9 +17,9 @@ from flowevolve.concurrency import Pulse
 from flowevolve.context import StageContext
 from flowevolve.events import Event
 from flowevolve.item import Item, flow_of
+from flowevolve.llm.types import UnparsableReplyError
 from flowevolve.pool import Candidate
 from flowevolve.programs.prompts import Shown
-from flowevolve.prompts import UnparsableReplyError
 from flowevolve.record import Record
 from flowevolve.stage import Emit
 from flowevolve.stages.asking import ask

@@ -12,10 +12,10 @@ from flowevolve.algorithms.context_evolve.payloads import Chosen, Step
 from flowevolve.archives.evolve_buffer import EvolveBuffer
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.item import Item, Stale
+from flowevolve.llm.types import UnparsableReplyError
 from flowevolve.policies.drawing import by_rank, draw
 from flowevolve.pool import Add, Candidate
 from flowevolve.programs.prompts import program_prompt
-from flowevolve.prompts import UnparsableReplyError
 from flowevolve.record import Record
 from flowevolve.stage import Emit, Exhausted
 from flowevolve.stages.asking import ask

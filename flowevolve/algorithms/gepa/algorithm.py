@@ -24,6 +24,7 @@ from flowevolve.archives.catalog import ARCHIVES
 from flowevolve.archives.validation_order import ValidationOrder
 from flowevolve.budget import Cost
 from flowevolve.context import UpdateContext
+from flowevolve.core.policies import BatchSize, ValidationAcceptance
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.policies.acceptance import (
@@ -33,9 +34,7 @@ from flowevolve.policies.acceptance import (
     Improvement,
     ImprovementOrEqual,
     StrictImprovement,
-    ValidationAcceptance,
 )
-from flowevolve.policies.gathering import BatchSize
 from flowevolve.policies.racing import Prefix
 from flowevolve.policies.selection import (
     AllComponents,

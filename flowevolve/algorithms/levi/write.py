@@ -14,7 +14,7 @@ from flowevolve.concurrency import run_all
 from flowevolve.context import StageContext
 from flowevolve.errors import InputError
 from flowevolve.item import Item
-from flowevolve.llm.types import LLMError, Message
+from flowevolve.llm.types import LLMError, Message, UnparsableReplyError
 from flowevolve.pool import Candidate
 from flowevolve.programs.prompts import (
     ADVICE_HEADING,
@@ -26,14 +26,7 @@ from flowevolve.programs.prompts import (
     task_section,
 )
 from flowevolve.programs.task import ProgramTask
-from flowevolve.prompts import (
-    CURRENT_HEADING,
-    ReflectionExample,
-    UnparsableReplyError,
-    fence,
-    parse_instruction,
-    reflection_prompt,
-)
+from flowevolve.prompts import CURRENT_HEADING, ReflectionExample, fence, parse_instruction, reflection_prompt
 from flowevolve.record import Record
 from flowevolve.stage import Discard, Emit
 from flowevolve.stages.coding import as_shown, write_program

@@ -20,11 +20,11 @@ from flowevolve.algorithms.meta_harness import driver
 from flowevolve.algorithms.meta_harness.config import MetaHarnessConfig
 from flowevolve.concurrency import run_all
 from flowevolve.context import StageContext
+from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.llm.types import JSON, Message
 from flowevolve.pool import Candidate
 from flowevolve.sandbox.outcome import Outcome
 from flowevolve.sandbox.pool import Sandbox
-from flowevolve.sandbox.settings import SandboxSettings
 from flowevolve.tasks.base import Example
 from flowevolve.tasks.harness import COMPONENT, LabelledSet
 from flowevolve.tasks.scoring import stated_label

@@ -26,8 +26,8 @@ from flowevolve.compat.gepa.reflection import CALLABLE, ROLE, CallableTransport
 from flowevolve.config import Config, misplaced_key, parse_config
 from flowevolve.errors import InputError
 from flowevolve.events import Event
-from flowevolve.llm.calls import Role
 from flowevolve.llm.ensemble import Models
+from flowevolve.llm.role import Role
 from flowevolve.llm_section import LLMSection
 from flowevolve.registry import describe_validation
 from flowevolve.resume import is_run, resume

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from flowevolve.sandbox.cores import usable_cores
+from flowevolve._util.cores import usable_cores
 from flowevolve.section import Section
 
 MOST_MB = 2**24

@@ -1,0 +1,12 @@
+"""The processor cores that this process may use."""
+
+from __future__ import annotations
+
+import os
+
+
+def usable_cores() -> set[int]:
+    """Those that this process may run on; elsewhere than on Linux, where none can be chosen, all."""
+    if hasattr(os, "sched_getaffinity"):
+        return os.sched_getaffinity(0)
+    return set(range(os.cpu_count() or 1))

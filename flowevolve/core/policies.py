@@ -1,0 +1,226 @@
+"""What a policy is told and what it answers: the contracts between the engine and the policies.
+
+Policies are pure: facts go in, decisions come out, and time is one of the facts. Those that ship are in
+`flowevolve.policies`; packages add others through entry points.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, Protocol
+
+from flowevolve.budget import Cost
+from flowevolve.context import PoolReader
+from flowevolve.errors import InputError
+from flowevolve.item import Item
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What was worked on together, how much of it, and how long that took."""
+
+    size: int
+    seconds: float
+
+
+class BatchSize(Protocol):
+    """Asked before each gathering, or step. A function of what it is told, which a run that goes on is told again."""
+
+    def next(self, past: Sequence[Batch]) -> int:
+        """How much to work on together next, at least 1. ``past`` holds the last `PAST` batches, oldest first."""
+        ...
+
+
+PAST = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """``alpha`` maps a stage's name to the fraction of its requests, in (0, 1], after which it releases what it has.
+
+    A stage that is not named waits for all of them. With ``hold``, an evaluation starts the rest of its requests only
+    when the first ones have ended and did not stop it: fewer tokens, later verdicts. With ``reorder``, validation
+    examples passed ``window`` times in a row move out of the prefix that speculation goes by.
+
+    Raises:
+        InputError: if an alpha is not in (0, 1] or the window is below 1.
+    """
+
+    alpha: Mapping[str, float] = field(default_factory=dict)
+    hold: bool = False
+    reorder: bool = False
+    window: int = 3
+
+    def __post_init__(self) -> None:
+        for stage, alpha in self.alpha.items():
+            if not 0 < alpha <= 1:
+                raise InputError(f"speculation.alpha.{stage} is {alpha}: it is a fraction above 0 and at most 1")
+        if self.window < 1:
+            raise InputError(f"speculation.window is {self.window}: it counts rounds, 1 or more")
+
+    def quorum(self, stage: str, requests: int) -> int:
+        """After how many of a stage's requests it releases what it has; all of them where it does not speculate."""
+        return min(requests, math.ceil(round(self.alpha.get(stage, 1.0) * requests, 9)))
+
+    def active(self, stage: str) -> bool:
+        return self.alpha.get(stage, 1.0) < 1
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a validated candidate is measured against: scores by validation id."""
+
+    incumbent: Mapping[str, float]
+    """Of the best confirmed candidate."""
+    front: Mapping[str, float]
+    """The highest of any confirmed candidate."""
+
+
+class ValidationAcceptance(Protocol):
+    """Whether a validated candidate enters the pool, by its scores on all examples or on some.
+
+    Never says no for a higher score.
+    """
+
+    def admits(self, scores: Mapping[str, float], standing: Standing) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """The facts of an evaluation under way."""
+
+    order: Sequence[str]
+    """All its example ids, in the order they are run."""
+    prefix: int
+    """How many of them, from the first, are the speculative prefix; all where the stage does not speculate."""
+    scores: Mapping[str, float]
+    """What has come in, by example id; never all."""
+    standing: Standing
+    acceptance: ValidationAcceptance
+
+
+class Racing(Protocol):
+    """``needs_improvement``: whether it judges by the mean score alone, and by a sample of it: it only fits the
+    acceptance ``improvement``, and examples are run in an order that says nothing of them.
+    """
+
+    @property
+    def needs_improvement(self) -> bool: ...
+
+    def hopeless(self, race: Race) -> str | None:
+        """Why the evaluation should stop now, or None."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoRacing:
+    """Every evaluation is finished."""
+
+    needs_improvement: ClassVar[bool] = False
+
+    def hopeless(self, race: Race) -> str | None:
+        return None
+
+
+Decision = Literal["continue", "discard", "repair"]
+
+
+@dataclass(frozen=True, slots=True)
+class Staleness:
+    """The facts about an item as it is taken from a stage's queue."""
+
+    stage: str
+    gap: int
+    """Changes it has missed, as the algorithm counts them: by default the commits since its version."""
+    revoked: bool
+    """Whether it derives from a candidate that was revoked."""
+    repairable: bool
+    """Whether there is anything to repair at this stage."""
+    item: Item[object]
+    pool: PoolReader
+
+
+class StalenessPolicy(Protocol):
+    """Asked once each time an item is taken, before any call is spent on it."""
+
+    def decide(self, facts: Staleness) -> Decision: ...
+
+
+Place = Literal["first", "later", "repair"]
+
+
+@dataclass(frozen=True, slots=True)
+class StageLoad:
+    """One stage that may be given workers, since the last look."""
+
+    name: str
+    place: Place
+    """``first``: its items come straight from the entry stage, so its workers decide how much new work is begun;
+    ``repair``: it only gets what went stale.
+    """
+    workers: int
+    least: int
+    most: int
+    busy: float
+    """Workers at work, on average."""
+    waiting: float
+    """Items in its queue, on average."""
+    produced: int
+    """Items it handed on."""
+    gap: float
+    """Mean version gap of the items it took; 0 if it took none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A run since the last look. Times in seconds."""
+
+    now: float
+    seconds: float
+    stages: Sequence[StageLoad]
+    """In the order of the stream."""
+    open_calls: float
+    """LLM calls made and not answered, on average, whether sent or waiting to be."""
+    call_limit: int
+    """How many calls may be in flight at present."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """One worker more or less for a stage, and why."""
+
+    stage: str
+    by: Literal[1, -1]
+    reason: str
+
+
+class Allocation(Protocol):
+    @property
+    def interval_seconds(self) -> float:
+        """How often it wants to be asked."""
+        ...
+
+    def decide(self, load: Workload) -> Sequence[Resize]:
+        """At most one change per stage. What would leave a stage's bounds is ignored."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is. Asked about whenever a flow ends or the pool changes."""
+
+    seconds: float
+    spent: Cost
+    pool_version: int
+    proposals_without_gain: int
+    best_score: float | None
+    changes: int
+    """Flows that ended, apart from those that found nothing to do, and commits."""
+
+
+class StoppingPolicy(Protocol):
+    """Says why the run should stop now, or None."""
+
+    def reason(self, progress: Progress) -> str | None: ...
