@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict
+from typing_extensions import Unpack
 
 from flowevolve.llm.types import JSON
 from flowevolve.pool import DEFAULT_POOL, Annotate, Candidate, Note
@@ -38,7 +39,12 @@ class Record(PlainData):
     """Something that was settled or happened, as an event of an algorithm's own or a note in its pool has it."""
 
     kind: ClassVar[str]
-    """The kind of the event, or of the note."""
+    """The kind of the event, or of the note: ``class Judged(Record, kind="candidate.judged")``."""
+
+    def __init_subclass__(cls, kind: str | None = None, **options: Unpack[ConfigDict]) -> None:
+        super().__init_subclass__(**options)
+        if kind is not None:
+            cls.kind = kind
 
     def note(self, pool: str = DEFAULT_POOL) -> Note:
         """The change of a pool that tells its archives of this."""

@@ -13,10 +13,9 @@ from flowevolve.record import Record
 T = TypeVar("T")
 
 
-class Answered(Record):
+class Answered(Record, kind="agent.answered"):
     """What an agent's answer took, in tokens."""
 
-    kind = "agent.answered"
     agent: str
     role: str
     prompt_tokens: int

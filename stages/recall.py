@@ -33,27 +33,24 @@ OpenMemory = Callable[[], GlobalMemory | None]
 are made."""
 
 
-class Looked(Record):
+class Looked(Record, kind="memory.looked"):
     """How many entries the memory has."""
 
-    kind = "memory.looked"
     entries: int
     error: str | None = None
 
 
-class Recalled(Record):
+class Recalled(Record, kind="memory.recalled"):
     """What was searched for, and what was found."""
 
-    kind = "memory.recalled"
     queries: tuple[str, ...]
     entries: tuple[Entry, ...]
     error: str | None = None
 
 
-class Distilled(Record):
+class Distilled(Record, kind="memory.distilled"):
     """What was added to the memory, and a digest of the steps that it was made of."""
 
-    kind = "memory.distilled"
     steps: str
     entries: tuple[Entry, ...]
 

@@ -63,35 +63,31 @@ class Compressed:
     written: Digest
 
 
-class MemoryRead(Record):
+class MemoryRead(Record, kind="memory.read"):
     """The memory as a prompt shows it, and the version of the pool that it was read at."""
 
-    kind = "memory.read"
     text: str
     version: int
 
 
-class Board(Record):
+class Board(Record, kind="memory.board"):
     """The directions that a reflection is shown."""
 
-    kind = "memory.board"
     directions: str
     version: int
 
 
-class Compressing(Record):
+class Compressing(Record, kind="memory.compressing"):
     """What a compression has read: the ids and counts of entries, and what they say."""
 
-    kind = "memory.compressing"
     read: Mapping[str, int]
     memory: dict[str, JsonValue]
     version: int
 
 
-class CompressionDue(Record):
+class CompressionDue(Record, kind="memory.due"):
     """Whether a compression is begun with a lesson."""
 
-    kind = "memory.due"
     due: bool
 
 

@@ -21,10 +21,9 @@ from flowevolve.stage import Discard, Emit
 from flowevolve.stages.payloads import Proposed
 
 
-class Began(Record):
+class Began(Record, kind="repair.began"):
     """What a proposal is compared with: candidates by their ids, so that an interrupted repair asks the same again."""
 
-    kind = "repair.began"
     head: str
     version: int
     updates: tuple[str, ...]

@@ -53,12 +53,11 @@ class Scale(NamedTuple):
         return 1 / (1 + math.exp(-z))
 
 
-class Space(Record):
+class Space(Record, kind="map_elites.fitted"):
     """Scales by the features' names, and centroids with a coordinate per feature: a point is in the cell of the nearest
     one. The note of a space brings it to a `flowevolve.archives.map_elites.MapElites`.
     """
 
-    kind = "map_elites.fitted"
     scales: Mapping[str, Scale]
     centroids: tuple[tuple[float, ...], ...]
 

@@ -55,10 +55,9 @@ class Learned:
         return Lesson("success" if self.change > 0 else "failed", self.insight.lesson)
 
 
-class NewLesson(Record):
+class NewLesson(Record, kind="memory.learned"):
     """What one step has taught. ``compress``: a compression is begun with it."""
 
-    kind = "memory.learned"
     candidate: str
     parent: str
     change: float
@@ -68,10 +67,9 @@ class NewLesson(Record):
     compress: bool
 
 
-class Compressed(Record):
+class Compressed(Record, kind="memory.compressed"):
     """Entries that were read, with the counts seen, and what takes their place, as `Digest` has it."""
 
-    kind = "memory.compressed"
     read: Mapping[str, int]
     directions: list[JsonValue]
     lessons: list[JsonValue]

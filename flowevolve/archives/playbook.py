@@ -57,10 +57,9 @@ class Operation:
     seen: Mapping[str, str] = field(default_factory=dict)
 
 
-class PlaybookChange(Record):
+class PlaybookChange(Record, kind="playbook"):
     """What changes a playbook. ``loaded`` are bullets that it starts from: id, section, text, helpful and harmful."""
 
-    kind = "playbook"
     loaded: tuple[tuple[str, str, str, int, int], ...] = ()
     operations: tuple[Operation, ...]
     counts: Counts

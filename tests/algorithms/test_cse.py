@@ -17,7 +17,7 @@ from flowevolve.agents.slots import DIAGNOSE_TITLE, IMPROVE_HEADING, KEEP_HEADIN
 from flowevolve.algorithm import Tuning, WorkersWanted
 from flowevolve.algorithms.cse import CSE, CSEConfig
 from flowevolve.algorithms.cse.select import Reward, sample
-from flowevolve.algorithms.cse.slots import crossing, mutation
+from flowevolve.algorithms.cse.write import crossing, mutation
 from flowevolve.artifact import Artifact
 from flowevolve.core.policies import Speculation
 from flowevolve.errors import InputError

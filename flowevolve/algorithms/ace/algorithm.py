@@ -48,10 +48,9 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {
 """Workers of the streaming mode; one each for select and update."""
 
 
-class Finishing(Record):
+class Finishing(Record, kind="ace.finishing"):
     """The lessons that are curated when the run ends."""
 
-    kind = "ace.finishing"
     lessons: tuple[Lesson, ...]
 
 

@@ -17,10 +17,9 @@ CITED = "cited"
 """The component of the call that a `CitingTask` adds to a rollout. Its output names the bullets."""
 
 
-class PlaybookRead(Record):
+class PlaybookRead(Record, kind="ace.read"):
     """The version of the playbook that a piece of work goes by."""
 
-    kind = "ace.read"
     version: int
 
 

@@ -16,10 +16,9 @@ from flowevolve.record import Record
 from flowevolve.stage import Emit, Exhausted, NotYet
 
 
-class Selected(Record):
+class Selected(Record, kind="ace.selected"):
     """A sample to learn from, or the number of a window to test."""
 
-    kind = "ace.selected"
     version: int
     window: int | None
     example: str | None

@@ -24,53 +24,43 @@ from flowevolve.record import Record
 from flowevolve.stage import Discard, Emit
 
 
-class LearntSample(Record):
+class LearntSample(Record, kind="ace.sample"):
     """What was learnt from a sample."""
 
-    kind = "ace.sample"
     lesson: Lesson
     right_at_first: bool
     right: bool
 
 
-class Curating(Record):
+class Curating(Record, kind="ace.curating"):
     """All lessons that waited are with a curator now."""
 
-    kind = "ace.curating"
 
-
-class Validating(Record):
+class Validating(Record, kind="ace.validating"):
     """A validation is due with this commit."""
 
-    kind = "ace.validating"
 
-
-class Edited(Record):
+class Edited(Record, kind="ace.edit"):
     """An edit of the playbook was worked in."""
 
-    kind = "ace.edit"
 
-
-class Tested(Record):
+class Tested(Record, kind="ace.tested"):
     """The test of a window is over."""
 
-    kind = "ace.tested"
     window: int
 
 
-class DueAfterSample(Record):
+class DueAfterSample(Record, kind="ace.learned"):
     """What is due once a sample is learnt from: lessons for a curator, a validation."""
 
-    kind = "ace.learned"
     example: str
     curate: tuple[Lesson, ...]
     validation: bool = Field(validation_alias="validate", serialization_alias="validate")
 
 
-class SettledEdit(Record):
+class SettledEdit(Record, kind="ace.edited"):
     """The part of an edit that fits the playbook, how many operations came too late, and whether to refine now."""
 
-    kind = "ace.edited"
     operations: tuple[Operation, ...]
     counts: Counts
     late: int

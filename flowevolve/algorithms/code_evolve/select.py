@@ -17,10 +17,9 @@ from flowevolve.record import Record
 from flowevolve.stage import Emit
 
 
-class Selected(Record):
+class Selected(Record, kind="code_evolve.selected"):
     """What an island's next program is made of. Candidates are named by their ids."""
 
-    kind = "code_evolve.selected"
     island: int
     version: int
     parent: str

@@ -19,17 +19,15 @@ BEST_CHILD = "best child"
 """What a prompt is scored by."""
 
 
-class Placed(Record):
+class Placed(Record, kind="code_evolve.placed"):
     """The island that a program from outside goes to."""
 
-    kind = "code_evolve.placed"
     island: int
 
 
-class Migrated(Record):
+class Migrated(Record, kind="code_evolve.migrated"):
     """The programs of an island that leave it, by their ids, and the islands that each of them goes to."""
 
-    kind = "code_evolve.migrated"
     island: int
     programs: tuple[str, ...]
     to: tuple[int, ...]

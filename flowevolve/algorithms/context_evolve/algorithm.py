@@ -19,10 +19,7 @@ from flowevolve.algorithms.context_evolve.payloads import Step
 from flowevolve.algorithms.context_evolve.stages import (
     AGENT,
     CODE,
-    Generate,
-    Pick,
-    Sample,
-    Select,
+    Steps,
     renew,
     update,
 )
@@ -35,7 +32,7 @@ from flowevolve.events import Event
 from flowevolve.item import Item
 from flowevolve.pool import Candidate
 from flowevolve.programs.task import check_programs
-from flowevolve.stage import AnyStage, Emit, Graph, Stage, StageFunction
+from flowevolve.stage import AnyStage, Emit, Graph, Stage
 from flowevolve.stages.assess import Assess
 from flowevolve.stages.committing import committing
 from flowevolve.stages.payloads import Assessed, Written
@@ -96,21 +93,19 @@ class ContextEvolve(Algorithm[ContextEvolveConfig]):
 
     def graph(self) -> Graph:
         task, config = self._task, self.config
-        statement = task.problem.statement
         agents = not config.raw_history
         navigates = agents and config.navigator
         first = "navigate" if navigates else "sample"
         after = "summarize" if self._describes else "update"
-        sample: StageFunction = Pick(self.buffer, config)
-        if agents and config.sampler:
-            sample = Sample(self.buffer, statement, config)
+        steps = Steps(self.buffer, task.problem.statement, config)
+        sample = steps.sample if agents and config.sampler else steps.pick
         # What is settled goes stale while it waits: queues before a program is written are short.
-        stages: list[AnyStage] = [Stage("select", Select(self.buffer), (first,))]
+        stages: list[AnyStage] = [Stage("select", steps.select, (first,))]
         if navigates:
             stages.append(self._workers.stage("navigate", self._navigate, "sample", capacity=1, repair_to="navigate"))
         stages += [
             self._workers.stage("sample", sample, "generate", capacity=1, repair_to=first),
-            self._workers.stage("generate", Generate(statement, config), "evaluate", capacity=1, repair_to=first),
+            self._workers.stage("generate", steps.generate, "evaluate", capacity=1, repair_to=first),
             self._workers.stage("evaluate", Assess(Rollouts(task), task), after),
         ]
         if self._describes:

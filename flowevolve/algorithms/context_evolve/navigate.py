@@ -29,19 +29,17 @@ from flowevolve.stages.summarize import in_words
 AGENT = "navigator"
 
 
-class Navigated(Record):
+class Navigated(Record, kind="context_evolve.navigated"):
     """The version whose guidance a step goes by, None if there is nothing to go by, and whether the step makes it."""
 
-    kind = "context_evolve.navigated"
     version: int | None
     makes: bool
     trajectories: tuple[Trajectory, ...] = ()
 
 
-class Guided(Record):
+class Guided(Record, kind="context_evolve.guided"):
     """Guidance that was made at a version of the pool; empty where the reply could not be read."""
 
-    kind = "context_evolve.guided"
     version: int
     guidance: str
 

@@ -28,55 +28,47 @@ SAMPLER = "sampler"
 SAMPLED = "context_evolve.sampled"
 
 
-class Selected(Record):
+class Selected(Record, kind="context_evolve.selected"):
     """The parent of the next program."""
 
-    kind = "context_evolve.selected"
     parent: str
     version: int
 
 
-class Offered(Record):
+class Offered(Record, kind="context_evolve.offered"):
     """Programs that examples are chosen from, or that are the examples, by their ids."""
 
-    kind = "context_evolve.offered"
     programs: tuple[str, ...]
 
 
-class Renewed(Record):
+class Renewed(Record, kind="context_evolve.renewed"):
     """The version of the pool that a step was sent back at."""
 
-    kind = "context_evolve.renewed"
     version: int
 
 
 @dataclass(frozen=True)
-class Select:
-    """A parent, drawn by rank: with probability proportional to 1/rank (the paper only says by set criteria)."""
+class Steps:
+    """The stages of a step that use the buffer or write a program."""
 
     buffer: EvolveBuffer
+    statement: str
+    config: ContextEvolveConfig
 
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        selected = context.decide(Selected, lambda: self._choose(context))
+    async def select(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        """A parent, drawn by rank: with probability proportional to 1/rank (the paper only says by set criteria)."""
+        selected = context.decide(Selected, lambda: self._select(context))
         yield Emit(Step(context.pool[selected.parent]), version=selected.version, derives=(selected.parent,))
 
-    def _choose(self, context: StageContext) -> Selected:
+    def _select(self, context: StageContext) -> Selected:
         parents = self.buffer.parents
         if not parents:
             raise Exhausted
         (parent,) = draw(parents, by_rank(len(parents)), 1, context.random)
         return Selected(parent=parent.id, version=context.pool.version)
 
-
-@dataclass(frozen=True)
-class Sample:
-    """Examples, which the Sampler chooses from a part of the buffer (§4.2), or the best if its reply can't be read."""
-
-    buffer: EvolveBuffer
-    statement: str
-    config: ContextEvolveConfig
-
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    async def sample(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        """Examples that the Sampler chooses from a part of the buffer (§4.2); the best if its reply can't be read."""
         step = item.expect(Step)
         offered = _settled(context, self.buffer.examples(step.parent, self.config.shown, context.random))
         chosen = await self._choose(step, offered, context) if offered and self.config.examples else ()
@@ -101,39 +93,14 @@ class Sample:
             ranked = sorted(offered, key=lambda each: -_worth(each))
             return [Example(each.id, "") for each in ranked[:most]]
 
-
-@dataclass(frozen=True)
-class Pick:
-    """Examples without an agent: the best programs, or with ``raw_history`` half of them the best, half the newest."""
-
-    buffer: EvolveBuffer
-    config: ContextEvolveConfig
-
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    async def pick(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        """Examples without an agent: the best programs, or with ``raw_history`` half the best, half the newest."""
         step, raw = item.expect(Step), self.config.raw_history
         found = self.buffer.history(step.parent, raw) if raw else self.buffer.top(step.parent, self.config.examples)
         yield Emit(replace(step, examples=tuple(Chosen(each) for each in _settled(context, found))))
 
-
-def _settled(context: StageContext, programs: Sequence[Candidate]) -> list[Candidate]:
-    """The programs; if this work was begun before, those that it had then."""
-    offered = context.decide(Offered, lambda: Offered(programs=tuple(each.id for each in programs)))
-    return [context.pool[name] for name in offered.programs]
-
-
-def _worth(program: Candidate) -> float:
-    score = for_agents(program).score
-    return float("-inf") if score is None else score
-
-
-@dataclass(frozen=True)
-class Generate:
-    """Has a program written from its parent's code, by the guidance, with the code of the examples shown."""
-
-    statement: str
-    config: ContextEvolveConfig
-
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    async def generate(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        """Has a program written from its parent's code, by the guidance, with the code of the examples shown."""
         step = item.expect(Step)
         prompt = program_prompt(
             self.statement,
@@ -154,6 +121,17 @@ class Generate:
             attributes={"examples": [each.program.id for each in step.examples], "guided": step.guided},
         )
         yield Emit(Written(program))
+
+
+def _settled(context: StageContext, programs: Sequence[Candidate]) -> list[Candidate]:
+    """The programs; if this work was begun before, those that it had then."""
+    offered = context.decide(Offered, lambda: Offered(programs=tuple(each.id for each in programs)))
+    return [context.pool[name] for name in offered.programs]
+
+
+def _worth(program: Candidate) -> float:
+    score = for_agents(program).score
+    return float("-inf") if score is None else score
 
 
 def _advice(step: Step) -> str:

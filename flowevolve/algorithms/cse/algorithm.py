@@ -24,8 +24,7 @@ from flowevolve.algorithm import Algorithm, Tuning, Workers, check_components
 from flowevolve.algorithms.cse.config import CSEConfig
 from flowevolve.algorithms.cse.payloads import Brief, Planned
 from flowevolve.algorithms.cse.select import Population, RecallFor, Renew, Reward, Select
-from flowevolve.algorithms.cse.slots import Diagnose
-from flowevolve.algorithms.cse.writing import CODE, Write
+from flowevolve.algorithms.cse.write import CODE, Diagnose, Write
 from flowevolve.archives.memory import MEMORY, Memory
 from flowevolve.budget import Cost
 from flowevolve.context import PoolReader, StageContext, UpdateContext

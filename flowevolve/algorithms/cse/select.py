@@ -84,10 +84,9 @@ def sample(candidates: Sequence[Candidate], reward: Reward, count: int, random: 
     return sampled
 
 
-class Selected(Record):
+class Selected(Record, kind="cse.selected"):
     """What a step does: the operator, the parents and the best program at that time, by their ids."""
 
-    kind = "cse.selected"
     step: int
     operator: Operator
     parents: tuple[str, ...]

@@ -28,7 +28,6 @@ from flowevolve.core.policies import BatchSize, ValidationAcceptance
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.policies.acceptance import (
-    Acceptance,
     Everything,
     Front,
     Improvement,
@@ -38,7 +37,6 @@ from flowevolve.policies.acceptance import (
 from flowevolve.policies.racing import Prefix
 from flowevolve.policies.selection import (
     AllComponents,
-    ComponentSelection,
     CurrentBest,
     EpsilonGreedy,
     Pareto,
@@ -48,7 +46,8 @@ from flowevolve.policies.selection import (
 )
 from flowevolve.pool import Candidate
 from flowevolve.programs.task import check_no_programs
-from flowevolve.stage import CommittingStage, Emit, Graph, Stage
+from flowevolve.stage import Emit, Graph, Stage
+from flowevolve.stages.committing import committing
 from flowevolve.stages.evaluate import Evaluate
 from flowevolve.stages.generate import Generate
 from flowevolve.stages.payloads import Proposed
@@ -67,6 +66,17 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {
     "repair": Workers(4),
 }
 """Workers of the streaming mode; one each for select and update. Wide enough that the bound on open flows decides."""
+SELECTIONS: Mapping[str, Callable[[GEPAConfig], Selection]] = {
+    "pareto": lambda config: Pareto(),
+    "current_best": lambda config: CurrentBest(),
+    "epsilon_greedy": lambda config: EpsilonGreedy(config.epsilon),
+    "top_k_pareto": lambda config: TopKPareto(config.top_k),
+}
+VALIDATIONS: Mapping[str, Callable[[], ValidationAcceptance]] = {
+    "everything": Everything,
+    "improvement": Improvement,
+    "front": Front,
+}
 SPECULATING = ("generate", "evaluate")
 """Stages that can release a part of their results early."""
 
@@ -97,8 +107,8 @@ class GEPA(Algorithm[GEPAConfig]):
             self._archive,
             self._schedule,
             self.config,
-            _selection(self.config),
-            _components(self.config),
+            SELECTIONS[self.config.candidate_selection](self.config),
+            RoundRobin() if self.config.component_selector == "round_robin" else AllComponents(),
             tuple(example.id for example in task.data.train),
         )
         self.archives = (self._archive, self._schedule, self._order, self._select.cursors)
@@ -125,6 +135,7 @@ class GEPA(Algorithm[GEPAConfig]):
     def graph(self) -> Graph:
         config, rollouts, speculation = self.config, Rollouts(self.task), self.tuning.speculation
         proposing = self._proposing()
+        acceptance = StrictImprovement() if config.acceptance == "strict_improvement" else ImprovementOrEqual()
         generate = Generate(rollouts, config.skip_perfect, speculation)
         # What is selected goes stale: generate's queue is short, so that tickets wait before selection, not after it.
         return Graph(
@@ -133,9 +144,9 @@ class GEPA(Algorithm[GEPAConfig]):
                 self._workers.stage("generate", generate, proposing[0].name, capacity=1),
                 *proposing,
                 self._workers.stage("repair", Repair(self._archive.best), "screen"),
-                self._workers.stage("screen", Screen(rollouts, _acceptance(config)), "evaluate", repair_to="screen"),
+                self._workers.stage("screen", Screen(rollouts, acceptance), "evaluate", repair_to="screen"),
                 self._workers.stage("evaluate", self._evaluate(rollouts), "update", repair_to="screen"),
-                CommittingStage("update", Update(self._archive.standing, self._acceptance)),
+                committing("update", Update(self._archive.standing, self._acceptance)),
             ),
             entry="select",
             repair="repair",
@@ -182,26 +193,6 @@ def _running_order(val_ids: list[str], tuning: Tuning) -> tuple[str, ...]:
     return tuple(Random(0).sample(val_ids, len(val_ids)) if tuning.racing.needs_improvement else val_ids)
 
 
-def _selection(config: GEPAConfig) -> Selection:
-    match config.candidate_selection:
-        case "pareto":
-            return Pareto()
-        case "current_best":
-            return CurrentBest()
-        case "epsilon_greedy":
-            return EpsilonGreedy(config.epsilon)
-        case "top_k_pareto":
-            return TopKPareto(config.top_k)
-
-
-def _components(config: GEPAConfig) -> ComponentSelection:
-    return RoundRobin() if config.component_selector == "round_robin" else AllComponents()
-
-
-def _acceptance(config: GEPAConfig) -> Acceptance:
-    return StrictImprovement() if config.acceptance == "strict_improvement" else ImprovementOrEqual()
-
-
 def _validation(config: GEPAConfig, tuning: Tuning) -> ValidationAcceptance:
     unknown = sorted(set(tuning.speculation.alpha) - set(SPECULATING))
     if unknown:
@@ -220,10 +211,4 @@ def _validation(config: GEPAConfig, tuning: Tuning) -> ValidationAcceptance:
             f"racing.policy stops evaluations by their mean score, but algorithm.validation {name!r} needs whole score "
             'vectors: set algorithm.validation = "improvement", or racing.policy = "bound"'
         )
-    match name:
-        case "everything":
-            return Everything()
-        case "improvement":
-            return Improvement()
-        case "front":
-            return Front()
+    return VALIDATIONS[name]()

@@ -83,10 +83,9 @@ class Cursors:
         self._places[candidate_id] = place
 
 
-class Plan(Record):
+class Plan(Record, kind="gepa.selected"):
     """What a flow works on: a rewrite of one parent, or with an ``ancestor`` a merge of two, all by their ids."""
 
-    kind = "gepa.selected"
     parents: tuple[str, ...]
     ancestor: str | None
     looked_for_merge: bool

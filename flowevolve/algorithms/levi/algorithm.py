@@ -19,7 +19,7 @@ from flowevolve.algorithm import Algorithm, Tuning, Workers, check_components
 from flowevolve.algorithms.levi.config import LEVIConfig
 from flowevolve.algorithms.levi.evaluate import Cascade, Describe, Evaluate, described
 from flowevolve.algorithms.levi.payloads import Finalist
-from flowevolve.algorithms.levi.select import Advise, Select, Shift
+from flowevolve.algorithms.levi.select import Selection
 from flowevolve.algorithms.levi.update import Evaluations, OpeningPlan, Progress, Update, in_full
 from flowevolve.algorithms.levi.write import LARGE, SMALL, Write, make_writer
 from flowevolve.archives.descriptors import Space, check_ribs, fit_space, load_ribs
@@ -49,18 +49,16 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {
 SHIFT = "shift"
 
 
-class Planned(Record):
+class Planned(Record, kind="levi.planned"):
     """How many diverse seeds, and how many variants of each, there is budget for."""
 
-    kind = "levi.planned"
     seeds: int
     variants: int
 
 
-class Finalists(Record):
+class Finalists(Record, kind="levi.finalists"):
     """The elites that are to be scored on all examples, by their ids."""
 
-    kind = "levi.finalists"
     shown: tuple[str, ...]
 
 
@@ -140,13 +138,14 @@ class LEVI(Algorithm[LEVIConfig]):
         cascade = Cascade(archive, self._cases, config.cascade_examples, config.cascade_fraction)
         narrow = Assess(self._rollouts, self.task, cascade, self._cases)
         evaluate = Evaluate(narrow, Assess(self._rollouts, self.task), self._describe, config.proxy > 0)
+        selection = Selection(archive, progress, config, self._writer)
         write = Write(self._writer, config.init_share, self._expected)
         # What is selected is chosen when it is written: write's queue is short, so that tickets wait before selection.
         return Graph(
             (
-                Stage("select", Select(archive, progress, config), ("write",)),
-                self._workers.stage("shift", Shift(archive, config), "write"),
-                self._workers.stage("advise", Advise(archive, progress, config, self._writer), "update"),
+                Stage("select", selection.select, ("write",)),
+                self._workers.stage("shift", selection.shift, "write"),
+                self._workers.stage("advise", selection.advise, "update"),
                 self._workers.stage("write", write, "evaluate", "update", capacity=1),
                 self._workers.stage("evaluate", evaluate, "update"),
                 CommittingStage("update", Update(archive, progress, config, self._all), ("write",)),
@@ -157,12 +156,9 @@ class LEVI(Algorithm[LEVIConfig]):
 
     def _triggers(self) -> tuple[Trigger, ...]:
         config = self.config
-        triggers: list[Trigger] = []
-        if config.shift_every or config.shift_stagnation:
-            triggers.append(Evaluations(SHIFT, "shift", config.shift_every, config.shift_stagnation))
-        if config.advice_every:
-            triggers.append(Evaluations("advice", "advise", config.advice_every))
-        return tuple(triggers)
+        shift = Evaluations(SHIFT, "shift", config.shift_every, config.shift_stagnation)
+        advice = Evaluations("advice", "advise", config.advice_every)
+        return tuple(each for each in (shift, advice) if each.every or each.stagnation)
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         """The task's own seed; update says what follows it."""

@@ -23,43 +23,41 @@ from flowevolve.stage import Discard, Emit, Exhausted
 from flowevolve.stages.coding import as_shown
 
 
-class Selected(Record):
+class Selected(Record, kind="levi.selected"):
     """The parent of a mutation, and perhaps a second elite to learn from, by their ids."""
 
-    kind = "levi.selected"
     shown: tuple[str, ...]
     advice: str
     temperature: float
     version: int
 
 
-class Shifted(Record):
+class Shifted(Record, kind="levi.shifted"):
     """Representatives of the archive, best first, by their ids."""
 
-    kind = "levi.shifted"
     shown: tuple[str, ...]
     failures: tuple[str, ...]
     version: int
 
 
-class LookedBack(Shifted):
+class LookedBack(Shifted, kind="levi.looked_back"):
     """Representatives of the archive, and the latest candidates that failed."""
-
-    kind = "levi.looked_back"
 
 
 SurveyT = TypeVar("SurveyT", bound=Shifted)
 
 
 @dataclass(frozen=True)
-class Select:
-    """One parent, sampled by score at a temperature that the ticket's number decides, and often a second elite."""
+class Selection:
+    """The stages that select from the archive."""
 
     archive: MapElites
     progress: Progress
     config: LEVIConfig
+    writer: Writer
 
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    async def select(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        """One parent, sampled by score at a temperature that the ticket's number decides, and often a second elite."""
         ordinal = item.expect(Ticket).ordinal
         selected = context.decide(Selected, lambda: self._choose(ordinal, context))
         brief = Brief("mutate", selected.shown, selected.advice)
@@ -83,36 +81,14 @@ class Select:
             version=context.pool.version,
         )
 
-
-def _sample(elites: Sequence[Candidate], temperature: float, context: StageContext) -> Candidate:
-    weights = softmax_weights([each.mean_score for each in elites], temperature)
-    return context.random.choices(elites, weights)[0]
-
-
-@dataclass(frozen=True)
-class Shift:
-    """Has the large model write something unlike the best candidate of each of some clusters of the archive."""
-
-    archive: MapElites
-    config: LEVIConfig
-
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        survey = await _survey(Shifted, self.archive, self.config.shift_clusters, context)
+    async def shift(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        """Has the large model write something unlike the best candidate of each of some clusters of the archive."""
+        survey = await self._survey(Shifted, context)
         yield Emit(Brief("shift", survey.shown), version=survey.version, derives=survey.shown)
 
-
-@dataclass(frozen=True)
-class Advise:
-    """Has the small model look back at good candidates and at what went wrong."""
-
-    archive: MapElites
-    progress: Progress
-    config: LEVIConfig
-    writer: Writer
-
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        failures = tuple(self.progress.failures)
-        survey = await _survey(LookedBack, self.archive, self.config.shift_clusters, context, failures)
+    async def advise(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        """Has the small model look back at good candidates and at what went wrong."""
+        survey = await self._survey(LookedBack, context, tuple(self.progress.failures))
         best = [as_shown(context.pool[name]) for name in survey.shown]
         wrong = dict.fromkeys(str(Assessment.of(context.pool[name]).failure) for name in survey.failures)
         prompt = advice_prompt(self.writer.statement, best, list(wrong))
@@ -121,17 +97,17 @@ class Advise:
             raise Discard("no advice in the reply")
         yield Emit(Advice(reply.text.strip()), version=survey.version, derives=survey.shown)
 
+    async def _survey(self, record: type[SurveyT], context: StageContext, failures: tuple[str, ...] = ()) -> SurveyT:
+        """Representatives of the archive as it is now, settled as this kind of record."""
+        version, spread, seed = context.pool.version, self.archive.spread(), context.random.getrandbits(31)
 
-async def _survey(
-    record: type[SurveyT], archive: MapElites, count: int, context: StageContext, failures: tuple[str, ...] = ()
-) -> SurveyT:
-    """Representatives of the archive as it is now, settled as this kind of record."""
-    version = context.pool.version
-    spread = archive.spread()
-    seed = context.random.getrandbits(31)
+        async def make() -> SurveyT:
+            found = await in_thread(representatives, spread, self.config.shift_clusters, seed)
+            return record(shown=tuple(found), failures=failures, version=version)
 
-    async def make() -> SurveyT:
-        found = await in_thread(representatives, spread, count, seed)
-        return record(shown=tuple(found), failures=failures, version=version)
+        return await context.once(record, make)
 
-    return await context.once(record, make)
+
+def _sample(elites: Sequence[Candidate], temperature: float, context: StageContext) -> Candidate:
+    weights = softmax_weights([each.mean_score for each in elites], temperature)
+    return context.random.choices(elites, weights)[0]

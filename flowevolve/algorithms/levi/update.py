@@ -31,48 +31,42 @@ _REMEMBERED = 8
 """How many of the latest failures are remembered."""
 
 
-class OpeningPlan(Record):
+class OpeningPlan(Record, kind="levi.plan"):
     """How many diverse seeds there are to be, tries at each, and variants of each."""
 
-    kind = "levi.plan"
     seeds: int
     tries: int
     variants: int
 
 
-class UnwrittenSeed(Record):
+class UnwrittenSeed(Record, kind="levi.unwritten"):
     """A try at a seed that could not be written. ``last``: the opening has had its share of the budget."""
 
-    kind = "levi.unwritten"
     reason: str
     last: bool = False
 
 
-class ChosenColumns(Record):
+class ChosenColumns(Record, kind="levi.proxy"):
     """The examples of the proxy benchmark by their places, in the order in which they were chosen."""
 
-    kind = "levi.proxy"
     columns: tuple[int, ...]
 
 
-class ProxyBenchmark(Record):
+class ProxyBenchmark(Record, kind="levi.proxy"):
     """The examples of the proxy benchmark by their ids."""
 
-    kind = "levi.proxy"
     examples: tuple[str, ...]
 
 
-class NewAdvice(Record):
+class NewAdvice(Record, kind="levi.advice"):
     """Advice for those who write candidates from now on."""
 
-    kind = "levi.advice"
     text: str
 
 
-class Judged(Record):
+class Judged(Record, kind="levi.judged"):
     """Whether a candidate works and is the elite of its cell."""
 
-    kind = "levi.judged"
     candidate: str
     accepted: bool
 

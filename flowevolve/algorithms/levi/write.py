@@ -48,10 +48,9 @@ _ALONG = "These score well, too. Take over what is good in them."
 FAILURES_HEADING = "## What went wrong"
 
 
-class Afforded(Record):
+class Afforded(Record, kind="levi.afforded"):
     """The share of the budget that would be spent with one more candidate."""
 
-    kind = "levi.afforded"
     share: float
 
 

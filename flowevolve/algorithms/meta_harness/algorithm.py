@@ -17,7 +17,7 @@ from flowevolve.algorithms.meta_harness.evaluator import Evaluator, SandboxEvalu
 from flowevolve.algorithms.meta_harness.frontier import Frontier
 from flowevolve.algorithms.meta_harness.payloads import Checked, Written
 from flowevolve.algorithms.meta_harness.proposer import ROLE, FileReader, Proposer
-from flowevolve.algorithms.meta_harness.stages import Check, Propose, Score, update
+from flowevolve.algorithms.meta_harness.stages import Evaluation, Propose, update
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.errors import InputError
@@ -80,12 +80,12 @@ class MetaHarness(Algorithm[MetaHarnessConfig]):
         return Cost(proposals=count, rollouts=count * rows)
 
     def graph(self) -> Graph:
-        task, config, evaluator = self._task, self.config, self._evaluator
+        evaluation = Evaluation(self._evaluator, self._task, self.config)
         return Graph(
             (
                 self._workers.stage("propose", self._propose, "check"),
-                self._workers.stage("check", Check(evaluator, task, config), "benchmark", "update"),
-                self._workers.stage("benchmark", Score(evaluator, task, config), "update"),
+                self._workers.stage("check", evaluation.check, "benchmark", "update"),
+                self._workers.stage("benchmark", evaluation.benchmark, "update"),
                 committing("update", update),
             ),
             entry="propose",

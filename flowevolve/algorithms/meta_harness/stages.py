@@ -28,26 +28,23 @@ _MISTAKES = 8
 """Mistakes that are kept per data set."""
 
 
-class Seen(Record):
+class Seen(Record, kind="harness.view"):
     """The version of the pool that a proposer is shown, and the best harness in it."""
 
-    kind = "harness.view"
     version: int
     best: tuple[str, ...]
 
 
-class Wrote(Record):
+class Wrote(Record, kind="harness.wrote"):
     """How many harnesses a proposer wrote, and how many proposers in a row wrote none."""
 
-    kind = "harness.wrote"
     harnesses: int
     in_vain: int
 
 
-class ImportCheck(Record):
+class ImportCheck(Record, kind="harness.checked"):
     """What keeps a harness from being run; None if nothing does."""
 
-    kind = "harness.checked"
     problem: str | None
 
 
@@ -96,14 +93,15 @@ class Propose:
 
 
 @dataclass(frozen=True)
-class Check:
-    """The import check. A harness that fails it goes straight to update."""
+class Evaluation:
+    """The stages that run a harness."""
 
     evaluator: Evaluator
     task: HarnessTask
     config: MetaHarnessConfig
 
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    async def check(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        """The import check. A harness that fails it goes straight to update."""
         candidate = item.expect(Written).candidate
         source = candidate.artifact[COMPONENT]
         labels = next(iter(self.task.sets.values())).labels
@@ -117,16 +115,8 @@ class Check:
         else:
             yield Emit(Invalid(candidate, problem), to="update")
 
-
-@dataclass(frozen=True)
-class Score:
-    """All data sets side by side."""
-
-    evaluator: Evaluator
-    task: HarnessTask
-    config: MetaHarnessConfig
-
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    async def benchmark(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        """Scores a harness on all data sets, side by side."""
         checked = item.expect(Checked)
         context.spend(Cost(evaluations=1))
         sets = [each for each in self.task.sets.values() if checked.split == "val" or each.data.test]

@@ -59,18 +59,16 @@ class SearchConfig(Section):
     """How programs are written: SEARCH/REPLACE ``edits`` of their parent, or ``whole``."""
 
 
-class Selected(Record):
+class Selected(Record, kind="parent.selected"):
     """The program whose child is written."""
 
-    kind = "parent.selected"
     parent: str
     version: int
 
 
-class Judged(Record):
+class Judged(Record, kind="candidate.judged"):
     """Whether a child takes the place of the best program."""
 
-    kind = "candidate.judged"
     accepted: bool
 
 

@@ -29,7 +29,8 @@ from flowevolve.errors import EngineError
 from flowevolve.events import Event
 from flowevolve.llm.types import JSON
 from flowevolve.policies.acceptance import StrictImprovement
-from flowevolve.stage import CommittingStage, Emit, Graph, Stage
+from flowevolve.stage import Emit, Graph, Stage
+from flowevolve.stages.committing import committing
 from flowevolve.stages.generate import Generate
 from flowevolve.stages.repair import Repair
 from flowevolve.tasks.base import ChatModel, Dataset, Example, Rollout
@@ -118,7 +119,7 @@ class AdapterGEPA(GEPA):
                 self._workers.stage("repair", Repair(self._archive.best), "screen"),
                 self._workers.stage("screen", screen, "evaluate", repair_to="screen"),
                 self._workers.stage("evaluate", evaluate, "update", repair_to="screen"),
-                CommittingStage("update", update),
+                committing("update", update),
             ),
             entry="select",
             repair="repair",

@@ -61,12 +61,10 @@ class AdapterUpdate(Update):
     val: Examples
     adapter: AdapterThreads
 
-    async def __call__(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
+    async def __call__(self, item: Item[object], context: UpdateContext) -> None:
         candidate = item.expect(Evaluated).candidate
         before = self.mirror.front()
-        async with aclosing(super().__call__(item, context)) as emissions:
-            async for emission in emissions:
-                yield emission
+        await super().__call__(item, context)
         self._tell(candidate, before, context)
         state = await self.adapter.state()
         if state is not None:
