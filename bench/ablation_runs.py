@@ -20,7 +20,7 @@ from flowevolve.llm.types import ChatReply, ChatRequest
 from flowevolve.result import Result
 from flowevolve.run import Watchers, run
 from flowevolve.sim.profiles import PROFILES
-from flowevolve.sim.service import make_service, total_text
+from flowevolve.sim.service import make_service
 from flowevolve.tasks.base import Task
 from flowevolve.tasks.house_style import house_style_task, make_rows
 
@@ -234,7 +234,7 @@ def open_loop(profile: str, calls: Sequence[CallRecord]) -> float:
     rates: list[float] = []
 
     async def serve(request: ChatRequest, reply: ChatReply) -> None:
-        prompt = total_text([message.content for message in request.messages])
+        prompt = "\n".join(message.content for message in request.messages)
         await service.serve(prompt, reply.usage.completion_tokens, 0, random.Random(0))
         if not service.stats.waiting:
             rates.append(service.stats.output_tokens / anyio.current_time())

@@ -105,7 +105,7 @@ async def _vllm(wanted: Wanted, context: int) -> AsyncGenerator[str]:
         startup_seconds=STARTUP_SECONDS,
         restarts=0,
     )
-    async with serve_vllm(NAME, settings, log=wanted.log, tell=_tell) as urls:
+    async with serve_vllm(NAME, settings, log=wanted.log, on_event=_tell) as urls:
         yield urls[0]
 
 

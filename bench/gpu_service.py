@@ -25,7 +25,7 @@ from flowevolve.sim.profiles import APIProfile, OutputLength
 from flowevolve.sim.rules import RulesWorld
 from flowevolve.sim.rules_params import PRESETS
 from flowevolve.sim.server import serve
-from flowevolve.sim.service import Begun, Served, ServiceStats
+from flowevolve.sim.service import OnBegin, Served, ServiceStats
 
 Dialect = Literal["vllm", "transformers"]
 FIRST_TOKEN = 16
@@ -52,7 +52,7 @@ class RealService:
         self._session = session
 
     async def serve(
-        self, prompt: str, output_tokens: int, priority: int, rng: random.Random, begun: Begun | None = None
+        self, prompt: str, output_tokens: int, priority: int, rng: random.Random, on_begin: OnBegin | None = None
     ) -> Served:
         """What does not fit the model's context is left out: of the output, of the prompt's end if need be.
 
@@ -71,8 +71,8 @@ class RealService:
         self.stats.prompt_tokens += len(ids)
         self.stats.cached_tokens += cached
         self.stats.output_tokens += tokens
-        if begun is not None:
-            begun(0.0)
+        if on_begin is not None:
+            on_begin(0.0)
         return Served(0.0, anyio.current_time() - arrived, cached)
 
     def _body(self, prompt: str, ids: list[int], tokens: int, priority: int) -> dict[str, object]:

@@ -86,6 +86,7 @@ class Work:
 async def produce(calls: int, way: Way, sync: Sync) -> Cost:
     work = Work()
     log = EventLog(anyio.current_time)
+    log.start()
     waits: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "journal.sqlite"

@@ -61,6 +61,7 @@ def journal(size: int) -> float:
         began = time.process_time()
         with Journal(path) as written:
             log = EventLog(time.monotonic)
+            log.start()
             log.subscribe(written.event)
             for number in range(size):
                 log.emit("item.sent", {"item": f"{number}.0.1", "stage": "evaluate", "version": number})

@@ -38,7 +38,7 @@ async def smollm2(log: Path) -> AsyncGenerator[str]:
             "VLLM_SERVER_DEV_MODE": "1",  # so that its prefix cache can be emptied between methods
         },
     )
-    async with serve_vllm(NAME, settings, log=log, tell=lambda news: print(news.detail, flush=True)) as urls:
+    async with serve_vllm(NAME, settings, log=log, on_event=lambda news: print(news.detail, flush=True)) as urls:
         yield urls[0]
 
 

@@ -23,6 +23,7 @@ from flowevolve.errors import TaskFailedError as TaskFailedError
 from flowevolve.events import Event as Event
 from flowevolve.item import Item as Item
 from flowevolve.item import Ticket as Ticket
+from flowevolve.kinds import payload as payload
 from flowevolve.llm.types import Message as Message
 from flowevolve.pool import Add as Add
 from flowevolve.pool import Annotate as Annotate

@@ -18,6 +18,7 @@ from typing import Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from flowevolve.kinds import payload
 from flowevolve.llm.types import JSON
 
 Dimension = Literal["rollouts", "proposals", "tokens", "dollars", "evaluations"]
@@ -65,6 +66,7 @@ class Budget(BaseModel):
         return {name: limit for name, limit in values.items() if limit is not None}
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Cost:
     """An amount of each thing a budget counts."""

@@ -22,7 +22,8 @@ from flowevolve.concurrency import Pulse
 from flowevolve.config import Config
 from flowevolve.core.policies import Allocation, NoRacing, Racing, Speculation, StalenessPolicy, StoppingPolicy
 from flowevolve.errors import InputError
-from flowevolve.llm.admission import Admission, Blind, Probe
+from flowevolve.events import Log, log_nothing
+from flowevolve.llm.admission import Admission, NullProbe, Probe
 from flowevolve.llm.aiohttp import AioHTTPTransport
 from flowevolve.llm.cache import ResponseCache, open_cache
 from flowevolve.llm.ensemble import Choice, Ensemble, Models
@@ -47,7 +48,7 @@ from flowevolve.policies.staleness import Full, Guarded, Reflective
 from flowevolve.policies.stopping import FileExists, NoImprovement, Unevaluated, Unproductive
 from flowevolve.problems.catalog import SHIPPED_PROBLEMS
 from flowevolve.programs.callable import callable_problem
-from flowevolve.programs.evaluator import EvaluatorProblem, command_problem, in_view
+from flowevolve.programs.evaluator import EvaluatorProblem, command_problem, with_readable_evaluator
 from flowevolve.programs.problem import Problem
 from flowevolve.programs.task import ProgramTask
 from flowevolve.registry import Registry, validated
@@ -134,7 +135,7 @@ OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 def make_task(config: Config) -> Task:
     if config.task.name == "program":
         problem = make_problem(config)
-        return ProgramTask(problem, in_view(config.sandbox, problem))
+        return ProgramTask(problem, with_readable_evaluator(config.sandbox, problem))
     return TASKS.make(config.task.name, config.task.settings, "task")
 
 
@@ -228,10 +229,13 @@ def make_roles(config: Config) -> dict[str, RoleSettings]:
 
 
 @asynccontextmanager
-async def open_roles(config: Config, identity: str | None = None) -> AsyncIterator[dict[str, Models]]:
+async def open_roles(
+    config: Config, roles: Mapping[str, RoleSettings], identity: str | None = None, log: Log = log_nothing
+) -> AsyncIterator[dict[str, Models]]:
     """The roles of a run on open transports, one for all models with the same backend.
 
-    ``identity`` is what replies of the endpoints of ``[llm]`` depend on, where their addresses do not say it.
+    ``identity`` is what replies of the endpoints of ``[llm]`` depend on, where their addresses do not say it; what
+    happens to endpoints is written to ``log``.
 
     Raises:
         InputError: if a backend's settings are wrong, or the configuration is that of a replay.
@@ -241,7 +245,6 @@ async def open_roles(config: Config, identity: str | None = None) -> AsyncIterat
             "llm.backend: 'replay' stands in what flowevolve replay leaves behind, and the replies are in the run that "
             "was replayed; replay that one again: flowevolve replay DIR"
         )
-    roles = make_roles(config)
     transports: dict[str, Transport] = {}
     async with AsyncExitStack() as opened:
         for model in (model for role in roles.values() for model in role.models):
@@ -251,13 +254,13 @@ async def open_roles(config: Config, identity: str | None = None) -> AsyncIterat
                 elif model.llm.backend not in SHIPPED_BACKENDS:
                     transport = BACKENDS.make(model.llm.backend, model.llm.settings, "llm.settings")
                 else:
-                    transport = make_transport(model.llm, identity if model.llm.urls == config.llm.urls else None)
+                    transport = make_transport(model.llm, None if model.elsewhere else identity, log)
                 opened.push_async_callback(transport.aclose)
                 transports[model.backend] = transport
         yield {name: _models(config, name, role, transports) for name, role in roles.items()}
 
 
-def check_backend(config: Config) -> None:
+def check_backend(config: Config, roles: Mapping[str, RoleSettings]) -> None:
     """Raises:
     InputError: if the backend is not to be had, or does not suit the configuration; nothing is opened to find out.
     """
@@ -268,7 +271,7 @@ def check_backend(config: Config) -> None:
         return
     factory = BACKENDS.find(llm.backend, "llm.backend")
     BACKENDS.check(llm.backend, factory, llm.settings, "llm.settings")
-    if any(model.llm.urls for role in make_roles(config).values() for model in role.models):
+    if any(model.llm.urls for role in roles.values() for model in role.models):
         raise InputError(f"llm.base_url: backend {llm.backend!r} is a plug-in; its settings belong in [llm.settings]")
     if config.clock == "virtual" and not getattr(factory, "in_process", False):
         raise InputError(
@@ -277,9 +280,10 @@ def check_backend(config: Config) -> None:
         )
 
 
-def make_recorded_roles(config: Config, record: Record, slots: int | None) -> tuple[RecordedServer, dict[str, Models]]:
+def make_recorded_roles(
+    config: Config, roles: Mapping[str, RoleSettings], record: Record, slots: int | None
+) -> tuple[RecordedServer, dict[str, Models]]:
     """The roles of a replay, each with its own transport to one recorded server, which serves all models."""
-    roles = make_roles(config)
     server = RecordedServer(record, model_names(roles.values()), slots)
     opened: dict[str, Models] = {}
     for name, role in roles.items():
@@ -320,7 +324,7 @@ def endpoints(llm: LLMSection) -> tuple[str, ...]:
     return llm.urls or (OPENAI_URL,)
 
 
-def make_transport(llm: LLMSection, identity: str | None = None) -> Transport:
+def make_transport(llm: LLMSection, identity: str | None = None, log: Log = log_nothing) -> Transport:
     """The open transport to the backend that one model's form of ``[llm]`` names: over several endpoints a router.
 
     Raises:
@@ -331,16 +335,17 @@ def make_transport(llm: LLMSection, identity: str | None = None) -> Transport:
         key = key_for(url, llm.api_key_env, llm.api_key_file)
         return TRANSPORTS[llm.transport](url, key, max_connections=llm.concurrency, identity=identity)
 
-    return make_router(endpoints(llm), make, identity)
+    return make_router(endpoints(llm), make, identity, log)
 
 
-def make_traffic(llm: LLMSection, gate: Gate, roles: Mapping[str, Models]) -> Traffic:
+def make_traffic(llm: LLMSection, gate: Gate, roles: Mapping[str, Models], log: Log) -> Traffic:
     """What shares out, holds back and repeats the requests of a run."""
     limits = Limits(
         gate,
         requests_per_minute=llm.requests_per_minute,
         tokens_per_minute=llm.tokens_per_minute,
         longest_pause=llm.patience_seconds,
+        log=log,
     )
     hedging = Hedging(gate, limits, llm.hedge) if llm.hedge else None
     transports = {id(member.transport): member.transport for role in roles.values() for member in role.members}
@@ -358,14 +363,14 @@ async def open_response_cache(config: Config) -> AsyncIterator[ResponseCache | N
 
 @asynccontextmanager
 async def open_probe(
-    config: Config, transports: Sequence[Transport], admission: Admission, silences: Pulse
+    config: Config, transports: Sequence[Transport], admission: Admission, unanswered: Pulse
 ) -> AsyncIterator[Probe]:
     """What tells the load of the servers behind transports that `open_roles` opened, all together.
 
-    ``silences`` is fired whenever one gives no answer.
+    ``unanswered`` is fired whenever one gives no answer.
     """
     if isinstance(admission, Latency) and config.llm.backend != "vllm":
-        yield Blind()
+        yield NullProbe()
         return
     simulated = [transport for transport in transports if isinstance(transport, SimBackend)]
     recorded = [transport for transport in transports if isinstance(transport, RecordedBackend)]
@@ -375,7 +380,7 @@ async def open_probe(
             [
                 *simulated,
                 *recorded[:1],  # one server behind them all
-                *[await opened.enter_async_context(MetricsProbe(url, silences)) for url in urls],
+                *[await opened.enter_async_context(MetricsProbe(url, unanswered)) for url in urls],
             ]
         )
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from flowevolve.build import make_admission, make_order, make_roles, make_traffic, open_probe
+from flowevolve.build import make_admission, make_order, make_traffic, open_probe
 from flowevolve.concurrency import Pulse
 from flowevolve.config import Config
 from flowevolve.credit import Credit
 from flowevolve.engine import Engine
-from flowevolve.llm.accounting import Account
-from flowevolve.llm.admission import Admission, Observed, follow_server
+from flowevolve.events import Log, log_nothing
+from flowevolve.llm.accounting import Account, Price
+from flowevolve.llm.admission import Admission, LoadSummary, run_admission_control
 from flowevolve.llm.cache import ResponseCache
 from flowevolve.llm.calls import CallRecord, Observer
 from flowevolve.llm.client import LLMClient
@@ -25,14 +26,15 @@ from flowevolve.llm.traffic import Traffic
 from flowevolve.llm.types import Transport
 from flowevolve.own_server import open_server
 from flowevolve.policies.admission import Fixed
-from flowevolve.prices import price_table
 from flowevolve.result import ModelCounts
-from flowevolve.roles import model_names
+from flowevolve.roles import RoleSettings
 from flowevolve.vllm.server import Tell
 
 Follow = Callable[[Engine], Coroutine[object, object, None]]
 """Something to do beside a run, such as listening for Ctrl-C; cancelled when the run ends."""
-OpenRoles = Callable[[Config, str | None], AbstractAsyncContextManager[Mapping[str, Models]]]
+OpenRoles = Callable[
+    [Config, Mapping[str, RoleSettings], str | None, Log], AbstractAsyncContextManager[Mapping[str, Models]]
+]
 """Opens the LLM roles of a run, as `open_roles` does."""
 
 
@@ -45,7 +47,7 @@ class Clients:
     credit: Credit
     follows: Sequence[Follow]
     """What is to go on beside the engine."""
-    observed: Observed
+    observed: LoadSummary
     traffic: Traffic
 
     def by_model(self) -> dict[str, ModelCounts]:
@@ -57,50 +59,55 @@ class Clients:
 
 @asynccontextmanager
 async def open_clients(
-    opening: OpenRoles,
     config: Config,
+    roles: Mapping[str, RoleSettings],
+    prices: Mapping[str, Price],
+    opening: OpenRoles,
     cache: ResponseCache | None,
+    *,
+    log: Log = log_nothing,
     observers: Sequence[Observer] = (),
     servers: Sequence[Tell] = (),
     path: Path | None = None,
 ) -> AsyncIterator[Clients]:
-    """``observers`` are told of every call, ``servers`` of the server that is started, if one is.
+    """What a run with these roles talks to, opened by ``opening``; what happens there is written to ``log``.
 
-    Its log is written to ``path``, the run directory.
+    ``observers`` are told of every call, ``servers`` of the server that is started, if one is. The server's output is
+    written to ``path``, the run directory.
     """
-    account = Account(price_table(config, model_names(make_roles(config).values())))
-
-    def observe(record: CallRecord) -> None:
-        for observer in told:
-            observer(record)
-
     admission, order = make_admission(config), make_order(config)
     async with (
         open_server(config, path, servers) as server,
-        opening(server.config, server.identity) as roles,
+        opening(config, server.serve(roles), server.identity, log) as models,
     ):
         gate = Gate(admission.first(config.llm.concurrency), order)
         retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
-        credit = Credit(roles)
+        credit = Credit(models)
         told = [*observers, credit.call]
-        traffic = make_traffic(config.llm, gate, roles)
+
+        def observe(record: CallRecord) -> None:
+            for observer in told:
+                observer(record)
+
+        traffic = make_traffic(config.llm, gate, models, log)
         client = LLMClient(
-            roles,
+            models,
             gate,
             retry,
             config.seed,
             observe,
-            account,
+            Account(prices),
             cache,
             traffic.limits,
             traffic.hedging,
-            silences=server.doubts,
+            log=log,
+            unanswered=server.unanswered,
         )
-        observed = Observed()
+        observed = LoadSummary()
         follows: list[Follow] = [] if server.news is None else [partial(server.follow, observed=observed)]
         if config.llm.backend == "vllm" or not isinstance(admission, Fixed):
             follows.append(
-                partial(_admit, config, admission, client, gate, traffic.transports, observed, server.doubts)
+                partial(_admit, config, admission, client, gate, traffic.transports, observed, server.unanswered)
             )
         yield Clients(client, gate, credit, follows, observed, traffic)
 
@@ -111,13 +118,13 @@ async def _admit(
     client: LLMClient,
     gate: Gate,
     transports: Sequence[Transport],
-    observed: Observed,
-    silences: Pulse,
+    observed: LoadSummary,
+    unanswered: Pulse,
     engine: Engine,
 ) -> None:
     """Keep the gate's limit in line with what the servers can take."""
-    async with open_probe(config, transports, admission, silences) as probe:
-        await follow_server(
+    async with open_probe(config, transports, admission, unanswered) as probe:
+        await run_admission_control(
             gate,
             admission,
             probe,

@@ -266,8 +266,8 @@ class StageContext:
         return data if isinstance(kind, str) else kind.from_json(data)
 
     async def keep(self, kind: str, make: Callable[[], Awaitable[T]], *, key: str | None = None) -> T:
-        """As `once`, for a result that is not plain data: the event names its type, and the journal has its pickle
-        until the flow ends. What can't be pickled is made again after a crash.
+        """As `once`, for a result that is not plain data: the event names its type, and the journal keeps it until the
+        flow ends. What the journal can't hold (see `flowevolve.payload`) is made again after a crash.
         """
         return await self._services.keep(kind, self.stage, self.item_id, make, key)
 

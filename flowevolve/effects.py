@@ -100,7 +100,7 @@ class Effects:
     async def keep(
         self, kind: str, stage: str, item_id: str, make: Callable[[], Awaitable[T]], key: str | None = None
     ) -> T:
-        """As `once`, for any result: it is attached to the event, as a pickle in the journal."""
+        """As `once`, for any result: it is attached to the event, and kept in the journal."""
         while (known := self._logged(kind, item_id, key)) is not None:
             if isinstance(known.attachment, Kept):
                 return cast(T, known.attachment.value)

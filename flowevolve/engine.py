@@ -69,7 +69,8 @@ class Engine:
     """Runs one algorithm once, or goes on with a run that was interrupted, whose ``history`` is given.
 
     With ``start`` another run's pool takes the place of what init and fit would make. ``settled`` is awaited before
-    anybody sees a reply; ``about`` stands in the log's first event.
+    anybody sees a reply; ``about`` stands in the log's first event. ``events`` is the run's log, where there is more
+    than the engine that writes to it (`make_event_log`).
 
     Raises:
         InputError: if a stage gathers more items than there may be flows in flight.
@@ -88,6 +89,7 @@ class Engine:
         stopping: Sequence[StoppingPolicy] = (),
         seed: int = 0,
         drain_seconds: float = 30.0,
+        events: EventLog | None = None,
         sinks: Sequence[Sink] = (),
         settled: Settled = nothing_to_settle,
         history: History | None = None,
@@ -95,9 +97,11 @@ class Engine:
         about: Mapping[str, JSON] | None = None,
     ) -> None:
         self._algorithm = algorithm
-        self._events = _event_log(history)
+        self._events = make_event_log(history) if events is None else events
         for sink in sinks:
             self._events.subscribe(sink)
+        self.origin = self._events.start()
+        """The loop's time at which the run began, time in which it was not running left out."""
         self._ledger = Ledger(budget)
         self._runtime = Runtime(
             algorithm,
@@ -139,11 +143,6 @@ class Engine:
     @property
     def stopping(self) -> bool:
         return self._runtime.stop_reason is not None
-
-    @property
-    def origin(self) -> float:
-        """The loop's time at which the run began, time in which it was not running left out."""
-        return self._events.origin
 
     @property
     def playback(self) -> Playback:
@@ -348,7 +347,8 @@ def check_gathering(graph: Graph, width: int, mode: Mode) -> None:
             )
 
 
-def _event_log(history: History | None) -> EventLog:
+def make_event_log(history: History | None = None) -> EventLog:
+    """The log of a run that begins, or of one that goes on where ``history`` ends."""
     if history is None:
         return EventLog(anyio.current_time)
     return EventLog(anyio.current_time, first=history.last.seq + 1, elapsed=history.last.time)

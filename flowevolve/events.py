@@ -22,7 +22,7 @@ class Event:
     kind: str
     data: Mapping[str, JSON]
     attachment: object | None = None
-    """Travels with the event to the journal, as a pickle; not part of its JSON."""
+    """Travels with the event to the journal, which keeps it apart; not part of its JSON."""
 
     @property
     def attached_to(self) -> str:
@@ -37,19 +37,26 @@ class Event:
 
 
 Sink = Callable[[Event], None]
+Log = Callable[[str, Mapping[str, JSON]], None]
+"""Writes an event of this kind, with this data, into the log of a run."""
+
+
+def log_nothing(kind: str, data: Mapping[str, JSON]) -> None:
+    """The `Log` of what is used without a run."""
 
 
 class EventLog:
     """Numbers events and hands each to every sink, in order, before ``emit`` returns.
 
     Sinks must not block and must not raise: a slow consumer buffers on its own side. A log is continued with the number
-    of its next event in ``first`` and the seconds it had lasted in ``elapsed``.
+    of its next event in ``first`` and the seconds it had lasted in ``elapsed``. Its time stands still until `start`:
+    what happens while a run is put together, such as an endpoint that does not answer, is written with that time.
     """
 
     def __init__(self, now: Callable[[], float], *, first: int = 0, elapsed: float = 0.0) -> None:
         self._now = now
-        self.origin = now() - elapsed
-        """The loop's time at which the run began, time in which it was not running left out."""
+        self._before = elapsed
+        self._origin: float | None = None
         self._next = first
         self._sinks: list[Sink] = []
 
@@ -64,6 +71,14 @@ class EventLog:
         for sink in self._sinks:
             sink(event)
 
+    def start(self) -> float:
+        """Begin to count time, unless that was done; returns the loop's time at which the run began, time in which it
+        was not running left out.
+        """
+        if self._origin is None:
+            self._origin = self._now() - self._before
+        return self._origin
+
     def elapsed(self) -> float:
         """Seconds since the run began."""
-        return self._now() - self.origin
+        return self._before if self._origin is None else self._now() - self._origin

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from flowevolve.errors import EngineError
+from flowevolve.kinds import payload
 from flowevolve.pool import Candidate
 
 P_co = TypeVar("P_co", covariant=True)
@@ -16,6 +17,7 @@ INJECTION = "inject"
 """Stands for the trigger, and for the stage's name, in a flow that a candidate from outside starts."""
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Item(Generic[P_co]):
     """A payload on its way.
@@ -47,6 +49,7 @@ class Item(Generic[P_co]):
         return self.payload
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Ticket:
     """The payload that starts a flow. ``trigger`` names the trigger that fired, if one did; ``ordinal`` counts, from 0,
@@ -57,6 +60,7 @@ class Ticket:
     ordinal: int = 0
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Stale(Generic[P_co]):
     """The payload of an item sent to repair: the item as it was taken, and the stage it goes back to."""
@@ -65,6 +69,7 @@ class Stale(Generic[P_co]):
     back_to: str
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Gathered(Generic[P_co]):
     """The payload a gathering stage gets: the items it was handed together, oldest first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import tempfile
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +17,8 @@ from flowevolve.concurrency import Pulse
 from flowevolve.config import Config
 from flowevolve.engine import Engine
 from flowevolve.errors import BackendUnreachableError
-from flowevolve.llm.admission import Observed
-from flowevolve.llm_section import RoleSection
+from flowevolve.llm.admission import LoadSummary
+from flowevolve.roles import RoleSettings
 from flowevolve.vllm.server import News, Tell
 from flowevolve.vllm.serving import serve_vllm
 
@@ -32,19 +32,22 @@ def starts_vllm(config: Config) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A config whose server is up."""
+    """The servers of ours that a run has; there may be none."""
 
-    config: Config
     identity: str | None
     """What a server of ours replies by, in place of its address, which may change from run to run."""
     urls: Sequence[str]
     """Of the servers that are ours."""
     news: MemoryObjectReceiveStream[News] | None
     """Of the servers that are ours."""
-    doubts: Pulse = field(default_factory=Pulse)
+    unanswered: Pulse = field(default_factory=Pulse)
     """To be fired when a request gets no answer: servers of ours are looked after then."""
 
-    async def follow(self, engine: Engine, observed: Observed) -> None:
+    def serve(self, roles: Mapping[str, RoleSettings]) -> Mapping[str, RoleSettings]:
+        """The roles with the addresses of our servers, where there are such servers."""
+        return {name: role.served_at(self.urls) for name, role in roles.items()} if self.urls else roles
+
+    async def follow(self, engine: Engine, observed: LoadSummary) -> None:
         """Log what becomes of our servers, and end the run when none of them is left."""
         gone: set[str] = set()
         if self.news is None:
@@ -68,7 +71,7 @@ async def open_server(config: Config, out: Path | None, listeners: Sequence[Tell
     """
     model = config.llm.model
     if not starts_vllm(config) or model is None:
-        yield Served(config, None, (), None)
+        yield Served(None, (), None)
         return
     folder = Path(tempfile.mkdtemp(prefix="flowevolve-")) if out is None else out
     send, receive = anyio.create_memory_object_stream[News](math.inf)
@@ -78,26 +81,10 @@ async def open_server(config: Config, out: Path | None, listeners: Sequence[Tell
         for listener in listeners:
             listener(news)
 
-    doubts = Pulse()
+    unanswered = Pulse()
     with send, receive:
-        async with serve_vllm(model, config.vllm, log=folder / LOG, tell=hear, doubts=doubts) as urls:
-            yield Served(_leading_to(config, urls), _identity(config, model), urls, receive, doubts)
-
-
-def _leading_to(config: Config, urls: Sequence[str]) -> Config:
-    roles = {name: _elsewhere(role) for name, role in config.llm.roles.items()}
-    return config.model_copy(update={"llm": config.llm.model_copy(update={"base_urls": tuple(urls), "roles": roles})})
-
-
-def _elsewhere(role: RoleSection) -> RoleSection:
-    """The role, with no priorities for servers that are not ours unless it asks for them."""
-    if role.send_priority is not None:
-        return role
-    models = tuple(
-        entry.model_copy(update={"send_priority": False}) if entry.urls and entry.send_priority is None else entry
-        for entry in role.models
-    )
-    return role.model_copy(update={"send_priority": False if role.urls else None, "models": models})
+        async with serve_vllm(model, config.vllm, log=folder / LOG, on_event=hear, unanswered=unanswered) as urls:
+            yield Served(_identity(config, model), urls, receive, unanswered)
 
 
 def _identity(config: Config, model: str) -> str:

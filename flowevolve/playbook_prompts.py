@@ -1,7 +1,7 @@
 """The prompts of algorithms that keep a playbook, and the parsers of their replies (roles: ACE, arXiv 2510.04618, §3).
 
-Built from headed sections and fenced texts as those of `flowevolve.prompts`. Parsers take what can be read and pass
-over what can't, down to the single operation; a reply with nothing to read raises `UnparsableReplyError`.
+The prompts have the same form as those of `flowevolve.prompts`. Parsers ignore what they can't read, down to a single
+operation; a reply in which they can read nothing raises `UnparsableReplyError`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,12 @@ NOTED_HEADING = "## Noted meanwhile"
 CITE_RULE = 'After the answer, add one more line "Used:" with the ids of the notes that helped, or "Used: none".'
 
 NOTHING_USED = "none"
-"""Stands where ids would, if an answer says that it used no note."""
+"""Stands in place of ids if an answer says that it used no note."""
 
 Tag = Literal["helpful", "harmful", "neutral"]
+_TAGS: Mapping[str, Tag] = {"helpful": "helpful", "harmful": "harmful", "neutral": "neutral"}
+Relation = Literal["same", "new", "conflict"]
+_RELATIONS: Mapping[str, Relation] = {"same": "same", "new": "new", "conflict": "conflict"}
 
 _COUNTERS = r"(?: \(helpful (?P<up>\d+), harmful (?P<down>\d+)\))"
 NOTE_LINE = re.compile(rf"^- \[(?P<id>[a-z]{{1,3}}-\d{{5,}})\] (?P<text>.*?){_COUNTERS}?$")
@@ -45,7 +48,7 @@ _USED = re.compile(
     r"^[ \t*_]*used[ \t*_]*:(?:[^\n]*\Z|(?:[ \t*_]*none|[^\n]*\b[a-z]{1,3}-\d{5,})\b[^\n]*\n)",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The line that cites: the last one, or one further up that has an id or says that there is none."""
+"""The line of citations: the last line, or one further up if it has an id or says that there is none."""
 _NONE = re.compile(r"^[ \t*_]*used[ \t*_]*:[ \t*_]*none\b", re.IGNORECASE | re.MULTILINE)
 _TAG = re.compile(r"\[?\b([a-z]{1,3}-\d{5,})\b\]?\W+(helpful|harmful|neutral)\b", re.IGNORECASE)
 _LESSON = re.compile(
@@ -56,7 +59,7 @@ _SAME = re.compile(r"^\W*(\d+)\W+(same|new|conflict)\b", re.IGNORECASE | re.MULT
 
 
 def with_playbook(artifact: Artifact, playbook: str, *, cite: bool = False, reflection: str = "") -> Artifact:
-    """An artifact each of whose components ends with the playbook, and with what was learnt from a first try."""
+    """The artifact with the playbook, and the ``reflection`` on a first try, appended to each component."""
     parts = [f"{PLAYBOOK_HEADING}\n{playbook}"] if playbook else []
     if reflection:
         parts.append(f"## About the last try\n{reflection}")
@@ -66,9 +69,9 @@ def with_playbook(artifact: Artifact, playbook: str, *, cite: bool = False, refl
 
 
 def split_citation(reply: str) -> tuple[str, tuple[str, ...]]:
-    """An answer without its line 'Used: …', and the ids it cites there or anywhere else, each once.
+    """An answer without its line 'Used: …', and the ids of the notes it cites, there or anywhere else, each once.
 
-    Just `NOTHING_USED` if it cites none and says so.
+    The ids are just `NOTHING_USED` if the answer says that it used none, and empty if it says nothing about it.
     """
     cited = tuple(dict.fromkeys(_ID.findall(reply)))
     if not cited and _NONE.search(reply):
@@ -77,7 +80,7 @@ def split_citation(reply: str) -> tuple[str, tuple[str, ...]]:
 
 
 def lesson_prompt(question: str, answer: str, feedback: str, used: str, *, right: bool) -> str:
-    """Ask what an answer teaches, and which advice helped or harmed."""
+    """Ask what can be learnt from an answer, and which advice helped or harmed."""
     task = "Say which advice helped." if right else "Say what went wrong, what to do instead, and which advice helped."
     return f"""{LESSON_TITLE}
 
@@ -104,33 +107,23 @@ A language model answered a question with a playbook of notes at hand; the answe
 
 @dataclass(frozen=True, slots=True)
 class Reflection:
-    """What a reflection says: lessons, and a tag for each bullet it judged."""
+    """The content of a reflection: lessons, and a tag for each bullet that it judged."""
 
     lessons: tuple[str, ...]
     tags: Mapping[str, Tag]
 
 
 def parse_lesson(reply: str, known: Collection[str]) -> Reflection:
-    """Lessons and tags; tags of bullets that are not known are passed over.
+    """Lessons and tags; tags of unknown bullets are ignored.
 
     Raises:
         UnparsableReplyError: if there is neither diagnosis, nor lesson, nor tag.
     """
     lessons = tuple(dict.fromkeys(" ".join(lesson.split()) for lesson in _LESSON.findall(reply)))
-    tags = {name.lower(): _tag(word) for name, word in _TAG.findall(reply) if name.lower() in known}
+    tags = {name.lower(): _TAGS[word.lower()] for name, word in _TAG.findall(reply) if name.lower() in known}
     if not lessons and not tags and "diagnosis" not in reply.lower():
         raise UnparsableReplyError("neither diagnosis nor lesson nor tag in the reply")
     return Reflection(lessons, tags)
-
-
-def _tag(word: str) -> Tag:
-    match word.lower():
-        case "helpful":
-            return "helpful"
-        case "harmful":
-            return "harmful"
-        case _:
-            return "neutral"
 
 
 def gather_prompt(samples: Sequence[Sequence[str]]) -> str:
@@ -162,7 +155,7 @@ def parse_lessons(reply: str) -> tuple[str, ...]:
 
 
 def curate_prompt(playbook: str, lessons: Sequence[str], sections: Sequence[str], tokens: tuple[int, int]) -> str:
-    """Ask for operations that work lessons into a playbook. ``tokens``: how many it has, how many it may have."""
+    """Ask for operations that add lessons to a playbook. ``tokens``: how many it has, and how many it may have."""
     shown = "\n".join(f"- {lesson}" for lesson in lessons)
     return f"""{CURATE_TITLE}
 
@@ -186,8 +179,8 @@ The playbook has about {tokens[0]} tokens and may have {tokens[1]}."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """One operation as a curator wrote it."""
+class CuratorRequest:
+    """An operation on the playbook as a curator's reply asks for it, not yet checked against the playbook."""
 
     verb: Literal["ADD", "UPDATE", "MERGE", "DELETE"]
     ids: tuple[str, ...]
@@ -195,15 +188,15 @@ class Wish:
     text: str
 
 
-def parse_wishes(reply: str) -> tuple[list[Wish], int]:
-    """The operations that can be read, and how many could not be.
+def parse_curator_requests(reply: str) -> tuple[list[CuratorRequest], int]:
+    """The operations that can be read, and the number of those that can't.
 
     Raises:
         UnparsableReplyError: if there is no JSON list in the reply.
     """
     entries = _json_list(reply)
-    wishes = [wish for entry in entries if (wish := _wish(entry)) is not None]
-    return wishes, len(entries) - len(wishes)
+    requests = [request for entry in entries if (request := _curator_request(entry)) is not None]
+    return requests, len(entries) - len(requests)
 
 
 def _json_list(reply: str) -> list[JSON]:
@@ -214,25 +207,25 @@ def _json_list(reply: str) -> list[JSON]:
     raise UnparsableReplyError("no JSON list of operations in the reply")
 
 
-def _wish(entry: JSON) -> Wish | None:
+def _curator_request(entry: JSON) -> CuratorRequest | None:
     if not isinstance(entry, dict):
         return None
     text = _SHOWN_COUNTERS.sub("", " ".join(str(entry.get("text") or "").split()))
     section = str(entry.get("section") or "")
     match str(entry.get("op")).upper(), entry.get("id"), entry.get("ids"):
         case "ADD", _, _ if text:
-            return Wish("ADD", (), section, text)
+            return CuratorRequest("ADD", (), section, text)
         case "UPDATE", str(name), _ if text:
-            return Wish("UPDATE", (_plain(name),), "", text)
+            return CuratorRequest("UPDATE", (_plain(name),), "", text)
         case "DELETE", str(name), _:
-            return Wish("DELETE", (_plain(name),), "", "")
+            return CuratorRequest("DELETE", (_plain(name),), "", "")
         case "MERGE", _, list(names) if text and len(ids := tuple(dict.fromkeys(map(_plain, names)))) > 1:
-            return Wish("MERGE", ids, "", text)
+            return CuratorRequest("MERGE", ids, "", text)
     return None
 
 
 def _plain(name: JSON) -> str:
-    """An id, which may be written as prompts show it: in brackets."""
+    """An id, which a reply may have in brackets, as prompts do."""
     return str(name).strip(" []").lower()
 
 
@@ -269,16 +262,7 @@ For each new note a line with its number and one word: same (it is said already)
 (it contradicts what was noted)."""
 
 
-def parse_comparison(reply: str, count: int) -> list[Literal["same", "new", "conflict"]]:
-    """A word for each of ``count`` notes; ``conflict``, which is put to the test, where none can be read."""
-    said = {int(number): word.lower() for number, word in _SAME.findall(reply)}
-    words: list[Literal["same", "new", "conflict"]] = []
-    for number in range(1, count + 1):
-        match said.get(number):
-            case "same":
-                words.append("same")
-            case "new":
-                words.append("new")
-            case _:
-                words.append("conflict")
-    return words
+def parse_comparison(reply: str, count: int) -> list[Relation]:
+    """The relation of each of ``count`` notes; ``conflict``, which is tested further, where none can be read."""
+    written = {int(number): word.lower() for number, word in _SAME.findall(reply)}
+    return [_RELATIONS.get(written.get(number, ""), "conflict") for number in range(1, count + 1)]

@@ -14,6 +14,7 @@ from typing import Literal, cast
 
 from flowevolve.artifact import Artifact, ArtifactKind
 from flowevolve.errors import EngineError
+from flowevolve.kinds import payload
 from flowevolve.llm.types import JSON
 
 Status = Literal["proposed", "speculative", "confirmed", "rejected", "revoked"]
@@ -28,6 +29,7 @@ _MOVES: Mapping[Status, frozenset[Status]] = {
 }
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """An artifact and where it came from.
@@ -53,6 +55,7 @@ class Candidate:
         return replace(self, scores=MappingProxyType(dict(scores)))
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Add:
     """A proposed candidate enters a pool (as ``rejected`` where failures are part of the archive)."""
@@ -62,6 +65,7 @@ class Add:
     pool: str = DEFAULT_POOL
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Move:
     """A speculative candidate is confirmed or revoked; ``scores``, when given, replace its partial ones."""
@@ -72,6 +76,7 @@ class Move:
     pool: str = DEFAULT_POOL
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Annotate:
     """Attributes of a candidate are set; ``scores``, when given, replace its scores (an evaluator was swapped)."""
@@ -82,6 +87,7 @@ class Annotate:
     pool: str = DEFAULT_POOL
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Note:
     """Anything else an archive understands: a memory entry, a playbook operation, a fitted model."""

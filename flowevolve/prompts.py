@@ -1,7 +1,7 @@
-"""The prompts the shipped stages send, and the strict parsers of their replies.
+"""The prompts of the shipped stages, and the strict parsers of their replies.
 
-Prompts are built from headed sections with fenced texts, so that a person, a model and the simulated worlds read them
-alike. Parsers raise `UnparsableReplyError`; callers count it and go on.
+Prompts consist of sections with headings and fenced texts, which people, models and the simulated worlds can all read.
+Parsers raise `UnparsableReplyError`, which callers count before they go on.
 """
 
 from __future__ import annotations
@@ -13,7 +13,12 @@ from typing import Literal
 
 from flowevolve.llm.types import UnparsableReplyError
 
-Verdict = Literal["orthogonal", "subsumed", "conflicting"]
+EditVerdict = Literal["orthogonal", "subsumed", "conflicting"]
+_VERDICTS: Mapping[str, EditVerdict] = {
+    "orthogonal": "orthogonal",
+    "subsumed": "subsumed",
+    "conflicting": "conflicting",
+}
 
 REFLECT_TITLE = "# Improve an instruction"
 JUDGE_TITLE = "# Judge an edit made from an old version"
@@ -31,7 +36,7 @@ VERSIONS_HEADING = "## The versions"
 
 @dataclass(frozen=True, slots=True)
 class ReflectionExample:
-    """One rollout as reflection sees it: what went into a component's call, what came out, what was said of it."""
+    """One rollout for reflection: the inputs of a component's call, its output, and the feedback on it."""
 
     inputs: Mapping[str, str]
     output: str
@@ -40,9 +45,9 @@ class ReflectionExample:
 
 @dataclass(frozen=True, slots=True)
 class RepairVerdict:
-    """What the judge said of a stale artifact. ``patch`` maps component names to texts; empty unless orthogonal."""
+    """The judge's verdict on a stale edit. ``patch`` maps component names to new texts; empty unless orthogonal."""
 
-    verdict: Verdict
+    verdict: EditVerdict
     reason: str
     patch: Mapping[str, str]
 
@@ -86,7 +91,7 @@ Feedback:
 
 
 def parse_instruction(reply: str) -> str:
-    """The new instruction: from the first fence to the last; a fence never closed is tolerated.
+    """The new instruction: the text from the first fence to the last one, or to the end if it is never closed.
 
     Raises:
         UnparsableReplyError: if there is no fence at all or nothing inside.
@@ -110,7 +115,7 @@ def judge_prompt(
 ) -> str:
     """Ask whether a stale edit still adds something to the current version (FlashEvolve §3.2, *Reflective Async*).
 
-    All arguments are components by name; ``updates`` are the artifacts accepted since the edit was begun, oldest first.
+    All arguments are texts of components by name; ``updates`` are those accepted since the edit began, oldest first.
     """
     accepted = "\n\n".join(f"### Update {number}\n{_blocks(update)}" for number, update in enumerate(updates, 1))
     return f"""{JUDGE_TITLE}
@@ -144,7 +149,7 @@ Reason: one sentence
 
 
 def merge_prompt(component: str, origin: str, versions: Sequence[str]) -> str:
-    """Ask for one text that says what each of several rewrites of one component says (Combee, arXiv 2604.04247)."""
+    """Ask for one text that combines several rewrites of one component (Combee, arXiv 2604.04247)."""
     shown = "\n\n".join(f"### Version {number}\n{fence(text)}" for number, text in enumerate(versions, 1))
     return f"""{MERGE_TITLE}
 
@@ -178,7 +183,7 @@ def parse_verdict(reply: str, components: Sequence[str]) -> RepairVerdict:
     found = re.search(r"^\W*verdict\W*[:=]\W*(orthogonal|subsumed|conflicting)\b", reply, re.IGNORECASE | re.MULTILINE)
     if found is None:
         raise UnparsableReplyError("no line 'Verdict: orthogonal | subsumed | conflicting' in the reply")
-    verdict = _verdict(found[1].lower())
+    verdict = _VERDICTS[found[1].lower()]
     reason_found = re.search(r"^\W*reason\W*[:=]\s*(.+)$", reply, re.IGNORECASE | re.MULTILINE)
     reason = reason_found[1].strip() if reason_found else ""
     if verdict != "orthogonal":
@@ -187,14 +192,6 @@ def parse_verdict(reply: str, components: Sequence[str]) -> RepairVerdict:
     if not patch:
         raise UnparsableReplyError("the verdict is orthogonal but no fenced block labelled with a component follows")
     return RepairVerdict(verdict, reason, patch)
-
-
-def _verdict(word: str) -> Verdict:
-    match word:
-        case "orthogonal" | "subsumed" | "conflicting":
-            return word
-        case _:
-            raise UnparsableReplyError(f"unknown verdict {word!r}")
 
 
 def labelled_blocks(text: str) -> list[tuple[str, str]]:

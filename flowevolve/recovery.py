@@ -17,7 +17,7 @@ from flowevolve.budget import Cost
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.item import INJECTION, Item, Ticket, flow_of
-from flowevolve.llm.accounting import Spent
+from flowevolve.llm.accounting import Spending
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import JSON, LLMError
 from flowevolve.playback import Playback, PlayedCall
@@ -60,7 +60,7 @@ class History(Protocol):
         """
         ...
 
-    def spent(self) -> Iterable[Spent]:
+    def spent(self) -> Iterable[Spending]:
         """What its calls cost."""
         ...
 

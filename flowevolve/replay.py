@@ -20,13 +20,12 @@ from flowevolve.config import Config, parse_config, with_overrides
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.errors import InputError
 from flowevolve.held_out import HELD_OUT
-from flowevolve.llm.accounting import Account
+from flowevolve.llm.accounting import Account, Price
 from flowevolve.llm.types import ChatReply, Usage
 from flowevolve.llm_section import CacheSection
-from flowevolve.prices import price_table
 from flowevolve.result import Result
 from flowevolve.run import Given, Watchers, carry_out, make_plan
-from flowevolve.sim.replay import PastCall, Record, RecordedServer
+from flowevolve.sim.replay import Record, RecordedCall, RecordedServer
 from flowevolve.stage import Graph
 from flowevolve.store.journal import EMBEDDED, SCHEMA_VERSION
 from flowevolve.store.reading import Recorded
@@ -116,8 +115,8 @@ async def replay(
     config = _changed(past.config, changes)
     plan = make_plan(config, given)
     graph = make_algorithm(config, plan.task).graph()
-    recorded = await in_thread(_measure, directory, config, graph)
-    server, roles = make_recorded_roles(config, past.record, slots)
+    recorded = await in_thread(_measure, directory, plan.prices, graph)
+    server, roles = make_recorded_roles(config, plan.roles, past.record, slots)
 
     def about() -> dict[str, object]:
         return {"of": str(directory), "slots": slots, **asdict(_replies(server, past.record))}
@@ -125,7 +124,7 @@ async def replay(
     keep = None if out is None else partial(_ReplayDirectory, out, config.model_dump(mode="json"), about)
     measured, watchers = Measurement(graph), watchers or Watchers()
     watchers = replace(watchers, events=[*watchers.events, measured.event])
-    result = await carry_out(replace(plan, roles=lambda *_: nullcontext(roles)), keep, watchers, follow)
+    result = await carry_out(replace(plan, open_roles=lambda *_: nullcontext(roles)), keep, watchers, follow)
     return Replayed(result, _replies(server, past.record), recorded, measured.figures(result.llm))
 
 
@@ -163,7 +162,7 @@ def _read(directory: Path) -> _Past:
     return _Past(config, given, record)
 
 
-def _past_calls(recorded: Recorded) -> Iterator[PastCall]:
+def _past_calls(recorded: Recorded) -> Iterator[RecordedCall]:
     for call in recorded.calls():
         if call.messages is None or (call.reply is None and call.error is None):
             raise InputError(
@@ -176,12 +175,14 @@ def _past_calls(recorded: Recorded) -> Iterator[PastCall]:
             reply = ChatReply(
                 call.reply, call.usage or Usage(), call.finish_reason or "stop", call.model, cached=call.cached
             )
-        yield PastCall(call.role, call.model, call.messages, call.seed, reply, call.error, call.started, call.finished)
+        yield RecordedCall(
+            call.role, call.model, call.messages, call.seed, reply, call.error, call.started, call.finished
+        )
 
 
-def _measure(directory: Path, config: Config, graph: Graph) -> Figures:
-    """The recorded run's figures, at the prices of ``config``; like a result's, without the held-out test."""
-    measured, account = Measurement(graph), Account(price_table(config, ()))
+def _measure(directory: Path, prices: Mapping[str, Price], graph: Graph) -> Figures:
+    """The recorded run's figures at these prices; like a result's, without the held-out test."""
+    measured, account = Measurement(graph), Account(prices)
     with Recorded(directory) as recorded:
         account.restore(spent for spent in recorded.totals() if spent.stage != HELD_OUT)
         for event in recorded.events():

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from flowevolve.artifact import Artifact
 from flowevolve.engine import RunReport
 from flowevolve.llm.accounting import Totals
-from flowevolve.llm.admission import Observed
+from flowevolve.llm.admission import LoadSummary
 from flowevolve.llm.traffic import TrafficStats
 
 SCHEMA = 1
@@ -60,7 +60,7 @@ class Result:
     cancelled: int = 0
     """Requests cancelled on the wire."""
     held_out: HeldOut | None = None
-    server: Observed | None = None
+    server: LoadSummary | None = None
     """The server's own load, where the admission policy looked at it."""
     by_model: Mapping[str, ModelCounts] = field(default_factory=dict)
     traffic: TrafficStats = field(default_factory=TrafficStats)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from flowevolve.config import Config
 from flowevolve.errors import InputError
@@ -25,6 +25,8 @@ class ModelSettings:
     weight: float
     elsewhere: bool
     """Whether it is at another address than ``[llm]`` says."""
+    said_priority: bool = False
+    """Whether the role, or the model's entry in it, says if priorities are sent."""
 
     @property
     def must_be_listed(self) -> bool:
@@ -36,6 +38,17 @@ class ModelSettings:
         """What tells its backend from others: models with equal ones share an open transport."""
         return self.llm.model_dump_json(include=_BACKEND)
 
+    def served_at(self, urls: Sequence[str]) -> ModelSettings:
+        """The same model where ``[llm]`` is served by servers of ours at these addresses.
+
+        One at another address stays there and is sent no priorities, unless its role asks for them.
+        """
+        if not self.elsewhere:
+            return replace(self, llm=self.llm.model_copy(update={"base_urls": tuple(urls)}))
+        if self.said_priority:
+            return self
+        return replace(self, llm=self.llm.model_copy(update={"send_priority": False}))
+
 
 @dataclass(frozen=True, slots=True)
 class RoleSettings:
@@ -44,6 +57,10 @@ class RoleSettings:
     models: tuple[ModelSettings, ...]
     concurrency: int | None
     bandit: str | None
+
+    def served_at(self, urls: Sequence[str]) -> RoleSettings:
+        """The role with its models as `ModelSettings.served_at` has them."""
+        return replace(self, models=tuple(model.served_at(urls) for model in self.models))
 
 
 def role_settings(config: Config, called: Iterable[str]) -> dict[str, RoleSettings]:
@@ -63,10 +80,16 @@ def model_names(roles: Iterable[RoleSettings]) -> tuple[str, ...]:
 
 def _settings(llm: LLMSection, name: str, role: RoleSection) -> RoleSettings:
     own = _with(llm, role)
-    entries = [(_with(own, entry), entry.weight) for entry in role.models] or [(own, None)]
+    entries = [(_with(own, entry), entry.weight, entry.send_priority) for entry in role.models] or [(own, None, None)]
     models = tuple(
-        ModelSettings(section, _model(section, name), 1.0 if weight is None else weight, section.urls != llm.urls)
-        for section, weight in entries
+        ModelSettings(
+            section,
+            _model(section, name),
+            1.0 if weight is None else weight,
+            section.urls != llm.urls,
+            (role.send_priority if priority is None else priority) is not None,
+        )
+        for section, weight, priority in entries
     )
     return RoleSettings(models, role.concurrency, role.bandit)
 

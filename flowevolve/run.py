@@ -15,6 +15,7 @@ from flowevolve.build import (
     check_backend,
     make_algorithm,
     make_allocation,
+    make_roles,
     make_staleness,
     make_stopping,
     make_task,
@@ -27,18 +28,21 @@ from flowevolve.concurrency import beside
 from flowevolve.config import Config
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.effects import nothing_to_settle
-from flowevolve.engine import Engine, RunReport, check_gathering
+from flowevolve.engine import Engine, RunReport, check_gathering, make_event_log
 from flowevolve.errors import InputError
-from flowevolve.events import Event, Sink
+from flowevolve.events import Event, EventLog, Sink
 from flowevolve.held_out import hold_out
+from flowevolve.llm.accounting import Price
 from flowevolve.llm.cache import ResponseCache
 from flowevolve.llm.calls import CallRecord, Observer
 from flowevolve.llm.traffic import Traffic
 from flowevolve.llm.types import JSON
 from flowevolve.own_server import starts_vllm
 from flowevolve.pool import Candidate
+from flowevolve.prices import price_table
 from flowevolve.recovery import History, Start
 from flowevolve.result import Best, Result
+from flowevolve.roles import RoleSettings, model_names
 from flowevolve.store.pools import read_start
 from flowevolve.store.rundir import RunDirectory
 from flowevolve.tasks.base import Task
@@ -114,28 +118,42 @@ async def run(
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A configuration that can be run, with all it names."""
+    """A configuration that can be run, with everything that it names: resolved once, before anything is opened."""
 
     config: Config
     given: Given
     task: Task
     algorithm: Algorithm
     staleness: StalenessPolicy
-    roles: OpenRoles = open_roles
+    roles: Mapping[str, RoleSettings]
+    prices: Mapping[str, Price]
+    """Of models, by name."""
+    open_roles: OpenRoles
+    """Opens the roles."""
 
 
-def make_plan(config: Config, given: Given) -> Plan:
-    """Raises:
-    InputError: if the configuration can't be run.
+def make_plan(
+    config: Config,
+    given: Given,
+    *,
+    algorithm: Callable[[Config, Task], Algorithm] = make_algorithm,
+    open_roles: OpenRoles = open_roles,
+) -> Plan:
+    """Resolve a configuration. ``algorithm`` makes the algorithm that it names, ``open_roles`` opens the LLM roles.
+
+    Raises:
+        InputError: if the configuration can't be run.
     """
-    check_backend(config)
+    roles = make_roles(config)
+    check_backend(config, roles)
     task = make_task(config) if given.task is None else given.task
     if not isinstance(task.seed(), Artifact):
         raise InputError(f"task {task.name!r}: seed() must return an Artifact, returns a {type(task.seed()).__name__}")
     if config.held_out and not task.data.test:
         raise InputError(f"held_out: task {task.name!r} has no test split")
     staleness = make_staleness(config) if given.staleness is None else given.staleness
-    return Plan(config, given, task, make_algorithm(config, task), staleness)
+    prices = price_table(config, model_names(roles.values()))
+    return Plan(config, given, task, algorithm(config, task), staleness, roles, prices, open_roles)
 
 
 async def carry_out(
@@ -228,7 +246,7 @@ class _Opened:
             mean_in_flight=mean_in_flight,
             cancelled=cancelled,
             traffic=traffic,
-            server=clients.observed if clients.observed.looks else None,
+            server=clients.observed if clients.observed.samples else None,
             held_out=held_out,
         )
         if self.keeping is not None:
@@ -258,7 +276,10 @@ async def _opened(
             stack.callback(keeping.close)
         if history is not None:
             stack.callback(history.close)  # before the journal, which it reads
-        clients = await stack.enter_async_context(_clients(plan, watchers, cache, keeping))
+        events = make_event_log(history)
+        for sink in [*([keeping.event] if keeping is not None else []), *watchers.events]:
+            events.subscribe(sink)
+        clients = await stack.enter_async_context(_clients(plan, watchers, cache, keeping, events))
         client = clients.llm
         await client.check()
         start = await _start(plan) if history is None or not history.begun else None
@@ -273,7 +294,8 @@ async def _opened(
             stopping=make_stopping(config),
             seed=config.seed,
             drain_seconds=config.drain_seconds,
-            sinks=[*([keeping.event] if keeping is not None else []), clients.credit.event, *watchers.events],
+            events=events,
+            sinks=[clients.credit.event],
             settled=nothing_to_settle if keeping is None else keeping.settled,
             history=history,
             start=start,
@@ -284,8 +306,6 @@ async def _opened(
             await in_thread(lambda: clients.credit.restore(history.facts(), client.account.cost))
         if keeping is not None:
             keeping.begin(engine.origin)
-        clients.traffic.connect(engine.log)
-        client.news.connect(engine.log)
         for watch in watchers.traffic:
             watch(clients.traffic)
         yield _Opened(plan, engine, clients, keeping, history)
@@ -311,7 +331,7 @@ async def check(config: Config, task: Task | None = None) -> Task:
         _in_use(plan.task),
         _in_use(plan.algorithm),
         open_response_cache(config) as cache,
-        open_clients(open_roles, config, cache) as clients,
+        open_clients(config, plan.roles, plan.prices, plan.open_roles, cache) as clients,
     ):
         await clients.llm.check()
         clients.traffic.check()
@@ -337,10 +357,19 @@ def _in_use(part: Task | Algorithm) -> AbstractAsyncContextManager[object]:
 
 
 def _clients(
-    plan: Plan, watchers: Watchers, cache: ResponseCache | None, keeping: Keeping | None
+    plan: Plan, watchers: Watchers, cache: ResponseCache | None, keeping: Keeping | None, events: EventLog
 ) -> AbstractAsyncContextManager[Clients]:
-    observers, path = (watchers.calls, None) if keeping is None else ([keeping.call, *watchers.calls], keeping.path)
-    return open_clients(plan.roles, plan.config, cache, observers, watchers.servers, path)
+    return open_clients(
+        plan.config,
+        plan.roles,
+        plan.prices,
+        plan.open_roles,
+        cache,
+        log=events.emit,
+        observers=watchers.calls if keeping is None else [keeping.call, *watchers.calls],
+        servers=watchers.servers,
+        path=None if keeping is None else keeping.path,
+    )
 
 
 async def _run_and_follow(engine: Engine, follows: Sequence[Follow]) -> RunReport:

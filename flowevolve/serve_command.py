@@ -74,7 +74,7 @@ async def _serve(model: str, settings: VLLMSettings, log: Path) -> None:
     async with beside() as tasks:
         tasks.start_soon(until_signalled, tasks.cancel_scope)
         _print(f"starting vLLM for {model}; its log is {log}")
-        async with serve_vllm(model, settings, log=log, tell=tell) as urls:
+        async with serve_vllm(model, settings, log=log, on_event=tell) as urls:
             _print(f"{model} at {' and '.join(urls)}; Ctrl-C ends it")
             await all_gone.wait()
     if gone:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from flowevolve.artifact import Artifact
 from flowevolve.events import Event
+from flowevolve.kinds import payload
 from flowevolve.pool import Candidate, Update
 
 
@@ -26,6 +27,7 @@ class Sent:
     payload: str
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Kept:
     """The result of something done once, as an event's attachment."""

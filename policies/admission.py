@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from flowevolve.errors import InputError
-from flowevolve.llm.admission import Load, Verdict
+from flowevolve.llm.admission import LimitDecision, LoadSample
 
 CUT = 0.7
 """What is left of the limit when the server turns requests away."""
@@ -19,8 +19,8 @@ class Fixed:
     def first(self, most: int) -> int:
         return most
 
-    def decide(self, load: Load) -> Verdict:
-        return Verdict(load.most, "fixed")
+    def decide(self, load: LoadSample) -> LimitDecision:
+        return LimitDecision(load.most, "fixed")
 
 
 @dataclass(slots=True)
@@ -59,17 +59,17 @@ class Latency:
     def first(self, most: int) -> int:
         return min(most, self.start)
 
-    def decide(self, load: Load) -> Verdict:
+    def decide(self, load: LoadSample) -> LimitDecision:
         if load.refused:
             self._growing, self._before, self._answered, self._cut_at = False, None, 0, None
-            return Verdict(_cut(load, self.least), "refused")
+            return LimitDecision(_cut(load, self.least), "refused")
         settled = self._answered >= load.in_flight
         self._answered += load.answered
         if not settled or not load.used_up or not load.latency_seconds:
-            return Verdict(load.limit, "not known yet")
+            return LimitDecision(load.limit, "not known yet")
         waiting = self._waiting(load.wait_seconds, load.latency_seconds)
         if self.target < waiting <= 2 * self.target:
-            return Verdict(load.limit, "as wanted")
+            return LimitDecision(load.limit, "as wanted")
         verdict = self._without_surplus(load, waiting) if waiting > self.target else self._climb(load)
         self._answered = min(0, verdict.limit - load.in_flight)
         return verdict
@@ -85,11 +85,11 @@ class Latency:
         self._cut_at = None
         return waiting
 
-    def _without_surplus(self, load: Load, waiting: float) -> Verdict:
+    def _without_surplus(self, load: LoadSample, waiting: float) -> LimitDecision:
         self._growing, self._before, self._cut_at = False, None, waiting
-        return Verdict(max(self.least, round(load.limit * (1 - waiting + self.target))), "calls wait")
+        return LimitDecision(max(self.least, round(load.limit * (1 - waiting + self.target))), "calls wait")
 
-    def _climb(self, load: Load) -> Verdict:
+    def _climb(self, load: LoadSample) -> LimitDecision:
         rate = load.in_flight / (load.seconds_per_token or math.inf)
         verdict = self._up(load) if self._pays(load.limit, rate) else self._down(load)
         if verdict.limit != load.limit:
@@ -106,13 +106,13 @@ class Latency:
     def _factor(self) -> float:
         return 2.0 if self._growing else 1 + self.step
 
-    def _up(self, load: Load) -> Verdict:
-        return Verdict(min(load.most, max(load.limit + 1, round(load.limit * self._factor()))), "more pays")
+    def _up(self, load: LoadSample) -> LimitDecision:
+        return LimitDecision(min(load.most, max(load.limit + 1, round(load.limit * self._factor()))), "more pays")
 
-    def _down(self, load: Load) -> Verdict:
+    def _down(self, load: LoadSample) -> LimitDecision:
         lower = max(self.least, min(load.limit - 1, round(load.limit / self._factor())))
         self._growing = False
-        return Verdict(lower, "more does not pay")
+        return LimitDecision(lower, "more does not pay")
 
 
 @dataclass(slots=True)
@@ -145,12 +145,12 @@ class ServerQueue:
     def first(self, most: int) -> int:
         return min(most, self.start)
 
-    def decide(self, load: Load) -> Verdict:
+    def decide(self, load: LoadSample) -> LimitDecision:
         if load.server is None:
             return self._by_latency.decide(load)
         if load.refused:
             self._growing = False
-            return Verdict(_cut(load, self.least), "refused")
+            return LimitDecision(_cut(load, self.least), "refused")
         wanted = max(1, round(self.target * load.server.running))
         excess = load.server.waiting - wanted
         total = max(load.in_flight, load.server.running + load.server.waiting)
@@ -158,17 +158,19 @@ class ServerQueue:
         ours = round(excess * load.in_flight / max(1, total))
         if excess > wanted:
             self._growing = shared
-            return Verdict(max(self.least, min(load.limit, load.in_flight - ours)), "server queue too long")
+            return LimitDecision(max(self.least, min(load.limit, load.in_flight - ours)), "server queue too long")
         if not load.used_up or (excess >= 0 and not shared):
-            return Verdict(load.limit, "as wanted")
+            return LimitDecision(load.limit, "as wanted")
         if excess >= 0:
-            return Verdict(max(self.least, min(load.most, load.limit - ours + max(1, wanted // 4))), "shared")
+            return LimitDecision(max(self.least, min(load.most, load.limit - ours + max(1, wanted // 4))), "shared")
         if self._growing and load.server.waiting == 0:
-            return Verdict(min(load.most, max(load.limit + 1, int(load.limit * self.growth))), "server queue empty")
-        return Verdict(min(load.most, load.limit - excess), "server queue short")
+            return LimitDecision(
+                min(load.most, max(load.limit + 1, int(load.limit * self.growth))), "server queue empty"
+            )
+        return LimitDecision(min(load.most, load.limit - excess), "server queue short")
 
 
-def _cut(load: Load, least: int) -> int:
+def _cut(load: LoadSample, least: int) -> int:
     return max(least, min(load.limit, int(CUT * min(load.limit, load.in_flight))))
 
 

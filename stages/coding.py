@@ -11,17 +11,17 @@ from flowevolve.budget import Cost
 from flowevolve.context import StageContext
 from flowevolve.llm.types import JSON, UnparsableReplyError
 from flowevolve.pool import Candidate
-from flowevolve.programs.prompts import Form, Shown, read_program
+from flowevolve.programs.prompts import Form, ShownProgram, read_program
 from flowevolve.stage import Discard
 from flowevolve.stages.asking import call, understand
 
 
-def as_shown(program: Candidate, failure: str | None = None) -> Shown:
+def as_shown(program: Candidate, failure: str | None = None) -> ShownProgram:
     """A program as prompts show it, with what its assessment said. One that failed or was not scored has no score;
     ``failure`` is that of one whose attributes don't say so yet.
     """
     score = program.mean_score if failure is None and works(program) and program.scores else None
-    return Shown(program.artifact, score, Assessment.of(program).feedback)
+    return ShownProgram(program.artifact, score, Assessment.of(program).feedback)
 
 
 async def write_program(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from flowevolve.kinds import payload
 from flowevolve.pool import Candidate
 from flowevolve.tasks.base import Rollout
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Selected:
     """A parent, which of its components to rewrite, and the training examples to run it on (ids)."""
@@ -18,6 +20,7 @@ class Selected:
     batch: tuple[str, ...]
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Rolled:
     """A selection with its parent's rollouts, one per example of the batch, in order."""
@@ -26,6 +29,7 @@ class Rolled:
     rollouts: tuple[Rollout, ...]
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Proposed:
     """A new candidate and what it has to beat: ``baseline`` holds scores on the examples of ``batch``.
@@ -41,6 +45,7 @@ class Proposed:
     """Where the batch comes from; a merged candidate is screened on validation examples."""
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Released:
     """A candidate with its scores on the speculative prefix, while the rest is being run.
@@ -51,6 +56,7 @@ class Released:
     partial: Candidate
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Evaluated:
     """A candidate with its score on every validation example."""
@@ -58,6 +64,7 @@ class Evaluated:
     candidate: Candidate
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Written:
     """A new program, to be assessed."""
@@ -65,6 +72,7 @@ class Written:
     candidate: Candidate
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Assessed:
     """A candidate with its score on every case, and ``feedback``, ``failure`` and ``metrics`` among its attributes.

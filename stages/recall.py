@@ -23,7 +23,7 @@ from flowevolve.memory.embedders import Vector
 from flowevolve.memory.entries import Entry, MemoryUnavailableError
 from flowevolve.memory.store import GlobalMemory, text_to_embed
 from flowevolve.policies.similarity import Likeness, near_groups
-from flowevolve.programs.prompts import Shown
+from flowevolve.programs.prompts import ShownProgram
 from flowevolve.record import Record
 from flowevolve.stages.asking import try_asking
 from flowevolve.stages.remember import AGENT
@@ -73,7 +73,7 @@ class Recall:
     queries: int = 3
     top: int = 3
 
-    async def recall(self, program: Shown, known: str, context: StageContext) -> tuple[Entry, ...]:
+    async def recall(self, program: ShownProgram, known: str, context: StageContext) -> tuple[Entry, ...]:
         """Entries that may help to improve a program; of those that say nearly the same, only the nearest. ``known``
         is what is known of its own task.
 
@@ -105,7 +105,7 @@ class Distill:
     """A digest of the steps that were distilled last."""
 
     async def distill(
-        self, best: Shown, improving: Sequence[Step], degrading: Sequence[Step], context: StageContext
+        self, best: ShownProgram, improving: Sequence[Step], degrading: Sequence[Step], context: StageContext
     ) -> tuple[Entry, ...]:
         """For the run's finish: one call, and what it gives is added. Nothing is done if these steps were distilled
         already.

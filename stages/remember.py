@@ -19,8 +19,8 @@ from flowevolve.agents.memory import (
     LESSONS_KEPT,
     Digest,
     Direction,
+    DirectionOutcome,
     Insight,
-    Outcome,
     compress_prompt,
     read_digest,
     read_insight,
@@ -30,6 +30,7 @@ from flowevolve.agents.memory import (
 from flowevolve.archives.memory import Learned, Memory, compressed_note, learned_note, render, tokens_of
 from flowevolve.context import StageContext
 from flowevolve.item import Item
+from flowevolve.kinds import payload
 from flowevolve.pool import Candidate, Change, Note
 from flowevolve.record import Record
 from flowevolve.stage import Emit
@@ -41,6 +42,7 @@ AGENT = "agent"
 """The role that reflects and compresses, by default."""
 
 
+@payload("memory.Reflected")
 @dataclass(frozen=True, slots=True)
 class Reflected:
     """An assessed candidate, and what it has taught: None where it has no parent, or no reply could be read."""
@@ -50,11 +52,13 @@ class Reflected:
     learned: Learned | None
 
 
+@payload("memory.Compression")
 @dataclass(frozen=True, slots=True)
 class Compression:
     """The memory is to be made shorter."""
 
 
+@payload("memory.Compressed")
 @dataclass(frozen=True, slots=True)
 class Compressed:
     """A memory made shorter: the ids and counts of the entries that were read, and what was written."""
@@ -196,7 +200,7 @@ def _true_to(insight: Insight, change: float, failure: str | None) -> Insight:
     however much the score changed: no measurement says which changes of the score are more than chance.
     """
     said = insight.direction.outcome
-    measured: Outcome = "success" if change > 0 else "failed"
+    measured: DirectionOutcome = "success" if change > 0 else "failed"
     outcome = said if said == "neutral" and failure is None else measured
     return replace(insight, direction=Direction(insight.direction.direction, outcome))
 

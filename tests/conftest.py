@@ -7,12 +7,14 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 from hypothesis import settings
+
+from flowevolve.compat.signed import KEY_VARIABLE
 
 settings.register_profile("flowevolve", deadline=None)  # how long an example takes is the machine's business
 settings.load_profile("flowevolve")
@@ -32,6 +34,14 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no benchmark data in {folder}")
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def key_of_our_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests sign journals with a key of their own, not with the one of whoever runs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(KEY_VARIABLE, str(tmp_path_factory.mktemp("key") / "journal.key"))
+        yield
 
 
 @pytest.fixture(autouse=True)

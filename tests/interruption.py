@@ -14,7 +14,8 @@ from flowevolve import clock, concurrency
 from flowevolve.engine import Engine, RunReport
 from flowevolve.events import Event
 from flowevolve.item import root_of
-from flowevolve.llm.accounting import Spent
+from flowevolve.kinds import NotKeptError
+from flowevolve.llm.accounting import Spending
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.ensemble import Models
@@ -39,12 +40,12 @@ Fact = Event | CallRecord
 
 
 def as_kept(event: Event) -> Event:
-    """An event with its attachment as the journal has it; without, where that can't be pickled."""
+    """An event with its attachment as the journal has it; without, where that can't be kept."""
     if event.attachment is None:
         return event
     try:
         return replace(event, attachment=dump(event.attachment, frozenset()))
-    except (TypeError, AttributeError):
+    except NotKeptError:
         return replace(event, attachment=None)
 
 
@@ -59,7 +60,7 @@ def answer(call: CallRecord) -> ChatReply | EmbedReply | LLMError | None:
         return call.reply
     kind, _, message = (call.error or "").partition(": ")
     failure = {"RejectedError": RejectedError, "ServerError": ServerError}.get(kind)
-    return None if failure is None else failure(message, usage=call.lost, model=call.request.model)
+    return None if failure is None else failure(message, usage=call.failed_usage, model=call.request.model)
 
 
 @dataclass
@@ -85,7 +86,7 @@ class Memory:
                 return load(fact.attachment, {})
         raise KeyError(name)
 
-    def spent(self) -> Iterable[Spent]:
+    def spent(self) -> Iterable[Spending]:
         return ()
 
     def calls(self, works: Collection[tuple[str, str]]) -> Iterable[PlayedCall]:

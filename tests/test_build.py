@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -9,11 +11,12 @@ import pytest
 from flowevolve import build, clock
 from flowevolve.algorithms.gepa import GEPA
 from flowevolve.build import make_roles, open_roles
-from flowevolve.config import parse_config
+from flowevolve.config import Config, parse_config
 from flowevolve.errors import InputError
 from flowevolve.llm.aiohttp import AioHTTPTransport
+from flowevolve.llm.ensemble import Models
 from flowevolve.llm.openai import OpenAITransport
-from flowevolve.llm.pending import Addressed
+from flowevolve.llm.pending import HasBaseURL
 from flowevolve.llm.types import Transport
 from flowevolve.registry import Registry
 
@@ -37,10 +40,14 @@ def test_a_run_has_the_roles_its_algorithm_calls_and_those_the_config_adds(monke
     )
 
     async def go() -> list[str]:
-        async with open_roles(config) as roles:
+        async with opened(config) as roles:
             return list(roles)
 
     assert clock.run(go, clock="virtual") == ["task", "navigator", "judge"]
+
+
+def opened(config: Config) -> AbstractAsyncContextManager[Mapping[str, Models]]:
+    return open_roles(config, make_roles(config))
 
 
 EMBEDDED = {"embedding": {"role": "other"}}
@@ -88,11 +95,11 @@ async def test_an_endpoint_is_reached_over_the_transport_the_config_names(
     settings: dict[str, str], expected: type[Transport]
 ) -> None:
     llm = {"backend": "openai", "model": "m", "base_url": "http://example.invalid/v1", **settings}
-    async with open_roles(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")) as roles:
+    async with opened(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")) as roles:
         [member] = roles["task"].members
         transport = member.transport
         assert type(transport) is expected
-        assert isinstance(transport, Addressed)
+        assert isinstance(transport, HasBaseURL)
         assert transport.base_url == "http://example.invalid/v1"
 
 
@@ -116,7 +123,7 @@ async def test_models_of_one_backend_share_a_transport_and_the_roles_own_gate(
             "judge": {"model": "c", "temperature": 0, **there},
         },
     }
-    async with open_roles(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")) as roles:
+    async with opened(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")) as roles:
         [task], [first, second], [judge] = (roles[name].members for name in ("task", "reflection", "judge"))
         assert task.transport is first.transport is not second.transport
         assert second.transport is judge.transport
@@ -140,7 +147,7 @@ async def test_models_of_one_backend_share_a_transport_and_the_roles_own_gate(
 async def test_what_a_role_names_and_is_not_there_is_named(role: dict[str, object], says: str) -> None:
     llm = {"backend": "openai", "model": "m", "roles": {"task": role}}
     with pytest.raises(InputError, match=says):
-        async with open_roles(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")):
+        async with opened(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")):
             pass
 
 
@@ -152,14 +159,14 @@ async def test_a_role_may_ask_for_streams_by_itself_or_not() -> None:
 
 
 async def streaming(llm: dict[str, object]) -> dict[str, tuple[bool, float | None]]:
-    async with open_roles(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")) as roles:
+    async with opened(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")) as roles:
         return {name: (member.stream, member.idle_seconds) for name, role in roles.items() for member in role.members}
 
 
 @pytest.mark.anyio
 async def test_a_role_asks_for_streams_as_the_config_says() -> None:
     llm = {"stream": True, "idle_seconds": 5}
-    async with open_roles(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")) as roles:
+    async with opened(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")) as roles:
         members = [member for role in roles.values() for member in role.members]
         assert {(member.stream, member.idle_seconds) for member in members} == {(True, 5.0)}
 

@@ -150,7 +150,7 @@ def embedded(calls: Sequence[CallRecord]) -> list[tuple[str, int]]:
 
 
 def tokens(calls: Sequence[CallRecord]) -> int:
-    return sum((call.lost if call.reply is None else call.reply.usage).total_tokens for call in calls)
+    return sum((call.failed_usage if call.reply is None else call.reply.usage).total_tokens for call in calls)
 
 
 def test_many_texts_go_in_several_calls_and_come_back_in_order() -> None:

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from flowevolve import clock
-from flowevolve.build import make_transport, open_probe, open_roles
+from flowevolve.build import make_roles, make_transport, open_probe, open_roles
 from flowevolve.concurrency import Pulse, beside
 from flowevolve.config import Config, parse_config
 from flowevolve.errors import BackendUnreachableError, InputError
@@ -163,15 +163,15 @@ async def test_the_load_of_all_endpoints_of_all_roles_is_summed() -> None:
         await server.start()
     llm = {"backend": "openai", "model": "m", "base_urls": [server.url for server in servers]}
     config = parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")
-    async with open_roles(config) as roles:
+    async with open_roles(config, make_roles(config)) as roles:
         transports = [member.transport for role in roles.values() for member in role.members]
         assert len({id(transport) for transport in transports}) == 1
-        silences, told = Pulse(), anyio.Event()
-        async with open_probe(config, transports[:1], ServerQueue(), silences) as probe, beside() as tasks:
+        unanswered, told = Pulse(), anyio.Event()
+        async with open_probe(config, transports[:1], ServerQueue(), unanswered) as probe, beside() as tasks:
             assert await probe.load() == ServerLoad(0, 0, None, 0, 0)
 
             async def hear() -> None:
-                await silences.wait()
+                await unanswered.wait()
                 told.set()
 
             tasks.start_soon(hear)

@@ -8,6 +8,7 @@ from flowevolve.events import Event, EventLog
 def test_events_are_numbered_and_reach_every_sink_until_it_leaves() -> None:
     now = [10.0]
     log = EventLog(lambda: now[0])
+    log.start()
     first: list[Event] = []
     second: list[Event] = []
     log.subscribe(first.append)
@@ -23,11 +24,26 @@ def test_events_are_numbered_and_reach_every_sink_until_it_leaves() -> None:
 def test_a_log_goes_on_where_an_earlier_one_ended() -> None:
     now = [100.0]
     log = EventLog(lambda: now[0], first=7, elapsed=30.0)
+    log.start()
     seen: list[Event] = []
     log.subscribe(seen.append)
     now[0] = 101.0
     log.emit("a", {})
     assert [(event.seq, event.time) for event in seen] == [(7, 31.0)]
+
+
+def test_time_stands_still_until_the_log_is_started() -> None:
+    now = [100.0]
+    log = EventLog(lambda: now[0], elapsed=30.0)
+    seen: list[Event] = []
+    log.subscribe(seen.append)
+    now[0] = 107.0
+    log.emit("endpoint.ejected", {})
+    assert log.start() == 77.0
+    now[0] = 108.0
+    assert log.start() == 77.0
+    log.emit("run.start", {})
+    assert [event.time for event in seen] == [30.0, 31.0]
 
 
 def test_an_attachment_is_not_part_of_the_json() -> None:

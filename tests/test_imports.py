@@ -8,7 +8,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "flowevolve"
 
 LAYERS: list[set[str]] = [
-    {"_util", "errors", "plugins"},
+    {"_util", "errors", "kinds", "plugins"},
     {"artifact", "concurrency", "registry", "collector", "counts", "section", "llm.keys", "llm.types", "writer"},
     {"clock", "prompts", "playbook_prompts", "agents.reading", "events", "budget", "llm", "pool"},
     {"item"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -26,17 +27,16 @@ from flowevolve.store.rundir import RunDirectory
 from tests.interruption import events_of, evolve
 
 
+@fe.payload("tests.Timing")
+@dataclass(frozen=True)
 class Timing:
     """A trajectory, say: not plain data."""
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+    seconds: float
 
 
-class Unpicklable(Timing):
-    def __init__(self, seconds: float) -> None:
-        super().__init__(seconds)
-        self.lock = threading.Lock()
+class Unknown(Timing):
+    """Nothing that the journal can hold."""
 
 
 class Measuring(fe.Algorithm):
@@ -120,11 +120,11 @@ def test_interrupted_after_any_event_nothing_that_was_written_is_done_again(mode
             assert {key: settled[item, key] for key in "ab"} == {key: scores[key] for key in "ab"}
 
 
-def test_what_can_not_be_pickled_is_done_again() -> None:
-    _, facts = evolve(Measuring([], Unpicklable))
+def test_what_can_not_be_kept_is_done_again() -> None:
+    _, facts = evolve(Measuring([], Unknown))
     end = next(i for i, fact in enumerate(facts) if isinstance(fact, Event) and fact.kind == "timed") + 1
     done: list[str] = []
-    evolve(Measuring(done, Unpicklable), facts[:end])
+    evolve(Measuring(done, Unknown), facts[:end])
     assert "time" in {what.split()[1] for what in done}
     assert not set(done) & {f"{e.data['item']} {e.data['key']}" for e in events_of(facts[:end], "measured")}
 

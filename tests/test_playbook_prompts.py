@@ -11,9 +11,9 @@ from flowevolve.llm.types import UnparsableReplyError
 from flowevolve.playbook_prompts import (
     gather_prompt,
     parse_comparison,
+    parse_curator_requests,
     parse_lesson,
     parse_lessons,
-    parse_wishes,
     split_citation,
     with_playbook,
 )
@@ -79,7 +79,7 @@ def test_what_only_speaks_of_a_lesson_is_none() -> None:
 
 @pytest.mark.parametrize("name", ["[str-00001]", " str-00001 ", "STR-00001", "[STR-00001]"])
 def test_ids_of_operations_are_read_as_prompts_show_them(name: str) -> None:
-    wishes, unread = parse_wishes(
+    requests, unread = parse_curator_requests(
         json.dumps(
             [
                 {"op": "UPDATE", "id": name, "text": "a"},
@@ -89,7 +89,7 @@ def test_ids_of_operations_are_read_as_prompts_show_them(name: str) -> None:
             ]
         )
     )
-    assert [wish.ids for wish in wishes] == [("str-00001",), ("str-00001",), ("str-00001", "str-00002")]
+    assert [request.ids for request in requests] == [("str-00001",), ("str-00001",), ("str-00001", "str-00002")]
     assert unread == 1
 
 
@@ -99,20 +99,20 @@ def test_operations_that_can_not_be_read_are_counted() -> None:
 [{"op": "ADD", "section": "mistakes", "text": "a"}, {"op": "update", "id": "str-00001", "text": "b"},
  {"op": "MERGE", "ids": ["str-00001", "str-00001"], "text": "c"}, {"op": "DELETE"}, 7]
 ```"""
-    wishes, unread = parse_wishes(reply)
-    assert [(wish.verb, wish.ids) for wish in wishes] == [("ADD", ()), ("UPDATE", ("str-00001",))]
+    requests, unread = parse_curator_requests(reply)
+    assert [(request.verb, request.ids) for request in requests] == [("ADD", ()), ("UPDATE", ("str-00001",))]
     assert unread == 3
-    assert parse_wishes('So: [{"op": "DELETE", "id": "str-00002"}]')[0][0].ids == ("str-00002",)
+    assert parse_curator_requests('So: [{"op": "DELETE", "id": "str-00002"}]')[0][0].ids == ("str-00002",)
     with pytest.raises(UnparsableReplyError):
-        parse_wishes("Nothing to do [really].")
+        parse_curator_requests("Nothing to do [really].")
 
 
 @pytest.mark.parametrize(
     "entry", ['"op": "UPDATE", "id": "str-00001"', '"op": "ADD"', '"op": "MERGE", "ids": ["a", "b"]']
 )
 def test_counters_that_a_curator_repeats_are_no_part_of_the_text(entry: str) -> None:
-    wishes, _ = parse_wishes(f'[{{{entry}, "text": "Be brief (in mails). (helpful 3, harmful 1)"}}]')
-    assert [wish.text for wish in wishes] == ["Be brief (in mails)."]
+    requests, _ = parse_curator_requests(f'[{{{entry}, "text": "Be brief (in mails). (helpful 3, harmful 1)"}}]')
+    assert [request.text for request in requests] == ["Be brief (in mails)."]
 
 
 def test_what_a_comparison_does_not_say_is_put_to_the_test() -> None:

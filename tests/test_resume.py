@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pickle
 import sqlite3
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -17,9 +19,10 @@ import flowevolve as fe
 from flowevolve import clock
 from flowevolve.config import Config, parse_config
 from flowevolve.core.policies import Resize, Workload
-from flowevolve.errors import BackendUnreachableError, InputError
+from flowevolve.errors import BackendUnreachableError, InputError, StorageError
 from flowevolve.result import Result
 from flowevolve.run import Given, Plan, Watchers, make_plan
+from flowevolve.store.export import export
 from flowevolve.store.rundir import RunDirectory
 from flowevolve.tasks.house_style import house_style_task, make_rows
 
@@ -94,6 +97,31 @@ def test_a_run_that_has_ended_goes_on_with_a_larger_budget(tmp_path: Path) -> No
     assert json.loads((tmp_path / "result.json").read_text())["proposals"] == after.report.spent.proposals
     log = [json.loads(line)["seq"] for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     assert log == list(range(len(log)))
+
+
+class Planted:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[Callable[[str], None], tuple[str]]:
+        return os.mkdir, (str(self._path),)
+
+
+def test_a_pickle_in_a_journal_is_refused_and_runs_no_code_and_the_run_can_still_be_read(tmp_path: Path) -> None:
+    """Earlier versions wrote pickles, and anybody may plant one."""
+    before = run(tmp_path / "run")
+    with sqlite3.connect(tmp_path / "run" / "journal.sqlite") as database:
+        planted = pickle.dumps(Planted(tmp_path / "ran"))
+        database.execute("INSERT INTO payloads VALUES ('1.0', 1, ?)", (planted,))
+    database.close()
+    with pytest.raises(StorageError, match="kept payloads as pickles: report and export read it") as caught:
+        resume(tmp_path / "run", "budget.proposals=12")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "ran").exists()
+    export(tmp_path / "run", tmp_path / "exported")
+    assert len((tmp_path / "exported" / "candidates.jsonl").read_text().splitlines()) >= before.report.spent.proposals
 
 
 def test_a_run_that_a_stopping_rule_ended_is_told_which_to_loosen(tmp_path: Path) -> None:

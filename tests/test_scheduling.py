@@ -55,7 +55,7 @@ def test_a_run_finds_its_limit_and_finds_it_again(policy: str) -> None:
     assert all(isinstance(limit, int) and limit <= 128 for limit in limits)
     assert changes == changes_again
     assert result.server == again.server
-    assert (result.server is not None and result.server.looks >= 100) == (policy == "server_queue")
+    assert (result.server is not None and result.server.samples >= 100) == (policy == "server_queue")
     assert (result.llm.requests, result.report.wall_seconds) == (again.llm.requests, again.report.wall_seconds)
 
 

@@ -14,7 +14,7 @@ import anyio
 import pytest
 from aiohttp import web
 
-from flowevolve.build import open_roles
+from flowevolve.build import make_roles, open_roles
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
 from flowevolve.llm.types import ChatRequest, RejectedError
@@ -149,7 +149,8 @@ async def test_openais_key_is_sent_to_another_server_only_if_it_is_named(
         for named in ({}, {"api_key_env": "OPENAI_API_KEY"}):
             llm = {"backend": "openai", "transport": transport, "base_url": url, "model": "m", **named}
             before = len(seen)
-            async with open_roles(parse_config({"budget": {"rollouts": 1}, "llm": llm}, "test")) as roles:
+            config = parse_config({"budget": {"rollouts": 1}, "llm": llm}, "test")
+            async with open_roles(config, make_roles(config)) as roles:
                 [task] = roles["task"].members
                 with pytest.raises(RejectedError):
                     await task.transport.chat(ChatRequest("m", ()), timeout=30)

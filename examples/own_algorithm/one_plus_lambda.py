@@ -16,12 +16,14 @@ class Settings(fe.Section):
     examples: PositiveInt = 3
 
 
+@fe.payload("reflective_search.Selected")
 @dataclass(frozen=True)
 class Selected:
     parent: fe.Candidate
     batch: tuple[str, ...]
 
 
+@fe.payload("reflective_search.Child")
 @dataclass(frozen=True)
 class Child:
     candidate: fe.Candidate
@@ -80,9 +82,8 @@ class OnePlusLambda(fe.Algorithm[Settings]):
         component = context.random.choice(list(selected.parent.artifact))
         text = await reflect(selected.parent, component, rollouts, context)
         context.spend(fe.Cost(proposals=1))
-        artifact = selected.parent.artifact.replace(**{component: text})
-        child = context.propose(artifact, parents=[selected.parent], operator="reflect", born=item.version)
-        yield fe.Emit(Child(child))
+        new = selected.parent.artifact.replace(**{component: text})
+        yield fe.Emit(Child(context.propose(new, parents=[selected.parent], operator="reflect", born=item.version)))
 
     async def evaluate(self, item: fe.Item[object], context: fe.StageContext) -> AsyncGenerator[fe.Emit]:
         candidate = item.expect(Child).candidate

@@ -6,7 +6,7 @@ import os
 
 
 def usable_cores() -> set[int]:
-    """Those that this process may run on; elsewhere than on Linux, where none can be chosen, all."""
+    """The cores that this process may run on; all cores on systems where that can't be restricted."""
     if hasattr(os, "sched_getaffinity"):
         return os.sched_getaffinity(0)
     return set(range(os.cpu_count() or 1))

@@ -1,1 +1,1 @@
-"""What agents are asked, and how their replies are read: prompts with fixed titles, and strict readers."""
+"""The prompts of the algorithms' agents, with fixed titles, and the strict readers of their replies."""

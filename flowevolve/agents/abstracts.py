@@ -1,7 +1,7 @@
-"""Agents that deal in programs told in words: who describes them, who says where to go, who chooses examples.
+"""Prompts of agents that describe programs in words, give the search a direction, and choose examples.
 
-They are ContextEvolve's (Su et al., 2026, §4.2): Summarizer, Navigator and Sampler. Where a program is told in words it
-is a `Shown` whose one file is named `ABSTRACT`; where nobody describes programs they are shown as they are.
+They are the Summarizer, Navigator and Sampler of ContextEvolve (Su et al., 2026, §4.2). A program that is described in
+words is a `ShownProgram` with one file named `ABSTRACT`; without a Summarizer, programs are shown themselves.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from flowevolve.llm.types import JSON, UnparsableReplyError
 from flowevolve.programs.prompts import (
     PROGRAM_HEADING,
     REPLY_HEADING,
-    Shown,
+    ShownProgram,
     shown_files,
     shown_outcome,
     shown_programs,
@@ -31,32 +31,32 @@ PARENT_HEADING = "## What it was made from"
 PROGRAMS_HEADING = "## The programs"
 DIRECTION_HEADING = "## The direction"
 ABSTRACT = "abstract"
-"""The label of a program told in words."""
+"""The file name of a program that is described in words."""
 
-Kind = Literal["improvement", "mixed", "decline"]
-KIND_HEADINGS: Mapping[Kind, str] = {
+TrajectoryKind = Literal["improvement", "mixed", "decline"]
+KIND_HEADINGS: Mapping[TrajectoryKind, str] = {
     "improvement": "## Consistent improvement",
     "mixed": "## Mixed",
     "decline": "## Consistent decline",
 }
 
 WORDS, GUIDANCE_WORDS = 100, 150
-"""What an abstract, and what guidance is asked to be at most."""
+"""The most words that an abstract, and guidance, should have."""
 _MOST_CHARACTERS = 1500
-"""What is left of one that is longer, so that it can't fill the prompts it goes into."""
+"""Longer abstracts and guidance are cut to this, so that they can't fill the prompts that show them."""
 _MOST_TRAITS, _MOST_TRAIT_CHARACTERS = 8, 120
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A program in words. Its traits: what it ``inherited`` of its parent, and what is ``new``."""
+    """A program in words, with its traits: those ``inherited`` from its parent, and ``new`` ones."""
 
     abstract: str
     inherited: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """As prompts show it: what the agents know of a program is this alone, so its traits are a part of it."""
+        """The text that prompts show, with the traits, as the agents know nothing else of a program."""
         kept = [f"Inherited: {'; '.join(self.inherited)}"] if self.inherited else []
         added = [f"New: {'; '.join(self.new)}"] if self.new else []
         return "\n".join([self.abstract, *kept, *added])
@@ -64,12 +64,13 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """Programs by name, each made of the one before it, and how the score changed from each to the next.
+    """The names of programs, each made from the one before it, and how the score changed from each to the next.
 
-    A change is child − parent, so above 0 is better (eq. 5 writes it the other way round); None: the child failed.
+    A change is the child's score minus the parent's, so above 0 is better (eq. 5 of the paper has the other sign);
+    None: the child failed.
     """
 
-    kind: Kind
+    kind: TrajectoryKind
     programs: tuple[str, ...]
     changes: tuple[float | None, ...]
 
@@ -91,7 +92,7 @@ def _change(change: float | None) -> str:
 
 
 def summarize_prompt(program: Mapping[str, str], parent: str = "") -> str:
-    """Ask for a program in words; ``parent`` is what it was made from, in words (eq. 4)."""
+    """Ask for a description of a program; ``parent`` is the description of its parent, if it has one (eq. 4)."""
     before = [f"{PARENT_HEADING}\n{fence(parent, ABSTRACT)}"] if parent else []
     inherited = "what it kept of that which it was made from" if parent else "nothing, as it was made from nothing"
     return "\n\n".join(
@@ -109,8 +110,8 @@ Reply with JSON: {{"inherited": ["..."], "new": ["..."], "abstract": "..."}}""",
     )
 
 
-def navigate_prompt(statement: str, programs: Mapping[str, Shown], trajectories: Sequence[Trajectory]) -> str:
-    """Ask for a direction, given trajectories and every program on them by name (eq. 5)."""
+def navigate_prompt(statement: str, programs: Mapping[str, ShownProgram], trajectories: Sequence[Trajectory]) -> str:
+    """Ask for the direction of the search, given trajectories and all programs on them by name (eq. 5)."""
     found = {kind: [f"- {each}" for each in trajectories if each.kind == kind] for kind in KIND_HEADINGS}
     return "\n\n".join(
         [
@@ -130,9 +131,9 @@ Reply with JSON: {{"guidance": "..."}}""",
 
 
 def exemplars_prompt(
-    statement: str, parent: Shown, programs: Mapping[str, Shown], most: int, guidance: str = ""
+    statement: str, parent: ShownProgram, programs: Mapping[str, ShownProgram], most: int, guidance: str = ""
 ) -> str:
-    """Ask which programs to show, at most so many, to whoever is to improve on ``parent`` (eq. 6)."""
+    """Ask which programs, at most ``most``, to show in the prompt that asks to improve ``parent`` (eq. 6)."""
     direction = [f"{DIRECTION_HEADING}\n{fence(guidance)}"] if guidance else []
     return "\n\n".join(
         [
@@ -152,7 +153,7 @@ Reply with JSON: {{"chosen": [{{"id": "...", "why": "in a few words, what to tak
     )
 
 
-def _programs(programs: Mapping[str, Shown]) -> str:
+def _programs(programs: Mapping[str, ShownProgram]) -> str:
     return shown_programs(PROGRAMS_HEADING, {f"Program {name}": each for name, each in programs.items()})
 
 
@@ -165,7 +166,7 @@ def read_summary(reply: str) -> Summary:
 
 
 def _traits(data: Mapping[str, JSON], name: str) -> tuple[str, ...]:
-    """Texts of a list that may be empty, the first few of them."""
+    """The first `_MOST_TRAITS` texts of a list, which may be empty."""
     values = data.get(name)
     if not isinstance(values, list):
         raise UnparsableReplyError(f"{name!r} is missing or no array")
@@ -175,16 +176,16 @@ def _traits(data: Mapping[str, JSON], name: str) -> tuple[str, ...]:
 
 def read_guidance(reply: str) -> str:
     """Raises:
-    UnparsableReplyError: if there is none.
+    UnparsableReplyError: if there is no guidance.
     """
     return _cut(text_of(read_object(reply), "guidance"))
 
 
 def read_examples(reply: str, known: Collection[str], most: int) -> tuple[Example, ...]:
-    """The examples that were chosen, those beyond ``most`` left out; none is a choice, too. A name alone will do.
+    """The first ``most`` examples that were chosen, which may be none. An element that is just a name is accepted.
 
     Raises:
-        UnparsableReplyError: if the list is missing, or none of those in it is known.
+        UnparsableReplyError: if the list is missing, or is not empty but has no known program.
     """
     chosen = read_object(reply).get("chosen")
     if not isinstance(chosen, list):

@@ -1,6 +1,6 @@
-"""Agents that remember: what a change teaches, a memory made shorter, and what other tasks have taught.
+"""Prompts of a memory: learning from a change, shortening the memory, searching and sharing it across tasks.
 
-Roles and figures: Controlled Self-Evolution for Algorithmic Code Optimization, §4.3 and its appendix.
+The roles and figures are those of Controlled Self-Evolution for Algorithmic Code Optimization, §4.3 and its appendix.
 """
 
 from __future__ import annotations
@@ -8,15 +8,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 from flowevolve.agents.reading import objects, read_array, read_object, text_of, texts, word_of
+from flowevolve.kinds import payload
 from flowevolve.llm.types import JSON, UnparsableReplyError
 from flowevolve.programs.prompts import (
     OUTCOME_HEADING,
     PROGRAM_HEADING,
     REPLY_HEADING,
-    Shown,
+    ShownProgram,
     shown_files,
     shown_outcome,
     shown_programs,
@@ -36,26 +37,27 @@ MEMORY_HEADING = "## What is known"
 IMPROVING_HEADING = "## Steps that helped most"
 DEGRADING_HEADING = "## Steps that harmed most"
 
-Outcome = Literal["success", "failed", "neutral"]
-Kind = Literal["success", "failed"]
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-KINDS: tuple[Kind, ...] = get_args(Kind)
+DirectionOutcome = Literal["success", "failed", "neutral"]
+LessonKind = Literal["success", "failed"]
+OUTCOMES: tuple[DirectionOutcome, ...] = get_args(DirectionOutcome)
+LESSON_KINDS: tuple[LessonKind, ...] = get_args(LessonKind)
 
 DIRECTIONS_KEPT = 10
 LESSONS_KEPT = 8
 DISTILLED = 5
-"""Entries that one task gives to others, at most."""
+"""The most entries that one task gives to others."""
 TEXT_CHARS = 400
-"""A lesson or an entry is cut off here, so that no single reply fills a memory."""
+"""The most characters of a lesson or an entry, so that no single reply fills a memory."""
 _DIRECTION_CHARS = 120
 
 
+@payload("memory.Direction")
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """A kind of change that was tried, and what came of it."""
+    """A kind of change that was tried, and its outcome."""
 
     direction: str
-    outcome: Outcome
+    outcome: DirectionOutcome
 
     def to_json(self) -> dict[str, JSON]:
         return {"direction": self.direction, "outcome": self.outcome}
@@ -71,11 +73,12 @@ class Direction:
         return cls(name[:_DIRECTION_CHARS], word_of(data, "outcome", OUTCOMES))
 
 
+@payload("memory.Lesson")
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """What to do again (``success``), or not to (``failed``)."""
+    """A lesson about what to do again (``success``) or to avoid (``failed``)."""
 
-    kind: Kind
+    kind: LessonKind
     text: str
 
     def to_json(self) -> dict[str, JSON]:
@@ -88,20 +91,22 @@ class Lesson:
         Raises:
             UnparsableReplyError: if something is missing.
         """
-        return cls(word_of(data, "kind", KINDS), text_of(data, "text")[:TEXT_CHARS])
+        return cls(word_of(data, "kind", LESSON_KINDS), text_of(data, "text")[:TEXT_CHARS])
 
 
+@payload("memory.Insight")
 @dataclass(frozen=True, slots=True)
 class Insight:
-    """What a reflection says of one change."""
+    """What a reflection learns from one change."""
 
     direction: Direction
     lesson: str
 
 
+@payload("memory.Digest")
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """A memory in fewer words: directions with how often each was tried, and lessons."""
+    """The content of a memory: directions with how often each was tried, and lessons."""
 
     directions: tuple[tuple[Direction, int], ...]
     lessons: tuple[Lesson, ...]
@@ -129,7 +134,7 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A change that was tried: by how much the score rose, and what was learnt from it."""
+    """A change that was tried: the increase of the score, and the insight from it."""
 
     change: float
     insight: Insight
@@ -137,17 +142,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What one task teaches others."""
+    """A piece of experience from one task for others."""
 
     title: str
     text: str
 
 
-def reflect_prompt(statement: str, parent: Shown, child: Shown, change: float, board: str = "") -> str:
-    """Ask what one change teaches. ``change`` is by how much the score rose; a child that failed has no score.
+def reflect_prompt(statement: str, parent: ShownProgram, child: ShownProgram, change: float, board: str = "") -> str:
+    """Ask what one change teaches. ``change`` is the increase of the score; a child that failed has no score.
 
-    ``board`` has the directions that are known (`shown_board`): a change of one of these kinds keeps its name, and is
-    counted with it.
+    ``board`` lists the known directions (`shown_board`): the reply should use the name of one of these for a change of
+    the same kind, so that they are counted together.
     """
     found = "helped" if change > 0 else "did not help"
     known = [f"{BOARD_HEADING}\n{fence(board)}"] if board else []
@@ -182,7 +187,7 @@ def read_insight(reply: str) -> Insight:
 
 
 def compress_prompt(digest: Digest, tokens: int) -> str:
-    """Ask for the same memory in fewer words. ``tokens`` are what it may have."""
+    """Ask for the same memory in fewer words, of at most ``tokens`` tokens."""
     return "\n\n".join(
         [
             f"{COMPRESS_TITLE}\n\nNotes were taken while a program was being improved. They have become too long.",
@@ -199,10 +204,10 @@ One JSON object of the same form in a fenced block, of at most {tokens} tokens.
 
 
 def read_digest(reply: str) -> Digest:
-    """A memory that was made shorter: of more than there may be, the first ones.
+    """The shortened memory in a reply, with at most `DIRECTIONS_KEPT` directions and `LESSONS_KEPT` lessons.
 
     Raises:
-        UnparsableReplyError: if it is none, or empty.
+        UnparsableReplyError: if there is none, or it is empty.
     """
     digest = Digest.of(read_object(reply))
     if not digest.directions and not digest.lessons:
@@ -210,10 +215,10 @@ def read_digest(reply: str) -> Digest:
     return Digest(digest.directions[:DIRECTIONS_KEPT], digest.lessons[:LESSONS_KEPT])
 
 
-def queries_prompt(statement: str, program: Shown, memory: str, count: int) -> str:
-    """Ask what to look for among experience with other tasks. ``memory`` is what is known of this one, or empty.
+def queries_prompt(statement: str, program: ShownProgram, memory: str, count: int) -> str:
+    """Ask for queries to search experience with other tasks. ``memory`` is that of this task, and may be empty.
 
-    A program without score and feedback is yet to be written: it may be told by a plan, under a name of its own.
+    A program without score and feedback is still to be written; a plan may describe it, as a file of its own name.
     """
     ran = program.score is not None or bool(program.feedback.strip())
     due, holds = ("improved", "holds") if ran else ("written", "could hold")
@@ -242,8 +247,8 @@ def read_queries(reply: str, count: int) -> tuple[str, ...]:
     return texts(read_array(reply), "queries")[:count]
 
 
-def distill_prompt(statement: str, best: Shown, improving: Sequence[Step], degrading: Sequence[Step]) -> str:
-    """Ask what the steps that changed the score most teach those who work on other tasks."""
+def distill_prompt(statement: str, best: ShownProgram, improving: Sequence[Step], degrading: Sequence[Step]) -> str:
+    """Ask what the steps that changed the score most teach for other tasks."""
     parts = [
         f"{DISTILL_TITLE}\n\nA program was improved step by step. Write down what will help with other tasks.",
         task_section(statement),
@@ -262,7 +267,7 @@ At most {DISTILLED} pieces of experience, the most useful first, as a JSON array
 
 
 def read_advice(reply: str) -> tuple[Advice, ...]:
-    """At most `DISTILLED` pieces of experience; none is an answer, too.
+    """At most `DISTILLED` pieces of experience; there may be none.
 
     Raises:
         UnparsableReplyError: if it is no array, or a title or text is missing.
@@ -273,7 +278,7 @@ def read_advice(reply: str) -> tuple[Advice, ...]:
 
 
 def shown_memory(directions: Sequence[tuple[Direction, int]], lessons: Sequence[Lesson]) -> str:
-    """A memory as prompts for programs show it; empty for an empty one."""
+    """A memory as prompts for programs show it; an empty text for an empty memory."""
     parts: list[str] = []
     if directions:
         parts.append(f"Directions that were tried:\n{shown_board(directions)}")
@@ -285,7 +290,7 @@ def shown_memory(directions: Sequence[tuple[Direction, int]], lessons: Sequence[
 
 
 def shown_board(directions: Sequence[tuple[Direction, int]]) -> str:
-    """A direction board, a line for each direction."""
+    """The list of known directions, one line for each."""
     return "\n".join(f"- {each.direction} ({each.outcome}, {_times(count)})" for each, count in directions)
 
 
@@ -298,7 +303,7 @@ Direction: {insight.direction.direction} ({insight.direction.outcome})
 
 
 def _item(text: str) -> str:
-    """A text of some lines as an item of a list."""
+    """A text as an item of a list, with its further lines indented."""
     return "- " + "\n  ".join(text.splitlines())
 
 
@@ -307,6 +312,5 @@ def _times(count: int) -> str:
 
 
 def _count(value: JSON) -> int:
-    """A count as models write it: at least 1."""
-    number = cast(float, value) if isinstance(value, int | float) else 1
-    return max(1, int(number)) if number == number and abs(number) < 1e9 else 1
+    """A count in a reply, at least 1; 1 if it is missing or no such number."""
+    return max(1, int(value)) if isinstance(value, int | float) and abs(value) < 1e9 else 1  # not for NaN

@@ -1,4 +1,4 @@
-"""Plans: several ways to solve a task, asked for in one call, and the program that one of them describes.
+"""Prompts for plans: several ways to solve a task in one call, and the program that one of them describes.
 
 Controlled Self-Evolution (arXiv 2601.07348), §4.1.
 """
@@ -13,9 +13,9 @@ from flowevolve.programs.prompts import (
     HOW_HEADING,
     PROGRAM_HEADING,
     REPLY_HEADING,
+    reply_instructions,
     shown_files,
     task_section,
-    wanted,
 )
 from flowevolve.prompts import fence
 
@@ -24,7 +24,7 @@ IMPLEMENT_TITLE = "# Write a program to a plan"
 
 
 def plan_prompt(statement: str, program: Mapping[str, str], count: int) -> str:
-    """Ask for ``count`` plans. ``program``, files by name, shows what form a program has."""
+    """Ask for ``count`` plans. ``program`` (files by name) is an example of the form that programs have."""
     return f"""{PLAN_TITLE}
 
 Several programmers are going to write a program for the task below, each to a plan. Make the plans.
@@ -46,15 +46,15 @@ def read_plans(reply: str, count: int) -> tuple[str, ...]:
     """The first ``count`` different plans of a reply, which may have fewer.
 
     Raises:
-        UnparsableReplyError: if it is no JSON array, or there is no text in it.
+        UnparsableReplyError: if it is no JSON array, or has no text in it.
     """
     return texts(read_array(reply), "plans")[:count]
 
 
 def implement_prompt(statement: str, program: Mapping[str, str], plan: str, *, advice: str = "") -> str:
-    """Ask for the whole program that a plan describes; without a plan for any.
+    """Ask for the whole program that a plan describes; if the plan is empty, for any program.
 
-    ``program``, files by name, shows what form it has.
+    ``program`` (files by name) is an example of the form that programs have.
     """
     sections = [
         IMPLEMENT_TITLE,
@@ -70,7 +70,7 @@ def implement_prompt(statement: str, program: Mapping[str, str], plan: str, *, a
 - Keep the names and parameters of the functions that the task calls.
 - The program is run as it stands, with a limit on its time: no placeholders, no questions.
 
-{wanted(program, "whole")}"""
+{reply_instructions(program, "whole")}"""
     )
     return "\n\n".join(sections)
 

@@ -1,7 +1,7 @@
-"""Reading JSON out of replies, and the texts and numbers in it.
+"""Reads JSON out of replies, and the texts, words and objects in it.
 
-All raise `UnparsableReplyError`, which says what is missing. Half of a surrogate pair, which JSON can name and UTF-8
-can't hold, is read as U+FFFD: what is read here is shown in prompts and kept in stores.
+All functions raise `UnparsableReplyError`, whose message says what is missing. A lone surrogate, which JSON can express
+and UTF-8 can't, is read as U+FFFD, as everything that is read here is shown in prompts and stored.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from flowevolve.prompts import labelled_blocks
 Word = TypeVar("Word", bound=str)
 
 _DECODER = json.JSONDecoder(strict=False)
-"""Models write line breaks into strings as they are."""
+"""Not strict, as models write line breaks into strings without escaping them."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_json(reply: str) -> dict[str, JSON] | list[JSON]:
-    """The JSON object or array in a reply: the last fenced block that is one, or the longest one with prose around it.
+    """The JSON object or array in a reply: the last fenced block that is one, else the longest one in the text.
 
     Raises:
         UnparsableReplyError: if there is none.
@@ -50,7 +50,7 @@ def read_object(reply: str) -> dict[str, JSON]:
 
 
 def read_array(reply: str) -> list[JSON]:
-    """As `read_json`, for a reply that has to be an array; one that is the only value of an object counts.
+    """As `read_json`, for a reply that has to be an array, which may be the only value of an object.
 
     Raises:
         UnparsableReplyError: if it is not.
@@ -65,7 +65,7 @@ def read_array(reply: str) -> list[JSON]:
 
 
 def objects(values: object, name: str) -> list[dict[str, JSON]]:
-    """The objects in the array ``values``; what else is in it is passed over. ``name`` is for the error.
+    """The objects in the array ``values``; other elements are ignored. ``name`` is for the error.
 
     Raises:
         UnparsableReplyError: if it is no array.
@@ -76,7 +76,7 @@ def objects(values: object, name: str) -> list[dict[str, JSON]]:
 
 
 def text_of(data: Mapping[str, JSON], name: str) -> str:
-    """The text under this name, without space around it.
+    """The text under this name, without surrounding whitespace.
 
     Raises:
         UnparsableReplyError: if there is none, or it is empty.
@@ -88,7 +88,7 @@ def text_of(data: Mapping[str, JSON], name: str) -> str:
 
 
 def texts(values: object, name: str) -> tuple[str, ...]:
-    """The texts in the array ``values``, each once, without space around them; others are passed over.
+    """The texts in the array ``values``, each once and without surrounding whitespace; other elements are ignored.
 
     Raises:
         UnparsableReplyError: if it is no array, or there is no text in it.
@@ -102,20 +102,20 @@ def texts(values: object, name: str) -> tuple[str, ...]:
 
 
 def word_of(data: Mapping[str, JSON], name: str, known: Sequence[Word]) -> Word:
-    """The word under this name, which has to be one of the known ones, in whatever case.
+    """The word under this name, which has to be one of the known ones. Case does not matter.
 
     Raises:
-        UnparsableReplyError: if it is missing or another one.
+        UnparsableReplyError: if it is missing or not known.
     """
-    said = str(data.get(name, "")).strip().lower()
+    written = str(data.get(name, "")).strip().lower()
     for word in known:
-        if word == said:
+        if word == written:
             return word
-    raise UnparsableReplyError(f"{name!r} is {said!r}; it has to be one of {', '.join(known)}")
+    raise UnparsableReplyError(f"{name!r} is {written!r}; it has to be one of {', '.join(known)}")
 
 
 def _longest(text: str) -> dict[str, JSON] | list[JSON] | None:
-    """The longest object or array in a text; what is inside of another is a part of that."""
+    """The longest object or array in a text that is not inside another one."""
     longest: dict[str, JSON] | list[JSON] | None = None
     place = length = 0
     while place < len(text):
@@ -127,7 +127,7 @@ def _longest(text: str) -> dict[str, JSON] | list[JSON] | None:
 
 
 def _decoded(text: str, place: int) -> tuple[dict[str, JSON] | list[JSON] | None, int]:
-    """The object or array that begins here, if one does, and where to look on."""
+    """The object or array that begins at ``place``, if there is one, and the place from which to search on."""
     if text[place : place + 1] not in ("[", "{"):
         return None, place + 1
     try:

@@ -1,4 +1,4 @@
-"""Slots: a program taken apart by what its parts are for, and the requests that keep to what came of it.
+"""Prompts that sort the parts of a program into slots by their purposes, and that change programs by slots.
 
 Controlled Self-Evolution (arXiv 2601.07348), §4.2: mutation changes the parts that are to be improved, crossover takes
 each part from the program that has the better one.
@@ -17,7 +17,7 @@ from flowevolve.programs.prompts import (
     PROGRAM_HEADING,
     REPLY_HEADING,
     Form,
-    Shown,
+    ShownProgram,
     program_prompt,
     shown_files,
     shown_outcome,
@@ -44,8 +44,10 @@ _PURPOSES: Mapping[str, str] = {
 }
 
 
-def diagnose_prompt(statement: str, program: Shown, parts: Sequence[str], best: Shown | None = None) -> str:
-    """Ask what the parts of a program are for, and which keep its score down. ``best``: one to compare it with."""
+def diagnose_prompt(
+    statement: str, program: ShownProgram, parts: Sequence[str], best: ShownProgram | None = None
+) -> str:
+    """Ask for the purposes of a program's parts, and which of them keep its score down. ``best`` is for comparison."""
     sections = [
         DIAGNOSE_TITLE,
         task_section(statement),
@@ -71,10 +73,10 @@ def diagnose_prompt(statement: str, program: Shown, parts: Sequence[str], best: 
 
 
 def read_slots(reply: str, parts: Sequence[str]) -> tuple[Slot, ...]:
-    """The slots of a reply. Names that are none of the ``parts`` are passed over, and slots without any other.
+    """The slots of a reply. Names that are not in ``parts`` are ignored, and slots that have no other names.
 
     Raises:
-        UnparsableReplyError: if there is no array ``slots``, a slot has another name or status, or none has a part.
+        UnparsableReplyError: if there is no array ``slots``, a slot has an unknown name or status, or none has a part.
     """
     slots = tuple(slot for each in objects(read_object(reply).get("slots"), "slots") if (slot := _slot(each, parts)))
     if not slots:
@@ -84,8 +86,8 @@ def read_slots(reply: str, parts: Sequence[str]) -> tuple[Slot, ...]:
 
 def _slot(data: Mapping[str, JSON], known: Sequence[str]) -> Slot | None:
     name, status = word_of(data, "slot", SLOTS), word_of(data, "status", _STATUSES)
-    said = data.get("parts")
-    named = said if isinstance(said, list) else [said]
+    listed = data.get("parts")
+    named = listed if isinstance(listed, list) else [listed]
     parts = tuple(part for part in known if part in named)
     why = data.get("why")
     return Slot(name, parts, status == "keep", why.strip() if isinstance(why, str) else "") if parts else None
@@ -93,7 +95,7 @@ def _slot(data: Mapping[str, JSON], known: Sequence[str]) -> Slot | None:
 
 def mutation_prompt(
     statement: str,
-    program: Shown,
+    program: ShownProgram,
     keep: Sequence[str],
     improve: Sequence[str],
     why: Sequence[str],
@@ -101,7 +103,7 @@ def mutation_prompt(
     form: Form,
     advice: str = "",
 ) -> str:
-    """Ask for a better program that changes some parts alone. ``why`` says what is wrong with them, a line each."""
+    """Ask for a better program that only changes some parts. ``why`` says what is wrong with them, one line each."""
     reasons = f"\nWhat was found:\n{fence(chr(10).join(why))}" if why else ""
     further = [f"{IMPROVE_HEADING}\n{_listed(improve)}{reasons}"]
     if keep:
@@ -112,8 +114,8 @@ def mutation_prompt(
 
 def crossover_prompt(
     statement: str,
-    program: Shown,
-    other: Shown,
+    program: ShownProgram,
+    other: ShownProgram,
     first: Sequence[str],
     second: Sequence[str],
     why: Sequence[str],
@@ -121,9 +123,9 @@ def crossover_prompt(
     form: Form,
     advice: str = "",
 ) -> str:
-    """Ask for one program of two: some parts of the first, some of the other; all else is free.
+    """Ask for one program made of two, with some parts of the first and some of the other; the rest is free.
 
-    ``why`` says what is good and what is wrong in them, a line each.
+    ``why`` says what is good and what is wrong in them, one line each.
     """
     further = []
     if first or second:

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from flowevolve.agents.memory import Digest, Direction, Insight, Lesson, Outcome, Step, shown_memory
+from flowevolve.agents.memory import Digest, Direction, DirectionOutcome, Insight, Lesson, Step, shown_memory
+from flowevolve.kinds import payload
 from flowevolve.llm.types import CHARS_PER_TOKEN
 from flowevolve.pool import Note, Update
 from flowevolve.record import Record
@@ -41,6 +42,7 @@ class Noted:
     since: int
 
 
+@payload("memory.Learned")
 @dataclass(frozen=True, slots=True)
 class Learned:
     """What one step has taught. ``change`` is by how much the score rose from ``parent`` to ``candidate``."""
@@ -62,7 +64,7 @@ class NewLesson(Record, kind="memory.learned"):
     parent: str
     change: float
     direction: str
-    outcome: Outcome
+    outcome: DirectionOutcome
     lesson: str
     compress: bool
 

@@ -15,6 +15,7 @@ from hashlib import sha256
 from typing import Literal
 
 from flowevolve.errors import InputError
+from flowevolve.kinds import payload
 from flowevolve.llm.types import CHARS_PER_TOKEN
 from flowevolve.playbook_prompts import NOTE_LINE
 from flowevolve.pool import DEFAULT_POOL, Note, Update
@@ -26,6 +27,7 @@ Counts = Mapping[str, tuple[int, int]]
 _LIKE_BULLET = re.compile(r"\s*(?:[-*+]\s*)?\[")
 
 
+@payload("playbook.Bullet")
 @dataclass(frozen=True, slots=True)
 class Bullet:
     """One piece of advice. ``changed`` is the pool version that gave it its text."""
@@ -43,6 +45,7 @@ class Bullet:
         return sha256(f"{self.section}\x1f{self.text}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
+@payload("playbook.Operation")
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One change of a playbook. ``seen`` maps the bullets it is about to their digests when it was made.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 
-from flowevolve.agents.abstracts import Kind, Trajectory
+from flowevolve.agents.abstracts import Trajectory, TrajectoryKind
 from flowevolve.assessment import works
 from flowevolve.policies.drawing import by_rank, draw
 from flowevolve.pool import Candidate
@@ -26,7 +26,7 @@ def trajectories_to(
         yield Trajectory(kind_of(changes), tuple(names), tuple(changes)), program.mean_score - first.mean_score
 
 
-def kind_of(changes: Sequence[float | None]) -> Kind:
+def kind_of(changes: Sequence[float | None]) -> TrajectoryKind:
     """Improvement, if every step brought the score up; decline, if each brought it down or failed; else mixed."""
     if all(change is not None and change > 0 for change in changes):
         return "improvement"
@@ -34,7 +34,7 @@ def kind_of(changes: Sequence[float | None]) -> Kind:
 
 
 def draw_trajectories(
-    found: Sequence[tuple[Trajectory, float]], count: int, weights: Mapping[Kind, float], random: Random
+    found: Sequence[tuple[Trajectory, float]], count: int, weights: Mapping[TrajectoryKind, float], random: Random
 ) -> list[Trajectory]:
     """Up to ``count``, drawn one after another: first a kind by its weight, then one of that kind by rank, where the
     first is the one over which the score changed most. Ranks are the weights, and not changes, because scores have no

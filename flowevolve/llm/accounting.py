@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 from flowevolve.llm.types import Usage
 
-K = TypeVar("K")
 Dimension = Literal["role", "model", "stage"]
+_DIMENSIONS: tuple[Dimension, ...] = ("role", "model", "stage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Price:
     output: float
 
     def cost(self, usage: Usage) -> float:
-        """Dollars for this usage."""
-        cached = min(usage.cached_tokens, usage.prompt_tokens)  # a server may be wrong about it
+        """The price of this usage in dollars."""
+        cached = min(usage.cached_tokens, usage.prompt_tokens)  # servers have been seen to report more
         fresh = usage.prompt_tokens - cached
         return (fresh * self.input + cached * self.cached_input + usage.completion_tokens * self.output) / 1e6
 
@@ -35,11 +35,11 @@ class Price:
 class Totals:
     """Sums over finished calls.
 
-    ``retries`` counts attempts after the first; tokens of attempts that failed are in ``usage`` if they were told.
-    ``latency_seconds`` is the time in flight of each call's last attempt. ``dollars`` is None as soon as one of the
-    models that were paid for has no price. Calls answered by the response cache are in the last two sums alone; the
-    tokens there are prompt and completion tokens that were not paid for again. ``estimated`` counts calls whose tokens
-    the server did not all say.
+    ``retries`` counts attempts after the first. ``usage`` includes the tokens of failed attempts where the server
+    reported them. ``latency_seconds`` is the time in flight of each call's last attempt. ``dollars`` is None as soon as
+    one of the models used has no price. A call answered by the response cache counts only in ``cached_calls`` and
+    ``cached_calls_tokens`` (its prompt and completion tokens, which were not paid for again). ``estimated`` counts
+    calls for which the server did not report all tokens.
     """
 
     requests: int = 0
@@ -67,8 +67,8 @@ class Totals:
         )
 
 
-class Spent(NamedTuple):
-    """Sums of calls that were made for one candidate, or for none, in one role, model and stage."""
+class Spending(NamedTuple):
+    """Sums over the calls of one role, model and stage that were made for one candidate (None: for no candidate)."""
 
     role: str
     model: str
@@ -78,118 +78,48 @@ class Spent(NamedTuple):
 
 
 class Account:
-    """Sums up finished calls. ``prices`` maps model names, as requested, to what they cost."""
+    """Adds up finished calls. ``prices`` maps the names of models, as requests give them, to their prices."""
 
     def __init__(self, prices: Mapping[str, Price]) -> None:
         self._prices = prices
-        self._by_work: dict[_Work, _Sum] = {}
-        self._by_candidate: dict[str, _Sum] = {}
+        self._sums: dict[tuple[str, str, str], Totals] = {}
+        """By role, model and stage, in the order of `_DIMENSIONS`."""
+        self._by_candidate: dict[str, Totals] = {}
 
     def cost(self, model: str, usage: Usage) -> float | None:
-        """Dollars for this usage of a model, or None if its price is unknown."""
+        """The price in dollars of this usage of a model; None if the model has no price."""
         price = self._prices.get(model)
         return None if price is None else price.cost(usage)
 
     def add(self, *, role: str, model: str, stage: str, candidate: str | None, call: Totals) -> None:
         """Add one finished call, or the sum of several."""
-        _sum_of(self._by_work, _Work(role, model, stage)).add(call)
+        key = (role, model, stage)
+        self._sums[key] = self._sums.get(key, _NOTHING) + call
         if candidate is not None:
-            _sum_of(self._by_candidate, candidate).add(call)
+            self._by_candidate[candidate] = self._by_candidate.get(candidate, _NOTHING) + call
 
-    def restore(self, spent: Iterable[Spent]) -> None:
-        """Add what an earlier part of the run spent; its dollars are worked out from this account's prices."""
-        for role, model, stage, candidate, totals in spent:
+    def restore(self, spending: Iterable[Spending]) -> None:
+        """Add what an earlier part of the run spent; its dollars are computed anew from this account's prices."""
+        for role, model, stage, candidate, totals in spending:
             dollars = self.cost(model, totals.usage) if totals.requests else 0.0
             self.add(role=role, model=model, stage=stage, candidate=candidate, call=replace(totals, dollars=dollars))
 
     def totals(self) -> Totals:
-        """Everything."""
-        return sum((part.total() for part in self._by_work.values()), _NOTHING)
+        """The sum over all calls."""
+        return sum(self._sums.values(), _NOTHING)
 
     def breakdown(self, *dimensions: Dimension) -> dict[tuple[str, ...], Totals]:
         """Sums by one or more dimensions, keyed by their values in the order asked for."""
+        places = [_DIMENSIONS.index(dimension) for dimension in dimensions]
         sums: dict[tuple[str, ...], Totals] = {}
-        for work, part in self._by_work.items():
-            key = tuple(work.value(dimension) for dimension in dimensions)
-            sums[key] = sums.get(key, _NOTHING) + part.total()
+        for values, part in self._sums.items():
+            key = tuple(values[place] for place in places)
+            sums[key] = sums.get(key, _NOTHING) + part
         return sums
 
     def by_candidate(self) -> dict[str, Totals]:
         """Sums of the calls made with or for a candidate, by its id."""
-        return {candidate: part.total() for candidate, part in self._by_candidate.items()}
-
-
-class _Sum:
-    """Totals that calls are added to in place: a new object for every call and key would be most of the cost."""
-
-    __slots__ = (
-        "cached",
-        "cached_calls",
-        "cached_calls_tokens",
-        "completion",
-        "dollars",
-        "estimated",
-        "failed",
-        "latency",
-        "prompt",
-        "requests",
-        "retries",
-    )
-
-    def __init__(self) -> None:
-        self.requests = self.failed = self.retries = self.prompt = self.completion = self.cached = 0
-        self.cached_calls = self.cached_calls_tokens = self.estimated = 0
-        self.latency = 0.0
-        self.dollars: float | None = 0.0
-
-    def add(self, call: Totals) -> None:
-        usage = call.usage
-        self.requests += call.requests
-        self.failed += call.failed
-        self.retries += call.retries
-        self.prompt += usage.prompt_tokens
-        self.completion += usage.completion_tokens
-        self.cached += usage.cached_tokens
-        self.latency += call.latency_seconds
-        self.dollars = None if self.dollars is None or call.dollars is None else self.dollars + call.dollars
-        self.cached_calls += call.cached_calls
-        self.cached_calls_tokens += call.cached_calls_tokens
-        self.estimated += call.estimated
-
-    def total(self) -> Totals:
-        return Totals(
-            self.requests,
-            self.failed,
-            self.retries,
-            Usage(self.prompt, self.completion, self.cached),
-            self.latency,
-            self.dollars,
-            self.cached_calls,
-            self.cached_calls_tokens,
-            self.estimated,
-        )
-
-
-def _sum_of(sums: dict[K, _Sum], key: K) -> _Sum:
-    known = sums.get(key)
-    if known is None:
-        known = sums[key] = _Sum()
-    return known
-
-
-class _Work(NamedTuple):
-    role: str
-    model: str
-    stage: str
-
-    def value(self, dimension: Dimension) -> str:
-        match dimension:
-            case "role":
-                return self.role
-            case "model":
-                return self.model
-            case "stage":
-                return self.stage
+        return dict(self._by_candidate)
 
 
 _NOTHING = Totals()

@@ -1,17 +1,17 @@
-"""Admission: how many requests may be in flight, following what the server can take.
+"""Admission control: how many requests may be in flight, adapted to what the server can take.
 
-A control loop looks at the server every few seconds (it can only be asked, it tells nothing by itself), hands the facts
-to a policy and sets the gate's limit to its answer.
+A control loop polls the server's load every few seconds, as servers don't report it by themselves. It passes the sample
+to a policy and sets the scheduler's limit to the policy's decision.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import anyio
 
+from flowevolve.events import Log
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.pace import Pace
 from flowevolve.llm.types import JSON
@@ -19,18 +19,18 @@ from flowevolve.llm.types import JSON
 
 @dataclass(frozen=True, slots=True)
 class ServerLoad:
-    """What a server says of itself, whoever sent the requests; None where it does not say."""
+    """The load that a server reports, whoever sent the requests. None stands for a figure that it does not report."""
 
     running: int
-    """Requests it works on."""
+    """Requests that it works on."""
     waiting: int
-    """Requests in its own queue."""
+    """Requests in the server's own queue."""
     cache_usage: float | None = None
-    """Of its KV cache, from 0 to 1."""
+    """The used part of its KV cache, from 0 to 1."""
     prefix_queries: float | None = None
-    """Prompt tokens looked up in its prefix cache since it was started."""
+    """Prompt tokens looked up in its prefix cache since the server started."""
     prefix_hits: float | None = None
-    """Those of them that were there."""
+    """Prompt tokens found in its prefix cache since the server started."""
 
     @property
     def prefix_hit_rate(self) -> float | None:
@@ -41,86 +41,87 @@ class Probe(Protocol):
     """Asks a server for its load."""
 
     async def load(self) -> ServerLoad | None:
-        """None if it can't be had now; never an exception."""
+        """The server's load, or None if it is not available now. Raises nothing."""
         ...
 
 
-class Blind:
-    """A probe that sees nothing, for policies that go by how fast answers come."""
+class NullProbe:
+    """A probe without figures, for policies that go by response times alone."""
 
     async def load(self) -> ServerLoad | None:
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """The facts at one look. What was observed is over the calls that ended since the last look."""
+class LoadSample:
+    """What an admission policy decides by. ``answered`` and all below it are about the calls since the last sample."""
 
     now: float
+    """Seconds on the event loop's clock."""
     limit: int
     most: int
     """The highest limit allowed."""
     in_flight: int
     waiting: int
-    """At the gate."""
+    """Requests that wait in our own scheduler."""
     server: ServerLoad | None = None
     answered: int = 0
     refused: int = 0
-    """Attempts turned away because the server has too much to do."""
+    """Attempts that the server refused because it is overloaded."""
     latency_seconds: float | None = None
-    """Time in flight of a call with an answer of the usual length; None if no call was answered."""
+    """The time in flight of a call whose answer has the mean length; None if no call was answered."""
     wait_seconds: float | None = None
-    """The part of it that does not depend on the answer's length; None where the calls don't tell it."""
+    """The part of the latency that does not depend on the answer's length; None where it can't be estimated."""
     seconds_per_token: float | None = None
-    """Time in flight over output tokens."""
+    """The latency divided by the mean length of an answer in tokens."""
 
     @property
     def used_up(self) -> bool:
-        """Whether more would be sent if the limit were higher."""
+        """Whether the limit holds requests back: with a higher one, more would be sent."""
         return self.waiting > 0 and self.in_flight >= self.limit
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """A limit and why."""
+class LimitDecision:
+    """The limit that a policy decided on, and its reason, for the log."""
 
     limit: int
     reason: str
 
 
 class Admission(Protocol):
-    """How many requests may be in flight. Told all it goes by; it may remember earlier looks, of one run."""
+    """A policy for how many requests may be in flight. It may keep state from earlier samples of the same run."""
 
     def first(self, most: int) -> int:
-        """The limit to begin with."""
+        """The limit to begin with, at most ``most``."""
         ...
 
-    def decide(self, load: Load) -> Verdict:
-        """The limit from now on; it is held between 1 and ``load.most``."""
+    def decide(self, load: LoadSample) -> LimitDecision:
+        """The limit from now on, which the control loop clips to between 1 and ``load.most``."""
         ...
 
 
 @dataclass(slots=True)
-class Observed:
-    """What the looks at a server saw: means are over the looks that it answered, tokens from the first of them on."""
+class LoadSummary:
+    """The server's load over a run: means over the samples it answered, token counts since the first one."""
 
-    looks: int = 0
+    samples: int = 0
     mean_running: float = 0.0
     mean_waiting: float = 0.0
     mean_cache_usage: float | None = None
     prefix_queries: float = 0.0
     prefix_hits: float = 0.0
     restarts: int = 0
-    """Of a server that we keep alive."""
+    """How often a server that we keep alive was restarted."""
     _last: ServerLoad | None = field(default=None, init=False, repr=False)
 
     def add(self, load: ServerLoad) -> None:
-        self.looks += 1
-        self.mean_running += (load.running - self.mean_running) / self.looks
-        self.mean_waiting += (load.waiting - self.mean_waiting) / self.looks
+        self.samples += 1
+        self.mean_running += (load.running - self.mean_running) / self.samples
+        self.mean_waiting += (load.waiting - self.mean_waiting) / self.samples
         if load.cache_usage is not None:
             before = self.mean_cache_usage or 0.0
-            self.mean_cache_usage = before + (load.cache_usage - before) / self.looks
+            self.mean_cache_usage = before + (load.cache_usage - before) / self.samples
         if self._last is not None:
             self.prefix_queries += growth(self._last.prefix_queries, load.prefix_queries)
             self.prefix_hits += growth(self._last.prefix_hits, load.prefix_hits)
@@ -128,7 +129,7 @@ class Observed:
 
     def to_json(self) -> dict[str, JSON]:
         return {
-            "looks": self.looks,
+            "looks": self.samples,
             "mean_running": self.mean_running,
             "mean_waiting": self.mean_waiting,
             "mean_cache_usage": self.mean_cache_usage,
@@ -138,16 +139,13 @@ class Observed:
 
 
 def growth(before: float | None, now: float | None) -> float:
-    """Of a counter that starts at zero again with its server."""
+    """By how much a counter grew that is reset to zero when its server restarts."""
     if now is None:
         return 0.0
     return now if before is None or now < before else now - before
 
 
-Log = Callable[[str, Mapping[str, JSON]], None]
-
-
-async def follow_server(
+async def run_admission_control(
     gate: Gate,
     policy: Admission,
     probe: Probe,
@@ -156,10 +154,11 @@ async def follow_server(
     most: int,
     interval_seconds: float,
     log: Log,
-    observed: Observed | None = None,
+    observed: LoadSummary | None = None,
 ) -> None:
-    """Look every ``interval_seconds``, for ever, and log what was seen as ``server.load``, and each change of the limit
-    as ``admission.changed``.
+    """Adapt the limit every ``interval_seconds``, until cancelled.
+
+    Logs the server's load as ``server.load`` and each change of the limit as ``admission.changed``.
     """
     while True:
         await anyio.sleep(interval_seconds)
@@ -168,8 +167,8 @@ async def follow_server(
             log("server.load", _seen(server))
             if observed is not None:
                 observed.add(server)
-        stats, seen = gate.stats(), pace.look()
-        load = Load(
+        stats, seen = gate.stats(), pace.take_sample()
+        load = LoadSample(
             anyio.current_time(),
             stats.limit,
             most,
@@ -198,7 +197,7 @@ def _seen(server: ServerLoad) -> dict[str, JSON]:
     }
 
 
-def _change(load: Load, limit: int, reason: str) -> dict[str, JSON]:
+def _change(load: LoadSample, limit: int, reason: str) -> dict[str, JSON]:
     return {
         "limit": limit,
         "before": load.limit,

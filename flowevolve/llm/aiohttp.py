@@ -1,4 +1,4 @@
-"""The fast transport: the chat completions API straight over aiohttp, for many calls in flight on little CPU."""
+"""The fast transport: the chat completions API directly over aiohttp, for many calls in flight on little CPU."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from flowevolve.llm import sse, wire
 from flowevolve.llm.proxies import proxy_for
 from flowevolve.llm.types import ChatReply, ChatRequest, EmbedReply, EmbedRequest
 
-# Bodies above this size, in bytes, are sent in pieces, so that the event loop gets its turns in between.
+# Bodies above this size, in bytes, are sent in pieces, so that they don't block the event loop.
 _LARGE = 2**20
 
 
 class AioHTTPTransport:
     """Calls the chat completions API at ``base_url`` (with its ``/v1``), over at most ``max_connections``.
 
-    Without an ``api_key`` none is sent. Proxies are those of the environment (``HTTPS_PROXY`` and the like); none leads
-    to this machine. The connections belong to the event loop of the first call; after ``aclose`` another loop can use
-    the transport.
+    Without an ``api_key`` none is sent. Proxies are taken from the environment (``HTTPS_PROXY`` and the like), except
+    for addresses of this machine. The connections belong to the event loop of the first call; after ``aclose`` another
+    loop can use the transport.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class AioHTTPTransport:
     ) -> None:
         self.base_url = base_url
         self.identity = base_url if identity is None else identity
-        """What replies depend on beside the request (`flowevolve.llm.client.Identified`)."""
+        """What replies depend on beside the request (`flowevolve.llm.pending.HasIdentity`)."""
         self._chat_url = base_url.rstrip("/") + wire.CHAT_PATH
         self._embeddings_url = base_url.rstrip("/") + wire.EMBEDDINGS_PATH
         self._models_url = base_url.rstrip("/") + wire.MODELS_PATH
@@ -36,7 +36,7 @@ class AioHTTPTransport:
         if api_key:
             self._headers["Authorization"] = f"Bearer {api_key}"
         self._max_connections = max_connections
-        # Looked up once: aiohttp's own way asks the environment and reads ``~/.netrc`` at every request.
+        # Looked up once, as aiohttp itself would ask the environment and read ``~/.netrc`` for every request.
         self._proxy = proxy_for(base_url)
         self._session: ClientSession | None = None
 
@@ -50,7 +50,7 @@ class AioHTTPTransport:
         return wire.chat_reply(content, request.model, response.headers)
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
-        """Make one call, as `flowevolve.llm.types.Embedder.embed` says."""
+        """Make one call, as `flowevolve.llm.types.EmbeddingTransport.embed` says."""
         with wire.failures(timeout):
             async with self._send("POST", self._embeddings_url, wire.encode_embed(request)) as response:
                 content = await _content(response)

@@ -1,9 +1,10 @@
-"""The response cache: replies on disk, found again by everything that determines them.
+"""The response cache: replies on disk, keyed by everything that determines them.
 
-Only repeatable requests are cached: those with a sampling seed and those at temperature 0. Any other is meant to be
-answered anew. The key is a digest of backend, model, messages, temperature, max_tokens, seed, stop and extra, so a hit
-is what the same backend said to the same request; prompts and API keys are not stored. Several processes may share one
-file (SQLite in WAL mode, on a local disk). It only grows: to empty it, remove it while no run uses it.
+Only repeatable requests are cached: those with a sampling seed and those at temperature 0. All others are meant to get
+a new answer each time. The key is a digest of backend, model, messages, temperature, max_tokens, seed, stop and extra,
+so a hit is the reply of the same backend to the same request. Prompts and API keys are not stored. Several processes
+may share one file (SQLite in WAL mode, on a local disk). The file only grows; to empty the cache, delete the file while
+no run uses it.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from flowevolve.writer import Writer
 
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x666C6563
-"""In the file's header: tells a response cache from any other SQLite file."""
+"""Marks a SQLite file as a response cache, in its header."""
 BUSY_SECONDS = 60.0
-"""How long a write waits for another process that is writing."""
+"""How long a write waits while another process writes."""
 
 _SCHEMA = f"""
 PRAGMA journal_mode=WAL;
@@ -43,7 +44,7 @@ _KEEP = "INSERT OR IGNORE INTO replies VALUES (?, ?)"
 
 
 def reply_key(backend: str, request: ChatRequest) -> bytes | None:
-    """What the reply of a backend to this request is kept under; None if the request is not repeatable."""
+    """The cache key of a backend's reply to this request; None if the request is not repeatable."""
     temperature = request.extra.get("temperature", request.temperature)
     if temperature != 0 and request.extra.get("seed", request.seed) is None:
         return None
@@ -61,7 +62,7 @@ def reply_key(backend: str, request: ChatRequest) -> bytes | None:
 
 
 class ResponseCache:
-    """The cache in one file, for one event loop; `open_cache` makes and closes it.
+    """The cache in one file, used from one event loop. `open_cache` opens and closes it.
 
     Raises:
         InputError: if the file is damaged, is something else, or can't be made.
@@ -87,14 +88,14 @@ class ResponseCache:
         self._writer: Writer[tuple[bytes, str]] = Writer(database, "response cache", _write, self._written)
 
     @asynccontextmanager
-    async def turn(self, key: bytes) -> AsyncGenerator[ChatReply | None]:
-        """What is kept under a key, if anything. One holder at a time: whoever else asks for the key waits meanwhile.
+    async def single_flight(self, key: bytes) -> AsyncGenerator[ChatReply | None]:
+        """Look a key up and hold it until the block ends: others who want the same key wait that long.
 
-        So a call made and kept inside the ``async with`` is made once; if it fails or is cancelled, the next in line
-        finds nothing and makes it.
+        So identical concurrent calls are sent once: the first caller sends the call inside the ``async with`` and
+        stores the reply, and the others find it. If the call fails or is cancelled, the next caller sends it.
 
         Raises:
-            InputError: if the file turns out to be damaged.
+            InputError: if the file is damaged.
         """
         flight = self._flights.setdefault(key, _Flight())
         flight.wanted_by += 1
@@ -107,12 +108,12 @@ class ResponseCache:
                 del self._flights[key]
 
     def keep(self, key: bytes, reply: ChatReply) -> None:
-        """Keep a reply; it is found from now on, and in other processes as soon as it is on disk. Never waits."""
+        """Store a reply, without waiting. It is found at once here, and by other processes once it is on disk."""
         text = self._unwritten[key] = _encode(reply)
         self._writer.put((key, text))
 
     def close(self) -> None:
-        """Write what is left.
+        """Write what has not been written yet, and close the file.
 
         Raises:
             StorageError: if something could not be written.
@@ -127,7 +128,7 @@ class ResponseCache:
             ) from failure
 
     async def _find(self, key: bytes) -> ChatReply | None:
-        """Look a key up, in one go with all others asked for during the look before: a thread's turn is dear."""
+        """Look a key up, together with all keys requested during the previous lookup, as each thread call is costly."""
         batch = self._gathering
         batch.keys.append(key)
         if len(batch.keys) > 1:
@@ -153,7 +154,7 @@ class ResponseCache:
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, ChatReply]:
         found: dict[bytes, ChatReply] = {}
         for key in keys:
-            # What leaves `_unwritten` is on disk already, so looking in this order misses nothing.
+            # A reply leaves `_unwritten` only once it is on disk, so this order of looking misses none.
             text = self._unwritten.get(key)
             if text is None:
                 row = self._reader.execute(_FIND, (key,)).fetchone()
@@ -175,10 +176,10 @@ class ResponseCache:
 
 @asynccontextmanager
 async def open_cache(path: Path) -> AsyncGenerator[ResponseCache]:
-    """The cache in this file, which is made if it is not there.
+    """Open the cache in this file, which is created if it does not exist.
 
     Raises:
-        InputError: if the file is damaged, is something else, or can't be made.
+        InputError: if the file is damaged, is no response cache, or can't be created.
         StorageError: at the end, if something could not be written.
     """
     cache = await in_thread(ResponseCache, path)
@@ -190,12 +191,12 @@ async def open_cache(path: Path) -> AsyncGenerator[ResponseCache]:
 
 
 class _ForeignError(Exception):
-    """Not what we wrote."""
+    """The file, or a reply in it, was not written by us."""
 
 
 @dataclass(slots=True)
 class _Flight:
-    """An identical call under way, and how many want its reply."""
+    """A key that is being looked up or fetched, and the number of callers who want it."""
 
     lock: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
     wanted_by: int = 0
@@ -203,7 +204,7 @@ class _Flight:
 
 @dataclass(slots=True)
 class _Batch:
-    """Keys to look up in one go, and what came of it."""
+    """Keys to look up in one thread call, and the result."""
 
     keys: list[bytes] = field(default_factory=list)
     found: dict[bytes, ChatReply] = field(default_factory=dict)
@@ -212,7 +213,7 @@ class _Batch:
 
 
 def _make(path: Path) -> None:
-    """Make the file whole or not at all: processes that start together must not meet a half-made one."""
+    """Create the file atomically: processes that start together must not see a half-made one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
         draft = Path(folder) / path.name
@@ -254,10 +255,10 @@ def _decode(text: str) -> ChatReply:
     try:
         kept: JSON = json.loads(text)
         match kept:
-            case [str(said), [int(prompt), int(completion), int(cached)], str(finish_reason), str(model), *more]:
+            case [str(reply_text), [int(prompt), int(completion), int(cached)], str(finish_reason), str(model), *more]:
                 usage = Usage(prompt, completion, cached)
                 logprobs = more[0] if more else None
-                return ChatReply(said, usage, finish_reason, model, cached=True, dollars=0.0, logprobs=logprobs)
+                return ChatReply(reply_text, usage, finish_reason, model, cached=True, dollars=0.0, logprobs=logprobs)
     except (ValueError, TypeError):
         pass
     raise _ForeignError("a reply in it is damaged")

@@ -1,4 +1,4 @@
-"""What a call to an LLM is for and what came of it."""
+"""LLM calls: the work that a call belongs to, and the record of a finished call."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from flowevolve.llm.types import ChatReply, ChatRequest, EmbedReply, EmbedReques
 
 @dataclass(frozen=True, slots=True)
 class CallScope:
-    """Which work an LLM call belongs to; with the run's seed it determines the call's sampling seed, and which model
-    of an ensemble by weight answers it.
+    """The work that an LLM call belongs to.
+
+    Together with the run's seed it determines the call's sampling seed and, in an ensemble that draws by weight, the
+    model.
     """
 
     stage: str
     item: str
     candidate: str | None
     priority: int
-    """Lower goes first."""
+    """Calls with a lower number go first."""
     index: int
-    """Counts the calls of this item in this stage."""
+    """The number of calls that this item had made before in this stage."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
     """A finished call. Either ``reply`` or ``error`` is set. Times are the event loop's, in seconds.
 
-    A cached call was never sent: it has no attempts, and ``started`` is ``finished``.
+    A call that the response cache answered was never sent: it has no attempts, and ``started`` equals ``finished``.
     """
 
     role: str
@@ -42,8 +44,8 @@ class CallRecord:
     started: float
     """When the last attempt was sent."""
     finished: float
-    lost: Usage = field(default_factory=Usage)
-    """Of a call that failed: what its attempts are paid for all the same. Where there is a reply, that says it."""
+    failed_usage: Usage = field(default_factory=Usage)
+    """Tokens billed for the attempts of a failed call. Those of a call with a reply are in ``reply.usage``."""
 
     @property
     def cached(self) -> bool:
@@ -55,14 +57,14 @@ Observer = Callable[[CallRecord], None]
 """Called in the event loop before the call returns; must not block."""
 
 Charge = Callable[[Usage, float | None], None]
-"""Told what a call was paid for: its tokens, and its dollars where the price is known."""
+"""Called with the tokens that a call was billed for, and with their price in dollars (None: not known)."""
 
 
 def no_charge(usage: Usage, dollars: float | None) -> None:
-    """The `Charge` of a call that counts in no budget."""
+    """The `Charge` of a call that counts against no budget."""
 
 
 def call_seed(run_seed: int, scope: CallScope) -> int:
-    """The sampling seed of a call, in 31 bits: the same for the same work, whatever else runs and on every machine."""
+    """The sampling seed of a call (31 bits): the same for the same work, on every machine and whatever else runs."""
     key = f"{run_seed}\x1f{scope.stage}\x1f{scope.item}\x1f{scope.index}".encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(key, digest_size=4).digest(), "big") >> 1

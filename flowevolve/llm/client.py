@@ -1,8 +1,9 @@
-"""The one way to call an LLM: by role, through the gate, with retries, accounted and reported.
+"""The only way to call an LLM: by role, with concurrency and rate limits, retries, a cache and accounting.
 
-Every call that finishes, well or badly, is added to the account and handed to the observer exactly once; a cancelled
-call leaves no trace and no slot behind. What a call samples depends on the run's seed and on which work it belongs to,
-never on what else is running. With a response cache, a call that it can answer takes no slot and costs nothing.
+Every call that finishes, with a reply or an error, is added to the account and passed to the observer exactly once. A
+cancelled call is not reported and frees what it held. A call's sampling seed depends on the run's seed and on the work
+that the call belongs to, never on what else is running. A call that the response cache can answer waits for no limit
+and costs nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import anyio
 from flowevolve.clock import now
 from flowevolve.concurrency import Pulse
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
+from flowevolve.events import Log, log_nothing
 from flowevolve.llm.accounting import Account, Totals
 from flowevolve.llm.cache import ResponseCache, reply_key
 from flowevolve.llm.calls import CallRecord, CallScope, Charge, Observer, call_seed, no_charge
@@ -25,7 +27,6 @@ from flowevolve.llm.hedging import Hedging
 from flowevolve.llm.lengths import LengthEstimates
 from flowevolve.llm.limits import Limits
 from flowevolve.llm.line import Ask
-from flowevolve.llm.news import News
 from flowevolve.llm.pace import Pace
 from flowevolve.llm.pending import Backend, PendingCall, PendingChat, PendingEmbed
 from flowevolve.llm.reach import check_models, is_alive
@@ -46,16 +47,16 @@ from flowevolve.llm.types import (
 )
 
 EMBED_BATCH = 128
-"""Texts in one request for embeddings, at most."""
-LOST_IN_A_ROW = 3
-"""So many calls given up, with none answered between them: a server counts as gone even if it tells its models."""
+"""The most texts in one request for embeddings."""
+MAX_UNANSWERED_IN_A_ROW = 3
+"""After so many calls in a row without an answer, a server counts as gone even if it still lists its models."""
 
 
 class LLMClient:
-    """Calls models by role. To be used from one event loop; transports are closed by who made them.
+    """Calls models by role, from one event loop. It does not close the transports: whoever made them does.
 
-    Roles that share a transport share what is known of its backend: a success of one keeps the others patient.
-    ``silences`` is fired whenever an attempt got no answer.
+    Roles that share a transport share the record of when its backend last answered, so that an answer to one role
+    renews the patience of the others. ``unanswered`` is fired whenever an attempt got no answer.
     """
 
     def __init__(
@@ -70,14 +71,13 @@ class LLMClient:
         limits: Limits | None = None,
         hedging: Hedging | None = None,
         *,
-        silences: Pulse | None = None,
+        log: Log = log_nothing,
+        unanswered: Pulse | None = None,
     ) -> None:
         self.account = account if account is not None else Account({})
-        self.news = News()
-        """What a run's log should tell of."""
         self.pace = Pace()
         self.cancelled = 0
-        """Requests cancelled on the wire; what the server had written by then is not known."""
+        """Requests that were cancelled in flight; how many tokens they had used by then is not known."""
         self._lengths = LengthEstimates()
         self._roles = dict(roles)
         self._gate = gate
@@ -87,10 +87,11 @@ class LLMClient:
         self._cache = cache
         self._limits = limits if limits is not None else Limits(gate, longest_pause=retry.patience_seconds)
         self._hedging = hedging
-        self._silences = silences if silences is not None else Pulse()
+        self._log = log
+        self._unanswered = unanswered if unanswered is not None else Pulse()
         self._uncounted: set[str] = set()
-        """Models of which a server did not say what a call took."""
-        # By identity: two transports to one address are two backends as far as trouble goes, and need no hash.
+        """Models whose server left out token counts; each is reported once."""
+        # Keyed by identity, as transports need not be hashable; two transports to one address are two backends.
         self._backends = {
             id(member.transport): Backend(member.transport) for role in roles.values() for member in role.members
         }
@@ -107,14 +108,14 @@ class LLMClient:
     ) -> ChatReply:
         """Make one call. ``max_tokens`` and ``temperature`` override the role's own.
 
-        ``charge`` is told what it was paid for, whether it was answered or failed for good.
+        ``charge`` is called with what the call was billed for, whether it was answered or failed for good.
 
         Raises:
             InputError: if there is no such role.
-            BackendUnreachableError: if the backend was silent for longer than the retry policy's patience.
+            BackendUnreachableError: if the backend gave no answer for longer than the retry policy's patience.
             BackendRefusedError: if the backend will never serve this role.
             LLMError: if this one request failed for good.
-            InputError: if the response cache turns out to be damaged.
+            InputError: if the response cache is damaged.
         """
         settings = self._role(role).draw(self._seed, scope)
         request = ChatRequest(
@@ -131,30 +132,30 @@ class LLMClient:
         call = PendingChat(role, scope, request, settings, backend, now(), charge)
         key = None if self._cache is None else reply_key(backend.identity, request)
         if self._cache is None or key is None:
-            return await self._ask(call)
-        async with self._cache.turn(key) as known:
-            if known is not None:
-                self._found(call, known)
-                return known
-            reply = await self._ask(call)
+            return await self._send_with_retries(call)
+        async with self._cache.single_flight(key) as cached:
+            if cached is not None:
+                self._report_cached(call, cached)
+                return cached
+            reply = await self._send_with_retries(call)
             self._cache.keep(key, reply)
             return reply
 
     async def embed(
         self, role: str, texts: Sequence[str], *, scope: CallScope, charge: Charge = no_charge
     ) -> EmbedReply:
-        """Turn texts into vectors in one call: from one to `EMBED_BATCH` of them. Never from the cache.
+        """Turn from one to `EMBED_BATCH` texts into vectors in one call. Embeddings are not cached.
 
-        ``charge`` is told of it, as by `chat`.
+        ``charge`` is used as in `chat`.
 
         Raises:
-            InputError: if there is no such role, or it can't make vectors that can be compared with each other.
+            InputError: if there is no such role, or it has several models, whose vectors can't be compared.
             BackendUnreachableError, BackendRefusedError, LLMError: as `chat`.
         """
         settings = self._embedding_role(role)
         backend = self._backends[id(settings.transport)]
         request = EmbedRequest(settings.model, tuple(texts), settings.extra)
-        return await self._ask(PendingEmbed(role, scope, request, settings, backend, now(), charge))
+        return await self._send_with_retries(PendingEmbed(role, scope, request, settings, backend, now(), charge))
 
     @property
     def call_limit(self) -> int:
@@ -162,11 +163,11 @@ class LLMClient:
         return self._gate.limit
 
     async def check(self) -> None:
-        """Reach every backend and see that it serves the models asked of it; costs no tokens.
+        """Check that every backend can be reached and serves its roles' models. This uses no tokens.
 
         Raises:
-            BackendUnreachableError: if a backend gives no useful answer at the first try.
-            BackendRefusedError: if one turns us away, or does not list a role's model that must be listed.
+            BackendUnreachableError: if a backend gives no useful answer; there is no second try.
+            BackendRefusedError: if a backend refuses us, or does not list a model that must be listed.
         """
         members = [(name, member) for name, role in self._roles.items() for member in role.members]
         for backend in self._backends.values():
@@ -185,8 +186,8 @@ class LLMClient:
             raise InputError(f"LLM role {name!r} has several models, whose vectors can't be compared: give it one")
         return role
 
-    async def _ask(self, call: PendingCall[R]) -> R:
-        """Send the request until it is answered or there is no point in going on."""
+    async def _send_with_retries(self, call: PendingCall[R]) -> R:
+        """Send the request, with retries, until it is answered or the retry policy gives up."""
         backend = call.backend
         while True:
             try:
@@ -195,26 +196,26 @@ class LLMClient:
                 wait = await self._wait_or_raise(call, error)
             else:
                 backend.answered = now()
-                backend.lost_in_a_row = 0
+                backend.unanswered_in_a_row = 0
                 self._learn(call, backend.answered, reply)
                 self._note_estimate(call, reply)
-                usage = reply.usage + call.lost
+                usage = reply.usage + call.failed_usage
                 reply = replace(reply, usage=usage, dollars=self.account.cost(call.request.model, usage))
                 self._report(call, backend.answered, reply, None)
                 return reply
             due = anyio.current_time() + wait
             await anyio.sleep(wait)
-            backend.note_end(due, anyio.current_time())
+            backend.note_wait_end(due, anyio.current_time())
 
     async def _attempt(self, call: PendingCall[R]) -> R:
         scope = call.scope
         ask = Ask(scope.priority, call.work.group, scope.candidate, self._lengths.expect(call.work))
-        async with self._limits.slot(ask, call.backend.where, call.request, call.settings.gate) as turn:
+        async with self._limits.slot(ask, call.backend.where, call.request, call.settings.gate) as permit:
             call.attempts += 1
             call.started = now()
-            call.excuse(turn.excused)
+            call.discount_wait(permit.uncounted_wait)
             try:
-                return turn.answered(await call.send(ask, turn.remaining, self._hedging))
+                return permit.answered(await call.send(ask, permit.remaining, self._hedging))
             except anyio.get_cancelled_exc_class():
                 self.cancelled += 1
                 raise
@@ -224,30 +225,30 @@ class LLMClient:
         self.pace.answered(finished - call.started, reply.usage.completion_tokens)
 
     def _note_estimate(self, call: PendingCall[R], reply: R) -> None:
-        """Tell, once for each model, that its server does not say what calls take."""
+        """Report, once for each model, that its server leaves out token counts."""
         model = call.request.model
         if reply.estimated and model not in self._uncounted:
             self._uncounted.add(model)
-            self.news.tell("usage.estimated", {"backend": call.backend.where, "model": model})
+            self._log("usage.estimated", {"backend": call.backend.where, "model": model})
 
-    def _found(self, call: PendingChat, reply: ChatReply) -> None:
+    def _report_cached(self, call: PendingChat, reply: ChatReply) -> None:
         """Account and report a call that the response cache answered."""
         self._lengths.note(call.work, reply.usage.completion_tokens)
         call.started = now()
         self._report(call, call.started, reply, None)
 
     async def _wait_or_raise(self, call: PendingCall[R], error: LLMError) -> float:
-        """Seconds to wait before the next attempt; if there is to be none, what the caller should see is raised."""
+        """The seconds to wait before the next attempt; where there is none, raises the caller's error."""
         time = now()
         silent_seconds = call.note_failure(error, time)
         if isinstance(error, OverloadedError):
             self.pace.refused()
         if isinstance(error, UnreachableError):
-            self._silences.fire()
-        if self._retry.exhausted(silent_seconds) and self._may_only_be_long(call, error, time):
+            self._unanswered.fire()
+        if self._retry.exhausted(silent_seconds) and self._may_be_slow(call, error, time):
             if await is_alive(call.backend.transport):
                 call.backend.answered = now()
-            silent_seconds = call.silence(now())  # meanwhile another call may have been answered
+            silent_seconds = call.silence(now())  # another call may have been answered in the meantime
         wait = self._wait(call, error, silent_seconds)
         if wait is not None:
             return wait
@@ -258,7 +259,7 @@ class LLMClient:
             case UnreachableError() | OverloadedError() if self._retry.exhausted(silent_seconds):
                 raise _unreachable(call, silent_seconds, error) from error
             case UnreachableError():
-                call.backend.lost_in_a_row += 1
+                call.backend.unanswered_in_a_row += 1
         raise error
 
     def _wait(self, call: PendingCall[R], error: LLMError, silent_seconds: float) -> float | None:
@@ -270,13 +271,13 @@ class LLMClient:
             answers_others=call.backend.answered > call.started,
         )
 
-    def _may_only_be_long(self, call: PendingCall[R], error: LLMError, time: float) -> bool:
-        """Whether an attempt that was not answered had all its time, so that the server need not be gone.
+    def _may_be_slow(self, call: PendingCall[R], error: LLMError, time: float) -> bool:
+        """Whether an attempt used up its whole timeout, so that the answer may just be slow and the server alive.
 
-        A server that can tell its models and answers nothing is gone all the same: some calls in a row show it.
+        A server that lists its models but answers no call is treated as gone after a few such calls in a row.
         """
         timed_out = isinstance(error, UnreachableError) and time - call.started >= call.settings.timeout_seconds
-        return timed_out and call.backend.lost_in_a_row < LOST_IN_A_ROW
+        return timed_out and call.backend.unanswered_in_a_row < MAX_UNANSWERED_IN_A_ROW
 
     def _report(self, call: PendingCall[R], finished: float, reply: R | None, error: LLMError | None) -> None:
         totals = self._totals(call, finished, reply)
@@ -288,26 +289,26 @@ class LLMClient:
             call=totals,
         )
         call.charge(totals.usage, totals.dollars)
-        said = None if error is None else f"{type(error).__name__}: {error}"
+        failure = None if error is None else f"{type(error).__name__}: {error}"
         self._observer(
             CallRecord(
                 call.role,
                 call.scope,
                 call.request,
                 reply,
-                said,
+                failure,
                 call.attempts,
                 call.queued,
                 call.started,
                 finished,
-                Usage() if error is None else call.lost,
+                Usage() if error is None else call.failed_usage,
             )
         )
 
     def _totals(self, call: PendingCall[R], finished: float, reply: R | None) -> Totals:
         if reply is not None and reply.cached:
             return Totals(cached_calls=1, cached_calls_tokens=reply.usage.total_tokens)
-        usage = call.lost if reply is None else reply.usage
+        usage = call.failed_usage if reply is None else reply.usage
         return Totals(
             requests=1,
             failed=0 if reply is not None else 1,

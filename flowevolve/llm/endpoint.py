@@ -1,4 +1,4 @@
-"""One of several endpoints: its figures, whether it is up, and how fast each model may be asked there."""
+"""One endpoint of a router: its figures, whether it is up, and its rate limits for each model."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ from typing import Literal
 import anyio
 
 from flowevolve import clock
+from flowevolve.llm import wire
 from flowevolve.llm.limits import estimated_tokens
 from flowevolve.llm.rate_headers import allowances
-from flowevolve.llm.rates import ModelRates, Sent
-from flowevolve.llm.reach import NO_LIST
+from flowevolve.llm.rates import ModelRates, SentRequest
 from flowevolve.llm.types import ChatRequest, EmbedRequest, LLMError, R, RefusedError, Transport, UnreachableError
 
 LONGEST_CHECK_SECONDS = 10.0
-"""From one health check to the next, at most: each wait is twice the one before."""
+"""The longest wait between two health checks; each wait is twice the one before."""
 CHECK_TIMEOUT_SECONDS = 10.0
 
 
 @dataclass(slots=True)
 class EndpointStats:
-    """``failures`` are calls that found the endpoint unreachable or were answered with a 5xx, ``refusals`` those that
-    were answered with a 429.
+    """Figures of an endpoint.
+
+    ``failures`` counts calls that did not reach it or were answered with a 5xx status, ``refusals`` those answered with
+    429.
     """
 
     url: str
@@ -38,24 +40,24 @@ class EndpointStats:
 
 @dataclass(slots=True, eq=False)
 class Endpoint:
-    """One endpoint and what is known of it."""
+    """One endpoint and what is known of its state."""
 
     transport: Transport
     stats: EndpointStats
     state: Literal["up", "ejected", "trial"] = "up"
-    """``trial``: a health check is under way, or the one request after it."""
-    in_a_row: int = 0
-    """Failures since the last answer."""
-    said: str = ""
-    """The last failure."""
+    """``trial``: a health check is in progress, or the single request after it."""
+    failures_in_a_row: int = 0
+    """Failures since its last answer."""
+    last_error: str = ""
+    """The message of the last failure."""
     ejected_at: float = 0.0
     wait: float = 0.0
-    """Seconds before the health check that comes next."""
+    """The seconds from the last health check to the next one."""
     check_at: float = 0.0
     open: Counter[int] = field(default_factory=Counter)
-    """Requests in flight, by identity, which holds as long as they are."""
+    """Requests in flight, counted by ``id``, which is unique while they are in flight."""
     rates: dict[str, ModelRates] = field(default_factory=dict)
-    """By model: what its headers tell and its refusals teach holds for this endpoint alone."""
+    """This endpoint's own rate limits, by model."""
     _has_listed: bool = False
 
     async def models(self) -> tuple[str, ...]:
@@ -69,29 +71,29 @@ class Endpoint:
             raise UnreachableError(f"no list of models within {CHECK_TIMEOUT_SECONDS:g} s") from None
 
     async def check_health(self) -> None:
-        """See whether it answers: with its models or, if it never had a list of them, by saying so.
+        """Check that it answers: with its models or, if it never listed any, with the status for that.
 
         Raises:
-            LLMError: if it does not.
+            LLMError: if it does not answer so.
         """
         try:
             await self.models()
         except RefusedError as error:
-            if self._has_listed or error.status not in NO_LIST:
+            if self._has_listed or error.status not in wire.NO_MODEL_LIST:
                 raise
 
     def has(self, request: ChatRequest | EmbedRequest) -> bool:
-        """Whether this very request is in flight here."""
+        """Whether this very request object is in flight here."""
         return id(request) in self.open
 
-    def held_back(self, request: ChatRequest | EmbedRequest) -> float:
-        """Seconds until its limits allow the request; 0: now."""
+    def wait_seconds(self, request: ChatRequest | EmbedRequest) -> float:
+        """The seconds until its rate limits allow the request; 0: now."""
         rates = self.rates.get(request.model)
         if rates is None or rates.free:
             return 0.0
         return rates.wait(clock.now(), _tokens(rates, request))
 
-    def enter(self, request: ChatRequest | EmbedRequest) -> Sent:
+    def enter(self, request: ChatRequest | EmbedRequest) -> SentRequest:
         self.open[id(request)] += 1
         self.stats.requests += 1
         self.stats.in_flight += 1
@@ -107,30 +109,30 @@ class Endpoint:
         if not self.open[id(request)]:
             del self.open[id(request)]
 
-    def answered(self, sent: Sent, model: str, reply: R) -> R:
-        """Learn from an answer; returns it without the headers, whose limits are not those of all endpoints."""
+    def answered(self, sent: SentRequest, model: str, reply: R) -> R:
+        """Learn from an answer; returns it without its headers, which describe this endpoint alone."""
         rates, now = self.rates[model], clock.now()
         rates.answered(sent, now, reply.usage.total_tokens)
         if reply.headers is None:
             return reply
-        rates.told(sent, now, allowances(reply.headers))
+        rates.note_headers(sent, now, allowances(reply.headers))
         return replace(reply, headers=None)
 
-    def refused(self, sent: Sent, model: str, error: LLMError) -> bool:
-        """Learn from a refusal; whether it begins a storm of them."""
+    def refused(self, sent: SentRequest, model: str, error: LLMError) -> bool:
+        """Learn from a refusal; returns whether it begins a storm of refusals."""
         self.stats.refusals += 1
         rates, now = self.rates[model], clock.now()
         if error.headers is not None:
-            rates.told(sent, now, allowances(error.headers))
+            rates.note_headers(sent, now, allowances(error.headers))
         return rates.refused(sent, now, error.retry_after)
 
     def failed(self, error: LLMError) -> None:
-        self.in_a_row += 1
+        self.failures_in_a_row += 1
         self.stats.failures += 1
-        self.said = str(error)
+        self.last_error = str(error)
 
     def next_wait(self) -> float:
-        """Before the next health check, now that this one or the trial after it went wrong."""
+        """The seconds until the next health check, after this one or the trial that followed it has failed."""
         self.wait = min(LONGEST_CHECK_SECONDS, 2 * self.wait)
         return self.wait
 

@@ -1,4 +1,4 @@
-"""Several models behind one role: each call draws one."""
+"""Ensembles: several models behind one role, of which each call uses one, chosen by a bandit or by weight."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from flowevolve.llm.role import Role
 
 @dataclass(slots=True)
 class Arm:
-    """What is known of one model of an ensemble."""
+    """One model of an ensemble as a bandit's arm: its weight, and what its calls cost and gained so far."""
 
     weight: float
     drawn: int = 0
-    """Calls, those under way and cancelled ones included."""
+    """Calls, including cancelled ones and those in progress."""
     judged: int = 0
-    """Outcomes: one for each candidate made with a call, or one for a call nothing came of."""
+    """Outcomes: one for each candidate that a call produced, or one for a call that produced none."""
     gain: float = 0.0
     """Sum of the outcomes, each from 0 to 1."""
     paid: int = 0
@@ -32,15 +32,15 @@ class Arm:
 
 
 class Choice(Protocol):
-    """Which model is drawn. Pure."""
+    """Decides which model answers a call. A pure policy."""
 
     def choose(self, arms: Sequence[Arm], draw: float) -> int:
-        """The place of one of the arms. ``draw`` is evenly distributed over [0, 1), by the work alone."""
+        """The index of an arm. ``draw`` is uniform over [0, 1) and depends only on the call's work."""
         ...
 
 
 class ByWeight:
-    """Each model as often as its weight says; what came of earlier calls does not matter."""
+    """Draws each model in proportion to its weight, whatever the outcomes of earlier calls."""
 
     def choose(self, arms: Sequence[Arm], draw: float) -> int:
         bounds = list(accumulate(arm.weight for arm in arms))
@@ -48,10 +48,10 @@ class ByWeight:
 
 
 class Ensemble:
-    """The models of one role. A model is told apart by its name.
+    """The models of one role, identified by their names.
 
     Raises:
-        InputError: if there is no model, or their weights are no weights.
+        InputError: if there is no model, a weight is negative, or none is positive.
     """
 
     def __init__(self, members: Sequence[Role], weights: Sequence[float], choice: Choice | None = None) -> None:
@@ -70,17 +70,17 @@ class Ensemble:
         return self.members[place]
 
     def drawn(self, model: str) -> None:
-        """A call of this model was drawn before the run was interrupted."""
+        """Count a call that was drawn before the run was interrupted."""
         self._arm(model).drawn += 1
 
     def paid(self, model: str, dollars: float) -> None:
-        """A call of this model cost so much."""
+        """Note the price of a call of this model."""
         arm = self._arm(model)
         arm.paid += 1
         arm.dollars += dollars
 
     def judged(self, model: str, gain: float) -> None:
-        """Something made with a call of this model came to its end, with a gain from 0 to 1."""
+        """Note an outcome of a call of this model: a gain from 0 to 1."""
         arm = self._arm(model)
         arm.judged += 1
         arm.gain += gain
@@ -94,6 +94,6 @@ Models = Role | Ensemble
 
 
 def _fraction(run_seed: int, scope: CallScope) -> float:
-    """Evenly distributed over [0, 1); the same for the same work, whatever else runs and on every machine."""
+    """Uniform over [0, 1): the same for the same work, on every machine and whatever else runs."""
     key = f"{run_seed}\x1f{scope.stage}\x1f{scope.item}\x1f{scope.index}".encode("utf-8", "surrogatepass")
     return (int.from_bytes(blake2b(key, digest_size=8, person=b"model").digest(), "big") >> 11) / 2**53

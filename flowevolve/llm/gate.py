@@ -1,8 +1,8 @@
-"""The gate in front of the LLM backends: one place that bounds and orders the requests of a whole run.
+"""The scheduler in front of the LLM backends: the one place that bounds and orders the requests of a whole run.
 
-A slot is never lost and never given twice, whatever is cancelled: requests in flight are at most ``limit`` (after it
-was lowered, as soon as the surplus has finished), and nobody waits while a slot is free. Whose turn it is, a policy
-says (`flowevolve.llm.line.Order`).
+Invariants, whatever is cancelled: at most ``limit`` requests are in flight (after the limit was lowered, as soon as the
+surplus has finished), no request waits while a slot is free, and no slot is lost or given twice. A policy decides which
+request goes next (`flowevolve.llm.line.Order`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from flowevolve.llm.line import Ask, ByRank, Group, Line, Order
 
 @dataclass(frozen=True, slots=True)
 class GateStats:
-    """``mean_in_flight`` is over the time since the gate's first request."""
+    """Counts of requests. ``mean_in_flight`` is the mean over the time since the first request."""
 
     limit: int
     in_flight: int
@@ -27,9 +27,9 @@ class GateStats:
 
 
 class Gate:
-    """At most ``limit`` slots at a time, by rank unless another ``order`` is given. To be used from one event loop.
+    """Gives out at most ``limit`` slots at a time, by rank unless another ``order`` is given. For one event loop.
 
-    Entering and leaving cost O(log n) in the number of those who wait.
+    Entering and leaving take O(log n) time for n waiting requests.
 
     Raises:
         InputError: if the limit is below 1.
@@ -45,7 +45,7 @@ class Gate:
 
     @property
     def limit(self) -> int:
-        """How many requests may be in flight. Raising it lets waiting requests through at once."""
+        """How many requests may be in flight. Raising the limit admits waiting requests at once."""
         return self._limit
 
     @limit.setter
@@ -54,18 +54,18 @@ class Gate:
         self._admit()
 
     def slot(self, ask: Ask) -> Slot:
-        """Wait for a slot and hold it for the length of an ``async with``.
+        """An async context manager that waits for a slot and holds it until the block ends.
 
-        Gives how many requests of its group wait or are in flight at that moment, this one included.
+        Its value is the number of requests of the group that wait or are in flight then, this one included.
         """
         return Slot(self, ask)
 
     def remaining(self, group: str) -> int:
-        """How many requests of a group wait or are in flight."""
+        """The number of requests of a group that wait or are in flight."""
         return self._line.remaining(group)
 
     def stats(self) -> GateStats:
-        """The figures up to now. To be called in the event loop, whose clock they go by."""
+        """The figures up to now, by the clock of the event loop that this must be called in."""
         mean = float(self._in_flight)
         if self._opened is not None:
             self._account()
@@ -74,8 +74,8 @@ class Gate:
         return GateStats(self._limit, self._in_flight, len(self._line), self._peak, mean)
 
     async def enter(self, ask: Ask) -> Group:
-        """Wait for a slot; whoever gets one must `leave` it. `slot` does both."""
-        # A free slot means that nobody waits, so there is no line to respect.
+        """Wait for a slot, which the caller must give back with `leave`. `slot` does both."""
+        # If a slot is free, no request waits, so none is overtaken.
         if self._in_flight < self._limit:
             self._occupy()
             return self._line.skip(ask)
@@ -84,7 +84,7 @@ class Gate:
             await waiter.admitted.wait()
         except BaseException:
             if waiter.admitted.is_set():
-                self.leave(waiter.group)  # cancelled with the slot in hand: it goes to the next in line
+                self.leave(waiter.group)  # cancelled after it was given the slot, which goes to the next request
             else:
                 self._line.forget(waiter)
             raise
@@ -118,7 +118,7 @@ class Gate:
 
 
 class Slot:
-    """A place at the gate for one request."""
+    """The context manager that `Gate.slot` returns."""
 
     __slots__ = ("_ask", "_gate", "_group")
 

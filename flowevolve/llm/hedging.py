@@ -1,9 +1,9 @@
-"""Hedging: a second request for a call that takes unusually long while a whole item waits for it.
+"""Hedged requests: a second request for a call that takes unusually long while a whole item waits for it.
 
-Deferred as in Dean and Barroso, "The Tail at Scale" (CACM 56(2), 2013): a second request is sent once the first has
-been out for longer than the 95th percentile of calls like it, so that it is rare, and the first reply wins. Here it
-is also bounded by a share of all calls, and only sent where all that is left of the item's calls takes unusually
-long.
+These are the deferred hedged requests of Dean and Barroso, "The Tail at Scale" (CACM 56(2), 2013): a second request is
+sent once the first has been in flight for longer than the 95th percentile of calls like it, and the first reply wins.
+Here the number of second requests is also limited to a share of all calls, and one is only sent when every call that
+the item still waits for is overdue.
 """
 
 from __future__ import annotations
@@ -27,19 +27,22 @@ from flowevolve.llm.types import ChatReply, ChatRequest
 
 QUANTILE = 0.95
 MARGIN = 1.1
-"""How far beyond the quantile a call must be: where all take equally long, none is unusual."""
-LEAST_SEEN = 20
-"""Calls of a role at a stage that must have been answered before any is hedged."""
+"""How far beyond the quantile a call must be, so that none is hedged where all take equally long."""
+MIN_SAMPLES = 20
+"""Answered calls of a role at a stage that are needed before any is hedged."""
 REMEMBERED = 256
-"""Calls of a role at a stage that the quantile is taken over."""
+"""The most recent calls of a role at a stage, over which the quantile is taken."""
 
 _FIRST, _SECOND = 0, 1
 
 
 @dataclass(slots=True)
 class HedgeStats:
-    """``lost_tokens_estimate``: what the slower requests cost on top, which is in no other count. Nobody tells what was
-    written of a cancelled answer; each is counted as if it had been written to the end, so this is rather too high.
+    """How many second requests were sent and answered first.
+
+    ``lost_tokens_estimate`` are the tokens of the requests that were cancelled because the other one was answered
+    first; no other count includes them. It is an upper estimate: servers don't report how much of a cancelled answer
+    they had written, so each counts as if it had been complete.
     """
 
     sent: int = 0
@@ -49,7 +52,7 @@ class HedgeStats:
 
 @dataclass(frozen=True, slots=True)
 class Hedgeable:
-    """A call that may be hedged: what it does, what it asks of the gate, and how it is sent."""
+    """A call that may be hedged, with what is needed to queue and send it a second time."""
 
     work: Work
     ask: Ask
@@ -57,11 +60,11 @@ class Hedgeable:
     request: ChatRequest
     send: Callable[[], Awaitable[ChatReply]]
     own: Gate | None = None
-    """The bound of its role."""
+    """The concurrency limit of the call's role, if it has one of its own."""
 
 
 class Hedging:
-    """Sends second requests, up to ``share`` of the calls, over the same way as the first ones."""
+    """Sends second requests, for at most a ``share`` of all calls, through the same limits as the first ones."""
 
     def __init__(self, gate: Gate, limits: Limits, share: float) -> None:
         self.stats = HedgeStats()
@@ -74,23 +77,23 @@ class Hedging:
         self._changed = Pulse()
 
     async def first_reply(self, call: Hedgeable) -> ChatReply:
-        """The reply to the first request, which holds its slot already, or to a second one.
+        """The reply that comes first: to the request itself, which holds its slot already, or to a second one.
 
         Raises:
-            LLMError: that of the first request, where the second was not answered either.
+            LLMError: the error of the first request, if neither was answered.
         """
         self._calls += 1
         latencies = self._latencies.setdefault((call.work.role, call.work.stage), Latencies())
         began, expected = clock.now(), call.ask.expected_tokens
-        usual = latencies.usual(expected)
+        delay = latencies.hedge_after(expected)
         try:
-            reply = await (call.send() if usual is None else self._race(call, usual))
+            reply = await (call.send() if delay is None else self._race(call, delay))
         finally:
             self._changed.fire()
         latencies.note(clock.now() - began, expected)
         return reply
 
-    async def _race(self, call: Hedgeable, usual: float) -> ChatReply:
+    async def _race(self, call: Hedgeable, delay: float) -> ChatReply:
         sent = anyio.Event()
 
         async def first() -> ChatReply | Exception:
@@ -100,9 +103,9 @@ class Hedging:
                 return error
 
         async def second() -> ChatReply | Exception:
-            await anyio.sleep(usual)
+            await anyio.sleep(delay)
             with self._counted_as_overdue(call.ask.group):
-                while not self._may(call):
+                while not self._may_hedge(call):
                     await self._changed.wait()
                 self._granted += 1
                 try:
@@ -130,12 +133,12 @@ class Hedging:
         raise failed
 
     async def _send_second(self, call: Hedgeable, sent: anyio.Event) -> ChatReply:
-        # A group of its own: the first request's is only as large as what the item still waits for.
+        # A group of its own, as the size of the item's group says how many calls the item still waits for.
         ask = replace(call.ask, group=f"{call.ask.group}\x1fhedge")
-        async with self._limits.slot(ask, call.backend, call.request, call.own) as turn:
+        async with self._limits.slot(ask, call.backend, call.request, call.own) as permit:
             self.stats.sent += 1
             sent.set()
-            return turn.answered(await call.send())
+            return permit.answered(await call.send())
 
     @contextmanager
     def _counted_as_overdue(self, group: str) -> Generator[None]:
@@ -148,8 +151,8 @@ class Hedging:
             if not self._overdue[group]:
                 del self._overdue[group]
 
-    def _may(self, call: Hedgeable) -> bool:
-        """Whether an overdue call holds up its item, and a second request for it is allowed."""
+    def _may_hedge(self, call: Hedgeable) -> bool:
+        """Whether all calls left of the call's item are overdue, and a second request is allowed."""
         gates = (self._gate,) if call.own is None else (self._gate, call.own)
         return (
             max(gate.remaining(call.ask.group) for gate in gates) <= self._overdue[call.ask.group]
@@ -159,7 +162,7 @@ class Hedging:
 
 
 class Latencies:
-    """Seconds that calls took, and how long their answers were expected to be."""
+    """The seconds that recent calls took, with the expected lengths of their answers in tokens."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, float]] = deque(maxlen=REMEMBERED)
@@ -167,9 +170,12 @@ class Latencies:
     def note(self, seconds: float, expected_tokens: float) -> None:
         self._seen.append((seconds, expected_tokens))
 
-    def usual(self, expected_tokens: float) -> float | None:
-        """What few calls exceed, and for one that is to be longer than most, more by as much; None: too few seen."""
-        if len(self._seen) < LEAST_SEEN:
+    def hedge_after(self, expected_tokens: float) -> float | None:
+        """The seconds after which a call counts as overdue; None while too few calls were seen.
+
+        Longer in proportion for a call whose answer is expected to be longer than the mean.
+        """
+        if len(self._seen) < MIN_SAMPLES:
             return None
         seconds = sorted(each for each, _ in self._seen)[ceil(QUANTILE * len(self._seen)) - 1]
         expectations = [each for _, each in self._seen if each > 0]

@@ -1,7 +1,7 @@
 """API keys: where they are read from, and how they are kept out of everything that is written.
 
-A key comes from the environment or from a file. Once read it is known to this process, and `redacted` takes it out of
-any text; every error of a call goes through that (`flowevolve.llm.types.LLMError`).
+A key comes from the environment or from a file. Once it was read, `redacted` removes it from any text; the message of
+every failed call goes through that (`flowevolve.llm.types.LLMError`).
 """
 
 from __future__ import annotations
@@ -15,27 +15,30 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from flowevolve.errors import InputError
 
+_LOGGER: FilteringBoundLogger = structlog.get_logger("flowevolve")
+
 OPENAI_HOST, OPENAI_VARIABLE = "api.openai.com", "OPENAI_API_KEY"
-"""The variable that holds a key where none is named, and where that key may go to."""
+"""The default variable of a key, and the only host that the key of the default variable is sent to."""
 
 HIDDEN = "[key]"
-"""Stands where a key was."""
+"""The text that replaces a key."""
 SHORTEST = 8
-"""Characters of the shortest key that is hidden: what servers without keys are given (``none``) is a word."""
+"""The least length of a key that is hidden: shorter ones are words such as ``none``, for servers without keys."""
 
 _A_KEY = re.compile(r"(key|token|secret|password|authorization|credentials?)$", re.IGNORECASE)
 _NO_KEY = re.compile(r"(cache|sort|stop|eos|bos|pad)[_-]?(key|token)$", re.IGNORECASE)
-"""Names of other things that end like those of keys: ``prompt_cache_key``."""
+"""Names that end like that of a key but are none, such as ``prompt_cache_key``."""
 
-# Of the whole process, not of a run: a key is a secret wherever its text turns up. Longest first.
+# One list for the whole process, as a key is a secret wherever its text turns up. The longest keys come first.
 _known: list[str] = []
 
 
 def key_for(url: str, variable: str | None, file: Path | None) -> str | None:
-    """The key for the server at ``url``: as `read_key` where one is named; else OpenAI's, for OpenAI's servers alone.
+    """The key for the server at ``url``: the one that is named, else the default variable's, for OpenAI's servers only.
 
     Raises:
         InputError: as `read_key`.
@@ -47,14 +50,14 @@ def key_for(url: str, variable: str | None, file: Path | None) -> str | None:
         return read_key(OPENAI_VARIABLE, None)
     if address.scheme == "https" and os.environ.get(OPENAI_VARIABLE):
         mend = f"name the variable in api_key_env if its key is meant for {address.hostname}"
-        structlog.get_logger("flowevolve").warning("key.not_sent", variable=OPENAI_VARIABLE, mend=mend)
+        _LOGGER.warning("key.not_sent", variable=OPENAI_VARIABLE, mend=mend)
     return None
 
 
 def read_key(variable: str, file: Path | None) -> str | None:
-    """The key in ``file``, or without one in the environment variable; None if that is not set or empty.
+    """The key in ``file`` or, if that is None, in the environment variable; None if that is not set or empty.
 
-    Warns of a file that others may read.
+    Logs a warning if other users may read the file.
 
     Raises:
         InputError: if the file can't be read or is empty, or what was found can't be a key.
@@ -72,14 +75,14 @@ def read_key(variable: str, file: Path | None) -> str | None:
 
 
 def hide(key: str) -> None:
-    """Have `redacted` take this key out of texts from now on, also as JSON or as part of an address has it."""
+    """Have `redacted` remove this key from now on, also in the forms it has inside JSON strings and URLs."""
     if len(key) >= SHORTEST:
         forms = {key, json.dumps(key)[1:-1], quote(key), quote(key, safe="")}
         _known[:] = sorted(forms.union(_known), key=lambda form: (-len(form), form))
 
 
 def key_among(settings: Mapping[str, object]) -> str | None:
-    """The name of a setting, at any depth, that by its name and by being a text is a key; None if there is none."""
+    """The first setting, at any depth, with a name like a key's and a text as its value; None if there is none."""
     for name, value in settings.items():
         if isinstance(value, str) and value and _A_KEY.search(name) and not _NO_KEY.search(name):
             return name
@@ -91,7 +94,7 @@ def key_among(settings: Mapping[str, object]) -> str | None:
 
 
 def redacted(text: str) -> str:
-    """The text without any key that was read."""
+    """The text with every key that was read replaced by `HIDDEN`."""
     for key in _known:
         if key in text:
             text = text.replace(key, HIDDEN)
@@ -108,5 +111,5 @@ def _content(file: Path) -> str:
     if not key:
         raise InputError(f"{file}: holds no API key: it is empty; put the key there, or correct api_key_file")
     if mode & (stat.S_IRGRP | stat.S_IROTH):
-        structlog.get_logger("flowevolve").warning("key.readable_by_others", file=str(file), mend=f"chmod 600 {file}")
+        _LOGGER.warning("key.readable_by_others", file=str(file), mend=f"chmod 600 {file}")
     return key

@@ -1,4 +1,4 @@
-"""How long answers are likely to be, learnt from those that came."""
+"""Estimates of how long answers will be, learnt from earlier answers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import NamedTuple, Self
 
 
 class Work(NamedTuple):
-    """What a call does: a role at a stage, for one item and, where it has several calls side by side, one key of it.
+    """The kind of a call: its role, its stage, its item and, where the item makes several calls at once, a key.
 
-    The key is an example's id, a component's name: something that comes back with other items.
+    The key is an example's id or a component's name, which other items have too, so that lengths can be learnt by it.
     """
 
     role: str
@@ -25,15 +25,15 @@ class Work(NamedTuple):
 
     @property
     def group(self) -> str:
-        """One item at one stage."""
+        """The scheduler's group of the call: one item at one stage."""
         return f"{self.stage}\x1f{self.item}"
 
 
 class LengthEstimates:
     """Running means of answers' lengths in tokens, by role, stage and key.
 
-    A new answer counts ``weight``, all before it the rest. Where a key is new its stage's mean stands in, then its
-    role's. At most ``size`` means are kept, those used last.
+    They are exponential moving averages: a new answer has the weight ``weight``. For a new key the stage's mean is
+    used, and for a new stage the role's. At most ``size`` means are kept; the least recently used ones are dropped.
     """
 
     def __init__(self, weight: float = 0.3, size: int = 8192) -> None:
@@ -42,7 +42,7 @@ class LengthEstimates:
         self._means: OrderedDict[tuple[str, ...], float] = OrderedDict()
 
     def expect(self, work: Work) -> float:
-        """Tokens to expect; 0 if nothing like it was ever answered."""
+        """The expected length in tokens; 0 while no similar call was answered."""
         for key in _keys(work):
             mean = self._means.get(key)
             if mean is not None:
@@ -61,6 +61,6 @@ class LengthEstimates:
 
 
 def _keys(work: Work) -> tuple[tuple[str, ...], ...]:
-    """From the most telling to the least."""
+    """The keys of the means that a call belongs to, the most specific first."""
     general = ((work.role, work.stage), (work.role,))
     return ((work.role, work.stage, work.key), *general) if work.key else general

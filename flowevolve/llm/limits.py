@@ -1,9 +1,9 @@
-"""Rate limits: where requests wait so that a model is not asked faster than its server allows.
+"""Rate limits: requests wait here so that a model is not asked faster than its server allows.
 
-The wait is before the gate (`flowevolve.llm.gate`), without one of its slots, and every model waits by itself: calls
-of other models pass. Of one model's requests a single one at a time waits for the limit and the rest wait for their
-turn, in the gate's order; so after a storm of refusals they come back one after the other. Requests to a model whose
-server tells no limits and refuses nothing don't wait.
+They wait before the scheduler (`flowevolve.llm.gate`), without holding one of its slots. Each model of each backend has
+limits of its own, so calls of other models pass. Of one model's requests a single one at a time waits for the limit;
+the others queue up behind it in the scheduler's order, so that after a storm of refusals they return one by one.
+Requests to a model whose server reports no limits and refuses nothing don't wait.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import anyio
 
 from flowevolve import clock
 from flowevolve.concurrency import Pulse
+from flowevolve.events import Log, log_nothing
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.line import Ask
-from flowevolve.llm.news import News
-from flowevolve.llm.rate_headers import Kind, allowances
-from flowevolve.llm.rates import Bucket, ModelRates, Sent
+from flowevolve.llm.rate_headers import LimitKind, allowances
+from flowevolve.llm.rates import Bucket, ModelRates, SentRequest
 from flowevolve.llm.types import (
     CHARS_PER_TOKEN,
     ChatReply,
@@ -40,22 +40,22 @@ TOO_MANY_REQUESTS = 429
 
 @dataclass(frozen=True, slots=True)
 class LimitStats:
-    """A model that had to wait. The rates are the lowest in force at the end."""
+    """The waits of one model's requests. The rates are the lowest of those in force at the end."""
 
     backend: str
     model: str
     storms: int
     waited_seconds: float
-    """Summed over the requests that were next in turn."""
+    """Summed over the requests at the head of the queue."""
     requests_per_minute: float | None
     tokens_per_minute: float | None
 
 
 class Limits:
-    """The way to the gate. To be used from one event loop.
+    """Applies rate limits before requests enter the scheduler. To be used from one event loop.
 
-    ``requests_per_minute`` and ``tokens_per_minute`` hold for every model of every backend. Whatever a server says, it
-    is asked again after ``longest_pause`` seconds.
+    ``requests_per_minute`` and ``tokens_per_minute`` hold for each model of each backend by itself. However long a
+    server asks to wait, it is tried again after ``longest_pause`` seconds. Storms of refusals are written to ``log``.
     """
 
     def __init__(
@@ -65,26 +65,27 @@ class Limits:
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
         longest_pause: float = inf,
+        log: Log = log_nothing,
     ) -> None:
-        self.news = News()
+        self._log = log
         self._gate = gate
-        self._per_minute: dict[Kind, float | None] = {"requests": requests_per_minute, "tokens": tokens_per_minute}
+        self._per_minute: dict[LimitKind, float | None] = {"requests": requests_per_minute, "tokens": tokens_per_minute}
         self._longest_pause = longest_pause
         self._models: dict[tuple[str, str], _Model] = {}
 
-    def slot(self, ask: Ask, backend: str, request: ChatRequest | EmbedRequest, own: Gate | None = None) -> Turn:
-        """Wait until the request may be sent, and hold a slot of the gate for the length of an ``async with``.
+    def slot(self, ask: Ask, backend: str, request: ChatRequest | EmbedRequest, own: Gate | None = None) -> SendPermit:
+        """An async context manager that waits until the request may be sent and holds a slot until the block ends.
 
-        Where its role has a bound of its ``own``, it holds a slot of that one, too.
+        ``own`` is the role's own concurrency limit, if it has one: a slot of that is held, too.
         """
-        return Turn(self._gate, own, self._model(backend, request.model), ask, request)
+        return SendPermit(self._gate, own, self._model(backend, request.model), ask, request)
 
     def holds_back(self, backend: str, model: str) -> bool:
-        """Whether requests to this model wait for its limits."""
+        """Whether requests to this model wait for its rate limits."""
         return self._model(backend, model).waiting > 0
 
     def stats(self) -> list[LimitStats]:
-        """The models that had to wait, in the order of their first request."""
+        """The figures of the models that had to wait, in the order of their first requests."""
         return [
             LimitStats(
                 backend,
@@ -106,22 +107,22 @@ class Limits:
                 kind: Bucket.per_minute(amount, now) for kind, amount in self._per_minute.items() if amount is not None
             }
             rates = ModelRates(configured, self._longest_pause)
-            model = self._models[backend, name] = _Model(backend, name, rates, Gate(1, self._gate.order), self.news)
+            model = self._models[backend, name] = _Model(backend, name, rates, Gate(1, self._gate.order), self._log)
         return model
 
 
-class Turn:
-    """A request that may be sent, once entered. Written out, as every call of a run passes here."""
+class SendPermit:
+    """Permission to send one request, once entered. A class, as a generator costs more and every call comes here."""
 
-    __slots__ = ("_ask", "_gate", "_model", "_own", "_request", "_sent", "_slot", "excused", "remaining")
+    __slots__ = ("_ask", "_gate", "_model", "_own", "_request", "_sent", "_slot", "remaining", "uncounted_wait")
 
     def __init__(
         self, gate: Gate, own: Gate | None, model: _Model, ask: Ask, request: ChatRequest | EmbedRequest
     ) -> None:
         self.remaining = 0
-        """Requests of its group that wait at the gate or are in flight, this one included."""
-        self.excused = 0.0
-        """Seconds it waited that are no silence of the server's."""
+        """The number of requests of its group that wait in the scheduler or are in flight, this one included."""
+        self.uncounted_wait = 0.0
+        """The seconds of its wait that don't count as silence of the server."""
         self._gate = gate
         self._own = own
         self._model = model
@@ -131,7 +132,7 @@ class Turn:
     async def __aenter__(self) -> Self:
         while True:
             self._sent, waited = await self._model.wait(self._ask, self._request)
-            self.excused += waited
+            self.uncounted_wait += waited
             own = self._own
             self._slot = self._gate.slot(self._ask) if own is None else _both(own, self._gate, self._ask)
             try:
@@ -151,7 +152,7 @@ class Turn:
         await self._slot.__aexit__(kind, error, traceback)
 
     def answered(self, reply: R) -> R:
-        """Learn from the answer; returns it."""
+        """Learn the server's limits from an answer; returns the answer."""
         self._model.answered(self._sent, reply)
         return reply
 
@@ -163,20 +164,20 @@ async def _both(own: Gate, gate: Gate, ask: Ask) -> AsyncGenerator[int]:
 
 
 class _Model:
-    """One model on one backend, and who waits for it."""
+    """The rate limits of one model on one backend, and the queue of requests that wait for them."""
 
-    def __init__(self, backend: str, name: str, rates: ModelRates, next_up: Gate, news: News) -> None:
+    def __init__(self, backend: str, name: str, rates: ModelRates, next_up: Gate, log: Log) -> None:
         self.rates = rates
         self.waiting = 0
         self.waited_seconds = 0.0
         self._backend = backend
         self._name = name
         self._next_up = next_up
-        self._news = news
+        self._log = log
         self._changed = Pulse()
 
-    async def wait(self, ask: Ask, request: ChatRequest | EmbedRequest) -> tuple[Sent, float]:
-        """Until the request may be sent; it then counts as sent. Also says how much of the wait is excused."""
+    async def wait(self, ask: Ask, request: ChatRequest | EmbedRequest) -> tuple[SentRequest, float]:
+        """Wait until the request may be sent and count it as sent; also returns `ModelRates.uncounted_wait`."""
         tokens = self._tokens(ask, request)
         began = clock.now()
         if not self.waiting and self.rates.wait(began, tokens) <= 0:
@@ -186,12 +187,12 @@ class _Model:
             async with self._next_up.slot(ask):
                 await self._wait_as_next(tokens)
                 now = clock.now()
-                return self.rates.take(now, tokens), self.rates.excused(began, now)
+                return self.rates.take(now, tokens), self.rates.uncounted_wait(began, now)
         finally:
             self.waiting -= 1
 
-    def paused_since(self, sent: Sent) -> bool:
-        """Whether a request that waited at the gate must wait for a pause that began meanwhile; it is then not sent."""
+    def paused_since(self, sent: SentRequest) -> bool:
+        """Whether a pause began while the request waited in the scheduler. If so, it must wait again."""
         if self.rates.paused_until > sent.at:
             sent.at = clock.now()
         paused = self.rates.paused_until > sent.at
@@ -199,8 +200,8 @@ class _Model:
             self.not_sent(sent)
         return paused
 
-    def not_sent(self, sent: Sent) -> None:
-        """It left before it had a slot, or goes back to wait."""
+    def not_sent(self, sent: SentRequest) -> None:
+        """Take back a request that was counted as sent: it was cancelled before it had a slot, or must wait again."""
         self.rates.give_back(sent)
         self._wake()
 
@@ -214,19 +215,19 @@ class _Model:
         finally:
             self.waited_seconds += clock.now() - began
 
-    def answered(self, sent: Sent, reply: ChatReply | EmbedReply) -> None:
+    def answered(self, sent: SentRequest, reply: ChatReply | EmbedReply) -> None:
         now = clock.now()
         self.rates.answered(sent, now, reply.usage.total_tokens)
         if reply.headers is not None:
-            self.rates.told(sent, now, allowances(reply.headers))
+            self.rates.note_headers(sent, now, allowances(reply.headers))
         self._wake()
 
-    def failed(self, sent: Sent, error: LLMError) -> None:
+    def failed(self, sent: SentRequest, error: LLMError) -> None:
         now = clock.now()
         if error.headers is not None:
-            self.rates.told(sent, now, allowances(error.headers))
+            self.rates.note_headers(sent, now, allowances(error.headers))
         if is_refusal(error) and self.rates.refused(sent, now, error.retry_after):
-            tell_of_storm(self._news, self._backend, self._name, self.rates)
+            log_refusal_storm(self._log, self._backend, self._name, self.rates)
         self._wake()
 
     def _wake(self) -> None:
@@ -240,13 +241,13 @@ class _Model:
 
 
 def is_refusal(error: LLMError) -> bool:
-    """Whether a server says that it is asked too fast."""
+    """Whether the error says that the server is asked too fast."""
     return isinstance(error, OverloadedError) and error.status in (None, TOO_MANY_REQUESTS)
 
 
-def tell_of_storm(news: News, backend: str, model: str, rates: ModelRates) -> None:
-    """A storm of refusals has begun."""
-    news.tell(
+def log_refusal_storm(log: Log, backend: str, model: str, rates: ModelRates) -> None:
+    """Log that a storm of refusals has begun."""
+    log(
         "limits.refused",
         {
             "backend": backend,
@@ -258,7 +259,7 @@ def tell_of_storm(news: News, backend: str, model: str, rates: ModelRates) -> No
 
 
 def estimated_tokens(request: ChatRequest | EmbedRequest, expected: float = 0.0) -> float:
-    """The tokens that a request takes, ``expected`` for its answer; without, as many as it may have."""
+    """The tokens that a request will use: ``expected`` for its answer, or where that is 0 its limit ``max_tokens``."""
     if isinstance(request, EmbedRequest):
         return sum(map(len, request.texts)) / CHARS_PER_TOKEN
     prompt = sum(len(message.content) for message in request.messages) / CHARS_PER_TOKEN

@@ -1,7 +1,7 @@
-"""The line of those who wait at the gate, and the policy that says who goes next.
+"""The queue of requests that wait for the scheduler, and the protocol of the policy that orders them.
 
-Requests wait in groups (one item at one stage): a policy ranks the groups and the requests inside a group. Keys are
-compared again only where something changed, so joining, taking and leaving cost O(log n).
+Requests wait in groups (one item at one stage): the policy ranks the groups, and the requests inside a group. Ranks are
+computed again only for groups that changed, so joining, taking and leaving the queue take O(log n) time.
 """
 
 from __future__ import annotations
@@ -18,50 +18,50 @@ Key = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What a request is for, as far as its turn depends on it."""
+    """What the order of requests depends on."""
 
     rank: int = 0
-    """Lower goes first."""
+    """Requests with a lower rank go first."""
     group: str = ""
-    """Requests of one group belong together: one item at one stage."""
+    """The name of the request's group: one item at one stage."""
     candidate: str | None = None
     expected_tokens: float = 0.0
-    """How long the answer is likely to be; 0 where nothing is known."""
+    """The expected length of the answer; 0 where nothing is known."""
 
 
 class GroupFacts(NamedTuple):
-    """A group with requests waiting. ``rank``, ``expected_tokens`` and ``arrival`` are those of its next request."""
+    """What a policy may rank a group by. ``rank``, ``expected_tokens`` and ``arrival`` are its next request's."""
 
     rank: int
     remaining: int
-    """Its requests that wait or are in flight."""
+    """The number of its requests that wait or are in flight."""
     affine: bool
-    """Whether the request admitted last was for the same candidate, so that the server has its prompt cached."""
+    """Whether the last request sent was for the same candidate, so that the server's prefix cache has its prompt."""
     expected_tokens: float
     arrival: int
     first_arrival: int
-    """When the group came to be; both count requests."""
+    """The arrival of the group's first request. Arrivals are numbered from 1 over all requests."""
 
 
 class Order(Protocol):
-    """Who goes next. Pure; the lowest key wins, and the earlier arrival among equals."""
+    """Decides which request goes next: that with the lowest key, the earlier arrival among equals. A pure policy."""
 
     @property
     def fair_every(self) -> int:
-        """Every so many slots one goes to whoever has waited longest, so that nobody starves; 0: never."""
+        """Every how many slots one goes to the request that has waited longest, so that none starves; 0: never."""
         ...
 
     def group_key(self, facts: GroupFacts) -> Key:
-        """A group's place among the groups. ``affine`` may only move it forward."""
+        """The key of a group. With ``affine`` it must not be higher than without."""
         ...
 
     def request_key(self, ask: Ask, arrival: int) -> Key:
-        """A request's place in its group."""
+        """The key of a request within its group."""
         ...
 
 
 class ByRank:
-    """Strictly by rank, then first come, first served."""
+    """Orders strictly by rank, and first come, first served within a rank."""
 
     fair_every = 0
 
@@ -73,7 +73,7 @@ class ByRank:
 
 
 class Group:
-    """Requests that belong together. Its candidate is that of the request that made it."""
+    """A group of requests. Its candidate is that of its first request."""
 
     __slots__ = ("candidate", "first_arrival", "heap", "in_flight", "name", "waiting")
 
@@ -89,20 +89,20 @@ class Group:
         return self.waiting + self.in_flight
 
     def head(self) -> Waiter:
-        """The next request; there must be one."""
+        """The group's next request; there must be one."""
         while not self.heap[0][2].waits:
             heappop(self.heap)
         return self.heap[0][2]
 
     def tidy(self) -> None:
-        """Let go of those who left from the middle of the heap, once they are most of it."""
+        """Remove requests that no longer wait from the heap, once they are most of it."""
         if len(self.heap) > 2 * self.waiting:
             self.heap = [entry for entry in self.heap if entry[2].waits]
             heapify(self.heap)
 
 
 class Waiter:
-    """One who waits to be ``admitted``."""
+    """A request that waits until ``admitted`` is set."""
 
     __slots__ = ("admitted", "arrival", "ask", "group", "waits")
 
@@ -115,7 +115,7 @@ class Waiter:
 
 
 class Line:
-    """Those who wait; also counts each group's requests in flight. ``len`` is the number of those who wait."""
+    """The waiting requests, of which ``len`` is the number, and a count of each group's requests in flight."""
 
     def __init__(self, order: Order) -> None:
         self._order = order
@@ -136,7 +136,7 @@ class Line:
         return 0 if group is None else group.remaining
 
     def join(self, ask: Ask) -> Waiter:
-        """Wait."""
+        """Add a request to the queue."""
         group = self._group(ask)
         waiter = Waiter(ask, self._arrivals, group)
         heappush(group.heap, (self._order.request_key(ask, waiter.arrival), waiter.arrival, waiter))
@@ -146,13 +146,13 @@ class Line:
         return waiter
 
     def skip(self, ask: Ask) -> Group:
-        """Go in without waiting."""
+        """Count a request as in flight that did not have to wait."""
         group = self._group(ask)
         self._into_flight(group)
         return group
 
     def take(self) -> Waiter:
-        """The next one to go in; somebody must be waiting."""
+        """Take the next request out of the queue and count it as in flight; there must be one."""
         self._taken += 1
         every = self._order.fair_every
         if every and self._taken % every == 0:
@@ -165,13 +165,13 @@ class Line:
         return waiter
 
     def forget(self, waiter: Waiter) -> None:
-        """It no longer waits."""
+        """Remove a request that no longer waits."""
         self._remove(waiter)
         self._changed[waiter.group] = None
         self._drop_if_empty(waiter.group)
 
     def left(self, group: Group) -> None:
-        """One of the group's requests in flight has ended."""
+        """Note that one of the group's requests in flight has ended."""
         group.in_flight -= 1
         self._changed[group] = None
         self._drop_if_empty(group)
@@ -242,7 +242,7 @@ class Line:
 
 
 class _Ranking:
-    """Groups by key; a group that was put again counts where it was put last."""
+    """A priority queue of groups by key, where putting a group again replaces its key."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[Key, int, int, Group]] = []

@@ -1,4 +1,4 @@
-"""A server's load from its Prometheus metrics, with the names vLLM gives them."""
+"""Reads a server's load from its Prometheus metrics, by the names of vLLM's metrics."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ CACHE_USAGE = "vllm:kv_cache_usage_perc"
 PREFIX_QUERIES = "vllm:prefix_cache_queries_total"
 PREFIX_HITS = "vllm:prefix_cache_hits_total"
 PROBE_SECONDS = 5.0
-"""How long one answer may take."""
+"""The time limit of one answer."""
 FRUITLESS = 5
-"""Answers in a row without such metrics, from the first one on: whoever gives them has none, and is left alone."""
+"""A server whose first so many answers have no such metrics is not asked again."""
 
 
 class MetricsProbe:
-    """Reads ``/metrics`` beside the API at ``base_url`` (with or without its ``/v1``). An async context manager.
+    """Reads ``/metrics`` of a server, given its API's ``base_url`` (with or without ``/v1``). An async context manager.
 
-    ``silences`` is fired whenever there is no answer, or one that says that the server is in trouble (5xx).
+    ``unanswered`` is fired whenever there is no answer, or one with a 5xx status.
     """
 
-    def __init__(self, base_url: str, silences: Pulse | None = None) -> None:
+    def __init__(self, base_url: str, unanswered: Pulse | None = None) -> None:
         self.url = base_url.rstrip("/").removesuffix("/v1") + "/metrics"
-        self._silences = silences
+        self._unanswered = unanswered
         self._has_told = False
         self._fruitless = 0
         self._session: aiohttp.ClientSession | None = None
@@ -49,7 +49,7 @@ class MetricsProbe:
             await self._session.close()
 
     async def load(self) -> ServerLoad | None:
-        """As `flowevolve.llm.admission.Probe.load`: None if there is no answer, or another server's metrics."""
+        """As `flowevolve.llm.admission.Probe.load`: None if there is no answer, or none with vLLM's metrics."""
         if self._session is None or self._fruitless >= FRUITLESS:
             return None
         try:
@@ -60,8 +60,8 @@ class MetricsProbe:
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
             silent = True
         if silent:
-            if self._silences is not None:
-                self._silences.fire()
+            if self._unanswered is not None:
+                self._unanswered.fire()
             return None
         load = parse_load(text) if response.ok else None
         self._has_told = self._has_told or load is not None
@@ -70,9 +70,9 @@ class MetricsProbe:
 
 
 class SummedProbe:
-    """The load of several servers together: of those that answer; None if none does. Cache usage is their mean.
+    """The summed load of those of several servers that answer; None if none does. Cache usage is their mean.
 
-    What was looked up in prefix caches only grows, also when one of them is started again or does not answer.
+    The counters of prefix caches never go back, even if a server restarts or does not answer.
     """
 
     def __init__(self, probes: Sequence[Probe]) -> None:
@@ -101,7 +101,7 @@ class SummedProbe:
 
 
 class _Grown:
-    """What a counter grew by in all; None as long as nobody told."""
+    """The total growth of a counter across restarts of its server; None until it was first reported."""
 
     def __init__(self) -> None:
         self.total: float | None = None
@@ -119,7 +119,7 @@ def _total(counters: Sequence[_Grown]) -> float | None:
 
 
 def parse_load(text: str) -> ServerLoad | None:
-    """The load over all models and engines; None if the text does not have running and waiting requests."""
+    """The load summed over all models and engines; None if the text lacks the running or the waiting requests."""
     names = (RUNNING, WAITING, CACHE_USAGE, PREFIX_QUERIES, PREFIX_HITS)
     lines = [line for line in text.splitlines() if line.startswith(names)]
     values: dict[str, list[float]] = {}

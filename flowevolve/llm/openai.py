@@ -1,6 +1,6 @@
-"""The transport over OpenAI's official SDK, for OpenAI and whatever speaks its chat completions API.
+"""The transport over OpenAI's official SDK, for OpenAI and for any server with its chat completions API.
 
-The SDK carries the bytes; its own retries are off, and its types are not used: they accept any shape of a body.
+The SDK only carries the bytes: its retries are off, and its types are not used, as they accept a body of any shape.
 
 Needs ``openai[aiohttp]``, that is ``openai`` (with ``httpx2``) and ``aiohttp``.
 """
@@ -14,7 +14,7 @@ from httpx2 import AsyncBaseTransport, HTTPError, Limits, Response
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient
 
 from flowevolve.llm import sse, wire
-from flowevolve.llm.proxies import is_here
+from flowevolve.llm.proxies import is_loopback
 from flowevolve.llm.types import JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest
 
 _NO_PROXIES: dict[str, AsyncBaseTransport | None] = {"http://": None, "https://": None, "all://": None}
@@ -23,8 +23,8 @@ _NO_PROXIES: dict[str, AsyncBaseTransport | None] = {"http://": None, "https://"
 class OpenAITransport:
     """Calls the chat completions API at ``base_url`` (with its ``/v1``).
 
-    Without an ``api_key`` none is looked up in the environment: `flowevolve.llm.keys.key_for` says which server gets
-    which. Times are wall-clock seconds.
+    Without an ``api_key`` none is sent, nor looked up in the environment: `flowevolve.llm.keys.key_for` decides which
+    server gets which key. Times are in seconds of wall-clock time.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class OpenAITransport:
     ) -> None:
         self.base_url = base_url
         self.identity = base_url if identity is None else identity
-        """What replies depend on beside the request (`flowevolve.llm.client.Identified`)."""
+        """What replies depend on beside the request (`flowevolve.llm.pending.HasIdentity`)."""
         limits = Limits(
             max_connections=max_connections,
             max_keepalive_connections=max_connections,
@@ -44,7 +44,7 @@ class OpenAITransport:
             max_retries=0,
             timeout=None,  # the SDK's timeout starts anew with every byte read; ours is for the whole call
             http_client=DefaultAioHttpClient(
-                limits=limits, timeout=None, mounts=_NO_PROXIES if is_here(base_url) else None
+                limits=limits, timeout=None, mounts=_NO_PROXIES if is_loopback(base_url) else None
             ),
         )
 
@@ -58,7 +58,7 @@ class OpenAITransport:
         return wire.chat_reply(answer.content, request.model, answer.headers)
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
-        """Make one call, as `flowevolve.llm.types.Embedder.embed` says."""
+        """Make one call, as `flowevolve.llm.types.EmbeddingTransport.embed` says."""
         with _failures(timeout):
             answer = await self._client.post(wire.EMBEDDINGS_PATH, cast_to=Response, body=wire.embed_body(request))
         return wire.embed_reply(answer.content, request, answer.headers)
@@ -74,7 +74,7 @@ class OpenAITransport:
         await self._client.close()
 
     async def _streamed(self, request: ChatRequest, body: Mapping[str, JSON]) -> ChatReply:
-        # The stream's own way of reading is not used: it drops what is no event, and makes an object of every chunk.
+        # The SDK's own reading of streams drops everything that is no event, and makes an object of every chunk.
         stream = await self._client.post(
             wire.CHAT_PATH, cast_to=object, body=body, stream=True, stream_cls=AsyncStream[object]
         )

@@ -1,4 +1,4 @@
-"""How fast a backend answers, as its callers see it."""
+"""Response times of a backend, measured on our own calls."""
 
 from __future__ import annotations
 
@@ -8,33 +8,35 @@ from itertools import islice
 from statistics import linear_regression
 
 AT_LEAST = 32
-"""A look goes by the calls since the last one, and by at least this many: fewer don't tell waiting from writing."""
+"""A sample uses the calls since the last sample, and at least this many: fewer can't separate waiting from writing."""
 REMEMBERED = 1024
-"""At most so many calls are kept for a look, and over about so many the usual length of an answer is taken."""
+"""The most calls that a sample uses, and about the number over which the mean length of an answer is taken."""
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
-    """What there was since the last look. Times are for an answer of the usual length."""
+class ResponseTimeSample:
+    """The calls since the last sample. Times are for an answer of the mean length."""
 
     answered: int
     refused: int
-    """Attempts turned away because the server has too much to do."""
+    """Attempts that the server refused because it is overloaded."""
     latency_seconds: float | None
-    """Time in flight; None if nothing was answered yet."""
+    """The time in flight; None if nothing was answered."""
     wait_seconds: float | None
-    """The part of it that does not depend on the answer's length: in the server's queue, reading the prompt. None where
-    the calls don't tell it: answers of one length, or too much chance in their times.
+    """The part of the latency that does not depend on the answer's length: the server's queue and reading the prompt.
+
+    None where it can't be estimated, as all answers had one length or their times vary too much.
     """
     seconds_per_token: float | None
-    """Time in flight over output tokens."""
+    """The latency divided by the mean length of an answer in tokens."""
 
 
 class Pace:
-    """Watches calls end.
+    """Collects the times of finished calls.
 
-    Time in flight is waiting, the same for short and long answers, and writing. A straight line through seconds by
-    tokens tells the two apart, so that a few long answers that end together don't make the server look fast.
+    The time in flight consists of waiting, which is the same for short and long answers, and of writing. A linear
+    regression of seconds on tokens separates the two, so that a few long answers that end together don't make the
+    server look fast.
     """
 
     def __init__(self) -> None:
@@ -43,7 +45,7 @@ class Pace:
         self._usual = 0.0
 
     def answered(self, seconds: float, tokens: int) -> None:
-        """A call got an answer of so many tokens after so long in flight."""
+        """Note an answer of ``tokens`` after ``seconds`` in flight."""
         if tokens < 1:
             return
         self._calls.append((tokens, seconds))
@@ -52,22 +54,22 @@ class Pace:
         self._usual += (tokens - self._usual) / self._seen
 
     def refused(self) -> None:
-        """An attempt was turned away for want of capacity."""
+        """Note an attempt that was refused because the server is overloaded."""
         self._refused += 1
 
-    def look(self) -> Observed:
-        """What there was since the last look."""
+    def take_sample(self) -> ResponseTimeSample:
+        """The figures since the last sample."""
         latency = wait = per_token = None
         if self._answered:
             wait, per_token = self._line()
             latency = (wait or 0.0) + per_token * self._usual
             per_token = latency / self._usual
-        observed = Observed(self._answered, self._refused, latency, wait, per_token)
+        observed = ResponseTimeSample(self._answered, self._refused, latency, wait, per_token)
         self._answered = self._refused = 0
         return observed
 
     def _line(self) -> tuple[float | None, float]:
-        """Seconds of waiting, where they can be told, and of writing for each token."""
+        """The seconds of waiting (None: not known), and the seconds of writing for each token."""
         newest = list(islice(reversed(self._calls), max(self._answered, AT_LEAST)))
         tokens, seconds = [call[0] for call in newest], [call[1] for call in newest]
         if min(tokens) < max(tokens):

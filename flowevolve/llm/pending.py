@@ -1,4 +1,4 @@
-"""A call under way, and the backend it goes to."""
+"""A call in progress, and what is known of the backend that it goes to."""
 
 from __future__ import annotations
 
@@ -21,52 +21,54 @@ from flowevolve.llm.types import (
     R,
     Transport,
     Usage,
-    embedder,
+    embedding_transport,
 )
-from flowevolve.llm.usage import embedding_filled_in, filled_in
+from flowevolve.llm.usage import embedding_with_estimated_usage, with_estimated_usage
 
 
 @runtime_checkable
-class Addressed(Protocol):
-    """A transport that can say where its backend is."""
+class HasBaseURL(Protocol):
+    """A transport that knows the address of its backend."""
 
     @property
     def base_url(self) -> str: ...
 
 
 @runtime_checkable
-class Identified(Protocol):
-    """A transport whose address does not say all that its replies depend on."""
+class HasIdentity(Protocol):
+    """A transport whose replies depend on more than its address; `identity` says on what."""
 
     @property
     def identity(self) -> str: ...
 
 
 LATE_SECONDS = 5.0
-"""Whoever is woken so much later than asked was not running: the machine slept, or the process was stopped."""
+"""A timer that fires so much too late shows that this process was suspended, or the machine asleep."""
 
 
 class Backend:
-    """A transport, when it last answered any call, and when this process was last found to have slept."""
+    """A transport, the time of its last answer to any call, and when this process was last seen to be suspended."""
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
-        self.where = transport.base_url if isinstance(transport, Addressed) else type(transport).__name__
-        self.identity = transport.identity if isinstance(transport, Identified) else self.where
+        self.where = transport.base_url if isinstance(transport, HasBaseURL) else type(transport).__name__
+        self.identity = transport.identity if isinstance(transport, HasIdentity) else self.where
         self.answered = -inf
-        self.lost_in_a_row = 0
-        """Calls given up without an answer since the last that was answered."""
-        self.woke = -inf
+        self.unanswered_in_a_row = 0
+        """Calls given up without an answer since the last answered one."""
+        self.last_suspended = -inf
 
-    def note_end(self, due: float, time: float) -> None:
-        """Told when a wait ended that was to end by ``due``: nothing is known of the backend while we slept."""
+    def note_wait_end(self, due: float, time: float) -> None:
+        """Note that a wait due at ``due`` ended at ``time``. If that is late, this process was suspended meanwhile, and
+        the time does not count as silence of the backend.
+        """
         if time - due > LATE_SECONDS:
-            self.woke = time
+            self.last_suspended = time
 
 
 @dataclass(slots=True)
 class PendingCall(Generic[R]):
-    """A call under way."""
+    """A call in progress: its request, its attempts so far, and their failures."""
 
     role: str
     scope: CallScope
@@ -77,12 +79,12 @@ class PendingCall(Generic[R]):
     charge: Charge = no_charge
     started: float = 0.0
     sent: float = 0.0
-    """When the last request of this attempt was; there may be a second one."""
+    """When the last request of this attempt was sent; a hedged attempt has two."""
     attempts: int = 0
     first_failure: float | None = None
     failures: dict[type[LLMError], int] = field(default_factory=dict)
-    lost: Usage = field(default_factory=Usage)
-    """What failed attempts are paid for, as far as the server said it."""
+    failed_usage: Usage = field(default_factory=Usage)
+    """Tokens billed for failed attempts, as far as the server reported them."""
     work: Work = field(init=False)
 
     def __post_init__(self) -> None:
@@ -96,24 +98,24 @@ class PendingCall(Generic[R]):
         """
         raise NotImplementedError
 
-    def excuse(self, seconds: float) -> None:
-        """So much of the last wait was no silence of the backend's."""
+    def discount_wait(self, seconds: float) -> None:
+        """Leave ``seconds`` of the last wait out of the backend's silence, as the call waited for a limit of ours."""
         if seconds and self.first_failure is not None:
             self.first_failure = min(self.started, max(self.first_failure, self.backend.answered) + seconds)
 
     def note_failure(self, error: LLMError, time: float) -> float:
-        """Count it; returns the `silence` then."""
-        self.backend.note_end(max(self.started, self.sent) + self.settings.timeout_seconds, time)
+        """Count a failure; returns the backend's `silence` at that time."""
+        self.backend.note_wait_end(max(self.started, self.sent) + self.settings.timeout_seconds, time)
         self.failures[type(error)] = self.failures.get(type(error), 0) + 1
-        self.lost += error.usage
+        self.failed_usage += error.usage
         if self.first_failure is None:
             self.first_failure = time
         return self.silence(time)
 
     def silence(self, time: float) -> float:
-        """For how many seconds the backend has been silent, as far as this call can tell."""
+        """The seconds since this call's first failure or the backend's last answer, whichever was later."""
         first_failure = time if self.first_failure is None else self.first_failure
-        return time - max(first_failure, self.backend.answered, self.backend.woke)
+        return time - max(first_failure, self.backend.answered, self.backend.last_suspended)
 
 
 @dataclass(slots=True)
@@ -133,7 +135,7 @@ class PendingChat(PendingCall[ChatReply]):
     async def _send(self) -> ChatReply:
         self.sent = now()
         reply = await self.settings.transport.chat(self.request, timeout=self.settings.timeout_seconds)
-        return filled_in(self.request, reply)
+        return with_estimated_usage(self.request, reply)
 
 
 @dataclass(slots=True)
@@ -141,15 +143,15 @@ class PendingEmbed(PendingCall[EmbedReply]):
     request: EmbedRequest
 
     async def send(self, ask: Ask, remaining: int, hedging: Hedging | None) -> EmbedReply:
-        """As for any call; never hedged, as it is short."""
+        """As for any call. Embeddings are never hedged, as they are short."""
         settings = self.settings
-        reply = await embedder(settings.transport).embed(self.request, timeout=settings.timeout_seconds)
-        return embedding_filled_in(self.request, reply)
+        reply = await embedding_transport(settings.transport).embed(self.request, timeout=settings.timeout_seconds)
+        return embedding_with_estimated_usage(self.request, reply)
 
 
 def server_priority(rank: int, remaining: int) -> int:
-    """What a server that schedules by priority is told: rank first, then the requests its group has left, up to 999.
+    """The priority for a server that schedules by it: ordered by rank, then by the requests left in the group (to 999).
 
-    Lower goes first there, too, so requests that wait in the server keep the gate's order.
+    Lower goes first in the server, too, so requests that wait there keep the order in which we would send them.
     """
     return rank * 1000 + min(remaining, 999)

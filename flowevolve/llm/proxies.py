@@ -1,4 +1,4 @@
-"""The proxy that leads to an address, as the environment names it (``HTTPS_PROXY`` and the like)."""
+"""The proxy for an address, as the environment names it (``HTTPS_PROXY`` and the like)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from flowevolve.llm.keys import hide
 
 
 def proxy_for(url: str) -> str | None:
-    """None where there is none, or the address is this machine's own. A password in it is hidden from then on."""
+    """The proxy for a URL; None if there is none, or the URL is on this machine. `redacted` hides its password."""
     address, proxies = urlsplit(url), getproxies()
     proxy = proxies.get(address.scheme) or proxies.get("all")
-    if proxy is None or is_here(url) or proxy_bypass(address.netloc.rpartition("@")[2]):
+    if proxy is None or is_loopback(url) or proxy_bypass(address.netloc.rpartition("@")[2]):
         return None
     password = proxy.rpartition("@")[0].rpartition("://")[2].partition(":")[2]
     hide(password)
@@ -21,8 +21,8 @@ def proxy_for(url: str) -> str | None:
     return proxy
 
 
-def is_here(url: str) -> bool:
-    """Whether it is an address of this machine's that no other can reach, where no proxy leads."""
+def is_loopback(url: str) -> bool:
+    """Whether the URL's host is a loopback address, which no proxy can reach."""
     host = urlsplit(url).hostname or ""
     try:
         return ip_address(host).is_loopback

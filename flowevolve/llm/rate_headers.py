@@ -1,6 +1,6 @@
-"""What the headers of an answer say of rate limits, in OpenAI's names and in Anthropic's.
+"""Rate limits read from the headers of an answer, under OpenAI's names or Anthropic's.
 
-OpenAI, and those who follow it: ``x-ratelimit-limit-requests``, ``-remaining-requests``, ``-reset-requests``, the
+OpenAI and compatible servers: ``x-ratelimit-limit-requests``, ``-remaining-requests``, ``-reset-requests``, the
 last as a duration such as ``6m0s``; the same for ``-tokens`` (platform.openai.com/docs/guides/rate-limits).
 Anthropic: ``anthropic-ratelimit-requests-limit``, ``-remaining``, ``-reset``, the last as a time of day, which is
 read by the server's own clock (``Date``); the same for ``-tokens-`` (docs.anthropic.com/en/api/rate-limits).
@@ -16,8 +16,8 @@ from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Literal
 
-Kind = Literal["requests", "tokens"]
-KINDS: tuple[Kind, ...] = ("requests", "tokens")
+LimitKind = Literal["requests", "tokens"]
+LIMIT_KINDS: tuple[LimitKind, ...] = ("requests", "tokens")
 
 _UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|us|µs|s|m|h|d)")
@@ -26,7 +26,7 @@ _DURATION = re.compile(rf"(?:{_PART.pattern})+")
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What is left of a limit. It is whole again ``reset_seconds`` after the answer."""
+    """The state of a limit: what remains of it, and in how many seconds after the answer it is full again."""
 
     limit: float
     remaining: float
@@ -34,22 +34,22 @@ class Allowance:
 
     @property
     def per_second(self) -> float | None:
-        """How fast it fills up, where that can be told: what was used of it is back at the reset."""
+        """The refill per second: the used part is back at the reset. None where that can't be computed."""
         used = self.limit - self.remaining
         return used / self.reset_seconds if used > 0 and self.reset_seconds > 0 else None
 
 
-def allowances(headers: Mapping[str, str]) -> dict[Kind, Allowance]:
-    """By kind; what is not said, or can't be read, is left out."""
-    found: dict[Kind, Allowance] = {}
-    for kind in KINDS:
+def allowances(headers: Mapping[str, str]) -> dict[LimitKind, Allowance]:
+    """The limits by kind; one that is missing or can't be read is left out."""
+    found: dict[LimitKind, Allowance] = {}
+    for kind in LIMIT_KINDS:
         allowance = _openai(headers, kind) or _anthropic(headers, kind)
         if allowance is not None:
             found[kind] = allowance
     return found
 
 
-def _openai(headers: Mapping[str, str], kind: Kind) -> Allowance | None:
+def _openai(headers: Mapping[str, str], kind: LimitKind) -> Allowance | None:
     limit = headers.get(f"x-ratelimit-limit-{kind}")
     if limit is None:
         return None
@@ -57,7 +57,7 @@ def _openai(headers: Mapping[str, str], kind: Kind) -> Allowance | None:
     return _allowance(limit, headers.get(f"x-ratelimit-remaining-{kind}", ""), reset)
 
 
-def _anthropic(headers: Mapping[str, str], kind: Kind) -> Allowance | None:
+def _anthropic(headers: Mapping[str, str], kind: LimitKind) -> Allowance | None:
     limit = headers.get(f"anthropic-ratelimit-{kind}-limit")
     if limit is None:
         return None

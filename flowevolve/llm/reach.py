@@ -7,19 +7,21 @@ from difflib import get_close_matches
 
 import anyio
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError
+from flowevolve.llm import wire
 from flowevolve.llm.role import Role
 from flowevolve.llm.types import LLMError, RefusedError, ServerError, Transport, UnreachableError
 
 CHECK_SECONDS = 30.0
-"""How long one backend is waited for."""
-NO_LIST = (404, 405)
-"""Statuses by which an API says that it does not list its models."""
+"""The time limit for one backend's answer."""
+
+_LOGGER: FilteringBoundLogger = structlog.get_logger("flowevolve")
 
 
 async def is_alive(transport: Transport) -> bool:
-    """Whether it answers when asked for its models, if only to turn us away; costs no tokens."""
+    """Whether the backend answers a request for its models, be it with a refusal. This uses no tokens."""
     try:
         with anyio.fail_after(CHECK_SECONDS):
             await transport.models()
@@ -31,13 +33,13 @@ async def is_alive(transport: Transport) -> bool:
 
 
 async def check_models(transport: Transport, where: str, asked: Sequence[tuple[str, Role]]) -> None:
-    """See that the backend at ``where`` serves the models that are ``asked`` of it, each with the role that does.
+    """Check that the backend at ``where`` serves the models of ``asked``: pairs of a role's name and the role.
 
-    What a remote API's list lacks may still be served: that is a warning, and the first call will tell.
+    The lists of remote APIs may be incomplete, so a model missing there is only logged as a warning.
 
     Raises:
         BackendUnreachableError: if it gives no useful answer.
-        BackendRefusedError: if it turns us away, or a model that must be listed is not.
+        BackendRefusedError: if it refuses us, or does not list a model that must be listed.
     """
     lenient = not any(role.must_be_listed for _, role in asked)
     served = await _served_models(transport, where, lenient=lenient)
@@ -53,26 +55,24 @@ async def check_models(transport: Transport, where: str, asked: Sequence[tuple[s
                 "or serve the model there"
             )
         similar = get_close_matches(role.model, served)
-        structlog.get_logger("flowevolve").warning(
-            "model.not_listed", backend=where, model=role.model, role=name, similar=similar
-        )
+        _LOGGER.warning("model.not_listed", backend=where, model=role.model, role=name, similar=similar)
 
 
 async def _served_models(transport: Transport, where: str, *, lenient: bool) -> tuple[str, ...] | None:
-    """None if it has no list of its models, and need not."""
+    """The models that the backend lists; None if it has no such list and need not have one."""
     try:
         with anyio.fail_after(CHECK_SECONDS):
             return await transport.models()
     except RefusedError as error:
-        if lenient and error.status in NO_LIST:
-            structlog.get_logger("flowevolve").warning("models.no_list", backend=where, error=str(error))
+        if lenient and error.status in wire.NO_MODEL_LIST:
+            _LOGGER.warning("models.no_list", backend=where, error=str(error))
             return None
         raise BackendRefusedError(
             f"{where} turned the request for its models away: {error}. "
             "Check the API key, and the base URL (most end in /v1)"
         ) from error
     except (LLMError, TimeoutError) as error:
-        said = str(error) or f"nothing came back in {CHECK_SECONDS:.0f} s"
+        reason = str(error) or f"nothing came back in {CHECK_SECONDS:.0f} s"
         raise BackendUnreachableError(
-            f"{where} can't be used: {said}. Start the server, or correct the base URL in the config"
+            f"{where} can't be used: {reason}. Start the server, or correct the base URL in the config"
         ) from error

@@ -1,8 +1,8 @@
 """When a failed LLM call is tried again.
 
-A pure policy: it is told what failed and for how long the backend has been silent, and reads no clock. Trouble of the
-backend is waited out for as long as patience lasts, trouble with one request for a few attempts, and a request that
-the backend understood and turned down is never repeated.
+A pure policy: its inputs are the error and how long the backend has been silent, and it reads no clock. When the
+backend is down or overloaded, calls are retried until the patience is used up; an error of one request is retried a few
+times; a request that the backend understood and rejected is never repeated.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from flowevolve.llm.types import LLMError, OverloadedError, ServerError, Unreach
 class RetryPolicy:
     """Exponential backoff with jitter.
 
-    The first wait is ``base_seconds``, each later one ``multiplier`` times as long, up to ``max_seconds``; a wait the
-    server asks for replaces it. Up to ``jitter`` times the backoff, or half of what the server asked for if that is
-    longer, is added at random, so calls that failed together return spread out, and more so the longer the trouble
-    lasts.
+    The first wait is ``base_seconds``, each later one ``multiplier`` times as long, up to ``max_seconds``. A wait that
+    the server asks for replaces it. A random part is added: up to ``jitter`` times the backoff or half the wait that
+    the server asked for, whichever is longer. So calls that failed together come back spread out, the more so the
+    longer the failure lasts.
 
     Raises:
         InputError: if a value is out of range.
@@ -32,31 +32,34 @@ class RetryPolicy:
     multiplier: float = 2.0
     jitter: float = 0.5
     server_error_attempts: int = 4
-    """Attempts in all at a request that a living backend fails to serve."""
+    """The most attempts at a request that fails although the backend works."""
     patience_seconds: float = 300.0
     """How long a backend may be silent before it counts as gone."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.base_seconds <= self.max_seconds:
-            raise InputError(f"retry: need 0 < base_seconds ({self.base_seconds}) <= max_seconds ({self.max_seconds})")
-        if self.multiplier < 1:
-            raise InputError(f"retry: multiplier is {self.multiplier}; a factor below 1 would shorten the waits")
-        if not 0 <= self.jitter <= 1:
-            raise InputError(f"retry: jitter is {self.jitter}; give a fraction from 0 to 1")
-        if self.server_error_attempts < 1:
-            raise InputError(f"retry: server_error_attempts is {self.server_error_attempts}; at least 1 is needed")
-        if self.patience_seconds < 0:
-            raise InputError(f"retry: patience_seconds is {self.patience_seconds}; it can't be negative")
+        waits_in_order = 0 < self.base_seconds <= self.max_seconds
+        attempts = self.server_error_attempts
+        requirements = {
+            f"need 0 < base_seconds ({self.base_seconds}) <= max_seconds ({self.max_seconds})": waits_in_order,
+            f"multiplier is {self.multiplier}; a factor below 1 would shorten the waits": self.multiplier >= 1,
+            f"jitter is {self.jitter}; give a fraction from 0 to 1": 0 <= self.jitter <= 1,
+            f"server_error_attempts is {attempts}; at least 1 is needed": attempts >= 1,
+            f"patience_seconds is {self.patience_seconds}; it can't be negative": self.patience_seconds >= 0,
+        }
+        for message, is_met in requirements.items():
+            if not is_met:
+                raise InputError(f"retry: {message}")
 
     def decide(
         self, error: LLMError, attempt: int, silent_seconds: float, rng: random.Random, *, answers_others: bool = False
     ) -> float | None:
         """Seconds to wait before the next attempt, or None to give up.
 
-        ``attempt`` counts from 1. ``silent_seconds`` is the time since the later of this call's first failure and the
-        backend's last success with any call. ``answers_others`` says that the backend answered another call during
-        this attempt: then a lost answer is this request's trouble (one too long for its timeout would otherwise be
-        repeated for ever, as the others keep the backend from counting as silent).
+        ``attempt`` counts from 1. ``silent_seconds`` is the time since this call's first failure or the backend's last
+        answer to any call, whichever was later. ``answers_others`` says that the backend answered another call during
+        this attempt. A missing answer is then a problem of this request, such as a text too long for its timeout, and
+        the number of attempts is limited; otherwise it would be repeated for ever, as the answers to other calls keep
+        the backend from counting as silent.
         """
         match error:
             case OverloadedError():

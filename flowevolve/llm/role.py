@@ -1,4 +1,4 @@
-"""What stands behind a role's name: a model on a backend, and how it is asked."""
+"""The model that a role's name stands for, with its backend and settings."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from flowevolve.llm.types import JSON, Transport
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What stands behind a role's name: a model on a backend, and how it is asked.
+    """A model on a backend, and the settings its requests are made with.
 
-    Where it is one of several, `flowevolve.llm.ensemble.Ensemble` holds them.
+    A role with several models is a `flowevolve.llm.ensemble.Ensemble` of such.
     """
 
     transport: Transport
@@ -22,23 +22,24 @@ class Role:
     temperature: float | None = None
     max_tokens: int | None = None
     timeout_seconds: float = 600.0
-    """For one attempt, from sending the request to the end of the answer."""
+    """Time limit of one attempt, from sending the request to the end of the answer."""
     send_seed: bool = True
     send_priority: bool = False
-    """Send `server_priority`. Only for servers that schedule by it: others turn the unknown parameter down."""
+    """Send `flowevolve.llm.pending.server_priority`. Servers without priority scheduling reject the parameter."""
     extra: Mapping[str, JSON] = field(default_factory=dict)
     stream: bool = False
     idle_seconds: float | None = None
-    """As a request's."""
+    """As in `flowevolve.llm.types.ChatRequest`."""
     gate: Gate | None = None
-    """A bound on its own requests in flight, inside that of the run."""
+    """Bounds this role's own requests in flight, within the bound of the whole run."""
     must_be_listed: bool = True
-    """Whether its backend's list of models must have it: that of a remote API need not be complete, nor be there."""
+    """Whether a model missing from the backend's list of models is an error. Lists of remote APIs may be incomplete."""
 
     @property
     def members(self) -> tuple[Role, ...]:
+        """The models of the role, as an ensemble has several."""
         return (self,)
 
     def draw(self, run_seed: int, scope: CallScope) -> Role:
-        """The model for a call: there is only one."""
+        """The model for a call: this one."""
         return self

@@ -1,20 +1,20 @@
 """Several endpoints that serve the same models, as one transport.
 
-Which endpoint a request goes to: consistent hashing with bounded loads (Mirrokni, Thorup and Zadimoghaddam, SODA
-2018) over rendezvous hashing (Thaler and Ravishankar, IEEE/ACM ToN 6(1), 1998). Requests with the same long first
-message rank the endpoints the same way, so that they meet a warm prefix cache; each goes to the first in its ranking
-that, with it, has at most ``1 + SLACK`` times the mean of requests in flight, rounded up. Where the first message is
-short, the ranking is by requests in flight.
+An endpoint is chosen by consistent hashing with bounded loads (Mirrokni, Thorup and Zadimoghaddam, SODA 2018) over
+rendezvous hashing (Thaler and Ravishankar, IEEE/ACM ToN 6(1), 1998). Requests with the same long first message rank the
+endpoints in the same order, so that they find it in a prefix cache. Each goes to the first endpoint of its ranking
+that, with the request, has at most ``1 + SLACK`` times the mean number of requests in flight, rounded up. If the first
+message is short, endpoints are ranked by their requests in flight.
 
-An endpoint that fails several times in a row is ejected: it gets nothing until it answers a health check (its list of
-models, asked for by the next request that comes once the check is due, at growing intervals), then a single request
-on trial, and when that is answered it is back. A failed call is raised as it is, and the client's retry goes
-elsewhere: an endpoint whose last call failed is ranked last. While none is up, calls fail like those of one endpoint
-that is down.
+An endpoint that fails several times in a row is ejected and gets no requests. Once a health check is due, at growing
+intervals, the next request asks the endpoint for its list of models; if it answers, it gets that single request on
+trial, and if this is answered it is up again. A failed call is raised to the client, whose retry goes elsewhere, as an
+endpoint whose last call failed is ranked last. While no endpoint is up, calls fail like those of a single server that
+is down.
 
-How fast an endpoint may be asked is its own affair: what its headers tell and its refusals (429) teach holds for it
-alone. One that may not be asked yet is passed over while another may, and a request that one refuses goes to the next
-such at once. Only when none is left does the caller hear of a refusal, as of one server's.
+Each endpoint has rate limits of its own, learnt from its headers and refusals (429). An endpoint that may not be asked
+yet is skipped while another may be, and a request that one endpoint refuses goes at once to the next one that may be
+asked. The caller only sees a refusal when no such endpoint is left.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ import anyio
 
 from flowevolve.concurrency import Pulse, run_all
 from flowevolve.errors import InputError
+from flowevolve.events import Log, log_nothing
 from flowevolve.llm.endpoint import Endpoint, EndpointStats
-from flowevolve.llm.limits import is_refusal, tell_of_storm
-from flowevolve.llm.news import News
+from flowevolve.llm.limits import is_refusal, log_refusal_storm
 from flowevolve.llm.rates import LEAST_PAUSE
 from flowevolve.llm.types import (
     ChatReply,
@@ -45,25 +45,27 @@ from flowevolve.llm.types import (
     ServerError,
     Transport,
     UnreachableError,
-    embedder,
+    embedding_transport,
 )
 
 SLACK = 0.25
-"""How far above the mean of requests in flight an endpoint may get."""
+"""How far above the mean number of requests in flight an endpoint may get, as a fraction."""
 LONG_PREFIX = 256
-"""Characters of a first message worth a warm cache: about four of vLLM's blocks of 16 tokens."""
+"""Characters from which on a first message is worth finding in a cache: about four of vLLM's blocks of 16 tokens."""
 EJECT_AFTER = 3
-"""Failures in a row."""
+"""Failures in a row after which an endpoint is ejected."""
 FIRST_CHECK_SECONDS = 1.0
-"""From an ejection to the first health check."""
+"""The time from an ejection to the first health check."""
 _RANKINGS = 1024
 
 
-def make_router(urls: Sequence[str], make: Callable[[str], Transport], identity: str | None = None) -> Transport:
-    """The transport to all these base URLs, each made by ``make``: a `Router`, or for a single one that one's own.
+def make_router(
+    urls: Sequence[str], make: Callable[[str], Transport], identity: str | None = None, log: Log = log_nothing
+) -> Transport:
+    """A `Router` over transports that ``make`` makes of these base URLs; for a single URL just its transport.
 
     Raises:
-        InputError: if there is none, or one is there twice.
+        InputError: if there is no URL, or one is given twice.
     """
     bare = [url.rstrip("/") for url in urls]
     twice = next((url for number, url in enumerate(bare) if url in bare[:number]), None)
@@ -71,23 +73,27 @@ def make_router(urls: Sequence[str], make: Callable[[str], Transport], identity:
         raise InputError(f"base_urls: {twice} is there twice; name each endpoint once")
     if not urls:
         raise InputError("base_urls: is empty; name at least one endpoint")
-    return make(urls[0]) if len(urls) == 1 else Router({url: make(url) for url in urls}, identity)
+    return make(urls[0]) if len(urls) == 1 else Router({url: make(url) for url in urls}, identity, log=log)
 
 
 class Router:
-    """Implements `flowevolve.llm.types.Transport`. ``endpoints`` are transports by base URL; it closes them."""
+    """A `flowevolve.llm.types.Transport` over ``endpoints``: transports by base URL, which it closes.
+
+    Endpoints that are ejected, that return, and that refuse many requests are written to ``log``.
+    """
 
     def __init__(
         self,
         endpoints: Mapping[str, Transport],
         identity: str | None = None,
         *,
+        log: Log = log_nothing,
         first_check_seconds: float = FIRST_CHECK_SECONDS,
     ) -> None:
-        self.news = News()
+        self._log = log
         self.urls = tuple(endpoints)
         self.identity = self.urls[0] if identity is None else identity
-        """The first endpoint stands for all, so that cached replies outlive the coming and going of the others."""
+        """By default the first URL alone, so that cached replies stay valid when other endpoints come or go."""
         self._first_check_seconds = first_check_seconds
         self._endpoints = [Endpoint(transport, EndpointStats(url)) for url, transport in endpoints.items()]
         self._changed = Pulse()
@@ -104,19 +110,21 @@ class Router:
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
         """Make one call, as `flowevolve.llm.types.Transport.chat` says.
 
-        A request that is in flight already (a hedge) goes to another endpoint, where there is one. ``timeout`` holds
-        for each endpoint that is asked. Replies have no headers: what they tell holds for one endpoint alone.
+        A second request for one that is in flight already (a hedge) goes to another endpoint, if there is one.
+        ``timeout`` holds for each endpoint that is asked. Replies have no headers, as they describe one endpoint alone.
         """
         return await self._carry(request, lambda transport: transport.chat(request, timeout=timeout))
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
-        """Make one call, as `flowevolve.llm.types.Embedder.embed` says."""
-        return await self._carry(request, lambda transport: embedder(transport).embed(request, timeout=timeout))
+        """Make one call, as `flowevolve.llm.types.EmbeddingTransport.embed` says."""
+        return await self._carry(
+            request, lambda transport: embedding_transport(transport).embed(request, timeout=timeout)
+        )
 
     async def models(self) -> tuple[str, ...]:
         """The models that every endpoint serves, as `flowevolve.llm.types.Transport.models` says.
 
-        Endpoints that can't be reached are ejected; the call fails where that leaves none.
+        Endpoints that can't be reached are ejected; the call fails if none is left.
         """
         answers = await run_all([partial(self._models_of, endpoint) for endpoint in self._endpoints])
         served = [answer for answer in answers if answer is not None]
@@ -138,7 +146,7 @@ class Router:
                 if not is_refusal(error):
                     raise
                 refused.append(endpoint)
-                others = [each for each in self._up() if each not in refused and each.held_back(request) <= 0]
+                others = [each for each in self._up() if each not in refused and each.wait_seconds(request) <= 0]
                 if not others:
                     raise self._refused_by_all(request, error) from error
             endpoint = self._pick(request, others)
@@ -152,23 +160,23 @@ class Router:
             reply = await send(endpoint.transport)
         except LLMError as error:
             if is_refusal(error) and endpoint.refused(sent, request.model, error):
-                tell_of_storm(self.news, endpoint.stats.url, request.model, endpoint.rates[request.model])
-            self._heard(endpoint, error if _is_failure(error) else None, on_trial=on_trial)
+                log_refusal_storm(self._log, endpoint.stats.url, request.model, endpoint.rates[request.model])
+            self._note_outcome(endpoint, error if _is_failure(error) else None, on_trial=on_trial)
             raise
         except BaseException:
             if on_trial:
-                self._put_off(endpoint, 0.0)  # cancelled: nothing is known, the next request is the trial
+                self._schedule_check(endpoint, 0.0)  # cancelled, so nothing is known yet: the next request is the trial
             raise
         finally:
             endpoint.leave(request)
-        self._heard(endpoint, None, on_trial=on_trial)
+        self._note_outcome(endpoint, None, on_trial=on_trial)
         return endpoint.answered(sent, request.model, reply)
 
     def _refused_by_all(self, request: ChatRequest | EmbedRequest, error: LLMError) -> OverloadedError:
-        """The refusal of one endpoint as that of all; what its headers say holds for itself alone."""
+        """The error for a request that no endpoint accepts now, without the headers of a single endpoint."""
         wait = error.retry_after
         if wait is not None:
-            soonest = min((each.held_back(request) for each in self._up()), default=0.0)
+            soonest = min((each.wait_seconds(request) for each in self._up()), default=0.0)
             wait = min(wait, max(LEAST_PAUSE, soonest))
         return OverloadedError(str(error), status=error.status, retry_after=wait)
 
@@ -196,42 +204,42 @@ class Router:
             ranked = [self._endpoints[index] for index in self._ranking(prefix) if self._endpoints[index] in among]
         else:
             ranked = sorted(among, key=lambda each: (each.stats.in_flight, each.stats.requests))
-        ranked.sort(key=lambda each: (each.has(request), each.in_a_row > 0))
+        ranked.sort(key=lambda each: (each.has(request), each.failures_in_a_row > 0))
         # Not all can be at the bound: it is above the mean.
         bound = ceil((1 + SLACK) * (sum(each.stats.in_flight for each in among) + 1) / len(among))
         return next(each for each in ranked if each.stats.in_flight < bound)
 
     def _rank(self, prefix: str) -> tuple[int, ...]:
-        """The endpoints' indices, best first; one that is added or gone changes nothing among the others."""
+        """The endpoints' indices, best first. Adding or removing one does not change the order of the others."""
         digest = blake2b(prefix.encode("utf-8", "surrogatepass")).digest()
         weights = [blake2b(digest + url.encode("utf-8", "surrogatepass")).digest() for url in self.urls]
         return tuple(sorted(range(len(weights)), key=weights.__getitem__))
 
     async def _passes_check(self, endpoint: Endpoint) -> bool:
-        """Check an ejected endpoint's health; if it answers, it is on trial with the request that asked."""
+        """Check an ejected endpoint's health. If it answers, it is on trial with the current request."""
         endpoint.state = "trial"
         try:
             await endpoint.check_health()
         except LLMError as error:
-            endpoint.said = str(error)
-            self._put_off(endpoint, endpoint.next_wait())
+            endpoint.last_error = str(error)
+            self._schedule_check(endpoint, endpoint.next_wait())
             return False
         except BaseException:
-            self._put_off(endpoint, 0.0)
+            self._schedule_check(endpoint, 0.0)
             raise
         return True
 
-    def _heard(self, endpoint: Endpoint, failure: LLMError | None, *, on_trial: bool) -> None:
-        """A call ended, well or in a way that is no fault of the endpoint's, or with a failure."""
+    def _note_outcome(self, endpoint: Endpoint, failure: LLMError | None, *, on_trial: bool) -> None:
+        """Note the end of a call: with a failure of the endpoint, or without (also if the request was at fault)."""
         if failure is None:
-            endpoint.in_a_row = 0
+            endpoint.failures_in_a_row = 0
             if on_trial:
                 self._return(endpoint)
             return
         endpoint.failed(failure)
         if on_trial:
-            self._put_off(endpoint, endpoint.next_wait())
-        elif endpoint.state == "up" and endpoint.in_a_row >= EJECT_AFTER:
+            self._schedule_check(endpoint, endpoint.next_wait())
+        elif endpoint.state == "up" and endpoint.failures_in_a_row >= EJECT_AFTER:
             self._eject(endpoint)
 
     def _eject(self, endpoint: Endpoint) -> None:
@@ -239,13 +247,13 @@ class Router:
         endpoint.stats.ejected = True
         endpoint.ejected_at = anyio.current_time()
         endpoint.wait = self._first_check_seconds
-        self._put_off(endpoint, endpoint.wait)
-        self.news.tell(
+        self._schedule_check(endpoint, endpoint.wait)
+        self._log(
             "endpoint.ejected",
-            {"endpoint": endpoint.stats.url, "reason": endpoint.said, "failures": endpoint.stats.failures},
+            {"endpoint": endpoint.stats.url, "reason": endpoint.last_error, "failures": endpoint.stats.failures},
         )
 
-    def _put_off(self, endpoint: Endpoint, seconds: float) -> None:
+    def _schedule_check(self, endpoint: Endpoint, seconds: float) -> None:
         endpoint.state = "ejected"
         endpoint.check_at = anyio.current_time() + seconds
         self._changed.fire()
@@ -255,7 +263,7 @@ class Router:
         endpoint.stats.ejected = False
         self._changed.fire()
         seconds = round(anyio.current_time() - endpoint.ejected_at, 3)
-        self.news.tell("endpoint.returned", {"endpoint": endpoint.stats.url, "seconds": seconds})
+        self._log("endpoint.returned", {"endpoint": endpoint.stats.url, "seconds": seconds})
 
     async def _models_of(self, endpoint: Endpoint) -> tuple[str, ...] | None:
         try:
@@ -269,17 +277,17 @@ class Router:
             return None
 
     def _all_down(self) -> str:
-        said = "; ".join(f"{endpoint.stats.url}: {endpoint.said}" for endpoint in self._endpoints)
-        return f"no endpoint is up ({said})"
+        errors = "; ".join(f"{endpoint.stats.url}: {endpoint.last_error}" for endpoint in self._endpoints)
+        return f"no endpoint is up ({errors})"
 
 
 def _is_failure(error: LLMError) -> bool:
-    """Whether it speaks against the endpoint, and not against the request."""
+    """Whether the error is a fault of the endpoint, and not of the request."""
     return isinstance(error, UnreachableError | ServerError) or (error.status or 0) >= 500
 
 
 def _soonest(request: ChatRequest | EmbedRequest, up: Sequence[Endpoint]) -> Sequence[Endpoint]:
-    """Those whose limits allow the request now; where none's do, those that come first."""
-    waits = [each.held_back(request) for each in up]
+    """The endpoints whose limits allow the request now; if there is none, those that allow it soonest."""
+    waits = [each.wait_seconds(request) for each in up]
     least = min(waits)
     return [each for each, wait in zip(up, waits, strict=True) if wait <= least]

@@ -1,7 +1,7 @@
-"""Answers that come piece by piece: server-sent events, put together to the body that would have come at once.
+"""Streamed answers: server-sent events, joined to the body that an answer without streaming would have.
 
-Servers of many makes are met half-way: usage may come in any piece or not at all, ``[DONE]`` may be missing, a server
-that can't stream may answer at once. Lines end with LF or CR LF.
+Servers differ, so this is lenient: usage may come in any event or not at all, ``[DONE]`` may be missing, and a server
+that can't stream may send the whole answer at once. Lines end with LF or CR LF.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from flowevolve.llm import wire
 from flowevolve.llm.types import JSON, ChatReply, ChatRequest, LLMError, ServerError, UnreachableError
 
 REST_SECONDS = 1.0
-"""How long what follows ``[DONE]`` is waited for: the end of the body, so that the connection can be used again."""
+"""How long to wait after ``[DONE]`` for the end of the body, so that the connection can be used again."""
 
 _FIELDS = (b":", b"event:", b"id:", b"retry:")
-"""What else than data lines begin with: comments, and fields that say nothing of an answer."""
+"""The beginnings of lines that are ignored: comments, and fields without a part of the answer."""
 
 
 async def read_reply(
     pieces: AsyncIterator[bytes], request: ChatRequest, headers: Mapping[str, str] | None = None
 ) -> ChatReply:
-    """The reply in the pieces of a body. They are read to their end; a caller who leaves early closes the response.
+    """The reply in the pieces of a body, which are read to the end. The caller closes the response.
 
     Raises:
         UnreachableError: if the body ends before the answer does, or ``idle_seconds`` pass without a piece.
-        LLMError: if the server tells of an error in the middle of the answer, or sends something else than an answer.
+        LLMError: if the server reports an error in the middle of the answer, or sends something else than an answer.
     """
     answer = StreamedAnswer()
     with anyio.CancelScope() as patience:
@@ -48,11 +48,11 @@ async def read_reply(
 
 
 class StreamedAnswer:
-    """Takes the bytes of an answer's body as they come, cut anywhere."""
+    """Collects the bytes of an answer's body, which may be cut anywhere."""
 
     def __init__(self) -> None:
         self.done = False
-        """Whether the server said that nothing more comes."""
+        """Whether the server has sent ``[DONE]``."""
         self._line: list[bytes] = []
         self._data: list[bytes] = []
         self._other: list[bytes] = []
@@ -67,8 +67,8 @@ class StreamedAnswer:
         """Take the next bytes.
 
         Raises:
-            LLMError: if they tell of an error.
-            ServerError: if an event is not what the API promises.
+            LLMError: if they report an error.
+            ServerError: if an event breaks the API's contract.
         """
         rest, *lines = piece.split(b"\n")
         self._line.append(rest)
@@ -77,7 +77,7 @@ class StreamedAnswer:
             self._line = [line]
 
     def reply(self, model: str, headers: Mapping[str, str] | None = None) -> ChatReply:
-        """The reply, once all bytes came; ``model`` is the name asked for.
+        """The reply, once all bytes were fed; ``model`` is the requested one.
 
         Raises:
             UnreachableError: if the end is missing.
@@ -117,7 +117,7 @@ class StreamedAnswer:
     def _take(self, event: JSON) -> None:
         if not isinstance(event, dict):
             raise ServerError(f"a part of the answer is none: {wire.start_of(self._last)}")
-        error = wire.told_error(event, self._last)
+        error = wire.error_in_body(event, self._last)
         if error is not None:
             raise error
         self._usage = event.get("usage") or self._usage
@@ -139,7 +139,7 @@ class StreamedAnswer:
 
 
 def _joined(before: JSON, more: JSON) -> JSON:
-    """Log-probabilities of two pieces: lists go on, anything else is replaced."""
+    """Log-probabilities of two pieces as one: lists are appended, other values replaced."""
     if not isinstance(before, dict) or not isinstance(more, dict):
         return before if more is None else more
     joined = dict(before)

@@ -1,4 +1,4 @@
-"""The parts between the client and the wire whose figures a run reports: routers, rate limits, hedging."""
+"""What a run reports of the LLM traffic: the figures of routers, rate limits and hedging."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from flowevolve.errors import BackendUnreachableError
-from flowevolve.llm.admission import Log
 from flowevolve.llm.endpoint import EndpointStats
 from flowevolve.llm.hedging import HedgeStats, Hedging
 from flowevolve.llm.limits import Limits, LimitStats
@@ -16,7 +15,7 @@ from flowevolve.llm.types import Transport
 
 @dataclass(frozen=True, slots=True)
 class TrafficStats:
-    """``endpoints`` are routers', ``limits`` those of models that had to wait; ``hedged`` is None without hedging."""
+    """Figures of the routers' endpoints, of models that waited for a limit, and of hedging (None: not used)."""
 
     endpoints: Sequence[EndpointStats] = ()
     limits: Sequence[LimitStats] = ()
@@ -25,22 +24,17 @@ class TrafficStats:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """All of a run's ``transports``, each once, and what goes with them."""
+    """A run's transports, each once, its rate limits and its hedging."""
 
     transports: Sequence[Transport]
     limits: Limits
     hedging: Hedging | None
 
-    def connect(self, log: Log) -> None:
-        """Log what happens from now on, and what has happened."""
-        for news in [*(router.news for router in self._routers()), self.limits.news]:
-            news.connect(log)
-
     def check(self) -> None:
-        """After all endpoints were asked.
+        """Check that no endpoint of a router is down; to be called after all were asked for their models.
 
         Raises:
-            BackendUnreachableError: naming those that gave no answer.
+            BackendUnreachableError: naming the endpoints that gave no answer.
         """
         silent = [endpoint.url for endpoint in self.endpoints() if endpoint.ejected]
         if silent:

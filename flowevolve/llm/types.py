@@ -1,7 +1,7 @@
 """What flows between the engine and an LLM backend: requests, replies, usage and errors.
 
-Transports translate these to and from a wire format and know nothing else; whether a failed call is retried is
-decided in one place, `flowevolve.llm.client`, from the error's class.
+Transports only translate these to and from a wire format. Whether a failed call is retried is decided in one place,
+`flowevolve.llm.client`, from the error's class.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
+from flowevolve.kinds import payload
 from flowevolve.llm.keys import redacted
 
 CHARS_PER_TOKEN = 4
-"""English text in common tokenizers: how tokens are estimated where nobody has counted them."""
+"""The usual ratio for English text; used to estimate tokens where no server has counted them."""
 
 JSON = None | bool | int | float | str | list["JSON"] | dict[str, "JSON"]
 
 Speaker = Literal["system", "user", "assistant"]
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message of a chat."""
@@ -40,18 +42,19 @@ class ChatRequest:
     seed: int | None = None
     stop: tuple[str, ...] = ()
     priority: int | None = None
-    """Passed to servers that understand it (vLLM's priority scheduling: lower goes first)."""
+    """For servers with priority scheduling, such as vLLM: a request with a lower number goes first."""
     extra: Mapping[str, JSON] = field(default_factory=dict)
-    """Added to the request's body as it is."""
+    """Further fields of the request's body, which override those above."""
     stream: bool = False
     """Have the answer sent piece by piece. The reply is the same."""
     idle_seconds: float | None = None
-    """With ``stream``: how long the server may fall silent once it has begun to answer."""
+    """With ``stream``: the longest pause between two pieces before the call counts as failed."""
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call or the sum of several. ``cached_tokens`` is the part of the prompt served from a cache."""
+    """Tokens of one call, or the sum over several. ``cached_tokens`` are prompt tokens from a cache."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -69,6 +72,7 @@ class Usage:
         return self.prompt_tokens + self.completion_tokens
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class ChatReply:
     """A finished chat completion."""
@@ -78,51 +82,52 @@ class ChatReply:
     finish_reason: str = "stop"
     model: str = ""
     cached: bool = False
-    """Whether it came from the response cache (`flowevolve.llm.cache`); ``usage`` is then what it cost back then."""
+    """Whether it came from the response cache (`flowevolve.llm.cache`); ``usage`` is then that of the original call."""
     dollars: float | None = None
-    """What it cost; None where that is not known. Filled in by the client."""
+    """The price of the call, filled in by the client; None where the model's price is not known."""
     headers: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
-    """Of the answer, where it came over HTTP; looked up in lower case."""
+    """The HTTP headers of the answer, looked up in lower case; None where it did not come over HTTP."""
     logprobs: JSON = None
-    """As the server sent them, where ``extra`` asks for them; those of a stream in one piece."""
+    """Log-probabilities as the server sent them, if ``extra`` asks for them; those of a stream are joined."""
     estimated: bool = False
-    """Whether ``usage`` is in part an estimate, as the server left something out (`flowevolve.llm.usage`)."""
+    """Whether the server left out part of ``usage``, which was then estimated (`flowevolve.llm.usage`)."""
 
     @property
     def paid(self) -> Usage:
-        """What this call itself cost: nothing if the reply came from the response cache."""
+        """The tokens this call was billed for: none if the reply came from the response cache."""
         return Usage() if self.cached else self.usage
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedRequest:
-    """Texts to turn into vectors in one request, at least one."""
+    """A request to turn one or more texts into vectors."""
 
     model: str
     texts: tuple[str, ...]
     extra: Mapping[str, JSON] = field(default_factory=dict)
-    """Added to the request's body as it is."""
+    """Further fields of the request's body, which override those above."""
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class EmbedReply:
-    """One vector for every text, in their order and all of one length. Its usage has prompt tokens alone."""
+    """One vector for each text, in the order of the texts and all of the same length. Usage has only prompt tokens."""
 
     vectors: tuple[tuple[float, ...], ...]
     usage: Usage = Usage()
     model: str = ""
     dollars: float | None = None
-    """What it cost; None where that is not known. Filled in by the client."""
+    """As in `ChatReply`."""
     headers: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
-    """As a chat's."""
+    """As in `ChatReply`."""
     estimated: bool = False
-    """As a chat's."""
+    """As in `ChatReply`."""
     finish_reason: ClassVar[str] = "stop"
     cached: ClassVar[bool] = False
 
     @classmethod
     def joined(cls, parts: Sequence[EmbedReply]) -> EmbedReply:
-        """The replies to the parts of a list of texts as one."""
+        """One reply made of the replies to consecutive batches of texts."""
         costs = [part.dollars for part in parts if part.dollars is not None]
         return cls(
             tuple(vector for part in parts for vector in part.vectors),
@@ -134,7 +139,7 @@ class EmbedReply:
 
     @property
     def paid(self) -> Usage:
-        """As a chat's: all of it, as none comes from the response cache."""
+        """The tokens this call was billed for: all of them, as embeddings are not cached."""
         return self.usage
 
     @property
@@ -147,9 +152,9 @@ R = TypeVar("R", ChatReply, EmbedReply)
 
 
 class LLMError(Exception):
-    """A call failed; the message holds no API key.
+    """A call failed. API keys are removed from the message.
 
-    ``status`` is the HTTP status where there was one, ``headers`` are the answer's.
+    ``status`` and ``headers`` are those of the HTTP answer, where there was one.
     """
 
     def __init__(
@@ -165,28 +170,28 @@ class LLMError(Exception):
         super().__init__(redacted(message))
         self.status = status
         self.retry_after = retry_after
-        """Seconds the server asked to wait, where it did."""
+        """The seconds after which the server asks to be tried again; None if it does not say."""
         self.headers = headers
         self.usage = usage
-        """Tokens that the server counted, and is to be paid for, all the same."""
+        """Tokens that the server counted, and so bills, although the call failed."""
         self.model = model
-        """The model they are to be paid for; set where a failure is read from a journal."""
+        """The model that used them; only set on failures that are read from a journal."""
 
 
 class UnreachableError(LLMError):
-    """No connection, a reset, or an answer that never came: the server may be gone. Retried until patience ends."""
+    """No connection, a reset, or no answer in time: the server may be gone. Retried until the patience is used up."""
 
 
 class OverloadedError(LLMError):
-    """429, 503 or 529: the server is there and asks for less. Retried after ``retry_after`` or a backoff."""
+    """Status 429, 503 or 529: the server asks for fewer requests. Retried after ``retry_after`` or a backoff."""
 
 
 class ServerError(LLMError):
-    """Another 5xx, or a body that is not what the API promises. Retried a few times, as ``OverloadedError`` is."""
+    """Another 5xx status, or a body that breaks the API's contract. Retried a few times, with the same waits."""
 
 
 class RefusedError(LLMError):
-    """Wrong model, bad key, no such endpoint: no request like this will ever be served. Ends the run."""
+    """Wrong model, bad key or no such endpoint: the backend will never serve requests like this one. Ends the run."""
 
 
 class RejectedError(LLMError):
@@ -195,14 +200,14 @@ class RejectedError(LLMError):
 
 @runtime_checkable
 class Transport(Protocol):
-    """Carries requests to one backend. Implementations are safe to use from many tasks of one event loop."""
+    """Carries requests to one backend. Many tasks of one event loop may use it at the same time."""
 
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
         """Make one call, without retries. Cancelling it closes the request on the wire.
 
         Raises:
-            LLMError: one of the subclasses above; ``UnreachableError`` when ``timeout`` seconds pass, or the request's
-                ``idle_seconds``.
+            LLMError: one of the subclasses above; ``UnreachableError`` when ``timeout`` or the request's
+                ``idle_seconds`` pass.
         """
         ...
 
@@ -220,8 +225,8 @@ class Transport(Protocol):
 
 
 @runtime_checkable
-class Embedder(Protocol):
-    """A transport whose backend makes embeddings, too."""
+class EmbeddingTransport(Protocol):
+    """A transport whose backend can also embed texts."""
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
         """Make one call, without retries. Cancelling it closes the request on the wire.
@@ -232,13 +237,13 @@ class Embedder(Protocol):
         ...
 
 
-def embedder(transport: Transport) -> Embedder:
-    """The transport, for embeddings.
+def embedding_transport(transport: Transport) -> EmbeddingTransport:
+    """The same transport, checked to support embeddings.
 
     Raises:
-        RefusedError: if its backend makes none.
+        RefusedError: if it does not.
     """
-    if not isinstance(transport, Embedder):
+    if not isinstance(transport, EmbeddingTransport):
         raise RefusedError("this kind of backend makes no embeddings")
     return transport
 

@@ -1,4 +1,4 @@
-"""What a call's tokens come to: as its server counted them, and as an estimate where it did not."""
+"""The token counts of a call: those its server reports, and estimates of those it leaves out."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import replace
 from flowevolve.llm.types import CHARS_PER_TOKEN, JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
 
 
-def counted(usage: JSON) -> Usage:
-    """What an answer's ``usage`` says, each number by itself; 0 stands for what it leaves out.
+def usage_in(usage: JSON) -> Usage:
+    """The token counts in the ``usage`` field of an answer; 0 for each that is missing.
 
-    Where only the sum of both is there, the other number is what is left of it.
+    Where one of prompt and completion tokens is missing and their total is there, it is the difference.
     """
     if not isinstance(usage, dict):
         return Usage()
@@ -25,8 +25,8 @@ def counted(usage: JSON) -> Usage:
     return Usage(prompt, completion, min(cached, prompt))
 
 
-def filled_in(request: ChatRequest, reply: ChatReply) -> ChatReply:
-    """The reply with tokens for what its server left out, estimated at `CHARS_PER_TOKEN` characters each."""
+def with_estimated_usage(request: ChatRequest, reply: ChatReply) -> ChatReply:
+    """The reply with the token counts its server left out, estimated by `CHARS_PER_TOKEN`."""
     usage = reply.usage
     if reply.cached or (usage.prompt_tokens and (usage.completion_tokens or not reply.text)):
         return reply
@@ -35,8 +35,8 @@ def filled_in(request: ChatRequest, reply: ChatReply) -> ChatReply:
     return replace(reply, usage=usage, estimated=True)
 
 
-def embedding_filled_in(request: EmbedRequest, reply: EmbedReply) -> EmbedReply:
-    """As `filled_in`."""
+def embedding_with_estimated_usage(request: EmbedRequest, reply: EmbedReply) -> EmbedReply:
+    """As `with_estimated_usage`, for embeddings."""
     if reply.usage.prompt_tokens:
         return reply
     return replace(reply, usage=Usage(_estimate(request.texts)), estimated=True)
@@ -47,7 +47,7 @@ def _estimate(texts: Iterable[str]) -> int:
 
 
 def _count(value: JSON) -> int:
-    """A number of tokens, which some servers write as ``12.0``; 0 for whatever is none."""
+    """A number of tokens, which some servers write as ``12.0``; 0 for a value that is no such number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
         return 0
     return max(0, int(value))

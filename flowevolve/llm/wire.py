@@ -1,7 +1,8 @@
-"""The chat completions API as bytes: what every transport sends, and what it makes of what comes back.
+"""The wire format of the chat completions API, which all transports share.
 
-A request becomes a body here, an answer a `ChatReply`, and every way a call can fail exactly one of the classes in
-`flowevolve.llm.types`. Bodies are checked, as servers of many makes speak this API: a reply must have a text.
+A request is encoded as a body, the body of an answer is decoded as a `ChatReply`, and each way in which a call can fail
+is mapped to exactly one of the error classes in `flowevolve.llm.types`. Bodies are checked, as many different servers
+offer this API: a reply must have a text.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import cast
 
 import aiohttp
 import anyio
@@ -34,26 +34,28 @@ from flowevolve.llm.types import (
     UnreachableError,
     Usage,
 )
-from flowevolve.llm.usage import counted
+from flowevolve.llm.usage import usage_in
 
 CHAT_PATH = "/chat/completions"
 EMBEDDINGS_PATH = "/embeddings"
 MODELS_PATH = "/models"
-"""All below the base URL."""
+"""Paths below the base URL."""
 
 MODELS_SECONDS = 30.0
-"""How long a transport's ``models`` waits."""
+"""How long a transport waits for the list of models."""
+NO_MODEL_LIST = (404, 405)
+"""HTTP statuses of an API that does not list its models."""
 
-# Servers on uvicorn close idle connections after 5 s; a request sent at that moment is lost, so we let go first.
+# Servers on uvicorn close idle connections after 5 s, which loses a request sent at that moment, so we close first.
 KEEPALIVE_SECONDS = 4.0
 
 # How much of an unexpected answer goes into an error message, in characters.
 _SHOWN = 500
 
-# How much of it is looked at, in bytes: more than is shown and a key that begins there.
+# How much of it is searched for keys, in bytes: more than what is shown plus the length of a key that begins there.
 _READ = 2**14
 
-# A missing text is an answer where the tokens ran out while the model still thought, or where a filter took the text.
+# A reply may have no text where the tokens ran out while the model still thought, or where a filter removed the text.
 _EMPTY_ANSWERS = ("length", "content_filter")
 
 _UNKNOWN_MODEL = re.compile(
@@ -61,10 +63,10 @@ _UNKNOWN_MODEL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-# Made once: `json.dumps` with these options would make one for every call.
+# Made once, as `json.dumps` with these options would make an encoder for every call.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
-# No connection, one that broke, an address that is none, and redirects in a circle: nothing was answered.
+# Errors that mean no answer: no connection, a broken one, an invalid address, and circular redirects.
 _UNANSWERED = (
     aiohttp.ClientConnectionError,
     aiohttp.ClientPayloadError,
@@ -76,21 +78,19 @@ _UNANSWERED = (
 
 
 def request_body(request: ChatRequest) -> dict[str, JSON]:
-    """The body of a request; what was not asked for is left out. ``extra`` overrides."""
+    """The body of a request, without fields that are not set. Fields of ``extra`` override others."""
     body: dict[str, JSON] = {
         "model": request.model,
         "messages": [{"role": message.role, "content": message.content} for message in request.messages],
     }
-    if request.temperature is not None:
-        body["temperature"] = request.temperature
-    if request.max_tokens is not None:
-        body["max_tokens"] = request.max_tokens
-    if request.seed is not None:
-        body["seed"] = request.seed
-    if request.stop:
-        body["stop"] = list(request.stop)
-    if request.priority is not None:
-        body["priority"] = request.priority
+    optional: dict[str, JSON] = {
+        "temperature": request.temperature,
+        "max_tokens": request.max_tokens,
+        "seed": request.seed,
+        "stop": list(request.stop) or None,
+        "priority": request.priority,
+    }
+    body |= {name: value for name, value in optional.items() if value is not None}
     if request.stream:
         body["stream"] = True
         body["stream_options"] = {"include_usage": True}
@@ -102,13 +102,13 @@ def encode(request: ChatRequest) -> bytes:
     """The body of a request as JSON in UTF-8.
 
     Raises:
-        ValueError: if a text has lone surrogates, or a number is infinite or not one.
+        ValueError: if a text has lone surrogates, or a number is infinite or NaN.
     """
     return _ENCODER.encode(request_body(request)).encode()
 
 
 def embed_body(request: EmbedRequest) -> dict[str, JSON]:
-    """The body of a request for embeddings. ``extra`` overrides."""
+    """The body of a request for embeddings. Fields of ``extra`` override others."""
     return {"model": request.model, "input": list(request.texts), **request.extra}
 
 
@@ -125,8 +125,8 @@ def embed_reply(content: bytes, request: EmbedRequest, headers: Mapping[str, str
     """The vectors in the body of an answer, in the order of the request's texts.
 
     Raises:
-        ServerError: if there is not one for every text, all of one length.
-        LLMError: if the body tells of an error.
+        ServerError: unless there is one vector for each text, all of the same length.
+        LLMError: if the body reports an error.
     """
     answer = _decode_answer(content)
     usage = replace(_usage_in(answer), completion_tokens=0)
@@ -139,7 +139,7 @@ def embed_reply(content: bytes, request: EmbedRequest, headers: Mapping[str, str
 
 
 def _vectors(entries: list[JSON], count: int) -> tuple[tuple[float, ...], ...] | None:
-    """One vector for each of ``count`` texts, all of one length; None if that is not what was sent."""
+    """One vector for each of ``count`` texts, all of the same length; None if the entries are not that."""
     found: dict[int, tuple[float, ...]] = {}
     for place, entry in enumerate(entries):
         match entry:
@@ -154,46 +154,41 @@ def _vectors(entries: list[JSON], count: int) -> tuple[tuple[float, ...], ...] |
 
 
 def chat_reply(content: bytes, model: str, headers: Mapping[str, str] | None = None) -> ChatReply:
-    """The reply in the body of an answer; ``model`` is the name asked for, which counts where none is given.
+    """The reply in the body of an answer; ``model`` is the requested one, used where the answer does not name its own.
 
     Raises:
-        ServerError: if there is none.
-        LLMError: if the body tells of an error.
+        ServerError: if there is no reply in it.
+        LLMError: if the body reports an error.
     """
     return reply_in(_decode_answer(content), model, content, headers)
 
 
 def reply_in(answer: JSON, model: str, content: bytes, headers: Mapping[str, str] | None = None) -> ChatReply:
-    """The reply in an answer that came as ``content``, as `chat_reply`.
+    """As `chat_reply`, for an answer that was decoded from ``content``.
 
-    A missing text is an empty one where the server says that it took tokens to write it: the same request would bring,
-    and cost, the same again.
+    A missing text counts as an empty reply if the server used tokens for it: the same request would only give, and
+    cost, the same again.
     """
     usage = _usage_in(answer)
     match answer:
-        case {"choices": [{"message": dict(message), **choice}, *_], **rest}:
-            said, finish_reason = message.get("content"), _text(choice.get("finish_reason"), "stop")
-            text = text_in(said)
-            if said is None and (finish_reason in _EMPTY_ANSWERS or (finish_reason == "stop" and usage.total_tokens)):
+        case {"choices": [dict(choice), *_], **rest} if isinstance(message := choice.get("message"), dict):
+            content_field, finish_reason = message.get("content"), _text(choice.get("finish_reason"), "stop")
+            text = text_in(content_field)
+            may_be_empty = finish_reason in _EMPTY_ANSWERS or (finish_reason == "stop" and usage.total_tokens)
+            if content_field is None and may_be_empty:
                 text = ""
             if text is not None:
-                return ChatReply(
-                    text,
-                    usage,
-                    finish_reason,
-                    _text(rest.get("model"), model),
-                    headers=headers,
-                    logprobs=cast("JSON", choice.get("logprobs")),
-                )
+                name = _text(rest.get("model"), model)
+                return ChatReply(text, usage, finish_reason, name, headers=headers, logprobs=choice.get("logprobs"))
     raise ServerError(f"the answer has no text: {start_of(content)}", usage=usage)
 
 
 def _usage_in(answer: JSON) -> Usage:
-    return counted(answer.get("usage")) if isinstance(answer, dict) else Usage()
+    return usage_in(answer.get("usage")) if isinstance(answer, dict) else Usage()
 
 
 def text_in(content: JSON) -> str | None:
-    """The text that a message's ``content`` has, all at once or in parts beside others; None if it has none."""
+    """The text in a message's ``content``, which is a string or a list with text parts; None if there is none."""
     match content:
         case str():
             return content
@@ -205,16 +200,16 @@ def text_in(content: JSON) -> str | None:
 
 def _decode_answer(content: bytes) -> JSON:
     answer = decode(content)
-    error = told_error(answer, content) if isinstance(answer, dict) else None
+    error = error_in_body(answer, content) if isinstance(answer, dict) else None
     if error is not None:
         raise error
     return answer
 
 
-def told_error(body: Mapping[str, JSON], content: bytes) -> LLMError | None:
-    """The error that a body tells of though its status was 200: its code is a status, where it is a number.
+def error_in_body(body: Mapping[str, JSON], content: bytes) -> LLMError | None:
+    """The error reported in a body whose HTTP status was 200; None if there is none.
 
-    ``content`` is the body as it came. None if it tells of none.
+    The error's code is taken as a status if it is a number. ``content`` is the body before it was decoded.
     """
     if not body.get("error") and body.get("object") != "error":
         return None
@@ -229,10 +224,10 @@ def told_error(body: Mapping[str, JSON], content: bytes) -> LLMError | None:
 
 
 def decode(content: bytes) -> JSON:
-    """A body, or a part of one, that is JSON.
+    """Decode a body, or a part of one, as JSON.
 
     Raises:
-        ServerError: if it is not.
+        ServerError: if it is not JSON.
     """
     try:
         decoded: JSON = json.loads(content)
@@ -242,10 +237,10 @@ def decode(content: bytes) -> JSON:
 
 
 def model_names(content: bytes) -> tuple[str, ...]:
-    """The names in the body of an answer that lists models.
+    """The names in a list of models.
 
     Raises:
-        ServerError: if it does not.
+        ServerError: if the body is no such list.
     """
     match decode(content):
         case {"data": list(entries)}:
@@ -255,12 +250,12 @@ def model_names(content: bytes) -> tuple[str, ...]:
 
 @contextmanager
 def failures(seconds: float) -> Generator[None]:
-    """Bound a call over aiohttp by its time, and raise what goes wrong with it as an error of ours.
+    """Limit the time of a call over aiohttp, and turn its exceptions into `LLMError`.
 
     Raises:
-        UnreachableError: if ``seconds`` pass, or nothing was answered.
-        ServerError: if what came is not HTTP.
-        RejectedError: if the request can't be sent as it is.
+        UnreachableError: if ``seconds`` pass, or there was no answer.
+        ServerError: if the answer is not HTTP.
+        RejectedError: if the request can't be sent, for example as it can't be encoded.
     """
     try:
         with anyio.CancelScope(deadline=now() + seconds) as scope:
@@ -278,36 +273,36 @@ def failures(seconds: float) -> Generator[None]:
 
 
 def unreachable(cause: BaseException) -> UnreachableError:
-    """The error for a call that was not answered because of ``cause``."""
+    """The error of a call that got no answer because of ``cause``."""
     return UnreachableError(f"no connection: {cause}")
 
 
 def status_error(status: int, reason: str, headers: Mapping[str, str], content: bytes) -> LLMError:
-    """The error for an answer whose status says that it failed. ``headers`` are looked up in lower case."""
+    """The error for an answer with a failure status. ``headers`` are looked up in lower case."""
     problem = _problem(content)
-    # A key is taken out before the text is cut: a part of one would not be found any more.
-    said = f"HTTP {status}: {redacted(_text(problem.get('message'), start_of(content)).strip())[:_SHOWN] or reason}"
+    # Keys are removed before the text is cut, as a part of a key would not be found.
+    message = f"HTTP {status}: {redacted(_text(problem.get('message'), start_of(content)).strip())[:_SHOWN] or reason}"
     match status:
         case 401 | 402 | 403 | 404 | 405:
-            return RefusedError(said, status=status)
-        case 400 if _names_unknown_model(problem, said):
-            return RefusedError(said, status=status)
+            return RefusedError(message, status=status)
+        case 400 if _names_unknown_model(problem, message):
+            return RefusedError(message, status=status)
         case 429 if problem.get("code") == "insufficient_quota":
-            return RefusedError(said, status=status)  # OpenAI's way to say that the account has no money left
+            return RefusedError(message, status=status)  # OpenAI's code for an account without money
         case 429 | 503 | 529:  # the last is Anthropic's
-            return OverloadedError(said, status=status, retry_after=retry_after_seconds(headers), headers=headers)
+            return OverloadedError(message, status=status, retry_after=retry_after_seconds(headers), headers=headers)
         case 408:
-            return UnreachableError(said, status=status)
+            return UnreachableError(message, status=status)
         case _ if 400 <= status < 500:
-            return RejectedError(said, status=status)
+            return RejectedError(message, status=status)
         case _:
-            return ServerError(said, status=status, retry_after=retry_after_seconds(headers))
+            return ServerError(message, status=status, retry_after=retry_after_seconds(headers))
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """What ``retry-after-ms`` or, without it, ``Retry-After`` asks for.
+    """The wait in seconds that ``retry-after-ms`` or else ``Retry-After`` asks for; None if neither is there.
 
-    The latter is in seconds or a date, which is read by the server's own clock (``Date``).
+    ``Retry-After`` is in seconds, or a date that is compared with the server's own clock (``Date``).
     """
     asked = headers.get("retry-after", "")
     seconds = _number(headers.get("retry-after-ms", "")) / 1000
@@ -329,7 +324,7 @@ def _number(text: str) -> float:
 
 
 def start_of(content: bytes) -> str:
-    """As much of a body as goes into an error message."""
+    """The beginning of a body, for an error message, without keys."""
     return redacted(content[:_READ].decode("utf-8", "replace"))[:_SHOWN]
 
 
@@ -338,7 +333,7 @@ def _text(value: object, otherwise: str) -> str:
 
 
 def _problem(content: bytes) -> dict[str, JSON]:
-    """What an answer with an error says of it: OpenAI has it under ``error``, others at the top."""
+    """The description of an error in an answer: OpenAI puts it under ``error``, others at the top level."""
     try:
         body = decode(content)
     except ServerError:
@@ -349,9 +344,9 @@ def _problem(content: bytes) -> dict[str, JSON]:
     return {}
 
 
-def _names_unknown_model(problem: Mapping[str, JSON], said: str) -> bool:
+def _names_unknown_model(problem: Mapping[str, JSON], message: str) -> bool:
     return (
         problem.get("code") == "model_not_found"
         or problem.get("param") == "model"
-        or _UNKNOWN_MODEL.search(said) is not None
+        or _UNKNOWN_MODEL.search(message) is not None
     )

@@ -1,1 +1,1 @@
-"""Memory that outlasts a run: experience with other tasks, found again by its meaning."""
+"""Memory that outlasts a run: experience with other tasks, searched by meaning."""

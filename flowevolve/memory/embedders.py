@@ -1,4 +1,4 @@
-"""What turns texts into vectors: a role's model, a small model in this process, or hashing."""
+"""Embedders, which turn texts into vectors: an LLM role's model, a small model in this process, or hashing."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ Vector = tuple[float, ...]
 EmbedderName = Literal["role", "local", "hashing"]
 
 LOCAL_MODEL = "minishlab/potion-base-8M"
-"""What ``local`` loads by default: 8 million parameters, 256 dimensions, English."""
+"""The default model of ``local``: 8 million parameters, 256 dimensions, English."""
 
 
-class Embeds(Protocol):
-    """Whatever can have a role's model embed texts: `flowevolve.context.StageContext`."""
+class EmbeddingContext(Protocol):
+    """Embeds texts by the model of an LLM role; `flowevolve.context.StageContext` does."""
 
     async def embed(self, texts: Sequence[str], *, role: str = "embedding") -> tuple[Vector, ...]: ...
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors that lie near each other where the texts say much the same.
+    """Turns texts into vectors, which are close to each other if the texts have a similar meaning.
 
-    ``name`` says whose vectors they are: those of different names can't be compared.
+    ``name`` identifies the source of the vectors: those of embedders with different names can't be compared.
     """
 
     @property
     def name(self) -> str: ...
 
     async def load(self) -> None:
-        """Get ready, once or again.
+        """Get ready. Calling this again does nothing.
 
         Raises:
-            InputError: if what it needs is not there.
+            InputError: if something that it needs is missing.
         """
         ...
 
-    async def vectors(self, texts: Sequence[str], context: Embeds) -> Sequence[Vector]:
-        """One vector for every text, in their order and all of one length.
+    async def vectors(self, texts: Sequence[str], context: EmbeddingContext) -> Sequence[Vector]:
+        """One vector for each text, in the order of the texts and all of the same length.
 
         Raises:
             InputError: as `load`.
@@ -56,7 +56,7 @@ class Embedder(Protocol):
 
 
 class RoleEmbedder:
-    """The model of an LLM role. A role is told from others by its name, whatever model stands behind it."""
+    """Uses the model of an LLM role. It is identified by the role's name, whatever model that stands for."""
 
     def __init__(self, role: str = "embedding") -> None:
         self.name = f"role {role}"
@@ -65,24 +65,24 @@ class RoleEmbedder:
     async def load(self) -> None:
         pass
 
-    async def vectors(self, texts: Sequence[str], context: Embeds) -> Sequence[Vector]:
+    async def vectors(self, texts: Sequence[str], context: EmbeddingContext) -> Sequence[Vector]:
         return await context.embed(texts, role=self._role)
 
 
 class HashingEmbedder:
-    """Hashed words: no model, so that only texts that share words are near each other."""
+    """Hashes words, without a model, so that only texts which share words are close to each other."""
 
     name = "hashing"
 
     async def load(self) -> None:
         pass
 
-    async def vectors(self, texts: Sequence[str], context: Embeds) -> Sequence[Vector]:
+    async def vectors(self, texts: Sequence[str], context: EmbeddingContext) -> Sequence[Vector]:
         return await in_thread(lambda: [hashed_embedding(text) for text in texts])
 
 
 class LocalEmbedder:
-    """A static model in this process (model2vec): a mean of words' vectors, without a GPU.
+    """Uses a static model in this process (model2vec), which averages the vectors of words and needs no GPU.
 
     ``model`` is a folder, or a name at Hugging Face, which is downloaded once.
 
@@ -101,7 +101,7 @@ class LocalEmbedder:
     async def load(self) -> None:
         await self._load()
 
-    async def vectors(self, texts: Sequence[str], context: Embeds) -> Sequence[Vector]:
+    async def vectors(self, texts: Sequence[str], context: EmbeddingContext) -> Sequence[Vector]:
         model = await self._load()
         return await in_thread(_encode, model, texts) if texts else []
 
@@ -116,7 +116,7 @@ def make_embedder(name: EmbedderName, *, role: str = "embedding", model: str = L
     """The embedder of this name.
 
     Raises:
-        InputError: if it needs what is not installed.
+        InputError: if it needs a package that is not installed.
     """
     match name:
         case "role":
@@ -134,9 +134,9 @@ def _load(name: str) -> StaticModel:
         return StaticModel.from_pretrained(name, force_download=False)
     except Exception as error:
         # The loader raises errors of its own, of Hugging Face's client, of its HTTP client and of safetensors.
-        said = " ".join(f"{type(error).__name__}: {error}".split())
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(
-            f"embedder 'local': no model2vec model can be loaded from {name!r} ({said[:300]}); "
+            f"embedder 'local': no model2vec model can be loaded from {name!r} ({reason[:300]}); "
             "give a folder that holds one, or a name at Hugging Face that can be reached"
         ) from error
 

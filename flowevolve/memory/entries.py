@@ -1,4 +1,4 @@
-"""What a global memory holds, and how it fails."""
+"""The entries of a global memory, and the error for a memory that fails."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _IDS = UUID("6f0a4f1e-6d0f-5b0e-9d0b-3f2f5b0c7a11")
 
 
 class MemoryUnavailableError(Exception):
-    """The store does not answer any more, or can't do what was asked of it."""
+    """The store does not answer any more, or an operation failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +22,13 @@ class Entry:
 
     @property
     def id(self) -> str:
-        """Derived from the content: an entry that is added twice is there once."""
+        """Derived from the content, so that an entry which is added twice is stored once."""
         return str(uuid5(_IDS, "\x1f".join((self.task, self.title, self.text))))
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """An entry that was searched for, with its vector."""
+class FoundEntry:
+    """An entry that a search found, with its vector."""
 
     entry: Entry
     vector: tuple[float, ...]

@@ -1,4 +1,4 @@
-"""Embeddings by feature hashing: texts that share words have vectors that are close. No model, no download.
+"""Embeddings by feature hashing, without a model: texts that share words have vectors that are close.
 
 Weinberger, Dasgupta, Langford, Smola and Attenberg, "Feature Hashing for Large Scale Multitask Learning", ICML 2009:
 every word, and every pair of neighbouring words, is hashed to one of the dimensions and to a sign; the vector is the

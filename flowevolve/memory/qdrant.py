@@ -1,6 +1,6 @@
-"""A collection of entries in Qdrant: in a folder that the client keeps itself, or on a server; blocking.
+"""A collection of entries in Qdrant, in a folder that the client manages itself or on a server. All calls block.
 
-Imports qdrant-client, which is an extra and slow to load: `flowevolve.memory.store` imports this when it is needed.
+This imports qdrant-client, which is optional and slow to load, so `flowevolve.memory.store` imports it when needed.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from qdrant_client.models import Distance, PointStruct, QueryRequest, ScoredPoin
 
 from flowevolve.errors import InputError
 from flowevolve.memory.embedders import Vector
-from flowevolve.memory.entries import Entry, Found, MemoryUnavailableError
+from flowevolve.memory.entries import Entry, FoundEntry, MemoryUnavailableError
 
 TIMEOUT_SECONDS = 10
 """For one request to a server."""
 
 
 def in_folder(folder: Path) -> QdrantClient:
-    """A client that keeps its data in a folder, which is made if it is not there.
+    """A client with its data in a folder, which is created if it does not exist.
 
     Raises:
-        InputError: if the folder can't be used, another process uses it, or what is there can't be read.
+        InputError: if the folder can't be used, another process uses it, or its data can't be read.
     """
     folder = folder.expanduser()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / ".lock").open("a") as held:  # the client opens files first and leaves them open where it fails
+        with (folder / ".lock").open("a") as held:  # checked first, as the client leaves files open if it fails
             lock(held, LockFlags.EXCLUSIVE | LockFlags.NON_BLOCKING)
         return QdrantClient(path=str(folder), force_disable_check_same_thread=True)
     except (LockException, RuntimeError):
@@ -45,25 +45,27 @@ def in_folder(folder: Path) -> QdrantClient:
     except OSError as error:
         raise InputError(f"memory {folder}: the folder can't be used: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError, sqlite3.Error) as error:
-        raise InputError(f"memory {folder}: what is there can't be read: {said(error)}; name another folder") from None
+        raise InputError(
+            f"memory {folder}: what is there can't be read: {one_line(error)}; name another folder"
+        ) from None
 
 
 def at_server(url: str, api_key: str | None) -> QdrantClient:
-    """A client of the server at a URL, which is not asked for anything yet. The port is 6333 unless the URL has one.
+    """A client of the server at a URL, by default at port 6333. Sends no request yet.
 
     Raises:
-        InputError: if the URL is none.
+        InputError: if the URL is invalid.
     """
     try:
         return QdrantClient(url=url, api_key=api_key, timeout=TIMEOUT_SECONDS, check_compatibility=False)
     except ValueError as error:
-        raise InputError(f"memory {url}: no address of a Qdrant server: {said(error)}") from None
+        raise InputError(f"memory {url}: no address of a Qdrant server: {one_line(error)}") from None
 
 
 class Collection:
-    """Entries whose vectors are of one embedder. ``where`` names the store in errors.
+    """A collection of entries whose vectors come from one embedder. ``where`` names the store in errors.
 
-    All methods raise `MemoryUnavailableError` where the store fails.
+    All methods raise `MemoryUnavailableError` if the store fails.
     """
 
     def __init__(self, client: QdrantClient, name: str, embedder: str, where: str) -> None:
@@ -74,9 +76,9 @@ class Collection:
 
     def check(self) -> None:
         """Raises:
-        InputError: if the vectors that are there are of another embedder.
+        InputError: if the collection exists with the vectors of another embedder.
         """
-        with _failing():
+        with _store_errors():
             if not self._exists():
                 return
             about = self._client.get_collection(self._name).config.metadata
@@ -87,14 +89,14 @@ class Collection:
                 "use that one, or another collection or location"
             )
 
-    def search(self, vectors: Sequence[Vector], top: int) -> list[Found]:
-        """The ``top`` entries nearest to each vector by cosine, each once, the nearest first.
+    def search(self, vectors: Sequence[Vector], top: int) -> list[FoundEntry]:
+        """The ``top`` entries nearest to each vector by cosine similarity, each entry once, the nearest first.
 
         Raises:
-            InputError: if the vectors that are there have another length.
+            InputError: if the collection's vectors have another length.
         """
-        nearness: dict[Found, float] = {}
-        with _failing():
+        nearness: dict[FoundEntry, float] = {}
+        with _store_errors():
             if not self._exists():
                 return []
             self._check_length(len(vectors[0]))
@@ -108,7 +110,7 @@ class Collection:
         return sorted(nearness, key=lambda found: (-nearness[found], found.entry.id))
 
     def add(self, entries: Sequence[Entry], vectors: Sequence[Vector]) -> None:
-        """Add entries with their vectors; those that are there already stay as they are.
+        """Add entries with their vectors; an entry that is stored already stays as it is.
 
         Raises:
             InputError: as `search`.
@@ -117,14 +119,14 @@ class Collection:
             PointStruct(id=entry.id, vector=list(vector), payload=asdict(entry))
             for entry, vector in zip(entries, vectors, strict=True)
         ]
-        with _failing():
+        with _store_errors():
             self._make(len(vectors[0]))
             self._check_length(len(vectors[0]))
             self._client.upsert(self._name, points)
 
     def size(self) -> int:
-        """How many entries there are."""
-        with _failing():
+        """The number of entries."""
+        with _store_errors():
             return self._client.count(self._name).count if self._exists() else 0
 
     def close(self) -> None:
@@ -140,7 +142,7 @@ class Collection:
         try:
             self._client.create_collection(self._name, vectors_config=params, metadata={"embedder": self._embedder})
         except ApiException:
-            if not self._exists():  # else another run was faster
+            if not self._exists():  # otherwise another run has just made it
                 raise
 
     def _check_length(self, length: int) -> None:
@@ -153,22 +155,23 @@ class Collection:
             )
 
 
-def _found(point: ScoredPoint) -> Found:
+def _found(point: ScoredPoint) -> FoundEntry:
     payload = point.payload or {}
     entry = Entry(*(str(payload.get(name, "")) for name in ("task", "title", "text")))
-    return Found(entry, tuple(cast("list[float]", point.vector)))
+    # The client's type also covers named, sparse and multiple vectors; our collections have a single plain one.
+    return FoundEntry(entry, tuple(cast("list[float]", point.vector)))
 
 
 @contextmanager
-def _failing() -> Iterator[None]:
+def _store_errors() -> Iterator[None]:
     try:
         yield
     except (ApiException, QdrantException, OSError, sqlite3.Error) as error:
-        raise MemoryUnavailableError(said(error)) from error
-    except (ValueError, AssertionError) as error:  # how the client takes an answer in another form
-        raise MemoryUnavailableError(f"the answer is not one of Qdrant's: {said(error)}") from error
+        raise MemoryUnavailableError(one_line(error)) from error
+    except (ValueError, AssertionError) as error:  # raised by the client for an answer of another form
+        raise MemoryUnavailableError(f"the answer is not one of Qdrant's: {one_line(error)}") from error
 
 
-def said(error: Exception) -> str:
-    """What an error says, on one line."""
+def one_line(error: Exception) -> str:
+    """The message of an error on one line."""
     return " ".join(str(error).split()) or type(error).__name__

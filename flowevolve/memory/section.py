@@ -1,4 +1,4 @@
-"""Settings of a global memory, for the sections of algorithms that have one."""
+"""Settings of a global memory, for the tables of algorithms that have one."""
 
 from __future__ import annotations
 
@@ -14,38 +14,40 @@ from flowevolve.section import Section
 
 
 class EmbeddingSection(Section):
-    """What turns texts into vectors."""
+    """How texts are turned into vectors."""
 
     by: EmbedderName = "role"
     """``role``: the model of an LLM role; ``local``: a small model in this process (extra ``memory``); ``hashing``:
     hashed words.
     """
     role: str = Field(default="embedding", min_length=1)
-    """With ``role``: which."""
+    """With ``role``: the role's name."""
     model: str = LOCAL_MODEL
     """With ``local``: a folder, or a name at Hugging Face."""
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The LLM role that embeds, if one does."""
+        """The LLM role that embeds, if there is one."""
         return (self.role,) if self.by == "role" else ()
 
     def make(self) -> Embedder:
-        """Raises:
-        InputError: if what it needs is not installed.
+        """Make the embedder.
+
+        Raises:
+            InputError: if it needs a package that is not installed.
         """
         return make_embedder(self.by, role=self.role, model=self.model)
 
 
 class GlobalMemorySection(Section):
-    """Where experience with other tasks is kept."""
+    """Where experience with other tasks is stored."""
 
     location: str | None = None
-    """A folder, or the URL of a Qdrant server; None: no global memory."""
+    """A folder, or the URL of a Qdrant server; None: there is no global memory."""
     collection: str = COLLECTION
-    """Memories of different collections know nothing of each other."""
+    """The name of the Qdrant collection. Collections are independent of each other."""
     api_key_env: str = "QDRANT_API_KEY"
-    """The environment variable with the server's key, if it wants one."""
+    """The environment variable with the server's API key, if it needs one."""
     embedding: EmbeddingSection = EmbeddingSection()
 
     @asynccontextmanager

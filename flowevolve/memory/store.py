@@ -1,4 +1,4 @@
-"""Experience with other tasks in a vector store: a Qdrant server, or a folder, which belongs to one run at a time."""
+"""Experience with other tasks in a vector store: a Qdrant server, or a folder, which one run at a time can use."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import anyio
 
 from flowevolve.clock import in_thread
 from flowevolve.errors import InputError
-from flowevolve.memory.embedders import Embedder, Embeds, Vector
-from flowevolve.memory.entries import Entry, Found, MemoryUnavailableError
+from flowevolve.memory.embedders import Embedder, EmbeddingContext, Vector
+from flowevolve.memory.entries import Entry, FoundEntry, MemoryUnavailableError
 
 if TYPE_CHECKING:
     from flowevolve.memory.qdrant import Collection
 
 COLLECTION = "flowevolve"
 _REQUESTS = 8
-"""Requests to a server at a time. A folder is read and written by one thread at a time."""
+"""Concurrent requests to a server. A folder is only used by one thread at a time."""
 
 
 class GlobalMemory:
-    """Entries, found by what they are about. `open` one."""
+    """Entries that are searched by meaning. Opened with `open`."""
 
     def __init__(self, collection: Collection, embedder: Embedder, threads: int) -> None:
         self._collection = collection
@@ -36,7 +36,7 @@ class GlobalMemory:
     async def open(
         cls, location: str | Path, embedder: Embedder, *, collection: str = COLLECTION, api_key: str | None = None
     ) -> AsyncIterator[Self]:
-        """The memory in a folder, made if it is not there, or of the server at a URL, closed at the end of the block.
+        """Open the memory in a folder, which is created if needed, or of the server at a URL, until the block ends.
 
         Raises:
             InputError: if the folder can't be used or another run uses it, the server can't be reached, the memory has
@@ -58,7 +58,7 @@ class GlobalMemory:
             with anyio.CancelScope(shield=True):
                 await in_thread(store.close)
 
-    async def embed(self, texts: Sequence[str], context: Embeds) -> Sequence[Vector]:
+    async def embed(self, texts: Sequence[str], context: EmbeddingContext) -> Sequence[Vector]:
         """Vectors to search with.
 
         Raises:
@@ -66,8 +66,8 @@ class GlobalMemory:
         """
         return await self._embedder.vectors(texts, context)
 
-    async def search(self, vectors: Sequence[Vector], top: int) -> list[Found]:
-        """The ``top`` entries nearest to each vector by cosine, each once, the nearest first.
+    async def search(self, vectors: Sequence[Vector], top: int) -> list[FoundEntry]:
+        """The ``top`` entries nearest to each vector by cosine similarity, each entry once, the nearest first.
 
         Raises:
             InputError: if the memory's vectors have another length.
@@ -76,7 +76,7 @@ class GlobalMemory:
         return await in_thread(self._collection.search, vectors, top, limiter=self._limiter) if vectors else []
 
     async def add(self, entries: Sequence[Entry], vectors: Sequence[Vector]) -> None:
-        """Add entries with their vectors (of `text_to_embed`); those that are there already stay as they are.
+        """Add entries with their vectors (of `text_to_embed`); an entry that is stored already stays.
 
         Raises:
             InputError: as `search`.
@@ -86,7 +86,7 @@ class GlobalMemory:
             await in_thread(self._collection.add, entries, vectors, limiter=self._limiter)
 
     async def size(self) -> int:
-        """How many entries there are.
+        """The number of entries.
 
         Raises:
             MemoryUnavailableError: if the store failed.

@@ -1,1 +1,1 @@
-"""The problems that ship: what programs are to solve, with seeds, cases and checkers of our own."""
+"""The problems that ship with the package. Their seeds, cases and checkers are our own."""

@@ -12,7 +12,7 @@ from flowevolve.problems.checks import list_of, number
 from flowevolve.programs import Case, Verdict, WrongResultError
 
 MOST_STEPS = 1000
-"""So that a check takes milliseconds."""
+"""The most steps that a function may have, so that a check takes milliseconds."""
 
 _FUNCTION = (
     f"returns a list of 1 to {MOST_STEPS} numbers, none below 0 and not all 0: the heights of f on as many equal parts "
@@ -23,9 +23,9 @@ _FUNCTION = (
 class FirstAutocorrelation(ShippedProblem):
     """A step function f >= 0 on (-1/4, 1/4) whose f*f has a low peak. Value: (integral of f) squared over that peak.
 
-    AlphaEvolve's B.1: any f bounds C1 from above by 1 / value. Best known: C1 <= 1.50313 (ThetaEvolve, in CodeEvolve's
-    table 1), so that the reference is one over this. Exact but for rounding: f*f is straight between multiples of the
-    width of a step, so its peak is at one of them.
+    This is AlphaEvolve's B.1: any f bounds C1 from above by 1 / value. The best known bound is C1 <= 1.50313
+    (ThetaEvolve, in CodeEvolve's table 1), and the reference is its inverse. The value is exact up to rounding: f*f is
+    linear between multiples of a step's width, so its peak is at one of them.
     """
 
     name = "autocorrelation_1"
@@ -54,8 +54,8 @@ class FirstAutocorrelation(ShippedProblem):
 class SecondAutocorrelation(ShippedProblem):
     """A step function f >= 0 whose f*f is as flat as possible. Value: |f*f|_2^2 / (|f*f|_1 |f*f|_oo), at most 1.
 
-    AlphaEvolve's B.2: the value bounds C2 from below. Best known, in the same scale: 0.96102 (AlphaEvolve, in
-    CodeEvolve's table 1). Exact but for rounding, as the norms of a function that is straight between given points.
+    This is AlphaEvolve's B.2: the value bounds C2 from below. The best known value is 0.96102 (AlphaEvolve, in
+    CodeEvolve's table 1). The norms are exact up to rounding, since f*f is linear between given points.
     """
 
     name = "autocorrelation_2"
@@ -83,10 +83,10 @@ class SecondAutocorrelation(ShippedProblem):
 
 
 def read_heights(result: JSON) -> list[float]:
-    """Heights, the largest of which is 1: the values don't depend on the scale.
+    """Read the heights of a step function, scaled so that the largest is 1; the problems' values don't depend on scale.
 
     Raises:
-        WrongResultError: if these are none.
+        WrongResultError: if the result is not a list of valid heights.
     """
     entries = list_of(result, "heights")
     if not 1 <= len(entries) <= MOST_STEPS:
@@ -102,7 +102,7 @@ def read_heights(result: JSON) -> list[float]:
 
 
 def autoconvolution(steps: list[float]) -> list[float]:
-    """f*f at the ends of steps, but for the outermost two where it is 0, in units of a step's width."""
+    """f*f at the inner ends of its linear pieces, in units of a step's width. At the two outer ends it is 0."""
     n, backwards = len(steps), steps[::-1]
     rising = [sum(map(mul, steps[: k + 1], backwards[n - k - 1 :])) for k in range(n)]
     falling = [sum(map(mul, steps[k:], backwards[: n - k])) for k in range(1, n)]

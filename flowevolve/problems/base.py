@@ -1,4 +1,4 @@
-"""What the shipped problems have in common."""
+"""The base classes of the shipped problems."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from flowevolve.sandbox import Sandbox
 
 
 class ShippedProblem(FunctionProblem):
-    """One of ours."""
+    """A problem that ships with the package."""
 
     timeout: float | None = 5.0
     reference: float | None = None
-    """The best value known to the papers, in the scale of `Verdict.value`; None where theirs can't be compared."""
+    """The best value in published papers, in the scale of `Verdict.value`; None if theirs can't be compared."""
 
     @property
     def rules(self) -> str:
-        """What every statement ends with."""
+        """The rules with which every problem statement ends."""
         return (
             "The program is one Python file. It may use the standard library and numpy, nothing else; it has no "
             f"network and no files. A call may take {self.timeout:g} seconds. Equal calls must return equal results: "
@@ -35,53 +35,53 @@ class ShippedProblem(FunctionProblem):
         )
 
 
-class PlayedProblem(ShippedProblem):
-    """Programs are a function that is asked again and again, by a harness that runs beside it.
+class DrivenProblem(ShippedProblem):
+    """A problem whose programs are one function that a driver calls again and again in the same process.
 
-    The harness shares a process with a stranger: what it returns is checked as any other result.
+    The program could tamper with the driver, so what the driver returns is checked like any other result.
     """
 
-    harness: ModuleType
+    driver: ModuleType
 
     async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
-        return await super().judge(self.with_harness(artifact), case, sandbox)
+        return await super().judge(self.with_driver(artifact), case, sandbox)
 
-    def with_harness(self, artifact: Artifact) -> Artifact:
-        text = f"{artifact[PROGRAM]}\n\n{inspect.getsource(self.harness)}"
+    def with_driver(self, artifact: Artifact) -> Artifact:
+        text = f"{artifact[PROGRAM]}\n\n{inspect.getsource(self.driver)}"
         return Artifact({**artifact, PROGRAM: text}, artifact.kind)
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """What a program was asked, and its answer."""
+class Choice:
+    """One choice of a program: the arguments that it was given, and its answer."""
 
-    asked: list[JSON]
+    arguments: list[JSON]
     answer: JSON
 
 
-class OnlineProblem(PlayedProblem):
-    """Programs choose without knowing what comes next.
+class OnlineProblem(DrivenProblem):
+    """A problem whose programs must choose without knowing what comes next.
 
-    What comes next lies in the memory of the process that a program runs in, so it could look. Therefore choices are
-    functions of what the program is told, and a random sample of n moments is put to the program again, in a new
-    process that holds no more than the sample: where an answer differs, the program failed. One that looks ahead in a
-    share s of its choices gets by with probability (1 - s) ** n in each case. The sample is drawn anew each time, for
-    no program to know it; of a program that keeps to the rules, the verdict does not depend on it. What this can't tell
-    is a program that knows the instances by heart; other instances can (setting ``seed``).
+    What comes next lies in the memory of the process that a program runs in, so a program could look ahead. Choices
+    must therefore be functions of their arguments. A random sample of n choices is put to the program again, in a new
+    process that knows nothing but the sample, and the program fails if any answer differs. A program that looks ahead
+    in a share s of its choices passes with probability (1 - s) ** n in each case. The sample is drawn anew each time,
+    so that no program can know it; the verdict on a program that keeps the rules does not depend on it. A program that
+    has learnt the instances by heart is not detected by this, but by its value on other instances (setting ``seed``).
     """
 
     ask_again: str
-    """The harness's function that takes a list of what was asked, and returns the answers."""
+    """The name of the driver's function that takes a list of the arguments of choices and returns the answers."""
 
-    def moments(self, case: Case, result: JSON, rng: random.Random) -> Sequence[Moment]:
-        """A sample of the choices that led to a result which `score` has accepted.
+    def sample_choices(self, case: Case, result: JSON, rng: random.Random) -> Sequence[Choice]:
+        """Draw a sample of the choices that led to a result which `score` has accepted.
 
-        Taken together, they must not tell what came after one of them.
+        The sample as a whole must not reveal what came after any of its choices.
         """
         raise NotImplementedError
 
     async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
-        source = self.with_harness(artifact)[PROGRAM]
+        source = self.with_driver(artifact)[PROGRAM]
         first = await sandbox.run(
             source, call=self.entry, arguments=case.arguments, timeout=self.timeout, memory_mb=self.memory_mb
         )
@@ -89,8 +89,8 @@ class OnlineProblem(PlayedProblem):
             return failed(self.worst, first)
         try:
             verdict = self.score(case, first.result)
-            sample = self.moments(case, first.result, secrets.SystemRandom())
-            asked: list[JSON] = [list(moment.asked) for moment in sample]
+            sample = self.sample_choices(case, first.result, secrets.SystemRandom())
+            asked: list[JSON] = [list(choice.arguments) for choice in sample]
             second = await sandbox.run(
                 source, call=self.ask_again, arguments=[asked], timeout=self.timeout, memory_mb=self.memory_mb
             )
@@ -98,25 +98,24 @@ class OnlineProblem(PlayedProblem):
                 return failed(self.worst, second)
             check_answers(sample, second.result)
         except WrongResultError as error:
-            reason = str(error)
-            return Verdict(self.worst, f"The result is no solution: {reason}", reason, {"seconds": first.seconds})
+            return Verdict(self.worst, f"The result is no solution: {error}", str(error), {"seconds": first.seconds})
         return Verdict(verdict.value, verdict.feedback, None, {**verdict.metrics, "seconds": first.seconds})
 
 
-def check_answers(moments: Sequence[Moment], again: JSON) -> None:
-    """Hold a program to what it answered before.
+def check_answers(choices: Sequence[Choice], again: JSON) -> None:
+    """Check that a program answers the same when it is asked again.
 
     Raises:
-        WrongResultError: if it now answers something else.
+        WrongResultError: if an answer differs.
     """
-    for moment, answer in zip(moments, list_of(again, "the answers", len(moments)), strict=True):
-        if answer != moment.answer:
+    for choice, answer in zip(choices, list_of(again, "the answers", len(choices)), strict=True):
+        if answer != choice.answer:
             raise WrongResultError(
-                f"asked again, the program chose {str(answer)[:40]!r}, not {str(moment.answer)[:40]!r} as before; "
+                f"asked again, the program chose {str(answer)[:40]!r}, not {str(choice.answer)[:40]!r} as before; "
                 "a choice must depend on the arguments alone: not on chance, earlier calls or what is still to come"
             )
 
 
 def seed_text(name: str) -> str:
-    """The text of a seed."""
+    """The program text of the seed with this name."""
     return Path(__file__).with_name("seeds").joinpath(f"{name}.py").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Online bin packing in EoH's form: items come one by one, and a program scores the bins."""
+"""Online bin packing in the form of EoH: items come one by one, and a program gives each bin a priority."""
 
 from __future__ import annotations
 
@@ -7,29 +7,28 @@ import math
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 from pydantic import Field
 
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
-from flowevolve.problems.base import Moment, OnlineProblem, seed_text
-from flowevolve.problems.checks import list_of, whole
-from flowevolve.problems.harness import bin_packing as inside
+from flowevolve.problems.base import Choice, OnlineProblem, seed_text
+from flowevolve.problems.checks import list_of, whole_number
+from flowevolve.problems.harness import bin_packing
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
 
 CAPACITY = 100
 SHAPE, SCALE = 3.0, 45.0
-"""Of EoH's Weibull distribution."""
-MOMENTS = 200
-"""How many choices of a sequence are asked for a second time."""
+"""The shape and the scale of the Weibull distribution that EoH draws items from."""
+SAMPLED_CHOICES = 200
+"""How many choices of each sequence the program is asked for a second time."""
 EOH_GAPS = {"weibull_1k_test": 0.0224, "weibull_5k_test": 0.0080, "weibull_10k_test": 0.0061}
-"""Of the mean excess over the bound with capacity 100: EoH's own heuristics (CodeEvolve, table 5)."""
+"""The mean excess of EoH's own heuristics over the lower bound with capacity 100 (CodeEvolve, table 5)."""
 
 
 class BinPackingRow(Row):
-    """As in EoH's sets."""
+    """One sequence of items, with the fields of EoH's data sets."""
 
     dataset: str = ""
     capacity: int = Field(gt=0)
@@ -37,22 +36,22 @@ class BinPackingRow(Row):
 
 
 class OnlineBinPacking(OnlineProblem):
-    """Items of sizes that follow a Weibull distribution. Value of a case: a bound on the bins needed over those used.
+    """Items whose sizes follow a Weibull distribution. Value of a case: a lower bound on the bins over those used.
 
-    EoH's set-up; no packing uses less than ceil(sum of sizes / capacity) bins. The papers give the gap, bins used over
-    that bound minus 1, so that value = 1 / (1 + gap). Given EoH's test rows, the reference is 1 / (1 + EoH's gap);
-    other heuristics there: first fit 4.40 %, best fit 4.08 % on 5,000 items. On instances drawn here, of the same
-    distribution, there is none.
+    The set-up is EoH's; no packing uses fewer than ceil(sum of sizes / capacity) bins. The papers give the gap, which
+    is the number of bins over that bound minus 1, so value = 1 / (1 + gap). With EoH's test rows, the reference is 1 /
+    (1 + EoH's gap); on 5,000 items first fit has a gap of 4.40 % there, and best fit one of 4.08 %. Instances drawn
+    here, from the same distribution, have no reference.
 
-    A program gets the item and the different amounts of room that open bins have left: in EoH's form it gets each bin,
-    but two with equal room are as good as each other. That choices know nothing of later items is checked
+    A program gets the item and the different amounts of room that open bins have left. In EoH's form it gets each bin,
+    but two bins with equal room are as good as each other. It is checked that choices know nothing of later items
     (`OnlineProblem`).
     """
 
     name = "online_bin_packing"
     entry = "harness_play"
     ask_again = "harness_ask_again"
-    harness = inside
+    driver = bin_packing
     source = seed_text("online_bin_packing")
 
     def __init__(
@@ -100,36 +99,35 @@ class OnlineBinPacking(OnlineProblem):
             metrics={"bins": float(bins), "gap": bins / least - 1},
         )
 
-    def moments(self, case: Case, result: JSON, rng: random.Random) -> Sequence[Moment]:
+    def sample_choices(self, case: Case, result: JSON, rng: random.Random) -> Sequence[Choice]:
         items = self._items[case.id]
-        kept: dict[int, Moment | None] = dict.fromkeys(rng.sample(range(len(items)), min(MOMENTS, len(items))))
+        kept: dict[int, Choice | None] = dict.fromkeys(rng.sample(range(len(items)), min(SAMPLED_CHOICES, len(items))))
         self._replayed(case, result, kept)
-        return [moment for moment in kept.values() if moment is not None]
+        return [choice for choice in kept.values() if choice is not None]
 
-    def _replayed(self, case: Case, result: JSON, kept: dict[int, Moment | None]) -> list[int]:
-        """The rooms chosen; moments are filled in for the places in ``kept``.
+    def _replayed(self, case: Case, result: JSON, kept: dict[int, Choice | None]) -> list[int]:
+        """Pack the items as the result says, and return the rooms chosen. Fill in the choices of the items in ``kept``.
 
         Raises:
-            WrongResultError: at the first bin that can't have been chosen.
+            WrongResultError: at the first room that can't have been chosen.
         """
         answers = list_of(result, "the chosen rooms", len(self._items[case.id]))
         places = itertools.count()
 
         def choose(item: int, in_use: dict[int, int]) -> int:
             place = next(places)
-            room = whole(answers[place], f"the room chosen for item {place}", self.capacity + 1)
+            room = whole_number(answers[place], f"the room chosen for item {place}", self.capacity + 1)
             if room < item or (room != self.capacity and room not in in_use):
                 raise WrongResultError(f"item {place}, of size {item}, can't go where {room} is left")
             if place in kept:
-                asked = inside.harness_rooms(item, in_use, self.capacity)
-                kept[place] = Moment([item, cast("JSON", asked)], room)
+                kept[place] = Choice([item, [*bin_packing.harness_rooms(item, in_use, self.capacity)]], room)
             return room
 
-        return inside.harness_pack(self._items[case.id], self.capacity, choose)
+        return bin_packing.harness_pack(self._items[case.id], self.capacity, choose)
 
 
 def drawn_instances(items: int, capacity: int, instances: int, seed: int) -> list[tuple[int, ...]]:
-    """Sizes from 1 to the capacity, as EoH draws them."""
+    """Draw sequences of sizes from 1 to the capacity, as EoH does."""
     if min(items, capacity, instances) < 1:
         raise InputError("online_bin_packing: items, capacity and instances must be above 0")
     rng = random.Random(f"bin packing {seed}")
@@ -140,10 +138,10 @@ def drawn_instances(items: int, capacity: int, instances: int, seed: int) -> lis
 
 
 def real_instances(data: Path, dataset: str, capacity: int) -> list[tuple[int, ...]]:
-    """Those of a set.
+    """Read the sequences of one data set from a file.
 
     Raises:
-        InputError: if the file has none, or an item is larger than a bin.
+        InputError: if the file has no rows of the data set, or an item is larger than a bin.
     """
     rows = read_rows(data, BinPackingRow)
     found = [row.items for row in rows if row.dataset == dataset]

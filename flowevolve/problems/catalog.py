@@ -1,4 +1,4 @@
-"""The shipped problems by name, as ``[task] problem`` and its settings make them."""
+"""The shipped problems by name. ``[task] problem`` chooses one, and the section's other settings are its arguments."""
 
 from __future__ import annotations
 
@@ -20,43 +20,14 @@ from flowevolve.problems.transactions import TransactionScheduling
 from flowevolve.problems.tsp import TspConstruction
 from flowevolve.programs import Problem
 
-
-def circle_packing_26() -> Problem:
-    return CirclePacking(26, reference=2.63598)
-
-
-def circle_packing_32() -> Problem:
-    return CirclePacking(32, reference=2.93957)
-
-
-def circle_packing_rectangle_21() -> Problem:
-    return RectanglePacking(21, reference=2.36583)
-
-
-def min_max_distance_2d() -> Problem:
-    return MinMaxDistance(16, 2, reference=1 / 12.88923)
-
-
-def min_max_distance_3d() -> Problem:
-    return MinMaxDistance(14, 3, reference=1 / 4.16579)
-
-
-def hexagon_packing_11() -> Problem:
-    return HexagonPacking(11, reference=1 / 3.93009)
-
-
-def hexagon_packing_12() -> Problem:
-    return HexagonPacking(12, reference=1 / 3.94191)
-
-
 SHIPPED_PROBLEMS: Mapping[str, Callable[..., Problem]] = {
-    "circle_packing_26": circle_packing_26,
-    "circle_packing_32": circle_packing_32,
-    "circle_packing_rectangle_21": circle_packing_rectangle_21,
-    "min_max_distance_2d": min_max_distance_2d,
-    "min_max_distance_3d": min_max_distance_3d,
-    "hexagon_packing_11": hexagon_packing_11,
-    "hexagon_packing_12": hexagon_packing_12,
+    "circle_packing_26": lambda: CirclePacking(26, reference=2.63598),
+    "circle_packing_32": lambda: CirclePacking(32, reference=2.93957),
+    "circle_packing_rectangle_21": lambda: RectanglePacking(21, reference=2.36583),
+    "min_max_distance_2d": lambda: MinMaxDistance(16, 2, reference=1 / 12.88923),
+    "min_max_distance_3d": lambda: MinMaxDistance(14, 3, reference=1 / 4.16579),
+    "hexagon_packing_11": lambda: HexagonPacking(11, reference=1 / 3.93009),
+    "hexagon_packing_12": lambda: HexagonPacking(12, reference=1 / 3.94191),
     "autocorrelation_1": FirstAutocorrelation,
     "autocorrelation_2": SecondAutocorrelation,
     "online_bin_packing": OnlineBinPacking,

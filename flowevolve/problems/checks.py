@@ -1,4 +1,4 @@
-"""Results of strangers, taken apart with care. Every message says what was to be there, and what was."""
+"""Checks of results that untrusted programs return. Each error message says what was expected and what was found."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from flowevolve.programs import WrongResultError
 
 
 def list_of(value: JSON, what: str, count: int | None = None) -> list[JSON]:
-    """A list, of this length if one is given.
+    """Check that a value is a list, of length ``count`` if that is given.
 
     Raises:
-        WrongResultError: if it is none.
+        WrongResultError: if it is not.
     """
     if not isinstance(value, list):
         raise WrongResultError(f"{what} must be a list, not {kind(value)}")
@@ -22,10 +22,10 @@ def list_of(value: JSON, what: str, count: int | None = None) -> list[JSON]:
 
 
 def number(value: JSON, what: str) -> float:
-    """A number that a float holds.
+    """Check that a value is a number that a finite float can hold.
 
     Raises:
-        WrongResultError: if it is none.
+        WrongResultError: if it is not.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise WrongResultError(f"{what} must be a number, not {kind(value)}")
@@ -38,11 +38,11 @@ def number(value: JSON, what: str) -> float:
     return result
 
 
-def whole(value: JSON, what: str, below: int) -> int:
-    """A whole number from 0 on, below a bound.
+def whole_number(value: JSON, what: str, below: int) -> int:
+    """Check that a value is a whole number of at least 0 and below a bound.
 
     Raises:
-        WrongResultError: if it is none.
+        WrongResultError: if it is not.
     """
     if isinstance(value, bool) or not isinstance(value, int):
         raise WrongResultError(f"{what} must be a whole number, not {kind(value)}")
@@ -52,7 +52,7 @@ def whole(value: JSON, what: str, below: int) -> int:
 
 
 def vectors(value: JSON, what: str, count: int, size: int) -> list[list[float]]:
-    """A list of ``count`` lists of ``size`` numbers.
+    """Check that a value is a list of ``count`` lists of ``size`` numbers.
 
     Raises:
         WrongResultError: naming the first entry that is wrong.
@@ -64,12 +64,12 @@ def vectors(value: JSON, what: str, count: int, size: int) -> list[list[float]]:
 
 
 def permutation(value: JSON, what: str, count: int) -> list[int]:
-    """The whole numbers below ``count`` in some order.
+    """Check that a value is a list of the whole numbers below ``count`` in some order.
 
     Raises:
         WrongResultError: naming the first entry that is wrong.
     """
-    order = [whole(entry, f"{what}[{i}]", count) for i, entry in enumerate(list_of(value, what, count))]
+    order = [whole_number(entry, f"{what}[{i}]", count) for i, entry in enumerate(list_of(value, what, count))]
     places: dict[int, int] = {}
     for place, entry in enumerate(order):
         if entry in places:
@@ -79,7 +79,7 @@ def permutation(value: JSON, what: str, count: int) -> list[int]:
 
 
 def kind(value: JSON) -> str:
-    """What a value is, in words."""
+    """Say in words what kind of value this is."""
     match value:
         case None:
             return "null (did the function return anything?)"

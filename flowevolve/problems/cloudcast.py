@@ -1,4 +1,4 @@
-"""Cloudcast: sending a lot of data from one cloud region to several, over others where that is cheaper."""
+"""Cloudcast: sending much data from one cloud region to several others, through further regions if that is cheaper."""
 
 from __future__ import annotations
 
@@ -19,23 +19,27 @@ from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
 
 MACHINES = 2
-"""In every region that takes part; links and limits are as many times as fast."""
+"""Machines in each region that takes part. Links and limits are as many times as fast as those of one machine."""
 MACHINE_COST = 0.54 / 3600
-"""Dollars a second, each."""
+"""Dollars a second for each machine."""
 
 Edge = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
+    """A link from one region to another: its cost in dollars a gigabyte, and its speed in gigabits a second."""
+
     cost: float
-    """Dollars a gigabyte."""
     speed: float
-    """Gigabits a second."""
 
 
 class Broadcast(Row):
-    """As in ADRS; ``ingress_limit`` and ``egress_limit`` in Gbit/s a machine, by the provider before the colon."""
+    """A broadcast, with the fields of ADRS's files.
+
+    ``ingress_limit`` and ``egress_limit`` are in Gbit/s for one machine, by provider: the part of a region's name
+    before the colon.
+    """
 
     name: str
     source_node: str
@@ -61,13 +65,13 @@ class ThroughputRow(Row):
 class Cloudcast(ShippedProblem):
     """Paths for every part of the data to every destination. Value of a case: 100 over the cost in dollars.
 
-    ADRS's form and its simulator's costs: a part pays for a link once, however many destinations it goes on to; each
-    region that takes part has two machines until the slowest part has arrived, a time for which the simulator divides
-    gigabytes by gigabits a second, and so do we. Published: the dollars of five broadcasts in total, on measured prices
-    and speeds (``data``, a folder), 578.10 at best (LEVI, table 1); the cheapest path for each destination, which is
-    our seed, takes 1035.14. A mean of reciprocals tells no total, so there is no reference: add up the metric ``cost``.
-    One link's speed can be cut at both its ends; the simulator's result then depends on the order it looks at regions,
-    ours does not, which is a matter of cents.
+    The form is ADRS's, and so are the costs of its simulator. A part pays for a link once, however many destinations it
+    goes on to. Each region that takes part has two machines until the slowest part has arrived; for this time the
+    simulator divides gigabytes by gigabits a second, and so do we. Papers give the dollars of five broadcasts in total,
+    on measured prices and speeds (``data``, a folder): 578.10 at best (LEVI, table 1), and 1035.14 for the cheapest
+    path to each destination, which is our seed. The total does not follow from a mean of reciprocals, so there is no
+    reference: add up the metric ``cost`` instead. A link's speed can be limited at both of its ends. The simulator's
+    result then depends on the order of regions, and ours does not; the difference is some cents.
     """
 
     name = "cloudcast"
@@ -77,10 +81,9 @@ class Cloudcast(ShippedProblem):
     def __init__(
         self, data: Path | None = None, regions: int = 8, destinations: int = 6, instances: int = 5, seed: int = 0
     ) -> None:
-        if data is not None:
-            self._links, self._broadcasts = read_network(data)
-        else:
-            self._links, self._broadcasts = drawn_network(regions, destinations, instances, seed)
+        self._links, self._broadcasts = (
+            read_network(data) if data is not None else drawn_network(regions, destinations, instances, seed)
+        )
         links: list[JSON] = [[*edge, link.cost, link.speed] for edge, link in self._links.items()]
         self.cases = [
             Case(
@@ -130,10 +133,10 @@ class Cloudcast(ShippedProblem):
         )
 
     def _paths(self, broadcast: Broadcast, result: JSON) -> dict[str, list[list[Edge]]]:
-        """By destination, one for each part.
+        """Read the paths by destination, one for each part.
 
         Raises:
-            WrongResultError: naming the first that is wrong.
+            WrongResultError: naming the first path that is wrong.
         """
         if not isinstance(result, dict):
             raise WrongResultError(f"the result must be a dict of destinations, not {kind(result)}")
@@ -167,7 +170,7 @@ class Cloudcast(ShippedProblem):
         return edges
 
     def _flows(self, broadcast: Broadcast, edges: Sequence[Edge]) -> dict[Edge, float]:
-        """Gigabits a second of each link, when links share what their regions let in and out."""
+        """The speed of each link in gigabits a second, when links share what their regions let in and out."""
         flows = {edge: self._links[edge].speed for edge in edges}
         for end, limits in ((0, broadcast.egress_limit), (1, broadcast.ingress_limit)):
             for region in {edge[end] for edge in edges}:
@@ -180,7 +183,7 @@ class Cloudcast(ShippedProblem):
 
 
 def read_network(folder: Path) -> tuple[dict[Edge, Link], list[Broadcast]]:
-    """ADRS's prices, speeds and broadcasts.
+    """Read ADRS's prices, speeds and broadcasts from a folder.
 
     Raises:
         InputError: if a file is missing or wrong, or a broadcast names a region without links.
@@ -207,15 +210,15 @@ PROVIDERS: Mapping[str, tuple[float, float, float]] = {
     "blue": (16, 7, 0.11),
     "open": (16, 16, 0.08),
 }
-"""Those of drawn networks: Gbit/s a machine in and out, and dollars a gigabyte to other providers."""
+"""The providers of drawn networks: Gbit/s in and out of one machine, and dollars a gigabyte to other providers."""
 
 
 def drawn_network(
     regions: int, destinations: int, instances: int, seed: int
 ) -> tuple[dict[Edge, Link], list[Broadcast]]:
-    """Regions of three providers in four parts of the world.
+    """Draw regions of three providers in four parts of the world, with their links, and broadcasts between them.
 
-    Links within a provider are cheap within a part of the world and slower over long ways; some parts are dear to
+    Links within a provider are cheap within a part of the world, and slower between parts. Some parts are expensive to
     leave, so that a detour can pay, and copying late nearly always does.
     """
     if regions < 2 or instances < 1 or not 1 <= destinations < 3 * regions:
@@ -225,11 +228,12 @@ def drawn_network(
     rng = random.Random(f"cloudcast {seed}")
     homes = {f"{provider}:{number}": rng.randrange(4) for provider in PROVIDERS for number in range(regions)}
     dear = [rng.uniform(0.0, 0.08) for _ in range(4)]
-    links = {}
-    for one, here in homes.items():
-        for other, there in homes.items():
-            if one != other:
-                links[one, other] = _drawn_link(rng, one, other, here != there, dear[here])
+    links = {
+        (one, other): _drawn_link(rng, one, other, here != there, dear[here])
+        for one, here in homes.items()
+        for other, there in homes.items()
+        if one != other
+    }
     broadcasts = []
     for number in range(instances):
         source, *targets = rng.sample(list(homes), destinations + 1)

@@ -1,4 +1,4 @@
-"""Points whose distances are as equal as possible."""
+"""Points whose distances from each other are as equal as possible."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from flowevolve.problems.checks import vectors
 from flowevolve.programs import Case, Verdict, WrongResultError
 
 FARTHEST = 1e6
-"""Coordinates beyond tell nothing: only ratios of distances count."""
+"""The largest coordinate that is allowed. Larger ones are not needed, as only ratios of distances count."""
 CLOSEST = 1e-6
-"""Of the largest distance: nearer than that, points are the same."""
+"""Points closer than this share of the largest distance count as the same point."""
 
 
 class MinMaxDistance(ShippedProblem):
-    """``n`` points in ``dimensions``, whose largest distance is small against their smallest.
+    """``n`` points in ``dimensions`` whose largest distance is small compared with their smallest.
 
-    Value: the smallest distance over the largest, squared. AlphaEvolve's B.8, which gives the square of the inverse.
-    Best known: 12.88923 for 16 points in the plane and 4.16579 for 14 in space (CodeEvolve, table 1), so that the
-    references are one over these.
+    Value: the smallest distance over the largest, squared. This is AlphaEvolve's B.8, which gives the inverse of the
+    value. The best known are 12.88923 for 16 points in the plane and 4.16579 for 14 in space (CodeEvolve, table 1), and
+    the references are their inverses.
     """
 
     entry = "place"

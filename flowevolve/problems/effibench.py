@@ -1,4 +1,4 @@
-"""Problems of EffiBench-X, from a file of its rows."""
+"""Problems of EffiBench-X, read from a file of its rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def main() -> None:
 if __name__ == "__main__":
     main()
 '''
-"""What evolution starts from where there is no program; it fails."""
+"""The program that evolution starts from if none is given. It fails all tests."""
 
 
 class TrialRow(Row):
@@ -42,7 +42,7 @@ class TrialRow(Row):
 
 
 class EffiBenchRow(Row):
-    """As in the data set; its own limits are not looked at, as CSE has the same ones for all problems."""
+    """A problem, with the fields of the data set. Its own limits are ignored, as CSE sets the same for all problems."""
 
     id: str = Field(coerce_numbers_to_str=True)
     title: str
@@ -63,10 +63,11 @@ def effibench(
     runs: int = 5,
     together: int | None = None,
 ) -> EfficiencyProblem:
-    """One row of ``data``: that of this ``id``, or the number ``row`` (the first is 1, and the default).
+    """Make a problem of one row of ``data``: the one with this ``id``, or the one with number ``row``, by default 1.
 
-    ``program`` is the file evolution starts from, ``reference`` the one that ratios are to, else the program. Of the
-    row's tests the first ``tests`` are used. The rest is `Procedure`'s.
+    ``program`` is the file that evolution starts from. ``reference`` is the file whose figures others are divided by;
+    it is the program unless it is given. Only the first ``tests`` of the row are used, if that is given. The other
+    settings are those of `Procedure`.
 
     Raises:
         InputError: if there is no such row or file, or the row's programs read no standard input.

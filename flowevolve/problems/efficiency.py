@@ -1,7 +1,8 @@
-"""Programs that are right first and then quick and small: judged on tests, worth what their memory-time integral says.
+"""Problems of efficiency: programs must be right, and are then scored by the integral of their memory over time.
 
-The form is EffiBench-X's (a script reads a test from standard input and prints the answer); how programs are measured
-is "Controlled Self-Evolution for Algorithmic Code Optimization", appendices B (metrics) and C (raw signal, reward).
+The form is that of EffiBench-X: a script reads a test from standard input and prints the answer. Programs are measured
+as in "Controlled Self-Evolution for Algorithmic Code Optimization" (CSE), appendices B (metrics) and C (raw signal and
+reward).
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from flowevolve.sandbox import Outcome, Sandbox, measure
 from flowevolve.sandbox.measure import middle
 
 EPSILON = 0.001
-"""CSE's reward is 1 / (A + 0.001)."""
+"""The constant in CSE's reward, 1 / (A + 0.001)."""
 CLIP = 5.0
-"""What a ratio to the reference counts at most."""
+"""Ratios to the reference are clipped to this."""
 LEAST_RUNS = 3
-_HARNESS = inspect.getsource(streams)
+_DRIVER = inspect.getsource(streams)
 _QUOTED, _LINE = 600, 200
-"""Characters of an input, and of a line of an answer, that feedback quotes."""
+"""The most characters of an input, and of a line of an answer, that feedback quotes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One test: what a program reads, and what it is to print."""
+    """One test: what a program reads, and what it must print."""
 
     input: str
     output: str
@@ -45,33 +46,35 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """How programs are measured; the defaults are the paper's but for ``together``, of which it says nothing.
+    """How programs are measured. The defaults are the paper's, except for ``together``, on which it says nothing.
 
     Raises:
-        InputError: if nobody could be measured like that.
+        InputError: if a setting is out of its range.
     """
 
     timeout: float = 10.0
-    """Seconds of one process."""
+    """The seconds that one process may take."""
     memory_mb: int = 1024
     runs: int = 5
-    """Of all tests, beside the one that says whether the program is right."""
+    """How often all tests are measured, after one run that only checks whether the program is right."""
     together: int | None = None
-    """Tests that one process runs, one after another; None: all."""
+    """How many tests one process runs, one after another; None for all of them."""
 
     def __post_init__(self) -> None:
         if self.runs < LEAST_RUNS:
-            raise InputError(f"task.runs: {self.runs} runs have nothing left without their extremes; give 3 or more")
+            raise InputError(f"task.runs: {self.runs} are too few, as the two extremes are left out; give 3 or more")
         if self.timeout <= 0 or self.memory_mb <= 0 or (self.together is not None and self.together <= 0):
             raise InputError("task: timeout, memory_mb and together must be above 0")
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of a program that has passed all tests, for all tests together; each the mean of the runs without extremes."""
+    """The figures of a program that has passed all tests, for all tests together.
+
+    Each figure is the mean over the runs without the lowest and the highest. ``integral`` is in megabyte-seconds.
+    """
 
     integral: float
-    """Megabyte-seconds."""
     seconds: float
     peak_mb: float
 
@@ -79,10 +82,10 @@ class Figures:
         return f"{self.seconds:.4g} s, {self.peak_mb:.4g} MB at its peak, {self.integral:.4g} MB·s"
 
     def over(self, other: Figures) -> dict[str, float]:
-        """ET, MP and MI of a program with the other figures, where these are the reference's: higher is better.
+        """ET, MP and MI of a program with the figures ``other``, if these figures are those of the reference.
 
-        Reference over program, clipped to 5 (CSE, appendix B, equations 8, 10 and 13). A figure of 0 has 5, or 1 where
-        the reference's is 0 as well.
+        Higher is better. Each is the reference's figure over the program's, clipped to 5 (CSE, appendix B, equations 8,
+        10 and 13). For a program's figure of 0 it is 5, or 1 if the reference's is 0 as well.
         """
         pairs = {
             "et": (self.seconds, other.seconds),
@@ -99,7 +102,7 @@ def _ratio(ours: float, theirs: float) -> float:
 
 
 def rules(tests: int, procedure: Procedure) -> str:
-    """What every statement ends with."""
+    """The rules with which every problem statement ends."""
     together = procedure.together or tests
     whose, run = ("", "to run them in")
     if together < tests:
@@ -115,11 +118,11 @@ def rules(tests: int, procedure: Procedure) -> str:
 
 
 FAILED: Mapping[str, float] = {"et": 0.0, "mp": 0.0, "mi": 0.0}
-"""What the same equations give a program that fails."""
+"""ET, MP and MI of a program that fails."""
 
 
 class _FailedError(Exception):
-    """A program failed in some run; it has the verdict on it."""
+    """A program failed in some run. It carries the verdict on the program."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(verdict.failure)
@@ -128,12 +131,12 @@ class _FailedError(Exception):
 
 @dataclass(eq=False)
 class EfficiencyProblem:
-    """Programs of one file (or several, ``program.py`` is run) that print the answers to all ``tests``.
+    """Programs that print the answers to all ``tests``. Of a program of several files, ``program.py`` is run.
 
-    Value: 1 / (A + 0.001) with A the memory-time integral in MB·s over all tests; 0 of a program that fails any test in
-    any run. Metrics: ``integral``, ``seconds``, ``peak_mb``, and with a reference ``et``, ``mp`` and ``mi``.
+    Value: 1 / (A + 0.001), where A is the memory-time integral in MB·s over all tests; 0 for a program that fails any
+    test in any run. Metrics: ``integral``, ``seconds``, ``peak_mb``, and with a reference ``et``, ``mp`` and ``mi``.
 
-    What is right is decided outside of the sandbox, where alone the expected answers are.
+    Answers are checked outside of the sandbox, as the expected answers must not be in it.
     """
 
     name: str
@@ -142,20 +145,22 @@ class EfficiencyProblem:
     """The seed."""
     tests: Sequence[Trial]
     reference: str | None = None
-    """The program that ratios are to; it is measured as all are, once in each sandbox."""
+    """The program whose figures others are divided by. It is measured like all others, once in each sandbox."""
     procedure: Procedure = field(default_factory=Procedure)
     cases: Sequence[Case] = (Case("tests"),)
     worst: float = 0.0
 
     def __post_init__(self) -> None:
-        self._yardsticks: WeakKeyDictionary[Sandbox, _Yardstick] = WeakKeyDictionary()
+        self._reference_figures: WeakKeyDictionary[Sandbox, _ReferenceFigures] = WeakKeyDictionary()
 
     def seed(self) -> Artifact:
         return Artifact({PROGRAM: self.source}, kind="program")
 
     async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
-        """Raises:
-        InputError: if it is the reference that fails.
+        """Measure a program on all tests, if it is right.
+
+        Raises:
+            InputError: if it is the reference that fails.
         """
         reference = None if self.reference is None else await self._measured_reference(self.reference, sandbox)
         try:
@@ -174,7 +179,7 @@ class EfficiencyProblem:
         )
 
     async def _measured(self, source: str, sandbox: Sandbox) -> Figures:
-        """Run all tests once, unmeasured, and when all are right as often as the procedure says.
+        """Run all tests once without measuring and, if all answers are right, as often as the procedure says.
 
         Raises:
             _FailedError: at the first failure.
@@ -184,7 +189,7 @@ class EfficiencyProblem:
         for first, tests in self._batches():
             measurement = await measure(
                 sandbox,
-                _HARNESS,
+                _DRIVER,
                 call="harness_run",
                 arguments=_arguments(source, tests, tell=False),
                 timeout=self.procedure.timeout,
@@ -204,16 +209,16 @@ class EfficiencyProblem:
         )
 
     async def _pass(self, source: str, sandbox: Sandbox) -> None:
-        """The run that tells whether a program is right.
+        """Run all tests once to see whether the program is right.
 
-        It is pinned, too: an unpinned one could be put on a core that another program is measured on.
+        This run is pinned to a core, too: without that it could get a core on which another program is measured.
 
         Raises:
             _FailedError: at the first failure.
         """
         for first, tests in self._batches():
             (outcome,) = await sandbox.run_pinned(
-                _HARNESS,
+                _DRIVER,
                 call="harness_run",
                 arguments=_arguments(source, tests, tell=True),
                 timeout=self.procedure.timeout,
@@ -222,29 +227,31 @@ class EfficiencyProblem:
             self._check(outcome, first, tests)
 
     async def _measured_reference(self, source: str, sandbox: Sandbox) -> Figures:
-        """Once in each sandbox, which lasts as long as a run: who comes meanwhile waits."""
-        yardstick = self._yardsticks.setdefault(sandbox, _Yardstick())
-        async with yardstick.lock:
-            if yardstick.figures is None:
+        """The reference's figures. They are measured once in each sandbox, that is, once in a run; other calls wait."""
+        reference = self._reference_figures.setdefault(sandbox, _ReferenceFigures())
+        async with reference.lock:
+            if reference.figures is None:
                 try:
-                    yardstick.figures = await self._measured(source, sandbox)
+                    reference.figures = await self._measured(source, sandbox)
                 except _FailedError as error:
                     raise InputError(f"problem {self.name!r}: the reference fails: {error}") from None
-            return yardstick.figures
+            return reference.figures
 
     def _batches(self) -> list[tuple[int, Sequence[Trial]]]:
-        """The tests of each process, and the number of the first."""
+        """The tests of each process, with the number of the first of them."""
         size = self.procedure.together or len(self.tests)
         return [(first, self.tests[first : first + size]) for first in range(0, len(self.tests), size)]
 
     def _check(self, outcome: Outcome, first: int, tests: Sequence[Trial]) -> None:
-        """Raises:
-        _FailedError: if the program did not come to its end, or an answer is wrong.
+        """Check that a run came to its end with the right answers.
+
+        Raises:
+            _FailedError: if it did not.
         """
         seconds = {"seconds": outcome.seconds}
         if outcome.status != "ok":
             verdict = failed(self.worst, outcome)
-            begun = min(outcome.stdout.count("."), len(tests))  # none, where nobody was told
+            begun = min(outcome.stdout.count("."), len(tests))  # none in measured runs, which report no progress
             words = verdict.feedback
             if begun:
                 words += f"\nIt was at {self._named(first + begun - 1)}, which reads\n{_shown(tests[begun - 1].input)}"
@@ -265,13 +272,13 @@ class EfficiencyProblem:
 
 
 @dataclass
-class _Yardstick:
+class _ReferenceFigures:
     lock: anyio.Lock = field(default_factory=anyio.Lock)
     figures: Figures | None = None
 
 
 def difference(expected: str, answer: JSON) -> str | None:
-    """What is wrong with an answer, in one line; None if nothing is. Space at the ends of lines does not count."""
+    """Say in one line what is wrong with an answer; None if nothing is. Space at the ends of lines does not count."""
     if not isinstance(answer, str):
         return f"what was printed must be a text, not {kind(answer)}"
     pairs = zip_longest(normalised(expected), normalised(answer))
@@ -282,7 +289,7 @@ def difference(expected: str, answer: JSON) -> str | None:
 
 
 def normalised(text: str) -> list[str]:
-    """Lines without space at their ends, and without empty ones at the end of all."""
+    """The lines of a text without space at their ends, and without empty lines at the end of the text."""
     return [line.rstrip() for line in text.rstrip().splitlines()]
 
 

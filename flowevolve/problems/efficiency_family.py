@@ -1,11 +1,11 @@
-"""Problems of efficiency that ship: three families of three, in each of which one idea helps with all.
+"""The problems of efficiency that ship: three families of three problems, with one idea that helps in each family.
 
-- blocks: what is known of parts of a list is kept beside it, and kept right when the list changes;
-- windows: what is known of a window is kept while it moves, and not worked out anew;
-- rounds: a round that changes nothing is the last, or the right order makes one enough.
+- blocks: keep results for parts of a list, and update them when the list changes;
+- windows: update the result for a window as it moves, instead of computing it anew;
+- rounds: stop after a round that changes nothing, or find the order in which one round is enough.
 
-The seeds are slow and right, and made of parts that can be changed one by one: in ``blocks`` numbers are badly chosen,
-in ``windows`` work is done that nobody needs, in ``rounds`` it is done too often.
+The seeds are slow but right, and consist of parts that can be improved one by one. Those of ``blocks`` use badly chosen
+numbers, those of ``windows`` do needless work, and those of ``rounds`` do their work too often.
 """
 
 from __future__ import annotations
@@ -42,24 +42,41 @@ _WINDOWS = (
 )
 
 
+TESTS = 6
+"""How many tests are drawn."""
+TIMEOUT = 5.0
+
+
 @dataclass(frozen=True, slots=True)
 class Exercise:
-    """A problem before its tests are drawn."""
+    """A problem whose tests are still to be drawn."""
 
     name: str
     statement: str
     reference: ModuleType
     draw: Callable[[random.Random, int], str]
-    """One test of a size."""
+    """Draws one test of a given size."""
     edges: tuple[str, ...]
-    """Tests that are always there."""
+    """Edge cases, which are always among the tests."""
     size: int
-    """Of the largest test, unless the settings say otherwise."""
+    """The size of the largest test, unless the settings say otherwise."""
 
-    def problem(self, tests: int, size: int, seed: int, procedure: Procedure) -> EfficiencyProblem:
-        """Raises:
-        InputError: if there would be no tests, or some of no size.
+    def problem(
+        self,
+        tests: int = TESTS,
+        size: int | None = None,
+        seed: int = 0,
+        timeout: float = TIMEOUT,
+        memory_mb: int = 1024,
+        runs: int = 5,
+        together: int | None = None,
+    ) -> EfficiencyProblem:
+        """Draw ``tests`` tests in growing sizes up to ``size``, and make the problem. The rest is `Procedure`'s.
+
+        Raises:
+            InputError: if there would be no tests, or tests of size 0.
         """
+        procedure, size = Procedure(timeout, memory_mb, runs, together), self.size if size is None else size
         if tests < 1 or size < tests:
             raise InputError(f"{self.name}: tests must be above 0, and size not below tests")
         rng = random.Random(f"{self.name} {seed}")
@@ -172,24 +189,4 @@ EXERCISES = (
         250,
     ),
 )
-TESTS = 6
-"""That are drawn, in growing sizes."""
-TIMEOUT = 5.0
-
-
-def _factory(exercise: Exercise) -> Callable[..., EfficiencyProblem]:
-    def make(
-        tests: int = TESTS,
-        size: int = exercise.size,
-        seed: int = 0,
-        timeout: float = TIMEOUT,
-        memory_mb: int = 1024,
-        runs: int = 5,
-        together: int | None = None,
-    ) -> EfficiencyProblem:
-        return exercise.problem(tests, size, seed, Procedure(timeout, memory_mb, runs, together))
-
-    return make
-
-
-EFFICIENCY_PROBLEMS: Mapping[str, Callable[..., EfficiencyProblem]] = {each.name: _factory(each) for each in EXERCISES}
+EFFICIENCY_PROBLEMS: Mapping[str, Callable[..., EfficiencyProblem]] = {each.name: each.problem for each in EXERCISES}

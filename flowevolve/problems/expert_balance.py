@@ -1,29 +1,28 @@
-"""Balancing experts (EPLB): copies of a model's experts on GPUs, for the loads of a while ago to fit those of now."""
+"""Balancing experts (EPLB): placing copies of a model's experts on GPUs by earlier loads, for the loads to come."""
 
 from __future__ import annotations
 
 import math
 import random
 from pathlib import Path
-from typing import cast
 
 from pydantic import Field
 
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
 from flowevolve.problems.base import ShippedProblem, seed_text
-from flowevolve.problems.checks import list_of, whole
+from flowevolve.problems.checks import list_of, whole_number
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
 
 Loads = tuple[tuple[float, ...], ...]
-"""By layer and expert."""
+"""The loads of experts, by layer and expert."""
 CHANGE = 0.15
-"""How much drawn loads change from one time to the next: the deviation of the logarithm."""
+"""How much drawn loads change from one time to the next: the standard deviation of their logarithms."""
 
 
 class BalanceRow(Row):
-    """As EPLB takes it; ``next_weight`` are the loads that come, where they differ."""
+    """An instance, with the names of EPLB's arguments. ``next_weight`` are the loads to come, if they differ."""
 
     weight: Loads = Field(min_length=1)
     next_weight: Loads | None = None
@@ -32,11 +31,12 @@ class BalanceRow(Row):
 
 
 class ExpertBalance(ShippedProblem):
-    """A place for every copy of every expert. Value of a case: mean over highest load of a GPU, on the next loads.
+    """A place for every copy of every expert. Value of a case: the mean over the highest load of a GPU, on later loads.
 
-    The measure of balance in ADRS's EPLB (mean and maximum each summed over layers before dividing). Published scores
-    mix it with the running time on some machine, and rest on recorded loads that can't be had: there is no reference.
-    What a program's time is worth is left to time-outs, for scores not to depend on the machine.
+    This is the measure of balance in ADRS's EPLB: mean and maximum are each summed over the layers before they are
+    divided. Published scores mix it with the running time on some machine, and rest on recorded loads that are not
+    available, so there is no reference. Running time counts only through the time-out, so that scores don't depend on
+    the machine.
     """
 
     name = "expert_balance"
@@ -53,20 +53,17 @@ class ExpertBalance(ShippedProblem):
         instances: int = 5,
         seed: int = 0,
     ) -> None:
-        if data is not None:
-            self._rows = read_rows(data, BalanceRow)
-        else:
-            self._rows = drawn_rows(layers, experts, slots, gpus, instances, seed)
+        self._rows = (
+            read_rows(data, BalanceRow)
+            if data is not None
+            else drawn_rows(layers, experts, slots, gpus, instances, seed)
+        )
         for place, row in enumerate(self._rows, 1):
             _check(row, f"{data}: row {place}" if data is not None else "expert_balance")
         self.cases = [
             Case(
                 str(place),
-                {
-                    "loads": cast("JSON", [list(layer) for layer in row.weight]),
-                    "slots": row.num_replicas,
-                    "gpus": row.num_gpus,
-                },
+                {"loads": [[*layer] for layer in row.weight], "slots": row.num_replicas, "gpus": row.num_gpus},
             )
             for place, row in enumerate(self._rows)
         ]
@@ -103,7 +100,9 @@ class ExpertBalance(ShippedProblem):
 
 
 def _slots(value: JSON, what: str, experts: int, slots: int) -> list[int]:
-    found = [whole(expert, f"{what}, slot {slot}", experts) for slot, expert in enumerate(list_of(value, what, slots))]
+    found = [
+        whole_number(expert, f"{what}, slot {slot}", experts) for slot, expert in enumerate(list_of(value, what, slots))
+    ]
     missing = sorted(set(range(experts)) - set(found))
     if missing:
         raise WrongResultError(f"{what} has no copy of expert {missing[0]}; {len(missing)} experts are missing")
@@ -111,7 +110,7 @@ def _slots(value: JSON, what: str, experts: int, slots: int) -> list[int]:
 
 
 def gpu_loads(slots: list[int], loads: tuple[float, ...], gpus: int) -> list[float]:
-    """Of one layer; the copies of an expert share its load equally."""
+    """The load of each GPU in one layer. The copies of an expert share its load equally."""
     copies = [slots.count(expert) for expert in range(len(loads))]
     size = len(slots) // gpus
     return [
@@ -121,8 +120,10 @@ def gpu_loads(slots: list[int], loads: tuple[float, ...], gpus: int) -> list[flo
 
 
 def _check(row: BalanceRow, where: str) -> None:
-    """Raises:
-    InputError: if no layout fits.
+    """Check that an instance has a solution.
+
+    Raises:
+        InputError: if it has none.
     """
     shapes = {tuple(map(len, loads)) for loads in (row.weight, row.next_weight) if loads is not None}
     experts = len(row.weight[0])
@@ -138,7 +139,7 @@ def _check(row: BalanceRow, where: str) -> None:
 
 
 def drawn_rows(layers: int, experts: int, slots: int, gpus: int, instances: int, seed: int) -> list[BalanceRow]:
-    """Loads whose logarithms are normal with deviation 1, and change from one time to the next."""
+    """Draw loads whose logarithms are normal with standard deviation 1, and which change from one time to the next."""
     if min(layers, experts, slots, gpus, instances) < 1:
         raise InputError("expert_balance: layers, experts, slots, gpus and instances must be above 0")
     rng = random.Random(f"experts {seed}")

@@ -1,44 +1,44 @@
-"""Flow shop scheduling in EoH's form: a program leads a local search out of dead ends."""
+"""Flow shop scheduling in the form of EoH: a program leads a local search out of local optima."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 from pydantic import Field
 
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
-from flowevolve.problems.base import PlayedProblem, seed_text
+from flowevolve.problems.base import DrivenProblem, seed_text
 from flowevolve.problems.checks import permutation
-from flowevolve.problems.harness import flow_shop as inside
+from flowevolve.problems.harness import flow_shop
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict
 
 Times = tuple[tuple[int, ...], ...]
-"""Of each job on each machine."""
+"""The time of each job on each machine."""
 
 
 class FlowShopRow(Row):
-    """As EoH draws them."""
+    """One instance; ``proc_times[job][machine]`` are its times."""
 
     proc_times: Times = Field(min_length=2)
 
 
-class FlowShop(PlayedProblem):
-    """Jobs go through machines in one order. Value of a case: a bound on the time needed over the time the order takes.
+class FlowShop(DrivenProblem):
+    """Jobs that go through all machines in one order. Value of a case: a lower bound on the time over the time taken.
 
-    EoH's form: the program changes the times that a local search sees, and names the jobs that it may move, so that the
-    search leaves a dead end; EoH searches for a minute, we a number of rounds, for the score not to depend on the
-    machine. The papers compare with the best known for Taillard's instances (gap 0.23 % on average: EoH and CodeEvolve,
-    table 7), which are others: there is no reference. The program may look at everything; what counts is the order.
+    The form is EoH's: to lead a local search out of a local optimum, the program changes the times that the search
+    sees, and names the jobs that it may move. EoH searches for a minute; we search for a number of rounds, so that the
+    score does not depend on the machine. The papers compare with the best known solutions of Taillard's instances (a
+    gap of 0.23 % on average: EoH and CodeEvolve, table 7). Ours are other instances, so there is no reference. The
+    program may use all that it sees; only the final order counts.
     """
 
     name = "flow_shop"
     entry = "harness_play"
-    harness = inside
+    driver = flow_shop
     source = seed_text("flow_shop")
     timeout = 10.0
 
@@ -55,7 +55,7 @@ class FlowShop(PlayedProblem):
             raise InputError("flow_shop: rounds must be above 0")
         self._times = real_times(data) if data is not None else drawn_times(jobs, machines, instances, seed)
         self.cases = [
-            Case(str(place), {"times": cast("JSON", [list(row) for row in times]), "rounds": rounds})
+            Case(str(place), {"times": [[*row] for row in times], "rounds": rounds})
             for place, times in enumerate(self._times)
         ]
         self.statement = (
@@ -73,7 +73,7 @@ class FlowShop(PlayedProblem):
     def score(self, case: Case, result: JSON) -> Verdict:
         times = self._times[int(case.id)]
         order = permutation(result, "the order of jobs", len(times))
-        makespan, bound = inside.harness_makespan(order, times), least_time(times)
+        makespan, bound = flow_shop.harness_makespan(order, times), least_time(times)
         return Verdict(
             bound / makespan,
             f"The order takes {makespan:g}; no order takes less than {bound}.",
@@ -82,7 +82,10 @@ class FlowShop(PlayedProblem):
 
 
 def least_time(times: Times) -> int:
-    """What no order is below: a machine's work, after the soonest arrival there and before the soonest end."""
+    """A lower bound for all orders: the most that any machine needs from the first arrival to the end of its last job.
+
+    For each machine it adds up the shortest way to it, all its times, and the shortest way from it to the end.
+    """
     bound = 0
     for machine in range(len(times[0])):
         before = min(sum(row[:machine]) for row in times)
@@ -92,7 +95,7 @@ def least_time(times: Times) -> int:
 
 
 def drawn_times(jobs: int, machines: int, instances: int, seed: int) -> Sequence[Times]:
-    """From 1 to 99, as EoH and Taillard draw them."""
+    """Draw times from 1 to 99, as EoH and Taillard do."""
     if jobs < 2 or machines < 1 or instances < 1:
         raise InputError("flow_shop: jobs must be 2 or more, and machines and instances above 0")
     rng = random.Random(f"flow shop {seed}")
@@ -100,8 +103,10 @@ def drawn_times(jobs: int, machines: int, instances: int, seed: int) -> Sequence
 
 
 def real_times(data: Path) -> Sequence[Times]:
-    """Raises:
-    InputError: if a row has jobs of different lengths, or times of 0 or below.
+    """Read instances from a file.
+
+    Raises:
+        InputError: if a row has jobs of different lengths, or times of 0 or below.
     """
     found = [row.proc_times for row in read_rows(data, FlowShopRow)]
     for place, times in enumerate(found, 1):

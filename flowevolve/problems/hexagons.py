@@ -1,4 +1,4 @@
-"""Unit hexagons in a hexagon as small as possible."""
+"""Packing unit hexagons into a hexagon that is as small as possible."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from flowevolve.problems.checks import vectors
 from flowevolve.programs import Case, Verdict, WrongResultError
 
 TOLERANCE = 1e-9
-"""How far hexagons may overlap: what rounding does."""
+"""How far hexagons may overlap, which allows for rounding and no more."""
 FARTHEST = 100.0
-"""From the middle; no arrangement worth anything reaches as far."""
+"""The largest coordinate that is allowed. No good arrangement reaches as far."""
 APOTHEM = math.sqrt(3) / 2
-"""From the middle of a unit hexagon to its sides."""
+"""The distance from the centre of a unit hexagon to its sides."""
 
 Vector = tuple[float, float]
 
 
 class HexagonPacking(ShippedProblem):
-    """``n`` regular hexagons of side 1, turned as one likes, in a regular hexagon. Value: 1 over its side.
+    """``n`` regular hexagons of side 1, rotated freely, in a regular hexagon. Value: 1 over the side of that hexagon.
 
-    AlphaEvolve's B.7, which gives the side. Best known: 3.93009 for 11 and 3.94191 for 12 (AlphaEvolve, in CodeEvolve's
-    table 1), so that the references are one over these.
+    This is AlphaEvolve's B.7, which gives the side. The best known sides are 3.93009 for 11 hexagons and 3.94191 for 12
+    (AlphaEvolve, in CodeEvolve's table 1), and the references are their inverses.
     """
 
     entry = "arrange"
@@ -75,15 +75,16 @@ def corners(hexagon: tuple[float, float, float]) -> list[Vector]:
 
 
 def normals(angle: float) -> list[Vector]:
-    """Of the sides of a hexagon, one of each parallel pair."""
+    """The unit normals of a hexagon's sides, one for each pair of parallel sides."""
     turns = [math.radians(angle + 30 + 60 * k) for k in range(3)]
     return [(math.cos(turn), math.sin(turn)) for turn in turns]
 
 
 def overlap(a: tuple[float, float, float], b: tuple[float, float, float]) -> float:
-    """How deep two hexagons lie in each other; 0 or below where a straight line keeps them apart.
+    """How deep two hexagons overlap; 0 or below if they don't.
 
-    Two convex figures are apart if and only if the direction of a normal of one of their sides tells them apart.
+    By the separating axis theorem, two convex polygons are disjoint if and only if their projections on the normal of
+    one of their sides are.
     """
     if math.dist(a[:2], b[:2]) >= 2:
         return 0.0
@@ -92,7 +93,7 @@ def overlap(a: tuple[float, float, float], b: tuple[float, float, float]) -> flo
 
 
 def shared(first: Sequence[Vector], second: Sequence[Vector], axis: Vector) -> float:
-    """The length that the shadows of two figures on an axis have in common, or minus the gap between them."""
+    """The length that the projections of two polygons on an axis have in common, or minus the gap between them."""
     x, y = axis
     one = [x * point[0] + y * point[1] for point in first]
     two = [x * point[0] + y * point[1] for point in second]
@@ -100,7 +101,7 @@ def shared(first: Sequence[Vector], second: Sequence[Vector], axis: Vector) -> f
 
 
 def side_for(hexagon: tuple[float, float, float]) -> float:
-    """The side that the outer hexagon needs for this one."""
+    """The side that the outer hexagon must have to hold this one."""
     reach = max(abs(x * across + y * up) for x, y in corners(hexagon) for across, up in normals(0.0))
     return reach / APOTHEM
 

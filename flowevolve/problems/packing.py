@@ -1,4 +1,4 @@
-"""Circles in a square and in a rectangle: as large as possible in sum, without overlap."""
+"""Packing circles without overlap into a square or a rectangle, with the largest sum of radii."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from flowevolve.problems.checks import vectors
 from flowevolve.programs import Case, Verdict, WrongResultError
 
 TOLERANCE = 1e-9
-"""How far circles may overlap, or reach outside: what rounding does, and nothing that a sum would show."""
+"""How far circles may overlap or reach outside. It allows for rounding, and is too small to raise a sum visibly."""
 
 Circle = tuple[float, float, float]
-"""Centre and radius."""
+"""The coordinates of the centre, and the radius."""
 
 
 class CirclePacking(ShippedProblem):
-    """``n`` circles in the unit square, the sum of whose radii is to be large. Value: that sum.
+    """``n`` circles in the unit square. Value: the sum of their radii.
 
-    AlphaEvolve's B.12. Best known, in the same scale: 2.63598 for 26 and 2.93957 for 32 circles (CodeEvolve, tables 1
-    and 3). 26 is as good as settled: prefer 32.
+    This is AlphaEvolve's B.12. The best known values are 2.63598 for 26 circles and 2.93957 for 32 (CodeEvolve, tables
+    1 and 3). Hardly anything can be gained with 26 circles any more: prefer 32.
     """
 
     entry = "pack"
@@ -54,7 +54,7 @@ class CirclePacking(ShippedProblem):
 class RectanglePacking(ShippedProblem):
     """``n`` circles in a rectangle of perimeter 4, whose shape is free. Value: the sum of their radii.
 
-    AlphaEvolve's B.13. Best known for 21 circles, in the same scale: 2.36583 (AlphaEvolve and CodeEvolve, table 1).
+    This is AlphaEvolve's B.13. The best known value for 21 circles is 2.36583 (AlphaEvolve and CodeEvolve, table 1).
     """
 
     entry = "pack"
@@ -90,10 +90,10 @@ class RectanglePacking(ShippedProblem):
 
 
 def read_circles(result: JSON, n: int) -> list[Circle]:
-    """``n`` circles with radii above 0, none of them far away.
+    """Read ``n`` circles with radii above 0, none of them far away.
 
     Raises:
-        WrongResultError: naming the first that is wrong.
+        WrongResultError: naming the first circle that is wrong.
     """
     circles = [(x, y, radius) for x, y, radius in vectors(result, "circles", n, 3)]
     for place, (x, y, radius) in enumerate(circles):
@@ -105,7 +105,7 @@ def read_circles(result: JSON, n: int) -> list[Circle]:
 
 
 def check_apart(circles: list[Circle]) -> None:
-    """No two circles overlap.
+    """Check that no two circles overlap.
 
     Raises:
         WrongResultError: naming the pair that overlaps most.
@@ -124,7 +124,7 @@ def pairs(circles: list[Circle]) -> combinations[tuple[tuple[int, Circle], tuple
 
 
 def describe(circles: list[Circle], total: float) -> str:
-    """What whoever improves the packing would look at."""
+    """Describe a packing by what is useful for improving it."""
     radii = sorted(radius for _, _, radius in circles)
     gaps = [math.dist(a[:2], b[:2]) - a[2] - b[2] for (_, a), (_, b) in pairs(circles)]
     touching = sum(gap < 1e-6 for gap in gaps)

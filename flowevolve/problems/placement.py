@@ -1,4 +1,4 @@
-"""Model placement (PRISM): language models on GPUs, so that none is short of memory for its requests."""
+"""Model placement (PRISM): placing language models on GPUs so that none is short of memory for its requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import Field
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
 from flowevolve.problems.base import ShippedProblem, seed_text
-from flowevolve.problems.checks import list_of, whole
+from flowevolve.problems.checks import list_of, whole_number
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
 
@@ -19,7 +19,7 @@ MEMORY_GB = 80
 
 
 class Model(Row):
-    """As in ADRS."""
+    """A language model: its size in gigabytes, its requests a second, and its latency target. Fields are ADRS's."""
 
     model_size: float = Field(ge=0)
     req_rate: float = Field(gt=0)
@@ -27,12 +27,12 @@ class Model(Row):
 
     @property
     def demand(self) -> float:
-        """Requests a second over the latency target."""
+        """The requests a second divided by the latency target."""
         return self.req_rate / self.slo
 
 
 class PlacementRow(Row):
-    """An instance, as in ADRS."""
+    """A cluster of equal GPUs and the models to place on them, with ADRS's fields."""
 
     gpu_num: int = Field(gt=0)
     gpu_mem_gb: float = Field(default=MEMORY_GB, gt=0)
@@ -40,13 +40,14 @@ class PlacementRow(Row):
 
 
 class ModelPlacement(ShippedProblem):
-    """Each model on one GPU. Value of a case: 1 over the pressure on the GPU that has most.
+    """Each model on one GPU. Value of a case: 1 over the pressure on the GPU that has the most.
 
-    ADRS's form of PRISM: pressure is the sum of request rate over latency target of a GPU's models, over the memory
-    they leave for the KV cache. Published: 1 over the mean pressure on 50 instances, which can be given as ``data``,
-    plus 1. In that scale a greedy placement, which is our seed, has 21.89 (ContextEvolve, table 1), and the best 26.26
-    (LEVI, table 1; most methods). A mean of reciprocals is not the reciprocal of the mean (21.75 for 20.89 here), so
-    there is no reference: compare the mean of the metric ``pressure``, 1 / 25.26 at best.
+    This is ADRS's form of PRISM: the pressure on a GPU is the sum of request rate over latency target of its models,
+    divided by the memory that they leave for the KV cache. Papers give 1 over the mean pressure on 50 instances, which
+    can be given as ``data``, plus 1. In that scale a greedy placement, which is our seed, has 21.89 (ContextEvolve,
+    table 1), and the best one, which most methods find, 26.26 (LEVI, table 1). A mean of reciprocals is not the
+    reciprocal of the mean (21.75 against 20.89 for the seed), so there is no reference: compare the mean of the metric
+    ``pressure``, which is 1 / 25.26 at best.
     """
 
     name = "model_placement"
@@ -54,10 +55,7 @@ class ModelPlacement(ShippedProblem):
     source = seed_text("model_placement")
 
     def __init__(self, data: Path | None = None, instances: int = 20, seed: int = 0) -> None:
-        if data is not None:
-            self._clusters = read_rows(data, PlacementRow)
-        else:
-            self._clusters = drawn_clusters(instances, seed)
+        self._clusters = read_rows(data, PlacementRow) if data is not None else drawn_clusters(instances, seed)
         self.cases = [Case(str(place), _arguments(each)) for place, each in enumerate(self._clusters)]
         self.statement = (
             "Place language models on GPUs so that no GPU is under much pressure.\n\n"
@@ -73,7 +71,7 @@ class ModelPlacement(ShippedProblem):
     def score(self, case: Case, result: JSON) -> Verdict:
         cluster = self._clusters[int(case.id)]
         places = [
-            whole(gpu, f"the GPU of model {model}", cluster.gpu_num)
+            whole_number(gpu, f"the GPU of model {model}", cluster.gpu_num)
             for model, gpu in enumerate(list_of(result, "the list of GPUs", len(cluster.models)))
         ]
         pressures = [_pressure(cluster, places, gpu) for gpu in range(cluster.gpu_num)]
@@ -100,7 +98,7 @@ def _pressure(cluster: PlacementRow, places: Sequence[int], gpu: int) -> float:
 
 
 def _shared(cluster: PlacementRow) -> float:
-    """What no placement is below: the pressure if models could be cut to pieces."""
+    """A lower bound on the highest pressure: the pressure on all GPUs if models could be divided among them."""
     free = cluster.gpu_num * cluster.gpu_mem_gb - sum(model.model_size for model in cluster.models)
     return sum(model.demand for model in cluster.models) / free
 
@@ -113,7 +111,7 @@ def _arguments(cluster: PlacementRow) -> dict[str, JSON]:
 
 
 def drawn_clusters(instances: int, seed: int) -> list[PlacementRow]:
-    """5 to 9 GPUs with two models for each, drawn as ADRS does: whole numbers, all equally likely."""
+    """Draw clusters of 5 to 9 GPUs with two models for each, as ADRS does: all numbers are uniform integers."""
     if instances < 1:
         raise InputError("model_placement: instances must be above 0")
     rng = random.Random(f"placement {seed}")

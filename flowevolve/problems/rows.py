@@ -1,4 +1,4 @@
-"""Rows of real data, where a problem is given a file (setting ``data``)."""
+"""Reads rows of real data from the file that a problem is given with the setting ``data``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flowevolve.tasks.loaders import load_rows
 
 
 class Row(BaseModel):
-    """One instance. Fields that are not asked for are left out."""
+    """The base class of one row's form. Fields of the data that the form does not have are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -22,7 +22,7 @@ R = TypeVar("R", bound=Row)
 
 
 def read_rows(path: Path, model: type[R]) -> list[R]:
-    """All rows of a file.
+    """Read all rows of a file in the form of ``model``.
 
     Raises:
         InputError: naming the file, the row and what is wrong with it.

@@ -1,4 +1,4 @@
-"""Spot scheduling: a job with a deadline, on machines that are cheap and come and go, or dear and always there."""
+"""Spot scheduling: a job with a deadline, on cheap machines that come and go, or on expensive ones that stay."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
-from pydantic import Field
+from pydantic import Field, JsonValue, TypeAdapter
 
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
-from flowevolve.problems.base import Moment, OnlineProblem, seed_text
+from flowevolve.problems.base import Choice, OnlineProblem, seed_text
 from flowevolve.problems.checks import list_of
-from flowevolve.problems.harness import spot as inside
+from flowevolve.problems.harness import spot
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
 
@@ -23,49 +22,60 @@ WORK_HOURS = 48
 DEADLINE_HOURS = (52, 70)
 RESTART_SECONDS = (72.0, 180.0, 360.0)
 SPOT_PRICE, ON_DEMAND_PRICE = 0.9731, 3.06
-"""Dollars an hour."""
+"""The prices of both kinds of machines, in dollars an hour."""
 CHOICES = ("wait", "spot", "on_demand")
 UP_HOURS, DOWN_HOURS = (1.0, 3.0, 8.0, 20.0), (0.5, 2.0, 6.0)
-"""Mean lengths of the times in which drawn spot machines can be had and can't; each trace has one of each."""
+"""The mean hours for which drawn spot machines stay available, and unavailable; each trace draws one of each."""
 
 Trace = list[bool]
+_STATE: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
+"""The state that a program sees at the beginning of a step."""
 
 
 class TraceRow(Row):
-    """Whether a spot machine can be had, every ten minutes."""
+    """A trace: whether a spot machine is available, every ten minutes."""
 
     available: tuple[bool, ...] = Field(min_length=round(max(DEADLINE_HOURS) * 3600 / STEP))
 
 
 class SpotScheduling(OnlineProblem):
-    """48 hours of work by a deadline. Value of a case: its cost on spot machines that never go, over the mean cost.
+    """48 hours of work by a deadline. Value of a case: the cost on spot machines that never go, over the mean cost.
 
-    ADRS's form, "can't be late" in one region: its prices, work, deadlines (52 and 70 hours) and times to start again
-    (0.02, 0.05 and 0.1 hours), each pair of which is a case with the same traces. As there, a job that could no longer
-    be done in time if all went wrong is moved to the dear machine, so that none is late. Published scores are 100 on
-    spot machines that never go and 0 on the dear one (LEVI 51.7, metric ``saved`` here), on recorded traces of which
-    none has a licence; on ours, which are drawn, there is no reference. That choices know nothing of what is to come is
-    checked (`OnlineProblem`).
+    This is ADRS's "can't be late" in one region, with its prices, its work, its deadlines (52 and 70 hours) and its
+    restart times (0.02, 0.05 and 0.1 hours). Each pair of deadline and restart time is a case with the same traces. As
+    there, a job that could miss its deadline if all went wrong is moved to the machine on demand, so that none is late.
+    Published scores are scaled to 100 for spot machines that never go and 0 for machines on demand, as our metric
+    ``saved`` is; LEVI has 51.7. They are for recorded traces without a licence. Ours are drawn, so there is no
+    reference. It is checked that choices know nothing of what is to come (`OnlineProblem`).
     """
 
     name = "spot_scheduling"
     entry = "harness_play"
     ask_again = "harness_ask_again"
-    harness = inside
+    driver = spot
     source = seed_text("spot_scheduling")
 
     def __init__(self, data: Path | None = None, traces: int = 16, seed: int = 0) -> None:
-        if data is not None:
-            self._traces = [list(row.available) for row in read_rows(data, TraceRow)]
-        else:
-            self._traces = drawn_traces(traces, seed)
+        self._traces = (
+            [list(row.available) for row in read_rows(data, TraceRow)]
+            if data is not None
+            else drawn_traces(traces, seed)
+        )
         self._jobs = {
-            f"{hours}_hours_{seconds:g}_seconds": _job(hours, seconds)
+            f"{hours}_hours_{seconds:g}_seconds": {
+                "work": WORK_HOURS * 3600.0,
+                "deadline": hours * 3600.0,
+                "restart": seconds,
+                "step": STEP,
+                "spot_price": SPOT_PRICE,
+                "on_demand_price": ON_DEMAND_PRICE,
+            }
             for hours in DEADLINE_HOURS
             for seconds in RESTART_SECONDS
         }
         self.cases = [
-            Case(name, {"traces": cast("JSON", self._cut(job)), "job": dict(job)}) for name, job in self._jobs.items()
+            Case(name, {"traces": [[*trace] for trace in self._cut(job)], "job": {**job}})
+            for name, job in self._jobs.items()
         ]
         self.statement = (
             "A job must be done by a deadline, at low cost. It can run on a spot machine, which is cheap but can be "
@@ -102,14 +112,14 @@ class SpotScheduling(OnlineProblem):
             metrics={"cost": mean, "saved": 100 * (dearest - mean) / (dearest - cheapest)},
         )
 
-    def moments(self, case: Case, result: JSON, rng: random.Random) -> Sequence[Moment]:
-        """One of each trace: two would tell one what came after the other."""
-        places = [rng.randrange(len(choices)) for choices in cast("list[list[JSON]]", result)]
-        kept: list[Moment] = []
+    def sample_choices(self, case: Case, result: JSON, rng: random.Random) -> Sequence[Choice]:
+        """Draw one choice of each trace. Two of one trace would reveal what came after the first."""
+        places = [rng.randrange(len(list_of(each, "the choices"))) for each in list_of(result, "the choices")]
+        kept: list[Choice] = []
 
         def keep(trace: int, step: int, state: Mapping[str, object], choice: JSON) -> None:
             if step == places[trace]:
-                kept.append(Moment([cast("JSON", state)], choice))
+                kept.append(Choice([_STATE.validate_python(state)], choice))
 
         self._replayed(case, result, keep)
         return kept
@@ -117,10 +127,12 @@ class SpotScheduling(OnlineProblem):
     def _replayed(
         self, case: Case, result: JSON, see: Callable[[int, int, Mapping[str, object], JSON], None]
     ) -> list[float]:
-        """What each trace cost. ``see`` gets each choice, with the trace, the step and what was known then.
+        """Run the job as the result says, and return its cost on each trace.
+
+        ``see`` is called for each choice with the number of the trace, the step, the state and the choice.
 
         Raises:
-            WrongResultError: at the first choice that is none.
+            WrongResultError: at the first choice that is not valid.
         """
         job = self._jobs[case.id]
         answers = list_of(result, "the choices", len(self._traces))
@@ -142,30 +154,19 @@ class SpotScheduling(OnlineProblem):
                 see(number, step, state, choice)
                 return choice
 
-            cost, made = inside.harness_run(trace, job, choose)
+            cost, made = spot.harness_run(trace, job, choose)
             if len(made) < len(choices):
                 raise WrongResultError(f"trace {number} has {len(choices)} choices for {len(made)} steps")
             costs.append(cost)
         return costs
 
     def _cut(self, job: Mapping[str, float]) -> list[Trace]:
-        """The traces up to a deadline."""
+        """The traces, cut off at the job's deadline."""
         return [trace[: round(job["deadline"] / job["step"])] for trace in self._traces]
 
 
-def _job(hours: float, restart: float) -> Mapping[str, float]:
-    return {
-        "work": WORK_HOURS * 3600.0,
-        "deadline": hours * 3600.0,
-        "restart": restart,
-        "step": STEP,
-        "spot_price": SPOT_PRICE,
-        "on_demand_price": ON_DEMAND_PRICE,
-    }
-
-
 def drawn_traces(traces: int, seed: int) -> list[Trace]:
-    """Times up and down of exponential lengths, whose means differ from trace to trace."""
+    """Draw times with and without spot machines. Their lengths are exponential, with means drawn for each trace."""
     if traces < 1:
         raise InputError("spot_scheduling: traces must be above 0")
     rng = random.Random(f"spot {seed}")

@@ -1,11 +1,11 @@
-"""Transaction scheduling: an order of transactions whose locks keep each other waiting as little as possible."""
+"""Transaction scheduling: ordering transactions so that their locks keep each other waiting as little as possible."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
@@ -16,15 +16,15 @@ from flowevolve.programs import Case, Verdict
 
 OTHER_WORK: Final = "*"
 Operation = tuple[Literal["r", "w", "*"], int]
-"""Reading a key, writing it, or work that needs none."""
+"""Reading a key, writing a key, or work that needs no key."""
 Transaction = tuple[Operation, ...]
 
 LEVI_MAKESPAN = 224
-"""Of the three real workloads together (LEVI, table 1: 4464.29, which is 10^6 / 224)."""
+"""LEVI's total for the three real workloads (its table 1 has 4464.29, which is 10^6 / 224)."""
 
 
 class TransactionsRow(Row):
-    """As in ADRS: operations such as ``r-17``, with a space between."""
+    """A workload, with ADRS's fields. A transaction is a text of operations such as ``r-17``, separated by spaces."""
 
     workload: str
     txns: dict[str, str]
@@ -33,12 +33,13 @@ class TransactionsRow(Row):
 class TransactionScheduling(ShippedProblem):
     """All of a workload's transactions in some order. Value of a case: 1 - makespan / time without any overlap.
 
-    The makespan is that of ADRS's simulator: an operation takes 1; a transaction's follow each other without a pause; a
-    write needs all earlier operations on its key to be done, a read all earlier writes; each transaction in turn begins
-    as soon as that holds for all its operations. What it is divided by is the same for all workloads, the time that the
-    longest of them takes with one transaction after another: so the mean value tells the makespan in total, of which
-    published scores are functions. With the three real workloads LEVI's best, 224, is the reference; LEVI's seed has
-    352 and the transactions as they come 537, 41.9 and 0 in its scale from 0 to 100.
+    The makespan is that of ADRS's simulator. An operation takes 1, and the operations of a transaction follow each
+    other without a pause. A write needs all earlier operations on its key to be done, and a read all earlier writes.
+    Each transaction in turn begins as soon as this holds for all of its operations. The makespan is divided by the same
+    number for all workloads: the time that the longest workload takes with one transaction after another. The mean
+    value thus gives the total makespan, of which published scores are functions. With the three real workloads, LEVI's
+    best total, 224, is the reference. LEVI's seed has 352 and the given order 537, which are 41.9 and 0 in LEVI's scale
+    from 0 to 100.
     """
 
     name = "transaction_scheduling"
@@ -47,15 +48,12 @@ class TransactionScheduling(ShippedProblem):
     worst = -1.0
 
     def __init__(self, data: Path | None = None, transactions: int = 100, instances: int = 3, seed: int = 0) -> None:
-        if data is not None:
-            self._workloads = real_workloads(data)
-        else:
-            self._workloads = drawn_workloads(transactions, instances, seed)
+        self._workloads = real_workloads(data) if data is not None else drawn_workloads(transactions, instances, seed)
         self._serial = max(sum(map(len, workload)) for workload in self._workloads)
         if data is not None and [len(workload) for workload in self._workloads] == [100] * 3:
             self.reference = 1 - LEVI_MAKESPAN / (3 * self._serial)
         self.cases = [
-            Case(str(place), {"transactions": cast("JSON", [[list(op) for op in each] for each in workload])})
+            Case(str(place), {"transactions": [[[*operation] for operation in each] for each in workload]})
             for place, workload in enumerate(self._workloads)
         ]
         self.statement = (
@@ -90,7 +88,7 @@ class TransactionScheduling(ShippedProblem):
 
 
 def begin_times(order: Sequence[int], workload: Sequence[Transaction]) -> list[int]:
-    """When each transaction begins, in this order; the first moment is 1."""
+    """The time at which each transaction of this order begins, the earliest being 1."""
     used: dict[int, int] = {}
     written: dict[int, int] = {}
     begins = []
@@ -109,7 +107,7 @@ def begin_times(order: Sequence[int], workload: Sequence[Transaction]) -> list[i
 
 
 def drawn_workloads(transactions: int, instances: int, seed: int) -> list[tuple[Transaction, ...]]:
-    """Of three kinds that alternate: keys that all want, some that many want, and short ones among long ones."""
+    """Draw workloads of three kinds in turn: with very popular keys, with some idle work, and with mixed lengths."""
     if transactions < 1 or instances < 1:
         raise InputError("transaction_scheduling: transactions and instances must be above 0")
     rng = random.Random(f"transactions {seed}")
@@ -142,8 +140,10 @@ def real_workloads(data: Path) -> list[tuple[Transaction, ...]]:
 
 
 def _parsed(text: str, where: str) -> Transaction:
-    """Raises:
-    InputError: if it is no list of operations.
+    """Read a transaction.
+
+    Raises:
+        InputError: if the text is not a list of operations.
     """
     found: list[Operation] = []
     for word in text.split():

@@ -1,4 +1,4 @@
-"""The travelling salesman in EoH's form: a tour grows town by town, and a program says which comes next."""
+"""The travelling salesman problem in the form of EoH: a tour grows town by town, and a program chooses the next one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pydantic import Field
 
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
-from flowevolve.problems.base import PlayedProblem, seed_text
+from flowevolve.problems.base import DrivenProblem, seed_text
 from flowevolve.problems.checks import permutation
-from flowevolve.problems.harness import tsp as inside
+from flowevolve.problems.harness import tsp
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict
 
@@ -21,27 +21,27 @@ Town = tuple[float, float]
 
 
 class TspRow(Row):
-    """As in EoH's sets, with the length of LKH's tour."""
+    """One instance, with the fields of EoH's data sets: the towns, and the length of the tour that LKH finds."""
 
     coords: tuple[Town, ...] = Field(min_length=3)
     lkh_tour_len: float | None = Field(default=None, gt=0)
 
 
-class TspConstruction(PlayedProblem):
-    """Towns drawn evenly from the unit square. Value of a case: a length that no tour is below, over the tour's.
+class TspConstruction(DrivenProblem):
+    """Towns drawn uniformly from the unit square. Value of a case: a length that is to be reached, over the tour's.
 
-    EoH's set-up. Given rows with ``lkh_tour_len``, that length is the one of LKH's tour: value = 1 / (1 + gap) with
-    the gap that the papers give, and the reference is 1 (gap 0.000 at 20 and 50 towns: EoH and CodeEvolve, table 6,
-    with a search behind). On towns drawn here the length is that of the shortest spanning tree, which is 0.8 or so of
-    the best tour; there is no reference.
+    The set-up is EoH's. For rows with ``lkh_tour_len`` that length is the one of LKH's tour, so value = 1 / (1 + gap)
+    with the gap that the papers give, and the reference is 1 (a gap of 0.000 with 20 and 50 towns, after a local
+    search: EoH and CodeEvolve, table 6). For towns drawn here the length is that of the minimum spanning tree, which is
+    about 0.8 of the best tour's, and there is no reference.
 
-    Nothing keeps a program from planning the whole tour when it is first asked: all towns are known from the start, so
-    that is no cheating, just another heuristic.
+    A program may plan the whole tour when it is first called. All towns are known from the start, so this is not
+    cheating but another heuristic.
     """
 
     name = "tsp_construction"
     entry = "harness_tour"
-    harness = inside
+    driver = tsp
     source = seed_text("tsp_construction")
 
     def __init__(self, data: Path | None = None, towns: int = 50, instances: int = 8, seed: int = 0) -> None:
@@ -90,7 +90,10 @@ def distances(towns: Sequence[Town]) -> list[JSON]:
 
 
 def spanning_tree(towns: Sequence[Town]) -> float:
-    """The length of the shortest one, by Prim's algorithm: a tour without one of its legs is a spanning tree."""
+    """The length of the minimum spanning tree, by Prim's algorithm.
+
+    No tour is shorter, since a tour without one of its legs is a spanning tree.
+    """
     nearest = {town: math.dist(towns[0], towns[town]) for town in range(1, len(towns))}
     length = 0.0
     while nearest:

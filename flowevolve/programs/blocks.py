@@ -1,6 +1,6 @@
-"""The parts of a program that may change: what is between EVOLVE-BLOCK marks, or all of it where there are none.
+"""The parts of a program that may change: those between EVOLVE-BLOCK marks, or all of it if there are no marks.
 
-A mark is a line of its own, behind any comment leader: ``# EVOLVE-BLOCK-START`` and ``// EVOLVE-BLOCK-END`` are some.
+A mark is a line of its own in a comment of any style, such as ``# EVOLVE-BLOCK-START`` or ``// EVOLVE-BLOCK-END``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ def has_marks(text: str) -> bool:
     return any(_START.match(line) for line in text.split("\n"))
 
 
-def inside(text: str) -> list[range]:
-    """The lines between marks, block by block; all lines where there are no marks. A block without an end is open."""
+def evolvable_lines(text: str) -> list[range]:
+    """The numbers, from 0, of the lines between marks, one range for each block; a block without an end mark is open.
+
+    Without any marks, one range with all lines.
+    """
     lines = text.split("\n")
     blocks: list[range] = []
     start: int | None = None
@@ -32,16 +35,16 @@ def inside(text: str) -> list[range]:
 
 
 def outside_unchanged(old: str, new: str) -> bool:
-    """Whether all that is outside of the marks, they included, is the same but for space at the ends of lines."""
+    """Whether the text outside of the blocks, marks included, is the same except for trailing spaces."""
     return _outside(old) == _outside(new)
 
 
 def _outside(text: str) -> list[str]:
-    """Runs of lines between blocks; none where there are no marks."""
+    """The texts between the blocks; none if there are no marks."""
     if not has_marks(text):
         return []
     lines = [line.rstrip() for line in text.split("\n")]
-    blocks = inside(text)
+    blocks = evolvable_lines(text)
     starts = [0, *(block.stop for block in blocks)]
     stops = [*(block.start for block in blocks), len(lines)]
     return ["\n".join(lines[start:stop]) for start, stop in zip(starts, stops, strict=True)]

@@ -1,4 +1,4 @@
-"""Problems scored by a function of a user's: it runs in the engine's process and sees only the data that came out."""
+"""Problems scored by a user's function, which runs in the engine's process and only sees a program's result."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from flowevolve.programs.evaluator import read_text
 from flowevolve.programs.problem import Case, FunctionProblem, Verdict, WrongResultError
 
 Scorer = Callable[..., object]
-"""``score(result)`` or ``score(result, arguments)``: a number, or a mapping: ``score``, ``feedback`` and metrics."""
+"""``score(result)`` or ``score(result, arguments)``; returns a number, or a mapping with ``score`` and, if it likes,
+``feedback`` and further metrics.
+"""
 
 
 class CallableProblem(FunctionProblem):
-    """Programs whose function ``entry`` is called in the sandbox, and scored by ``score`` outside of it, in a thread.
+    """Programs whose function ``entry`` is called in the sandbox; ``score`` scores the result outside, in a thread.
 
-    ``score`` gets data that a stranger chose. What it raises makes the program a failure; its words are feedback.
+    ``score`` gets untrusted data. If it raises an exception, the program has failed, and the message is feedback.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class CallableProblem(FunctionProblem):
             return _verdict(self._score(result, case.arguments) if self._takes_arguments else self._score(result))
         except WrongResultError:
             raise
-        except Exception as error:  # a user's function met a stranger's data
+        except Exception as error:  # the user's function may raise anything on untrusted data
             raise WrongResultError(f"{type(error).__name__}: {error}") from error
 
     async def scored(self, case: Case, result: JSON) -> Verdict:
@@ -70,12 +72,12 @@ def callable_problem(
     cases: tuple[dict[str, JsonValue], ...] = (),
     worst: float = 0.0,
 ) -> CallableProblem:
-    """A problem as a configuration names it: ``evaluator`` is ``package.module:function``, ``program`` the seed's file.
+    """The problem of a configuration: ``evaluator`` is ``package.module:function``, ``program`` the file of the seed.
 
-    Each of ``cases`` holds the arguments of ``entry`` by name; without any, it is called once and with none.
+    Each of ``cases`` has the arguments of ``entry`` by name. Without cases, it is called once and without arguments.
 
     Raises:
-        InputError: if the function can't be imported, or the seed not be read.
+        InputError: if the function can't be imported, or the seed can't be read.
     """
     try:
         score = imported(evaluator)
@@ -89,23 +91,28 @@ def callable_problem(
     )
 
 
-def _verdict(said: object) -> Verdict:
-    """Raises: WrongResultError if that is no score."""
-    fields = said if isinstance(said, Mapping) else {"score": said}
+def _verdict(returned: object) -> Verdict:
+    """Raises: WrongResultError if the scorer returned no finite score."""
+    fields = returned if isinstance(returned, Mapping) else {"score": returned}
     value = _number(fields.get("score"))
     if value is None:
-        raise WrongResultError(f"the scorer returned no finite score: {said!r:.200}")
+        raise WrongResultError(f"the scorer returned no finite score: {returned!r:.200}")
     metrics = {str(name): number for name, each in fields.items() if (number := _number(each)) is not None}
     feedback = str(fields.get("feedback") or f"It scores {value:.6g}.")
     return Verdict(value, feedback, None, metrics)
 
 
 def _number(value: object) -> float | None:
-    """A finite number, also as an array of one; None of anything else, such as a longer array."""
+    """A finite number, which may be in an array of length 1; None for anything else."""
     try:
         plain = value.item() if hasattr(value, "item") else value
         return float(plain) if isinstance(plain, int | float) and math.isfinite(plain) else None
-    except (ValueError, OverflowError, TypeError, RuntimeError):  # other libraries than numpy raise the last two
+    except (
+        ValueError,
+        OverflowError,
+        TypeError,
+        RuntimeError,
+    ):  # the last two come from other libraries than numpy
         return None
 
 

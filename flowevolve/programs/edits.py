@@ -1,7 +1,7 @@
-"""SEARCH/REPLACE edits: how a model changes a program without writing it anew.
+"""SEARCH/REPLACE edits, by which a model changes a program without writing all of it.
 
-A block is `SEARCH_LINE`, lines as they are, `MIDDLE_LINE`, lines as they are to be, `REPLACE_LINE`. Where a program has
-several files, a line ``FILE: name`` comes before it.
+A block has `SEARCH_LINE`, the lines to replace, `MIDDLE_LINE`, the new lines, and `REPLACE_LINE`. If a program has
+several files, a line ``FILE: name`` comes before the block.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ class EditError(UnparsableReplyError):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One block. ``file`` is None where none was named before it."""
+    """One block. ``file`` is None if no file was named before it."""
 
     search: tuple[str, ...]
     replace: tuple[str, ...]
     file: str | None = None
 
     def __str__(self) -> str:
-        """The block as a reply has it."""
+        """The block as it is written in a reply."""
         named = [] if self.file is None else [f"FILE: {self.file}"]
         return "\n".join([*named, SEARCH_LINE, *self.search, MIDDLE_LINE, *self.replace, REPLACE_LINE])
 
 
 def parse_edits(reply: str) -> list[Edit]:
-    """The blocks of a reply, in order; what stands between them is left aside. A ``FILE:`` line holds until the next.
+    """The blocks of a reply, in order; text between them is ignored. A ``FILE:`` line holds until the next one.
 
     Raises:
-        EditError: if there is no block, or one is not complete or has nothing to search for.
+        EditError: if there is no block, or one is incomplete or has nothing to search for.
     """
     edits: list[Edit] = []
     lines = iter(reply.split("\n"))
@@ -71,13 +71,13 @@ def _up_to(end: str, lines: Iterator[str], number: int) -> tuple[str, ...]:
 
 
 def apply_edits(text: str, reply: str) -> str:
-    """A text with all edits of a reply made, in order, each in the text as it has become.
+    """Apply all edits of a reply to a text, each to the result of the one before.
 
-    SEARCH is compared with whole lines, but for space at their ends. Of several places the first is taken that may
-    change: where the text has EVOLVE-BLOCK marks, what is outside of them may not.
+    SEARCH is compared with whole lines, without trailing spaces. If it occurs several times, the first place that may
+    change is taken: where the text has EVOLVE-BLOCK marks, only the blocks may change.
 
     Raises:
-        EditError: naming the block that can't be applied, or is not complete.
+        EditError: naming the block that can't be applied, or is incomplete.
     """
     for number, edit in enumerate(parse_edits(reply), 1):
         text = apply_edit(text, edit, number)
@@ -85,26 +85,26 @@ def apply_edits(text: str, reply: str) -> str:
 
 
 def apply_to_files(files: Mapping[str, str], reply: str) -> dict[str, str]:
-    """As `apply_edits`, over several files. Blocks without a file's name are for the only one.
+    """As `apply_edits`, for several files. If there is only one file, blocks need not name it.
 
     Raises:
-        EditError: as `apply_edits`, and if a file is unknown or none is named.
+        EditError: as `apply_edits`, and if a block names an unknown file, or none although there are several.
     """
     changed = dict(files)
     for number, edit in enumerate(parse_edits(reply), 1):
         name = next(iter(files)) if edit.file is None and len(files) == 1 else edit.file
         if name is None or name not in changed:
-            said = "no line 'FILE: name' before it" if name is None else f"there is no file {name!r}"
-            raise EditError(f"block {number}: {said}; the files are {', '.join(files)}")
+            problem = "no line 'FILE: name' before it" if name is None else f"there is no file {name!r}"
+            raise EditError(f"block {number}: {problem}; the files are {', '.join(files)}")
         changed[name] = apply_edit(changed[name], edit, number)
     return changed
 
 
 def apply_edit(text: str, edit: Edit, number: int = 1) -> str:
-    """A text with one edit made; ``number`` is the block's, for messages.
+    """Apply one edit to a text; ``number`` is that of its block, for messages.
 
     Raises:
-        EditError: if its SEARCH text is not there, or not where the text may change.
+        EditError: if its SEARCH text does not occur, or only where the text must not change.
     """
     lines = text.split("\n")
     places = _places(lines, edit.search)
@@ -114,14 +114,11 @@ def apply_edit(text: str, edit: Edit, number: int = 1) -> str:
             return changed
     if places:
         raise EditError(f"block {number}: changes what is outside of the EVOLVE-BLOCK marks")
-    raise EditError(f"block {number}: its SEARCH text is not in the program: {_first_words(edit.search)!r}")
+    first_line = next(line.strip() for line in edit.search if line.strip())
+    raise EditError(f"block {number}: its SEARCH text is not in the program: {first_line[:60]!r}")
 
 
 def _places(lines: Sequence[str], wanted: Sequence[str]) -> list[int]:
     stripped, search = [line.rstrip() for line in lines], [line.rstrip() for line in wanted]
     size = len(search)
     return [place for place in range(len(lines) - size + 1) if stripped[place : place + size] == search]
-
-
-def _first_words(lines: Sequence[str]) -> str:
-    return next(line.strip() for line in lines if line.strip())[:60]

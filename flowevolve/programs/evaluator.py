@@ -1,7 +1,7 @@
-"""Problems whose evaluator is code that runs the program itself: it shares the sandbox with the program.
+"""Problems with an evaluator that runs the program itself, in the same sandbox.
 
-So nothing gets out of the sandbox, but a program can forge its own score. Problems that score outside, such as
-`FunctionProblem` and `CallableProblem`, have no such weakness.
+So a program can't get out of the sandbox, but it could forge its own score. Problems that score outside of the sandbox,
+such as `FunctionProblem` and `CallableProblem`, don't have this weakness.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from flowevolve.programs.inside import driver
 from flowevolve.programs.problem import Case, Verdict, WrongResultError, failed
 from flowevolve.sandbox import Sandbox, SandboxSettings
 
-SHARED = "the evaluator shares its sandbox with the program: a program could forge its own score, but not get out"
-"""What to tell whoever runs such a problem."""
+SHARED_SANDBOX = (
+    "the evaluator shares its sandbox with the program: a program could forge its own score, but not get out"
+)
+"""A note for users who run such a problem."""
 _DRIVER = Path(driver.__file__).read_text(encoding="utf-8")
 _ENTRY = "_evaluation.py"
 _LONGEST = 3000
-"""Characters of one text that feedback quotes."""
+"""The most characters of one text that feedback quotes."""
 _MOST = 12
-"""Texts that it quotes."""
+"""The most texts that feedback quotes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an evaluator said of a program."""
+    """An evaluator's report on a program: metrics, texts for feedback, and why it failed (None: it did not)."""
 
     metrics: Mapping[str, float]
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -38,41 +40,41 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A run of an evaluator: a function of the driver, and what it is called with beside the program."""
+class EvaluatorStep:
+    """One run of an evaluator: a function of `flowevolve.programs.inside.driver`, and its further arguments."""
 
     call: str
     arguments: Mapping[str, JSON]
     label: str
-    """What messages call it."""
+    """The name of the step in messages."""
     at_least: float | None = None
-    """The score below which the program goes no further; None: it always does."""
+    """The score below which a program skips the further steps; None: it never does."""
 
 
-Reading = Callable[[Mapping[str, float]], float | None]
-"""The score that metrics amount to; None: there is none."""
+MetricReader = Callable[[Mapping[str, float]], float | None]
+"""Computes the score from the metrics; None if they have none."""
 
 
 @dataclass(eq=False)
 class EvaluatorProblem:
-    """Programs of one file that an evaluator in ``folder`` scores, step by step; metrics of all steps count together.
+    """Programs of one file that an evaluator in ``folder`` scores in steps. The metrics of all steps count together.
 
-    A program that does not go further keeps the score it has. One that fails in any step has failed.
+    A program that skips further steps keeps the score it has by then. One that fails in any step has failed.
     """
 
     name: str
     statement: str
     file: str
     source: str
-    """The seed: what ``file`` holds at first."""
+    """The seed: the first content of ``file``."""
     folder: Path
-    steps: Sequence[Step]
-    score: Reading
+    steps: Sequence[EvaluatorStep]
+    score: MetricReader
     worst: float = 0.0
     quoted: int = _LONGEST
-    """Characters of each text that feedback quotes."""
+    """The most characters of each text that feedback quotes."""
     notes: Sequence[str] = ()
-    """What whoever runs this should know, a line each."""
+    """Notes for users who run this problem, one line each."""
     cases: Sequence[Case] = (Case("evaluator"),)
 
     def seed(self) -> Artifact:
@@ -80,7 +82,7 @@ class EvaluatorProblem:
 
     def check_seed(self, score: float) -> None:
         """Raises:
-        InputError: if the seed works and has this score, which is less than a failure's.
+        InputError: if the score of a working seed is below that of a failure.
         """
         if score < self.worst:
             raise InputError(
@@ -89,7 +91,7 @@ class EvaluatorProblem:
             )
 
     async def judge(self, artifact: Artifact, case: Case, sandbox: Sandbox) -> Verdict:
-        said = Report({})
+        report = Report({})
         seconds = 0.0
         for step in self.steps:
             outcome = await sandbox.run(
@@ -107,39 +109,39 @@ class EvaluatorProblem:
             if outcome.status != "ok":
                 verdict = failed(self.worst, outcome)
                 words = f"{step.label}: {verdict.feedback}"
-                return Verdict(self.worst, words, _mended(verdict.failure), {"seconds": seconds})
+                return Verdict(self.worst, words, _with_remedy(verdict.failure), {"seconds": seconds})
             try:
-                said = _together(said, read_report(outcome.result))
+                report = _merged(report, read_report(outcome.result))
             except WrongResultError as error:
                 return Verdict(self.worst, f"{step.label}: {error}", str(error), {"seconds": seconds})
-            value = self.score(said.metrics)
-            if said.failure is not None or value is None:
+            value = self.score(report.metrics)
+            if report.failure is not None or value is None:
                 break
             if step.at_least is not None and value < step.at_least:
                 break
-        return self._verdict(said, seconds)
+        return self._verdict(report, seconds)
 
-    def _verdict(self, said: Report, seconds: float) -> Verdict:
-        value = self.score(said.metrics)
-        metrics = {**said.metrics, "seconds": seconds}
-        feedback = describe(said, self.quoted)
-        if said.failure is not None:
-            return Verdict(self.worst, feedback, _one_line(said.failure), metrics)
+    def _verdict(self, report: Report, seconds: float) -> Verdict:
+        value = self.score(report.metrics)
+        metrics = {**report.metrics, "seconds": seconds}
+        feedback = describe_report(report, self.quoted)
+        if report.failure is not None:
+            return Verdict(self.worst, feedback, _one_line(report.failure), metrics)
         if value is None:
-            why = f"no score among the metrics ({', '.join(said.metrics) or 'there are none'})"
+            why = f"no score among the metrics ({', '.join(report.metrics) or 'there are none'})"
             return Verdict(self.worst, f"{why}\n{feedback}", why, metrics)
         return Verdict(value, feedback, None, metrics)
 
 
-def in_view(settings: SandboxSettings, problem: object) -> SandboxSettings:
-    """Settings of a sandbox in which a problem's evaluator can be read, if it has one."""
+def with_readable_evaluator(settings: SandboxSettings, problem: object) -> SandboxSettings:
+    """The settings with the folder of the problem's evaluator, if there is one, added to ``readable``."""
     if not isinstance(problem, EvaluatorProblem):
         return settings
     return settings.model_copy(update={"readable": (*settings.readable, problem.folder)})
 
 
 def read_report(result: JSON) -> Report:
-    """Raises: WrongResultError if it is not what the driver returns; a program may have put anything in its place."""
+    """Read the driver's report, which a program may have replaced. Raises WrongResultError if it has another form."""
     if not isinstance(result, dict):
         raise WrongResultError("the evaluator's report is no object")
     metrics, texts, failure = result.get("metrics"), result.get("texts"), result.get("failure")
@@ -149,13 +151,13 @@ def read_report(result: JSON) -> Report:
     return Report(numbers, {name: str(value) for name, value in texts.items()}, failure)
 
 
-def named(key: str) -> Reading:
-    """The metric of this name."""
+def metric(key: str) -> MetricReader:
+    """The score is the metric of this name."""
     return lambda metrics: metrics.get(key)
 
 
-def named_or_mean(key: str, but: Sequence[str] = ()) -> Reading:
-    """The metric of this name, else the mean of those that are not in ``but``, else of all, as OpenEvolve has it."""
+def metric_or_mean(key: str, but: Sequence[str] = ()) -> MetricReader:
+    """The score is the metric of this name, else the mean of those not in ``but``, else of all, as in OpenEvolve."""
 
     def read(metrics: Mapping[str, float]) -> float | None:
         if key in metrics:
@@ -166,12 +168,12 @@ def named_or_mean(key: str, but: Sequence[str] = ()) -> Reading:
     return read
 
 
-def describe(said: Report, quoted: int = _LONGEST) -> str:
-    """Metrics in a line and texts below it, for a model."""
-    lines = [", ".join(f"{name} {value:.6g}" for name, value in said.metrics.items())]
-    if said.failure is not None:
-        lines.insert(0, f"The evaluator says that it failed: {said.failure[:quoted]}")
-    shown = [(name, text) for name, text in said.texts.items() if text.strip()][:_MOST]
+def describe_report(report: Report, quoted: int = _LONGEST) -> str:
+    """A report as feedback for a model: the metrics in one line, and the texts below it."""
+    lines = [", ".join(f"{name} {value:.6g}" for name, value in report.metrics.items())]
+    if report.failure is not None:
+        lines.insert(0, f"The evaluator says that it failed: {report.failure[:quoted]}")
+    shown = [(name, text) for name, text in report.texts.items() if text.strip()][:_MOST]
     lines += [f"{name}: {_shortened(text.strip(), quoted)}" for name, text in shown]
     return "\n".join(line for line in lines if line)
 
@@ -183,13 +185,13 @@ def command_problem(
     folder: Path | None = None,
     worst: float = 0.0,
 ) -> EvaluatorProblem:
-    """Programs that a command scores: ``command`` runs in the sandbox, with ``{program}`` for the program's path.
+    """Programs scored by a command, which runs in the sandbox; ``{program}`` in it stands for the program's path.
 
-    It prints a number, or JSON with ``score`` and other metrics; ``error`` in it is a failure. ``folder``, by default
-    the one of ``program`` (the seed), is readable there, and what is in it lies in the working directory.
+    It prints a number, or JSON with ``score`` and other metrics; ``error`` there means a failure. ``folder``, which is
+    by default that of ``program`` (the seed), is readable in the sandbox, and its entries are in the working directory.
 
     Raises:
-        InputError: if the seed can't be read, or no word of the command is the program.
+        InputError: if the seed can't be read, or no word of the command has ``{program}``.
     """
     if not any("{program}" in word for word in command):
         raise InputError(f"task.command: no word of it is {{program}}, which stands for the program's path: {command}")
@@ -200,34 +202,34 @@ def command_problem(
         file=program.name,
         source=read_text(program),
         folder=place,
-        steps=(Step("command", {"words": list(command)}, command[0]),),
-        score=named("score"),
+        steps=(EvaluatorStep("command", {"words": list(command)}, command[0]),),
+        score=metric("score"),
         worst=worst,
-        notes=(SHARED,),
+        notes=(SHARED_SANDBOX,),
     )
 
 
 def read_text(file: Path) -> str:
-    """Raises: InputError if it can't be read."""
+    """Read a text file. Raises InputError if it can't be read."""
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file}: can't be read: {error}") from None
 
 
-def _together(before: Report, after: Report) -> Report:
-    """What a later step says counts before what an earlier one said."""
+def _merged(before: Report, after: Report) -> Report:
+    """Two reports as one, in which the later report overrides the earlier one."""
     return Report({**before.metrics, **after.metrics}, {**before.texts, **after.texts}, after.failure)
 
 
-def _mended(failure: str | None) -> str:
-    """A failure with a word on how to mend it, where that is known."""
-    said = _one_line(failure or "it failed")
-    if "No module named" in said:
-        return f"{said} (install it where flowevolve is installed)"
-    if said.startswith("timeout"):
-        return f"{said} (sandbox.timeout allows more)"
-    return f"{said} (sandbox.memory_mb allows more)" if said.startswith("memory") else said
+def _with_remedy(failure: str | None) -> str:
+    """A failure on one line, with a remedy where one is known."""
+    reason = _one_line(failure or "it failed")
+    if "No module named" in reason:
+        return f"{reason} (install it where flowevolve is installed)"
+    if reason.startswith("timeout"):
+        return f"{reason} (sandbox.timeout allows more)"
+    return f"{reason} (sandbox.memory_mb allows more)" if reason.startswith("memory") else reason
 
 
 def _one_line(text: str) -> str:
@@ -235,7 +237,7 @@ def _one_line(text: str) -> str:
 
 
 def _shortened(text: str, limit: int) -> str:
-    """Its beginning and its end, which of a traceback says most."""
+    """The beginning and the end of a text, as the end of a traceback says most."""
     if len(text) <= limit:
         return text
     return f"{text[: limit // 2]}\n...\n{text[-(limit - limit // 2) :]}"

@@ -1,4 +1,4 @@
-"""What a Python program looks like, in numbers: the descriptors that archives of programs are built on."""
+"""Features of Python programs as numbers: the descriptors that archives of programs are built on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _cyclomatic(tree: ast.AST, source: str) -> float:
 
 
 def _nesting(tree: ast.AST, source: str) -> float:
-    """Loops inside each other, at the deepest place."""
+    """The depth of the most deeply nested loop."""
     deepest = 0
     level: list[tuple[ast.AST, int]] = [(tree, 0)]
     while level:
@@ -52,15 +52,15 @@ FEATURES: Mapping[str, Callable[[ast.AST, str], float]] = {
     "subscript_count": _count(ast.Subscript),
     "length": lambda tree, source: float(len(source)),
 }
-"""By name: a number from the syntax tree and the source. ``length`` is in characters."""
+"""Functions, by the feature's name, from the syntax tree and the source to a number. ``length`` is in characters."""
 _GREATEST = {"loop_nesting"}
-"""Of several files the greatest counts; all others add up."""
+"""Features of which the maximum over several files is taken; all others are summed."""
 
 
 def program_features(files: Mapping[str, str], names: Sequence[str]) -> dict[str, float] | None:
-    """The named features of a program's files together, each parsed by itself; None if one does not parse.
+    """The named features over all files of a program; None if a file does not parse.
 
-    Of several files those in Python (``.py``) count, and there are no features without any.
+    Of several files only those in Python (``.py``) count; without any, the result is None.
 
     Raises:
         KeyError: if there is no feature of a name.
@@ -87,18 +87,18 @@ def features(source: str, names: Sequence[str]) -> dict[str, float] | None:
 
 
 def syntax_error(source: str) -> str | None:
-    """What keeps Python from compiling a program, in one line; None if nothing does."""
+    """The error that keeps Python from compiling a program, in one line; None if there is none."""
     tree = _parsed(source)
     return tree if isinstance(tree, str) else None
 
 
 def _parsed(source: str) -> ast.Module | str:
-    """The syntax tree, or what is wrong."""
+    """The syntax tree, or the error's message."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
-            compile(tree, "program.py", "exec", dont_inherit=True)  # it alone sees a return outside of a function
+            compile(tree, "program.py", "exec", dont_inherit=True)  # also sees a misplaced return
     except SyntaxError as error:
         place = "" if error.lineno is None else f"line {error.lineno}: "
         return f"{place}{error.msg}"

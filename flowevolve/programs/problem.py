@@ -1,4 +1,4 @@
-"""What programs are written for. A problem scores outside of the program's process, from data that came out of it."""
+"""Problems that programs solve. They score a program outside of its process, by the data that it returns."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from flowevolve.programs.files import one_source
 from flowevolve.sandbox import Outcome, Sandbox
 
 PROGRAM = "program.py"
-"""The component of a program that is run; of most programs the only one."""
+"""The component of a program that is run. Most programs have no other."""
 NEEDS_A_SEED = 'levi can begin with a seed that fails (algorithm.name = "levi")'
-"""What to say where an algorithm needs a program to start from, and what there is fails."""
+"""Advice for messages of algorithms that need a working seed, where the seed fails."""
 _LAST_WORDS = 1500
-"""Characters of a failed program's errors that feedback quotes."""
+"""The most characters of a failed program's standard error that feedback quotes."""
 
 
 class WrongResultError(ValueError):
-    """What a program returned is no solution; the message says why, in words for who wrote it."""
+    """A program's result is no solution. The message says why, and is feedback for the program's author."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An instance of a problem: what the program's function is called with. ``id`` is unique within the problem."""
+    """An instance of a problem: the arguments of the program's function. ``id`` is unique within the problem."""
 
     id: str
     arguments: Mapping[str, JSON] | Sequence[JSON] = ()
@@ -33,30 +33,30 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a program is worth on one case."""
+    """The evaluation of a program on one case."""
 
     value: float
-    """Higher is better. Of a failure it is the problem's ``worst``."""
+    """The score; higher is better. A failure has the problem's ``worst``."""
     feedback: str
     failure: str | None = None
-    """Why there is no solution: one line, such as ``timeout`` or what is wrong with the result."""
+    """Why the program failed, in one line: ``timeout``, say, or what is wrong with its result. None if it did not."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Further numbers; ``seconds`` is always the program's running time."""
 
 
 class Problem(Protocol):
-    """Implementations hold no state that changes between cases."""
+    """A problem. Implementations have no state that changes between cases."""
 
     name: str
     statement: str
-    """What a program has to do, what it may use and how it is scored: the words a model gets."""
+    """What a program has to do, what it may use and how it is scored, as prompts show it."""
 
     @property
     def cases(self) -> Sequence[Case]: ...
 
     @property
     def worst(self) -> float:
-        """The value of a failure; nothing that works is worth less."""
+        """The score of a failure; no working program has less."""
         ...
 
     def seed(self) -> Artifact:
@@ -69,25 +69,26 @@ class Problem(Protocol):
 
 
 class ScoredProblem:
-    """What `FunctionProblem` and `CommandProblem` share: a seed, limits, and a score of what a program makes."""
+    """The base of `FunctionProblem` and `CommandProblem`: a seed, limits, and a score of the program's result."""
 
     name: str
     statement: str
     source: str
-    """The seed."""
+    """The source of the seed."""
     file: str = PROGRAM
-    """Its name."""
+    """The name of the seed's file."""
     cases: Sequence[Case] = (Case("one"),)
     worst: float = 0.0
     timeout: float | None = None
-    """Seconds a case may take; None: what the sandbox allows."""
+    """The time limit of a case in seconds; None: that of the sandbox."""
     memory_mb: int | None = None
+    """The memory limit of a case in megabytes; None: that of the sandbox."""
 
     def seed(self) -> Artifact:
         return Artifact({self.file: self.source}, kind="program")
 
     def score(self, case: Case, result: JSON) -> Verdict:
-        """What a result is worth. It is data that a stranger chose: of any shape, with any numbers.
+        """The evaluation of a result, which is untrusted: it may have any shape and any numbers.
 
         Raises:
             WrongResultError: if it is no solution.
@@ -95,7 +96,7 @@ class ScoredProblem:
         raise NotImplementedError
 
     async def scored(self, case: Case, result: JSON) -> Verdict:
-        """`score`, which must not block for long; whoever's may, calls it elsewhere.
+        """Call `score` here in the event loop; a subclass whose `score` is slow calls it in a thread instead.
 
         Raises:
             WrongResultError: as `score`.
@@ -119,9 +120,10 @@ class ScoredProblem:
 
 
 class FunctionProblem(ScoredProblem):
-    """Programs in Python, whose function ``entry`` is called once a case. Subclasses say what `score` is.
+    """Programs in Python, whose function ``entry`` is called once for each case. Subclasses define `score`.
 
-    One of several files has a seed of its own, with a component for each; ``program.py`` has the function.
+    A problem with programs of several files overrides `seed`, with a component for each; ``program.py`` has the
+    function.
     """
 
     entry: str
@@ -137,9 +139,9 @@ class FunctionProblem(ScoredProblem):
 
 
 class CommandProblem(ScoredProblem):
-    """Programs of one file in any language, which a command runs once a case, followed by the path of ``file``.
+    """Programs of one file in any language, run once for each case by a command to which the file's path is appended.
 
-    They read a case's arguments as JSON from standard input, and print their result as JSON.
+    They read the case's arguments as JSON from standard input, and print their result as JSON.
     """
 
     command: Sequence[str]
@@ -156,12 +158,12 @@ class CommandProblem(ScoredProblem):
 
 
 def failed(worst: float, outcome: Outcome) -> Verdict:
-    """The verdict on a program that did not come to its end."""
+    """The evaluation of a program that did not end well."""
     words = outcome.stderr[-_LAST_WORDS:].strip()
-    said = words.splitlines()[-1] if words else ""
+    last_line = words.splitlines()[-1] if words else ""
     return Verdict(
         worst,
         f"The program failed ({outcome.status}):\n{words}",
-        f"{outcome.status}: {said}" if said else outcome.status,
+        f"{outcome.status}: {last_line}" if last_line else outcome.status,
         {"seconds": outcome.seconds},
     )

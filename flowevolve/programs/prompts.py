@@ -1,4 +1,4 @@
-"""Prompts for whoever writes programs, and the strict parser of the replies."""
+"""The prompts that ask for programs, and the strict parser of the replies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flowevolve.programs.features import syntax_error
 from flowevolve.prompts import fence, labelled_blocks, parse_instruction
 
 Form = Literal["edits", "whole"]
-"""How a program is written: SEARCH/REPLACE edits of another, or as a whole."""
+"""The form of a reply: SEARCH/REPLACE edits of the parent, or a whole program."""
 
 CODE_TITLE = "# Improve a program"
 SEED_TITLE = "# Write a different program"
@@ -36,7 +36,7 @@ DEFAULT_INSTRUCTIONS = """\
 - One idea at a time, carried through, is worth more than many small changes.
 - Take over what is good in the other programs, where some are shown.
 - The program is run as it stands, with a limit on its time: no placeholders, no questions."""
-"""What a prompt says where nobody evolves its instructions."""
+"""The instructions of prompts whose instructions are not evolved."""
 
 EDITS_WANTED = f"""\
 Reply with one or more edits, each in this form and without a fence around it:
@@ -61,8 +61,8 @@ _MARKED = "Only what is between lines with EVOLVE-BLOCK-START and EVOLVE-BLOCK-E
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A program as prompts show it: its files by name, its score (None: not known), and what was said of it."""
+class ShownProgram:
+    """A program as prompts show it: its files by name, its score (None: it failed or was not run), and its feedback."""
 
     program: Mapping[str, str]
     score: float | None
@@ -70,24 +70,24 @@ class Shown:
 
 
 def task_section(statement: str) -> str:
-    """What a task says of itself, as all prompts about programs show it."""
+    """The statement of a task, as all prompts about programs show it."""
     return f"{TASK_HEADING}\n{fence(statement.strip())}"
 
 
 def program_prompt(
     statement: str,
-    parent: Shown,
+    parent: ShownProgram,
     *,
     form: Form,
-    others: Sequence[Shown] = (),
-    ancestors: Sequence[Shown] = (),
+    others: Sequence[ShownProgram] = (),
+    ancestors: Sequence[ShownProgram] = (),
     advice: str = "",
     instructions: str = "",
     further: Sequence[str] = (),
 ) -> str:
     """Ask for a better program than ``parent``. ``ancestors`` are oldest first.
 
-    ``instructions`` stand in for `DEFAULT_INSTRUCTIONS`; ``further`` are sections, with their headings.
+    ``instructions`` replace `DEFAULT_INSTRUCTIONS`; ``further`` are additional sections, with their headings.
     """
     sections = [
         CODE_TITLE,
@@ -103,20 +103,20 @@ def program_prompt(
     sections += further
     if advice:
         sections.append(f"{ADVICE_HEADING}\n{fence(advice)}")
-    sections.append(f"{REPLY_HEADING}\n{wanted(parent.program, form)}")
+    sections.append(f"{REPLY_HEADING}\n{reply_instructions(parent.program, form)}")
     return "\n\n".join(sections)
 
 
-def seed_prompt(statement: str, seeds: Sequence[Shown]) -> str:
-    """Ask for a whole program that solves the task in another way than ``seeds``, of which the first shows the form.
+def seed_prompt(statement: str, seeds: Sequence[ShownProgram]) -> str:
+    """Ask for a whole program that solves the task in another way than ``seeds``, the first of which shows the form.
 
-    Those that failed have no score, and their feedback says why.
+    Seeds that failed have no score, and their feedback says why.
     """
     sections = [
         SEED_TITLE,
         task_section(statement),
         _listed(OTHERS_HEADING, "Program", seeds),
-        f"{REPLY_HEADING}\n{_DIFFERENT}\n\n{wanted(seeds[0].program, 'whole')}",
+        f"{REPLY_HEADING}\n{_DIFFERENT}\n\n{reply_instructions(seeds[0].program, 'whole')}",
     ]
     return "\n\n".join(sections)
 
@@ -126,8 +126,8 @@ def read_program(reply: str, parent: Artifact, form: Form) -> Artifact:
 
     Raises:
         EditError: if an edit can't be applied.
-        UnparsableReplyError: if the reply has not the form it was asked for, changes what is outside of the marks, or
-            makes a Python file that does not compile.
+        UnparsableReplyError: if the reply does not have the requested form, changes text outside of the EVOLVE-BLOCK
+            marks, or makes a Python file that does not compile.
     """
     files = apply_to_files(parent, reply) if form == "edits" else _whole(reply, parent)
     for name, text in files.items():
@@ -140,7 +140,7 @@ def read_program(reply: str, parent: Artifact, form: Form) -> Artifact:
 
 
 def _whole(reply: str, parent: Artifact) -> dict[str, str]:
-    """The files of a reply. Of a program of one file: the longest block, as short ones are of what is said about it."""
+    """The files in a reply. For a program of one file it is the longest block; short ones are explanations."""
     blocks = labelled_blocks(reply)
     if len(parent) == 1:
         (name,) = parent
@@ -154,7 +154,7 @@ def _whole(reply: str, parent: Artifact) -> dict[str, str]:
 
 
 def _ended_like(old: str, new: str) -> str:
-    """A fence says nothing of the newlines at a text's end."""
+    """The new text with as many newlines at its end as the old one, as they are lost in a fenced block."""
     return new.rstrip("\n") + old[len(old.rstrip("\n")) :]
 
 
@@ -163,24 +163,24 @@ def shown_files(program: Mapping[str, str]) -> str:
     return "\n".join(fence(text.rstrip("\n"), name) for name, text in program.items())
 
 
-def shown_outcome(shown: Shown) -> str:
-    """A program's score and what was said of it, as all prompts show them."""
+def shown_outcome(shown: ShownProgram) -> str:
+    """A program's score and feedback, as all prompts show them."""
     score = "Score: none, it failed" if shown.score is None else f"Score: {json.dumps(shown.score)} (higher is better)"
     return f"{score}\n{fence(shown.feedback.strip())}" if shown.feedback.strip() else score
 
 
-def shown_programs(heading: str, programs: Mapping[str, Shown]) -> str:
-    """A section of programs, each under its name with what became of it."""
+def shown_programs(heading: str, programs: Mapping[str, ShownProgram]) -> str:
+    """A section that shows programs, each under its name with its score and feedback."""
     shown = [f"### {name}\n{shown_outcome(each)}\n{shown_files(each.program)}" for name, each in programs.items()]
     return "\n\n".join([heading, *shown])
 
 
-def _listed(heading: str, word: str, programs: Sequence[Shown]) -> str:
+def _listed(heading: str, word: str, programs: Sequence[ShownProgram]) -> str:
     return shown_programs(heading, {f"{word} {number}": each for number, each in enumerate(programs, 1)})
 
 
-def wanted(program: Mapping[str, str], form: Form) -> str:
-    """What a reply that `read_program` reads has to be."""
+def reply_instructions(program: Mapping[str, str], form: Form) -> str:
+    """The description of the reply that `read_program` can read."""
     several = len(program) > 1
     if form == "edits":
         lines = [EDITS_WANTED, *([_FILES_EDITED.format(name=next(iter(program)))] if several else [])]

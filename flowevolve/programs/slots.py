@@ -1,12 +1,12 @@
-"""The parts of a program, the slots they are sorted into, and what holds on to parts that are to stay as they are.
+"""The parts of a program, the slots that they are sorted into, and the restoring of parts that must not change.
 
-A part is a function or a class at the top level of a Python file, by its name, or `REST`, all that is left of the file:
-imports, constants, statements. In a program of several files a part's name is ``file:name``. A file that is not Python,
-or does not parse, is one part.
+A part is a function or a class at the top level of a Python file, or `REST`, which is all the rest of the file:
+imports, constants, statements. It is named by its function or class, in a program of several files ``file:name``. A
+file that is not Python, or does not parse, is a single part.
 
-Parts are compared as syntax trees: a model that writes a whole program anew also sets it anew, and neither layout nor
-comments change what a part does. (Trees are compared by `ast.dump`, which tells any two of them apart; `ast.unparse`
-need not.) The text of a part that is put back is the old one, comments and all.
+Parts are compared as syntax trees, since a model that rewrites a whole program also changes its layout and comments,
+which don't matter. Trees are compared by `ast.dump`, which distinguishes any two of them, unlike `ast.unparse`. A part
+is restored with its old text, including comments.
 """
 
 from __future__ import annotations
@@ -18,21 +18,23 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from flowevolve.kinds import payload
 from flowevolve.programs.blocks import outside_unchanged
 from flowevolve.programs.features import syntax_error
 
 SlotName = Literal["io_parsing", "core_logic", "edge_case", "perf_patch", "misc"]
 SLOTS: tuple[SlotName, ...] = ("io_parsing", "core_logic", "edge_case", "perf_patch", "misc")
-"""Of Controlled Self-Evolution (arXiv 2601.07348, appendix E)."""
+"""The slots of Controlled Self-Evolution (arXiv 2601.07348, appendix E)."""
 REST = "<rest>"
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
+@payload("programs.Slot")
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Parts that serve one purpose, and whether they are good as they are."""
+    """The parts that serve one purpose, whether they should be kept as they are, and why."""
 
     name: SlotName
     parts: tuple[str, ...]
@@ -41,23 +43,24 @@ class Slot:
 
 
 def frozen_parts(slots: Iterable[Slot]) -> tuple[str, ...]:
-    """The parts that are only in slots to keep."""
+    """The parts of slots to keep that are in no slot to improve."""
     slots = tuple(slots)
     improved = {part for slot in slots if not slot.keep for part in slot.parts}
     return tuple(dict.fromkeys(part for slot in slots if slot.keep for part in slot.parts if part not in improved))
 
 
 def parts_of(program: Mapping[str, str]) -> tuple[str, ...]:
-    """The names of a program's parts, file by file, in their order; `REST` last, if there is any."""
+    """The names of a program's parts, file by file, in their order. `REST` comes last in its file, if there is any."""
     return tuple(
         _qualified(program, file, name) for file, text in program.items() for name in _read(file, text).parts()
     )
 
 
 def unchanged(old: Mapping[str, str], new: Mapping[str, str], parts: Iterable[str]) -> bool:
-    """Whether these parts of the old program are the same in the new one. Of `REST`, imports that were added don't
-    count, unless they bind a name that the old program has; a function that is bound anew, further down (by a star
-    import, too) or by another one's ``global``, has changed.
+    """Whether these parts of the old program are the same in the new one.
+
+    Imports that were added to `REST` don't count as a change, unless they bind a name of the old program. A function
+    whose name is bound again further down (be it by a star import), or by a ``global`` of another one, has changed.
     """
     for file, names in _by_file(old, parts):
         before, after = _read(file, old[file]), _read(file, new.get(file, ""))
@@ -67,10 +70,10 @@ def unchanged(old: Mapping[str, str], new: Mapping[str, str], parts: Iterable[st
 
 
 def restore(old: Mapping[str, str], new: Mapping[str, str], parts: Iterable[str]) -> dict[str, str] | None:
-    """The new program with these parts of the old one put back where they are not the same.
+    """The new program with these parts of the old one restored where they have changed.
 
-    None where that can't be done: the outcome does not compile, changes what is outside of EVOLVE-BLOCK marks, or still
-    binds the name of a part to something else.
+    None if that can't be done: the result would not compile, would change text outside of EVOLVE-BLOCK marks, or would
+    still bind the name of a part to something else.
     """
     parts = tuple(parts)
     restored = dict(new)
@@ -90,7 +93,7 @@ def _qualified(program: Mapping[str, str], file: str, name: str) -> str:
 
 
 def _by_file(program: Mapping[str, str], parts: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
-    """The files that the parts are in, with the names they have there."""
+    """The files that have some of these parts, with the names of the parts in each."""
     wanted = set(parts)
     for file, text in program.items():
         names = [name for name in _read(file, text).parts() if _qualified(program, file, name) in wanted]
@@ -112,7 +115,7 @@ def _read(file: str, text: str) -> _Source:
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A statement at the top level, the part it belongs to, and its tree as text."""
+    """A statement at the top level, the part it belongs to, and its syntax tree as text."""
 
     node: ast.stmt
     part: str
@@ -125,14 +128,14 @@ def _statement(node: ast.stmt) -> _Statement:
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """Lines of a file that belong together: a definition, or what is between two."""
+    """Consecutive lines of a file: one definition, or the lines between two definitions."""
 
     part: str
     lines: Sequence[str]
 
 
 class _Source:
-    """A file. Without statements it is all `REST`."""
+    """A source file. ``statements`` is None if it is not Python or does not parse; it is then all `REST`."""
 
     def __init__(self, lines: Sequence[str], statements: Sequence[_Statement] | None) -> None:
         self._lines = lines
@@ -146,7 +149,7 @@ class _Source:
         return sorted(names, key=lambda name: name == REST)
 
     def same(self, new: _Source, part: str) -> bool:
-        """Whether this part of ours is the same in the new one."""
+        """Whether this part is the same in the new source."""
         if not (self._parsed and new._parsed):
             return [line.rstrip() for line in self._lines] == [line.rstrip() for line in new._lines]
         if part == REST:
@@ -158,8 +161,10 @@ class _Source:
         return same and new._rebinding(part) <= self._rebinding(part)
 
     def put_back(self, new: _Source, parts: Sequence[str]) -> str:
-        """The new text with these parts of ours. Where `REST` is one that changed, the other way round: our text with
-        the new one's other definitions, and its new imports in front of the first of them.
+        """The text of the new source with these parts of this one.
+
+        If `REST` is one of them and has changed, it is the other way round: the text of this source with the other
+        definitions of the new one, and with its new imports in front of the first of them.
         """
         if not (self._parsed and new._parsed):
             return "\n".join(self._lines)
@@ -186,7 +191,7 @@ class _Source:
         return {name for each in self._statements if each.part != REST for name in _set_globally(each.node)}
 
     def _rebinding(self, part: str) -> set[str]:
-        """What may bind a definition's name to something else: star imports count where they stand behind it."""
+        """Whatever may bind a definition's name to something else; star imports count if they come after it."""
         defined = max(place for place, each in enumerate(self._statements) if each.part == part)
         later = [each.node for each in self._statements[defined + 1 :] if each.part == REST]
         found = {f"import {module}" for node in later for module in _star_imports(node)}
@@ -197,7 +202,7 @@ class _Source:
         return found
 
     def _imports_added(self, new: _Source) -> list[_Statement]:
-        """The new one's imports that we have not, and that bind no name of ours."""
+        """The imports of the new source that this one lacks and that bind none of its names."""
         known = {each.tree for each in self._of(REST)}
         taken = {"*", *self.parts(), *self._bound()}
         return [
@@ -223,7 +228,7 @@ class _Source:
 
 
 def _overlaid(base: Sequence[_Chunk], other: Sequence[_Chunk], parts: Collection[str]) -> list[_Chunk]:
-    """``base`` with these definitions as ``other`` has them, and without those of them that it has not."""
+    """``base`` with these definitions taken from ``other``; those that ``other`` lacks are removed."""
     theirs: dict[str, list[str]] = {}
     order = list(dict.fromkeys(chunk.part for chunk in other if chunk.part != REST))
     for chunk in other:
@@ -247,7 +252,7 @@ def _has(chunks: Sequence[_Chunk], part: str) -> bool:
 
 
 def _insert(chunks: list[_Chunk], new: _Chunk, before: Sequence[str]) -> None:
-    """Behind the last there is of the definitions before it, else in front of the first one, else at the end."""
+    """Insert a definition after the nearest one of ``before`` that is there, else before all, else at the end."""
     places = {chunk.part: place for place, chunk in enumerate(chunks) if chunk.part != REST}
     behind = next((places[part] for part in reversed(before) if part in places), None)
     if behind is not None:
@@ -262,7 +267,7 @@ def _text(chunks: Sequence[_Chunk]) -> str:
 
 
 def _bound(node: ast.stmt) -> set[str]:
-    """The names that a statement binds, in functions below an ``if`` as well: rather too many than too few."""
+    """The names that a statement may bind, also in nested functions: an overestimate is safe."""
     names: set[str] = set()
     for each in ast.walk(node):
         match each:
@@ -280,12 +285,12 @@ def _bound(node: ast.stmt) -> set[str]:
 
 
 def _set_globally(node: ast.stmt) -> set[str]:
-    """The names that a definition declares ``global`` and binds: rather too many than too few."""
+    """The names that a definition declares ``global`` and may bind: an overestimate is safe."""
     declared = {name for each in ast.walk(node) if isinstance(each, ast.Global) for name in each.names}
     return declared & _bound(node) if declared else declared
 
 
 def _star_imports(node: ast.stmt) -> set[str]:
-    """The modules that a statement imports everything of."""
+    """The modules from which a statement imports everything."""
     imports = (each for each in ast.walk(node) if isinstance(each, ast.ImportFrom))
     return {f"{'.' * each.level}{each.module or ''}" for each in imports if each.names[0].name == "*"}

@@ -1,4 +1,4 @@
-"""A problem as a task: one example per case, and a rollout runs the program on it in the sandbox."""
+"""A problem as a task: each case is an example, and a rollout runs the program on it in the sandbox."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from flowevolve.tasks.base import ChatModel, Dataset, Example, Rollout, Score, T
 
 
 class ProgramTask:
-    """A context manager: the sandbox is there inside of its block, in which a run takes place.
+    """A task whose candidates are programs. A context manager: the sandbox exists inside of its block.
 
     Raises:
-        InputError: if the problem has no cases, or two of one id, or a ``worst`` that is no finite number.
+        InputError: if the problem has no cases, two cases with one id, or a ``worst`` that is not finite.
     """
 
     description: ClassVar[str] = "programs that solve a problem, run in a sandbox"
@@ -44,8 +44,11 @@ class ProgramTask:
         self._sandbox: Sandbox | None = None
 
     async def __aenter__(self) -> Self:
-        """Raises:
-        InputError: if there can be no sandbox here.
+        """Start the sandbox.
+
+        Raises:
+            InputError: if the sandbox does not work on this machine.
+            EngineError: if another run uses the task already.
         """
         if self._sandbox is not None:
             raise EngineError(f"task {self.name!r} is in use by a run already: give each run a task of its own")
@@ -64,13 +67,13 @@ class ProgramTask:
 
     def check_seed(self, score: float) -> None:
         """Raises:
-        InputError: if an evaluator gives the seed, which works, this score, and that is less than a failure's.
+        InputError: if an evaluator gives a working seed this score, and it is below that of a failure.
         """
         if isinstance(self.problem, EvaluatorProblem):
             self.problem.check_seed(score)
 
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
-        """The program's verdict on one case; ``llm`` is not asked."""
+        """Run and score the program on one case; ``llm`` is not used."""
         if self._sandbox is None:
             raise EngineError(f"task {self.name!r} has no sandbox yet: use it inside of its `async with` block")
         verdict = await self.problem.judge(artifact, self._cases[example.id], self._sandbox)
@@ -81,7 +84,7 @@ class ProgramTask:
 
 
 def check_programs(task: Task, algorithm: str) -> ProgramTask:
-    """The task, for an algorithm that evolves programs alone.
+    """The task, checked to be one of programs, for an algorithm that evolves nothing else.
 
     Raises:
         InputError: if it is of another kind.
@@ -92,7 +95,7 @@ def check_programs(task: Task, algorithm: str) -> ProgramTask:
 
 
 def check_no_programs(task: Task, algorithm: str) -> None:
-    """For an algorithm that reflects on LLM calls, of which running a program makes none.
+    """Check the task of an algorithm that reflects on the LLM calls of rollouts, as running a program makes none.
 
     Raises:
         InputError: if it is a task of programs.

@@ -1,4 +1,4 @@
-"""Runs programs that nobody trusts, and says what came of them."""
+"""Runs untrusted programs in isolation, and returns their results and measurements."""
 
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox.measure import Measurement, measure

@@ -1,4 +1,4 @@
-"""Which core a measurement has to itself."""
+"""Gives each measurement a processor core of its own."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ import anyio
 
 from flowevolve import clock
 from flowevolve._util.cores import usable_cores
-from flowevolve.sandbox.claim import Claim, wait_for_one
+from flowevolve.sandbox.core_lock import CoreLock, acquire_any
 
 
 class Cores:
-    """A lock over processor cores: who holds one shares it with no other holder, in no process that uses ``folder``.
+    """Lends out processor cores, each to one holder at a time among all processes that use ``folder``.
 
-    In one process first come, first served; among processes who waits comes before who takes one again.
+    Within a process, cores are lent first come, first served. Between processes, one that waits comes before one that
+    takes a core again.
     """
 
     def __init__(self, cores: Iterable[int], folder: Path) -> None:
@@ -30,40 +31,40 @@ class Cores:
 
     @asynccontextmanager
     async def one(self) -> AsyncGenerator[int]:
-        """A core, for as long as the block lasts.
+        """A core, which is held until the block ends.
 
         Raises:
             InputError: if the folder can't be used.
         """
-        async with self._turns:  # so that none is to be had only where other processes have some
-            claim = self._taken() or await self._waited_for()
+        async with self._turns:  # so that after this, cores can only be missing because other processes hold them
+            lock = self._taken() or await self._waited_for()
             try:
-                yield claim.core
+                yield lock.core
             finally:
-                claim.close()
+                lock.close()
 
-    def _taken(self) -> Claim | None:
-        """The first that nobody has or waits for."""
+    def _taken(self) -> CoreLock | None:
+        """The lock on the first core that nobody holds or waits for; None if there is none."""
         for core in self._cores:
-            claim = Claim(self._folder, core)
-            if claim.take():
-                return claim
-            claim.close()
+            lock = CoreLock(self._folder, core)
+            if lock.try_acquire():
+                return lock
+            lock.close()
         return None
 
-    async def _waited_for(self) -> Claim:
-        """The first that others leave."""
-        claims = [Claim(self._folder, core) for core in self._cores]
+    async def _waited_for(self) -> CoreLock:
+        """The lock on the first core that another process releases."""
+        locks = [CoreLock(self._folder, core) for core in self._cores]
         give_up, had = Event(), None
         try:
-            had = await clock.in_thread_until(give_up.set, wait_for_one, claims, give_up, limiter=self._threads)
+            had = await clock.in_thread_until(give_up.set, acquire_any, locks, give_up, limiter=self._threads)
         finally:
-            for claim in claims:
-                if claim is not had:
-                    claim.close()
-        assert had is not None, "only who is cancelled gives up"
+            for lock in locks:
+                if lock is not had:
+                    lock.close()
+        assert had is not None, "`give_up` is only set on cancellation"
         return had
 
 
 CORES = Cores(usable_cores(), Path(gettempdir()) / f"flowevolve-{os.getuid()}")
-"""Of this user's processes on this machine, whichever sandbox they are used from."""
+"""The cores of this machine, shared by all sandboxes of all processes of this user."""

@@ -1,4 +1,4 @@
-"""The command that starts a zygote: bubblewrap around an interpreter, with a view of little else."""
+"""The command that starts a zygote: bubblewrap around a Python interpreter, with hardly anything else in view."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INSTALL = "install it (Debian, Ubuntu: apt-get install bubblewrap)"
 RISK = 'or set sandbox.isolation = "limits": programs can then read your files and keys, and kill your processes'
 
 _HERE = "/run/flowevolve"
-"""Where the code of the zygote is inside."""
+"""The folder of the zygote's code, inside the sandbox."""
 _PACKAGES = "/run/packages"
 _READABLE = "/run/readable"
 _START = """\
@@ -33,24 +33,24 @@ sys.modules[name].__path__.append(sys.argv[1])
 from flowevolve.sandbox.inside import zygote
 sys.exit(zygote.main(zygote.Setup(**zygote.json.loads(sys.argv[2]))))
 """
-"""Runs the zygote without the packages that its code is part of: they are out of view, or would import all else."""
+"""Runs the zygote without its parent packages, which are out of view or would import the rest of flowevolve."""
 _USER = 1_879_048_192
-"""A user that no system gives out, for when we are root."""
+"""The id of the user that programs run as if we are root; no system assigns it."""
 _SMALL = 16 * 2**20
 _ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "nsswitch.conf", "mime.types")
 _CAPABILITIES = ("CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID")
-"""What root keeps until it has become somebody else, inside."""
+"""The capabilities that root keeps inside until it has become another user."""
 ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "HOME": "/tmp",  # noqa: S108 - each program has one of its own
     "TMPDIR": "/tmp",  # noqa: S108
     "LANG": "C.UTF-8",
     "USER": "sandbox",
-    "PYTHONHASHSEED": "0",  # the order of sets repeats
+    "PYTHONHASHSEED": "0",  # sets have the same order in every run
     "PYTHONUTF8": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
-    "MALLOC_ARENA_MAX": "2",  # what is reserved counts as used
-    "OMP_NUM_THREADS": "1",  # a program has a core
+    "MALLOC_ARENA_MAX": "2",  # as reserved memory counts as used
+    "OMP_NUM_THREADS": "1",  # as a program has one core
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
 }
@@ -60,7 +60,7 @@ def find_bubblewrap() -> str:
     """The path of bwrap.
 
     Raises:
-        InputError: where there is none, saying how to get it.
+        InputError: if it is not installed; the message says how to install it.
     """
     found = shutil.which("bwrap")
     if found is None:
@@ -69,14 +69,14 @@ def find_bubblewrap() -> str:
 
 
 def check_machine() -> None:
-    """Raises: InputError where programs can't be kept in bounds at all."""
+    """Raises: InputError if programs can't be isolated or limited on this machine at all."""
     if sys.platform != "linux" or platform.machine() not in MACHINES:
         here = f"{platform.system()} on {platform.machine()}"
         raise InputError(f"sandbox: programs run on Linux on {' or '.join(MACHINES)}, and this is {here}; run it there")
 
 
 def command(settings: SandboxSettings, control: int, info: int) -> list[str]:
-    """What starts a zygote. ``control``: its socket; ``info``: where bubblewrap writes the process's number."""
+    """The command of a zygote. ``control`` is its socket; bubblewrap writes its process id to ``info``."""
     isolated = settings.isolation == "bubblewrap"
     setup = Setup(
         control,
@@ -94,10 +94,10 @@ def command(settings: SandboxSettings, control: int, info: int) -> list[str]:
 
 
 def readable(settings: SandboxSettings) -> dict[Path, str]:
-    """Folders that programs may read, and where they are inside.
+    """The folders that programs may read, with their paths inside the sandbox.
 
     Raises:
-        InputError: if one is no folder, or not for the user that programs run as.
+        InputError: if one is no folder, or the user that programs run as may not read it.
     """
     found: dict[Path, str] = {}
     for number, folder in enumerate(dict.fromkeys(path.resolve() for path in settings.readable)):
@@ -125,7 +125,7 @@ def _separation(info: int) -> list[str]:
 
 
 def _view(more: Mapping[Path, str]) -> list[str]:
-    """A read-only system, the interpreter, its packages, this package's code for the inside, ``more``; nothing else."""
+    """What is in view: a read-only system, the interpreter and its packages, `inside`, and the folders of ``more``."""
     arguments = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64"):
         path = Path("/", name)
@@ -138,12 +138,12 @@ def _view(more: Mapping[Path, str]) -> list[str]:
     base = Path(sys.base_prefix).resolve()
     if not base.is_relative_to("/usr"):
         for parent in reversed(base.parents[:-1]):
-            arguments += ["--perms", "0755", "--dir", str(parent)]  # else nobody but root could pass
+            arguments += ["--perms", "0755", "--dir", str(parent)]  # else only root could enter it
         arguments += ["--ro-bind", str(base), str(base)]
     arguments += ["--perms", "0755", "--dir", _PACKAGES]
     for folder, there in _packages().items():
         arguments += ["--ro-bind", str(folder), there]
-        if (folder / "flowevolve").is_dir():  # evaluators are none of a program's business
+        if (folder / "flowevolve").is_dir():  # programs must not see evaluators
             arguments += ["--tmpfs", f"{there}/flowevolve"]
             if folder.is_relative_to("/usr") or folder.is_relative_to(base):
                 arguments += ["--tmpfs", str(folder / "flowevolve")]
@@ -152,27 +152,27 @@ def _view(more: Mapping[Path, str]) -> list[str]:
         arguments += ["--perms", "0755", "--dir", _READABLE]
     for folder, there in more.items():
         arguments += ["--ro-bind", str(folder), there]
-    # No terminals: they would be the same for all programs, and any of them could load line disciplines.
+    # No terminals: all programs would share them, and could load line disciplines of the kernel through them.
     arguments += ["--dev", "/dev", "--perms", "0555", "--size", "4096", "--tmpfs", "/dev/pts"]
     arguments += ["--size", str(_SMALL), "--tmpfs", "/tmp"]  # noqa: S108 - inside
-    # Root mounts /proc itself: bubblewrap's would be partly covered, and then nobody inside may mount another.
+    # Root mounts /proc itself: bubblewrap covers parts of its own, and the kernel then allows no further one inside.
     arguments += ["--dir", "/proc"] if os.geteuid() == 0 else ["--proc", "/proc"]
     return [*arguments, "--chdir", "/tmp", "--remount-ro", "/dev/pts", "--remount-ro", "/dev", "--remount-ro", "/"]  # noqa: S108 - inside
 
 
 def _interpreter() -> Path:
-    """The one that made our environment, if we are in one."""
+    """The interpreter itself; inside a virtual environment, the one that it was made from."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     found = Path(sys.base_prefix, "bin", version)
     return (found if found.exists() else Path(sys.executable)).resolve()
 
 
 def _packages() -> dict[Path, str]:
-    """Folders of installed packages, and where they are inside: not where they were, which may be below ``/tmp``."""
+    """The folders of installed packages and their paths inside, which differ as the originals may be below ``/tmp``."""
     found = [Path(entry).resolve() for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
     return {folder: f"{_PACKAGES}/{number}" for number, folder in enumerate(dict.fromkeys(found))}
 
 
 def package_folders() -> list[Path]:
-    """Folders of installed packages, those that programs import from."""
+    """The folders of installed packages that programs import from."""
     return list(_packages())

@@ -1,4 +1,4 @@
-"""The memory-time integral of a program, as CSE measures it: several traces, extremes dropped.
+"""The memory-time integral of a program, as CSE measures it: the mean over several runs without the extremes.
 
 Source: "Controlled Self-Evolution for Algorithmic Code Optimization", its appendices on metrics and on rewards.
 """
@@ -21,15 +21,15 @@ RUNS = 5
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Of one program. A run that fails fails the program, and is then the last of ``outcomes``."""
+    """The measurement of one program. If a run fails, so does the measurement, and no further run follows."""
 
     integral: float | None
-    """Megabyte-seconds, the mean without the extremes; None where it failed."""
+    """The mean over the runs in megabyte-seconds, without the extremes; None if a run failed."""
     outcomes: tuple[Outcome, ...]
 
     @property
     def integrals(self) -> tuple[float, ...]:
-        """Of each run, in order."""
+        """The integral of each run in megabyte-seconds, in the order of the runs."""
         return tuple(integral(outcome.samples) for outcome in self.outcomes)
 
 
@@ -43,7 +43,7 @@ async def measure(
     memory_mb: int | None = None,
     runs: int = RUNS,
 ) -> Measurement:
-    """Run a Python program ``runs`` times (at least 3) on a core that no other measurement has meanwhile."""
+    """Run a Python program ``runs`` times (at least 3) on a core that no other measurement uses at the same time."""
     if runs < 3:
         raise InputError(f"sandbox: a measurement of {runs} runs has nothing left without its extremes; give 3 or more")
     outcomes = await sandbox.run_pinned(
@@ -66,5 +66,5 @@ def middle(figures: Iterable[float]) -> float:
 
 
 def integral(samples: Sequence[tuple[float, float]]) -> float:
-    """The area below a trace by the trapezoidal rule, in the product of its units."""
+    """The integral over (seconds, megabytes) samples by the trapezoidal rule, in megabyte-seconds."""
     return sum((later - earlier) * (after + before) / 2 for (earlier, before), (later, after) in pairwise(samples))

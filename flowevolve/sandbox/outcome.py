@@ -1,4 +1,4 @@
-"""What came of a program, and its result read safely."""
+"""The outcome of a program's run, and the safe reading of its result."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ Status = Literal["ok", "error", "timeout", "memory", "killed", "denied"]
 
 MEGABYTE = 2**20
 DEEPEST = 64
-"""How deep a result may be nested: whoever walks it may do so recursively."""
+"""How deep a result may be nested, so that recursive code can handle it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a program did, measured from outside of its process. ``result`` is data that it chose, never more."""
+    """What a program did, measured from outside its process. ``result`` is plain data, which the program chose."""
 
     status: Status
-    """``denied``: it ended because it tried what is not permitted; ``killed``: it was, by a signal."""
+    """``denied``: it ended as it tried something that is not permitted; ``killed``: a signal ended it."""
     seconds: float
     cpu_seconds: float
-    """Of all its processes."""
+    """The CPU time of all its processes."""
     peak_mb: float
     stdout: str
     stderr: str
     result: JSON = None
     samples: tuple[tuple[float, float], ...] = ()
-    """Seconds since its start, and megabytes of memory then."""
+    """Pairs of the seconds since its start and the megabytes of memory that it used then."""
 
     def to_json(self) -> dict[str, JSON]:
-        """Everything but the samples."""
+        """All fields but the samples."""
         fields = asdict(self)
         del fields["samples"]
         return fields
 
 
 def read_outcome(request: Request, report: Report, stdout: bytes, stderr: bytes, result: bytes) -> Outcome:
-    """Judge a report on a program. A call must have a result; what other languages print may be one."""
+    """Make an outcome of a report. A call without a result is an error; the output of a command may be a result."""
     status, why = _status(report)
     value: JSON = None
     try:
@@ -70,16 +70,16 @@ def read_outcome(request: Request, report: Report, stdout: bytes, stderr: bytes,
 
 
 def no_report(request: Request, stopped: Stopped | None) -> Outcome:
-    """Of a program whose sandbox was ended with it."""
+    """The outcome of a program whose sandbox was killed with it, so that there is no report."""
     seconds = 0.0 if stopped is None else request.timeout
     return read_outcome(request, Report(-signal.SIGKILL, stopped, seconds, 0.0, 0, []), b"", b"", b"")
 
 
 def read_result(text: bytes, limit: int) -> JSON:
-    """The result in what a program handed over.
+    """Read the result that a program handed over.
 
     Raises:
-        ValueError: saying what is wrong with it.
+        ValueError: with a message that says what is wrong with it.
     """
     if not text.strip():
         raise ValueError("the program ended without a result")
@@ -89,10 +89,10 @@ def read_result(text: bytes, limit: int) -> JSON:
 
 
 def read_json(text: bytes, what: str) -> JSON:
-    """One JSON document in UTF-8, and nothing but what JSON has.
+    """Read one strict JSON document in UTF-8; ``what`` names it in messages.
 
     Raises:
-        ValueError: saying what is wrong with ``what``.
+        ValueError: with a message that says what is wrong with it.
     """
     try:
         value: JSON = json.loads(text.decode(), parse_constant=_no_such_number)
@@ -109,7 +109,7 @@ def _no_such_number(name: str) -> float:
 
 
 def _check(value: JSON, what: str) -> None:
-    """Level by level, for neither depth nor breadth to cost more than reading it did."""
+    """Check a value level by level, in time linear in its size and without recursion."""
     level = [value]
     for _ in range(DEEPEST):
         inner: list[JSON] = []
@@ -132,7 +132,7 @@ def _check(value: JSON, what: str) -> None:
 def _check_text(text: str, what: str) -> None:
     try:
         text.encode()
-    except UnicodeEncodeError:  # it would be an error wherever the text is written
+    except UnicodeEncodeError:  # it could not be written anywhere as UTF-8
         raise ValueError(f"{what} has half a character: a surrogate without its other half") from None
 
 
@@ -144,7 +144,7 @@ def _is_finite(number: float) -> bool:
 
 
 def _status(report: Report) -> tuple[Status, str]:
-    """And why, where the program itself did not say."""
+    """The status, and an explanation where the program itself did not print one."""
     if report.stopped == "timeout":
         return "timeout", "time-out"
     if report.stopped == "memory":

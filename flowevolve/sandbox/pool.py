@@ -1,4 +1,4 @@
-"""The sandbox as stages use it: programs in, outcomes out, as many at a time as there are cores."""
+"""The sandbox as stages use it: it runs programs and returns their outcomes, as many at a time as there are cores."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from flowevolve.sandbox.outcome import MEGABYTE, Outcome, no_report
 from flowevolve.sandbox.worker import Worker
 
 SAMPLE_SECONDS = 0.02
-"""How often the memory of a program is looked at."""
+"""The time between two samples of a program's memory."""
 
 
 class Sandbox:
-    """Runs programs that nobody trusts. A context manager; what is still running when the block ends is killed.
+    """Runs untrusted programs. A context manager; programs that still run when the block ends are killed.
 
     Raises:
-        InputError: if a folder that programs are to read can't be read.
+        InputError: if a folder that programs may read can't be read.
     """
 
     def __init__(self, settings: SandboxSettings | None = None) -> None:
@@ -39,10 +39,10 @@ class Sandbox:
         self._threads = anyio.CapacityLimiter(2 * self.settings.concurrency + 1)
 
     async def __aenter__(self) -> Self:
-        """Start the first worker, so that what can't work fails here.
+        """Start the first worker, so that a sandbox that can't work fails here.
 
         Raises:
-            InputError: without bubblewrap, or where it does not work.
+            InputError: if bubblewrap is missing or does not work here.
         """
         launch.check_machine()
         self._idle.append(await self._start())
@@ -55,7 +55,7 @@ class Sandbox:
             await self._close(self._idle.pop())
 
     def readable_at(self, folder: Path) -> str:
-        """Where a folder of ``readable`` is for programs."""
+        """The path at which programs find a folder of ``settings.readable``."""
         return self._readable[folder.resolve()]
 
     async def run(
@@ -69,14 +69,17 @@ class Sandbox:
         timeout: float | None = None,
         memory_mb: int | None = None,
     ) -> Outcome:
-        """Run one program in a process and namespaces of its own, and return what came of it.
+        """Run one program in a process and namespaces of its own, and return its outcome.
 
-        Python: ``source`` is executed as ``__main__``; the result is what its function ``call`` returns for
-        ``arguments`` (by name from a mapping, else by place), without ``call`` its global ``result``, if there is one.
-        Other languages: ``command`` followed by the path of the file ``name``; it reads the arguments as JSON from
-        standard input, and the result is the JSON that it prints there is of standard output.
+        Python: ``source`` is executed as ``__main__``. The result is what its function ``call`` returns for
+        ``arguments`` (a mapping is passed by name, a sequence by position). Without ``call`` it is the global variable
+        ``result``, if the program sets one.
 
-        Cancelling kills the program and everything it started.
+        Other languages: ``source`` is written to the file ``name``, whose path is appended to ``command``. The program
+        reads the arguments as JSON from standard input; if its standard output is JSON, that is the result.
+
+        ``timeout`` (seconds) and ``memory_mb`` override the settings. Cancelling kills the program and everything it
+        started.
         """
         request = self._request(source, call, arguments, command, name, timeout, memory_mb)
         return await self._run(request)
@@ -92,9 +95,9 @@ class Sandbox:
         sample_seconds: float = SAMPLE_SECONDS,
         runs: int = 1,
     ) -> list[Outcome]:
-        """Run a Python program again and again, up to a failure, on a core that no other pinned run has meanwhile.
+        """Run a Python program ``runs`` times, or until it fails, on a core that no other pinned run uses meanwhile.
 
-        No other one of this user's, in whatever process: this one waits for a core if need be.
+        That holds for pinned runs in all processes of this user; this one waits until a core is free.
         """
         request = self._request(source, call, arguments, None, "program.py", timeout, memory_mb)
         outcomes: list[Outcome] = []
@@ -142,7 +145,7 @@ class Sandbox:
     async def _run(self, request: Request) -> Outcome:
         async with self._slots:
             outcome = await self._run_in(self._idle.pop() if self._idle else await self._start(), request)
-            if outcome is None:  # a fresh sandbox tells whether that was the program's doing
+            if outcome is None:  # a second try in a fresh sandbox shows whether the program caused that
                 outcome = await self._run_in(await self._start(), request)
         return no_report(request, None) if outcome is None else outcome
 
@@ -156,7 +159,7 @@ class Sandbox:
                 await self._close(worker)
 
     async def _start(self) -> Worker:
-        with anyio.CancelScope(shield=True):  # else nobody would have the worker
+        with anyio.CancelScope(shield=True):  # else a started worker would be lost
             worker = await clock.in_thread(Worker, self.settings, limiter=self._threads)
         return worker  # noqa: RET504 - inside the scope, mypy would miss a return after it
 

@@ -1,4 +1,4 @@
-"""A zygote as the engine sees it: its process, its socket, and how it is ended. Everything here blocks: for threads."""
+"""A zygote as seen from outside: its process, its socket and its end. Everything here blocks and belongs in threads."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from flowevolve.sandbox.inside.wire import Report, Request
 from flowevolve.sandbox.outcome import Outcome, no_report, read_outcome
 
 START_SECONDS = 60.0
-"""For the interpreter and what it preloads."""
+"""The time limit for starting the interpreter and importing the preloaded modules."""
 GRACE_SECONDS = 0.6
-"""What the inside has beyond a program's time-out to end it and report, before everything there is killed."""
+"""The time after a program's timeout in which its supervisor must end it and report, before the sandbox is killed."""
 _END_SECONDS = 2.0
 _REPORT_LIMIT = 2**20
 _SAID = 500
@@ -36,7 +36,7 @@ class Worker:
         """Start it and wait until it is ready.
 
         Raises:
-            InputError: if that fails, with what bubblewrap or the interpreter said.
+            InputError: if that fails; the message has the output of bubblewrap or the interpreter.
         """
         self.usable = True
         self._isolated = settings.isolation == "bubblewrap"
@@ -44,39 +44,39 @@ class Worker:
             self._control, inner = socket.socketpair()
             failing.callback(self._control.close)
             self._control.settimeout(START_SECONDS)
-            with inner, tempfile.TemporaryFile() as said:
-                self._process, told = _spawn(settings, inner, said)
+            with inner, tempfile.TemporaryFile() as errors:
+                self._process, info = _spawn(settings, inner, errors)
                 inner.close()
                 self._init: int | None = None
                 try:
-                    self._init = _first_process(told) if self._isolated else None
+                    self._init = _first_process(info) if self._isolated else None
                     wire.receive(self._control, len(wire.READY))
                 except (EOFError, OSError, ValueError):
                     self._process.kill()
                     self.close()
-                    said.seek(0)
-                    why = " ".join(said.read().decode("utf-8", "replace").split())[-_SAID:] or "no word why"
+                    errors.seek(0)
+                    why = " ".join(errors.read().decode("utf-8", "replace").split())[-_SAID:] or "no word why"
                     mend = launch.RISK if self._isolated else "docs/how-to/sandbox.md says what it needs"
                     raise InputError(f"sandbox: it can't be started here: {why}; {mend}") from None
                 finally:
-                    os.close(told)
+                    os.close(info)
             failing.pop_all()
 
     def run(self, request: Request) -> Outcome | None:
-        """Run one program to its end; None if the sandbox itself came to an end, then or before.
+        """Run one program to its end; None if the sandbox itself ended, during the run or before.
 
-        Afterwards `usable` says whether there may be another.
+        Afterwards `usable` says whether another program can be run.
         """
         if self._isolated:
             return self._run(request)
         folder = tempfile.mkdtemp(prefix="flowevolve-")
         try:
             return self._run(replace(request, folder=folder))
-        finally:  # unlike shutil.rmtree, it removes folders however deep they are
+        finally:  # unlike shutil.rmtree, this removes folders of any depth
             subprocess.run(["rm", "-rf", "--", folder], stderr=subprocess.DEVNULL, check=False)  # noqa: S603, S607
 
     def kill(self) -> None:
-        """Kill it and everything in it, without waiting; may be called from any thread, more than once."""
+        """Kill it and everything in it, without waiting. May be called from any thread and more than once."""
         self.usable = False
         if self._init is not None:
             with suppress(ProcessLookupError):
@@ -85,7 +85,7 @@ class Worker:
             self._control.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Kill it, and wait until nothing is left of it. To be called once."""
+        """Kill it and wait until all its processes are gone. To be called once."""
         self.kill()
         if self._init is not None:
             ended = select.poll()  # unlike select, it takes descriptors above 1023
@@ -114,29 +114,29 @@ class Worker:
 
 
 def _spawn(settings: SandboxSettings, control: socket.socket, errors: IO[bytes]) -> tuple[subprocess.Popen[bytes], int]:
-    """Start it; also returns where bubblewrap tells of it, which the caller closes."""
-    told, info = os.pipe()
+    """Start the process; also returns the descriptor of bubblewrap's information about it, for the caller to close."""
+    info, writer = os.pipe()
     try:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter
-            launch.command(settings, control.fileno(), info),
+            launch.command(settings, control.fileno(), writer),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
-            pass_fds=(control.fileno(), info),
+            pass_fds=(control.fileno(), writer),
             env=launch.ENVIRONMENT,
             start_new_session=True,
         )
     except (OSError, InputError):
-        os.close(told)
+        os.close(info)
         raise
     finally:
-        os.close(info)
-    return process, told
+        os.close(writer)
+    return process, info
 
 
-def _first_process(told: int) -> int:
-    """A handle of process 1 of the sandbox: with it, everything there ends."""
+def _first_process(info: int) -> int:
+    """A pidfd of process 1 of the sandbox; all processes there end with it."""
     text = b""
-    while part := os.read(told, 4096):
+    while part := os.read(info, 4096):
         text += part
     return os.pidfd_open(json.loads(text)["child-pid"])

@@ -1,4 +1,4 @@
-"""The simulated server inside this process: a transport that asks a world for the text and a service for the time."""
+"""The simulated server in this process: a transport that gets its texts from a world and its timing from a service."""
 
 from __future__ import annotations
 
@@ -22,21 +22,23 @@ from flowevolve.llm.types import (
     Usage,
 )
 from flowevolve.memory.hashing import hashed_embedding
-from flowevolve.sim.faults import Fault, Faults, suffer
+from flowevolve.sim.faults import Fault, Faults, apply_fault
 from flowevolve.sim.profiles import BatchingProfile, Profile
-from flowevolve.sim.service import Served, Service, count_tokens, make_service, total_text
+from flowevolve.sim.service import Served, Service, count_tokens, make_service
 from flowevolve.sim.world import World
 
-Writing = Callable[[str, float], None]
-"""Told the text and the seconds its writing will take at the present load, when that begins. Must not block."""
+OnWriting = Callable[[str, float], None]
+"""Called when the writing of an answer begins, with its text and the seconds that this will take at the present load.
+It must not block.
+"""
 
 
 class SimBackend:
-    """Implements `Transport` and `Embedder` of `flowevolve.llm.types`, and `flowevolve.llm.admission.Probe`.
+    """Implements `Transport` and `EmbeddingTransport` of `flowevolve.llm.types`, and `flowevolve.llm.admission.Probe`.
 
-    What is answered, and at what length, depends on the messages, temperature and seed alone; when depends on the load.
-    A model is a name: all that are served are the same, whose texts differ where the world looks at the name.
-    ``faults`` says which chats go wrong. ``down`` makes every call fail as if the server were gone.
+    The text and the length of an answer depend on the messages, temperature and seed alone; its latency depends on the
+    load. All served models behave alike, except where the world looks at a model's name. ``faults`` says which chats go
+    wrong. While ``down`` is set, every call fails as if the server were gone.
     """
 
     base_url = "simulated"
@@ -60,21 +62,21 @@ class SimBackend:
 
     @property
     def identity(self) -> str:
-        """What texts and lengths depend on beside the request, for the response cache."""
+        """What texts and lengths depend on besides the request. The response cache uses it as part of its key."""
         return f"simulated: {self._world!r}, {self._profile!r}"
 
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
         fault = self.next_fault(request)
         if fault is None or self.down:
             return await self.answer(request, timeout=timeout)
-        return await suffer(fault, lambda: self.answer(request, timeout=timeout), request, timeout)
+        return await apply_fault(fault, lambda: self.answer(request, timeout=timeout), request, timeout)
 
     def next_fault(self, request: ChatRequest) -> Fault | None:
-        """What goes wrong with the next attempt at a request, if anything."""
+        """The fault of the next attempt at this request, or None if it goes well."""
         return None if self._faults is None else self._faults.draw(_key(request))
 
-    async def answer(self, request: ChatRequest, *, timeout: float, writing: Writing | None = None) -> ChatReply:
-        """A call that no fault happens to.
+    async def answer(self, request: ChatRequest, *, timeout: float, on_writing: OnWriting | None = None) -> ChatReply:
+        """Answer without any fault.
 
         Raises:
             LLMError: as `chat`.
@@ -84,15 +86,15 @@ class SimBackend:
         text = self._world.reply(request, rng)
         tokens = self._profile.output.draw(rng, count_tokens(text))
         text, tokens, finish_reason = _cut(text, tokens, request.max_tokens)
-        prompt = total_text([message.content for message in request.messages])
-        begun = None if writing is None else partial(writing, text)
-        served = await self._serve(prompt, tokens, request.priority or 0, rng, timeout, begun)
+        prompt = "\n".join(message.content for message in request.messages)
+        on_begin = None if on_writing is None else partial(on_writing, text)
+        served = await self._serve(prompt, tokens, request.priority or 0, rng, timeout, on_begin)
         return ChatReply(text, Usage(count_tokens(prompt), tokens, served.cached_tokens), finish_reason, request.model)
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
-        """Takes the time of reading the texts and writing one token."""
+        """Embed the texts. This takes the time of reading them and writing one token."""
         await self._check(request.model)
-        prompt = total_text(request.texts)
+        prompt = "\n".join(request.texts)
         await self._serve(prompt, 1, 0, random.Random(0), timeout)
         vectors = tuple(hashed_embedding(text) for text in request.texts)
         return EmbedReply(vectors, Usage(sum(map(count_tokens, request.texts))), request.model)
@@ -111,11 +113,11 @@ class SimBackend:
         priority: int,
         rng: random.Random,
         seconds: float,
-        begun: Callable[[float], None] | None = None,
+        on_begin: Callable[[float], None] | None = None,
     ) -> Served:
         try:
             with anyio.fail_after(seconds):
-                return await self.service.serve(prompt, tokens, priority, rng, begun)
+                return await self.service.serve(prompt, tokens, priority, rng, on_begin)
         except TimeoutError:
             raise UnreachableError(f"no answer within {seconds:g} s") from None
 
@@ -125,7 +127,7 @@ class SimBackend:
         return self.served
 
     async def load(self) -> ServerLoad | None:
-        """What a batching server would say of itself; an API says nothing."""
+        """The load that a batching server reports; None for an API, and for a server that is down."""
         if self.down or not isinstance(self._profile, BatchingProfile):
             return None
         stats = self.service.stats
@@ -138,7 +140,7 @@ class SimBackend:
 
 
 def _key(request: ChatRequest) -> int:
-    """What an answer depends on, as a generator's seed."""
+    """Hash all that an answer depends on into a seed for its random generator."""
     digest = blake2b(f"{request.seed}\x1f{request.temperature}".encode(), digest_size=8)
     for message in request.messages:
         digest.update(f"\x1f{message.role}\x1f{message.content}".encode("utf-8", "surrogatepass"))
@@ -146,7 +148,10 @@ def _key(request: ChatRequest) -> int:
 
 
 def _cut(text: str, tokens: int, most: int | None) -> tuple[str, int, str]:
-    """Apply ``max_tokens``: thinking comes first, so what is cut off is the end of the visible text."""
+    """Apply the limit ``most`` on output tokens, and return the text, the tokens and the reason why the answer ended.
+
+    Thinking comes before the visible text, so it is the end of the visible text that is cut off.
+    """
     if most is None or tokens <= most:
         return text, tokens, "stop"
     visible = max(0, count_tokens(text) - (tokens - most))

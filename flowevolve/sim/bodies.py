@@ -1,4 +1,4 @@
-"""The API's bodies as the simulated server reads and writes them: requests, answers at once and answers as a stream."""
+"""The JSON bodies of the simulated API: requests that are read, and answers that are written whole or as a stream."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from flowevolve.llm.types import JSON, ChatReply, ChatRequest, EmbedRequest, Message, Usage
 
 PIECES = 32
-"""A streamed text comes in at most so many pieces."""
+"""A streamed text is sent in at most this many pieces."""
 
 _ROLES = ("system", "user", "assistant")
 
 
 def read_request(body: object) -> ChatRequest:
-    """The request a body asks for.
+    """Read a chat request from a decoded body.
 
     Raises:
-        ValueError, TypeError, KeyError: if it does not have the form of one.
+        ValueError, TypeError, KeyError: if the body does not have the form of a chat request.
     """
     if not isinstance(body, dict):
         raise TypeError("the body must be a JSON object")
@@ -37,7 +37,7 @@ def read_request(body: object) -> ChatRequest:
 
 
 def read_embedding(body: object) -> EmbedRequest:
-    """As `read_request`, for texts to turn into vectors: one, or a list."""
+    """Read a request to embed one text or a list of texts. It raises what `read_request` does."""
     if not isinstance(body, dict):
         raise TypeError("the body must be a JSON object")
     texts = body["input"]
@@ -48,15 +48,15 @@ def read_embedding(body: object) -> EmbedRequest:
 
 
 def wants_usage(body: Mapping[str, object]) -> bool:
-    """Whether a stream is to end with its usage."""
+    """Whether the request asks for token counts at the end of the stream."""
     match body.get("stream_options"):
         case {"include_usage": True}:
             return True
     return False
 
 
-def whole(reply: ChatReply, number: int, *, usage: bool = True, choices: bool = True) -> bytes:
-    """An answer at once, the server's so many-th. Without usage or choices it is a faulty one."""
+def answer_body(reply: ChatReply, number: int, *, usage: bool = True, choices: bool = True) -> bytes:
+    """The body of a whole answer; faulty ones lack their usage or their choices. ``number`` counts the answers."""
     message: JSON = {"role": "assistant", "content": reply.text}
     choice: JSON = {"index": 0, "message": message, "finish_reason": reply.finish_reason}
     body: dict[str, JSON] = {**_head(reply.model, number, "chat.completion"), "choices": [choice] if choices else []}
@@ -65,8 +65,8 @@ def whole(reply: ChatReply, number: int, *, usage: bool = True, choices: bool = 
     return json.dumps(body).encode()
 
 
-class Streamed:
-    """The events of a streamed answer, the server's so many-th."""
+class StreamEvents:
+    """The server-sent events of a streamed answer. ``number`` counts the server's answers."""
 
     def __init__(self, model: str, number: int) -> None:
         self._head = _head(model, number, "chat.completion.chunk")
@@ -78,11 +78,11 @@ class Streamed:
         return [self._event(delta={"role": "assistant", "content": part}, finish_reason=None) for part in parts]
 
     def end(self, reply: ChatReply, *, usage: bool) -> bytes:
-        """What comes after the text."""
+        """The events that come after the text."""
         return self._event(delta={}, finish_reason=reply.finish_reason) + self.close(reply.usage if usage else None)
 
     def close(self, usage: Usage | None) -> bytes:
-        """What comes last, and all there is of a stream without choices."""
+        """The last events of a stream. They are all there is of a stream without choices."""
         last = b"data: [DONE]\n\n"
         return last if usage is None else _event({**self._head, "choices": [], "usage": _usage(usage)}) + last
 

@@ -1,8 +1,8 @@
-"""The world `code`: a coder without understanding, which edits real programs, and agents that count what it does.
+"""The world `code`: a coder that edits real programs at random, and agents that count what its changes did.
 
-`CodeWorld.reply` is a pure function of the request and the random generator. It changes the program that the prompt
-shows as a mutation would (numbers, operators, statements, parts of the other programs), so scores truly differ, and
-what is selected by score truly improves; but no idea is behind any change.
+`CodeWorld.reply` is a pure function of the request and the random generator. It mutates the program that the prompt
+shows (its numbers, operators and statements, or parts taken from the other programs). Scores of the resulting programs
+truly differ, and selection by score truly improves them, but no understanding is behind any change.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from flowevolve.sim.code_agents_slots import diagnose, plan
 from flowevolve.sim.code_prompt import read_prompt
 from flowevolve.sim.code_replies import garbled
 from flowevolve.sim.code_reply import broken, write_reply
-from flowevolve.sim.code_work import work_on
+from flowevolve.sim.code_work import edit_program
 from flowevolve.sim.coder import coder_of
 from flowevolve.sim.rules_params import PRESETS, RulesParams
 
-Answer = Callable[[str, random.Random], str]
+Responder = Callable[[str, random.Random], str]
 
-_IN_WORDS: Mapping[str, Answer] = {ADVICE_TITLE: advise, META_TITLE: instruct}
-_IN_JSON: Mapping[str, Answer] = {
+_IN_WORDS: Mapping[str, Responder] = {ADVICE_TITLE: advise, META_TITLE: instruct}
+_IN_JSON: Mapping[str, Responder] = {
     PLAN_TITLE: plan,
     DIAGNOSE_TITLE: diagnose,
     REFLECT_TITLE: reflect,
@@ -41,14 +41,15 @@ _IN_JSON: Mapping[str, Answer] = {
     NAVIGATE_TITLE: navigate,
     EXEMPLARS_TITLE: exemplars,
 }
-"""By the prompt's first line; all other prompts ask for programs."""
+"""What answers a prompt, by its first line. All other prompts ask for programs."""
 _MOST_BROKEN = 0.5
 
 
 class CodeWorld:
-    """How good the coder is, a word in the model's name says (`flowevolve.sim.coder.CODERS`).
+    """A word in the model's name says how good the coder is (`flowevolve.sim.coder.CODERS`).
 
-    Of ``params``, those of the rules world, it has ``unparsable``: by it the share of broken replies is scaled.
+    ``params`` are those of the world `rules`, of which only ``unparsable`` is used: it scales the share of broken
+    replies.
     """
 
     name = "code"
@@ -68,16 +69,16 @@ class CodeWorld:
             return _IN_WORDS[title](prompt, rng)
         if title in _IN_JSON:
             answer = _IN_JSON[title](prompt, rng)
-            return garbled(answer, rng) if self._slips(request.model, rng) else answer
+            return garbled(answer, rng) if self._makes_mistake(request.model, rng) else answer
         return self._program(prompt, request.model, rng)
 
     def _program(self, prompt: str, model: str, rng: random.Random) -> str:
-        asked = read_prompt(prompt)
-        done = work_on(asked, coder_of(model), rng)
-        if done is None:
+        request = read_prompt(prompt)
+        edited = edit_program(request, coder_of(model), rng)
+        if edited is None:
             return "There is no program to work on."
-        reply = write_reply(done.old, done.new, asked.form, f"Changed: {', '.join(done.kinds) or 'nothing'}.")
-        return broken(reply, asked.form, rng) if self._slips(model, rng) else reply
+        reply = write_reply(edited.old, edited.new, request.form, f"Changed: {', '.join(edited.kinds) or 'nothing'}.")
+        return broken(reply, request.form, rng) if self._makes_mistake(model, rng) else reply
 
-    def _slips(self, model: str, rng: random.Random) -> bool:
+    def _makes_mistake(self, model: str, rng: random.Random) -> bool:
         return rng.random() < min(_MOST_BROKEN, coder_of(model).broken * self._clumsiness)

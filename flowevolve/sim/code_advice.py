@@ -1,4 +1,4 @@
-"""What the world `code` says of programs: which kind of change sets the better ones apart."""
+"""The advice that the world `code` gives: which kinds of changes set better programs apart from worse ones."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from itertools import pairwise
 
 from flowevolve.programs.prompts import DEFAULT_INSTRUCTIONS
 from flowevolve.prompts import fence, labelled_blocks
-from flowevolve.sim.code_compare import WORDS, kinds_between
-from flowevolve.sim.code_prompt import KINDS, Seen, all_programs, hinted, sections
+from flowevolve.sim.code_compare import PHRASES, kinds_between
+from flowevolve.sim.code_prompt import KINDS, ShownProgram, all_programs, hinted, sections
 
 
 def advise(prompt: str, rng: random.Random) -> str:
-    """Advice that names the kinds of changes between programs of which one is better; a guess where none are shown."""
+    """Advise the kinds of changes that lead from worse to better programs; guess if the prompt shows no such pair."""
     kinds = _kinds(all_programs(prompt), rng)
     return "\n".join(
-        [f"What sets the better programs apart: {WORDS[kinds[0]]}. Do more of that.", f"prefer: {', '.join(kinds)}"]
+        [f"What sets the better programs apart: {PHRASES[kinds[0]]}. Do more of that.", f"prefer: {', '.join(kinds)}"]
     )
 
 
 def instruct(prompt: str, rng: random.Random) -> str:
-    """The instructions of a prompt, in a fence, with another line that says what to prefer: a guess now and then."""
+    """Rewrite a prompt's instructions with another line on what to prefer, which half of the time is a guess."""
     guess = rng.random() < 0.5
     kinds = [rng.choice(KINDS)] if guess else _kinds(all_programs(prompt), rng)
     kept = [line for line in _instructions(prompt).split("\n") if not hinted(line, "prefer")]
@@ -30,7 +30,7 @@ def instruct(prompt: str, rng: random.Random) -> str:
 
 
 def _instructions(prompt: str) -> str:
-    """The first fenced text without a label below a heading that speaks of instructions, else those by default."""
+    """The first unlabelled fenced text below a heading that speaks of instructions, else the default instructions."""
     for heading, text in sections(prompt).items():
         plain = [body for label, body in labelled_blocks(text) if not label]
         if "instruction" in heading.lower() and plain:
@@ -38,10 +38,10 @@ def _instructions(prompt: str) -> str:
     return DEFAULT_INSTRUCTIONS
 
 
-def _kinds(programs: Sequence[Seen], rng: random.Random) -> list[str]:
-    """The two most frequent kinds of differences between a program and the next better one."""
-    scored = [(seen.score, seen) for seen in programs if seen.score is not None]
-    ranked = [seen for _, seen in sorted(scored, key=lambda pair: pair[0])]
+def _kinds(programs: Sequence[ShownProgram], rng: random.Random) -> list[str]:
+    """The two most frequent kinds of changes from one program to the next better one; a guess if there are none."""
+    scored = [(program.score, program) for program in programs if program.score is not None]
+    ranked = [program for _, program in sorted(scored, key=lambda pair: pair[0])]
     differences = Counter(
         kind
         for worse, better in pairwise(ranked)

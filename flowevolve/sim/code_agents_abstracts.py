@@ -1,4 +1,4 @@
-"""Answers of the world `code` to agents that deal in programs told in words: abstracts, a direction, examples."""
+"""The world `code` as agents that describe programs in words: it writes abstracts, guides, and chooses examples."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from flowevolve.llm.types import JSON
 from flowevolve.programs.prompts import REPLY_HEADING
 from flowevolve.prompts import labelled_blocks
 from flowevolve.sim.code_compare import kinds_between
-from flowevolve.sim.code_prompt import KINDS, Seen, named_programs, parent_of, sections
+from flowevolve.sim.code_prompt import KINDS, ShownProgram, named_programs, parent_of, sections
 from flowevolve.sim.code_replies import hint, in_json, in_words
-from flowevolve.sim.code_traits import kind_of_news, traits
+from flowevolve.sim.code_traits import kind_of_change, traits
 
 _MOST = re.compile(r"at most (\d+)")
 _LINK = re.compile(r" -> (\S+) \(([^)]*)\)")
-_NEWS = re.compile(rf"\b({'|'.join(KINDS)}): `")
+_NEW_TRAIT = re.compile(rf"\b({'|'.join(KINDS)}): `")
 _WORD = re.compile(r"\w+")
 _FAILED_CHOSEN = 0.3
-"""How often a failed program is among the examples, where there is one."""
+"""How often a failed program is among the examples, if there is one."""
 
 
 def summarize(prompt: str, rng: random.Random) -> str:
-    """A program in words; what of them was said of the one it was made from, and what is new."""
+    """Describe a program in words: which traits it shares with the description of its parent, and which are new."""
     parts = sections(prompt)
     program = parent_of(parts)
     if program is None:
@@ -39,7 +39,7 @@ def summarize(prompt: str, rng: random.Random) -> str:
     before = "\n".join(body for _, body in labelled_blocks(parts.get(PARENT_HEADING, "")))
     found = {name: f"`{name}`: {said}" for name, said in traits(program.files).items()}
     inherited = [said for said in found.values() if said in before]
-    kinds = {name: kind_of_news(name, said, before) for name, said in found.items() if _is_news(name, said, before)}
+    kinds = {name: kind_of_change(name, said, before) for name, said in found.items() if _is_new(name, said, before)}
     new = [f"{kind}: {found[name]}" for name, kind in kinds.items()] if before else [*found.values()]
     value: JSON = {
         "inherited": [*inherited],
@@ -49,8 +49,8 @@ def summarize(prompt: str, rng: random.Random) -> str:
     return in_json("In words:", value)
 
 
-def _is_news(name: str, said: str, before: str) -> bool:
-    """What was named without a word on its build may be as it was."""
+def _is_new(name: str, said: str, before: str) -> bool:
+    """Whether a trait differs from before. A part that was named but not described is taken to be unchanged."""
     return said not in before and (f"`{name}`: " in before or name not in before)
 
 
@@ -66,7 +66,7 @@ def _abstract(found: Mapping[str, str], kinds: Sequence[str]) -> str:
 
 
 def navigate(prompt: str, rng: random.Random) -> str:
-    """The kinds of changes by the mean change of the score in the steps in which they came up."""
+    """Guide by the kinds of changes, ranked by the mean change of the score in the steps that made them."""
     parts = sections(prompt)
     shown = named_programs(parts.get(PROGRAMS_HEADING, ""))
     worth = _worth(parts, shown)
@@ -86,8 +86,8 @@ def navigate(prompt: str, rng: random.Random) -> str:
     return in_json("I followed each trajectory.", {"guidance": "\n".join(lines)})
 
 
-def _worth(parts: Mapping[str, str], shown: Mapping[str, Seen]) -> dict[str, float]:
-    """Mean changes by kind, as shares of the largest one; that a program failed counts as much as the largest loss."""
+def _worth(parts: Mapping[str, str], shown: Mapping[str, ShownProgram]) -> dict[str, float]:
+    """The mean change of the score by kind, as a share of the largest change; a failure counts as the largest loss."""
     steps = [step for heading in KIND_HEADINGS.values() for step in _steps(parts.get(heading, ""))]
     largest = max((abs(change) for _, _, change in steps if change is not None), default=0.0) or 1.0
     found: defaultdict[str, list[float]] = defaultdict(list)
@@ -98,7 +98,7 @@ def _worth(parts: Mapping[str, str], shown: Mapping[str, Seen]) -> dict[str, flo
 
 
 def _steps(section: str) -> Iterator[tuple[str, str, float | None]]:
-    """Parent, child and the change of the score, None where the child failed."""
+    """The steps of a section: parent, child and the change of the score, which is None if the child failed."""
     for line in section.split("\n"):
         name = line.removeprefix("- ").split(" -> ")[0]
         for child, change in _LINK.findall(line):
@@ -106,41 +106,41 @@ def _steps(section: str) -> Iterator[tuple[str, str, float | None]]:
             name = child
 
 
-def _kinds(parent: Seen | None, child: Seen | None) -> list[str]:
-    """By what is told of them where programs are told in words, else by the programs."""
+def _kinds(parent: ShownProgram | None, child: ShownProgram | None) -> list[str]:
+    """The kinds of changes of a step: from the abstract if the prompt shows abstracts, else from the two programs."""
     if child is None:
         return []
     if ABSTRACT in child.files:
-        return [*dict.fromkeys(_NEWS.findall(child.files[ABSTRACT]))]
+        return [*dict.fromkeys(_NEW_TRAIT.findall(child.files[ABSTRACT]))]
     return [] if parent is None else kinds_between(parent.files, child.files)
 
 
 def exemplars(prompt: str, rng: random.Random) -> str:
-    """The best program, the one most unlike the parent, and now and then one that failed."""
+    """Choose the best program, the one most unlike the parent, and now and then one that failed."""
     parts = sections(prompt)
     parent = parent_of(parts)
     shown = named_programs(parts.get(PROGRAMS_HEADING, ""))
     most = int(found[1]) if (found := _MOST.search(parts.get(REPLY_HEADING, ""))) else 1
     words = _words(parent) if parent is not None else frozenset[str]()
-    worked = {name: seen.score for name, seen in shown.items() if seen.score is not None}
+    worked = {name: program.score for name, program in shown.items() if program.score is not None}
     chosen: dict[str, str] = {}
     if worked:
         best = max(worked, key=lambda name: worked[name])
-        chosen[best] = f"It has the highest score, {worked[best]:g}: {_told(shown[best])}."
+        chosen[best] = f"It has the highest score, {worked[best]:g}: {_new_kinds(shown[best])}."
         unlike = max(worked, key=lambda name: len(_words(shown[name]) ^ words))
-        chosen.setdefault(unlike, f"It is most unlike the program: {_told(shown[unlike])}.")
+        chosen.setdefault(unlike, f"It is most unlike the program: {_new_kinds(shown[unlike])}.")
     failed = [name for name in shown if name not in worked]
     if failed and (not chosen or rng.random() < _FAILED_CHOSEN):
         name = rng.choice(failed)
-        chosen[name] = f"It failed, and still has what nobody else has: {_told(shown[name])}."
+        chosen[name] = f"It failed, and still has what nobody else has: {_new_kinds(shown[name])}."
     value: list[JSON] = [{"id": name, "why": why} for name, why in [*chosen.items()][:most]]
     return in_json("These say most.", {"chosen": value})
 
 
-def _words(seen: Seen) -> frozenset[str]:
-    return frozenset(word for text in seen.files.values() for word in _WORD.findall(text))
+def _words(program: ShownProgram) -> frozenset[str]:
+    return frozenset(word for text in program.files.values() for word in _WORD.findall(text))
 
 
-def _told(seen: Seen) -> str:
-    kinds = [*dict.fromkeys(_NEWS.findall(seen.files.get(ABSTRACT, "")))]
+def _new_kinds(program: ShownProgram) -> str:
+    kinds = [*dict.fromkeys(_NEW_TRAIT.findall(program.files.get(ABSTRACT, "")))]
     return in_words(kinds[:2]) or "its build"

@@ -1,4 +1,4 @@
-"""Answers of the world `code` to agents that remember: reflection, compression, queries, what other tasks can learn."""
+"""The world `code` as agents with a memory: it reflects, compresses notes, asks queries and distills experience."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+
+from pydantic import TypeAdapter
 
 from flowevolve.agents.memory import (
     CHILD_HEADING,
@@ -21,20 +22,20 @@ from flowevolve.agents.memory import (
 )
 from flowevolve.llm.types import JSON
 from flowevolve.prompts import labelled_blocks
-from flowevolve.sim.code_compare import WORDS, kinds_between
-from flowevolve.sim.code_prompt import KINDS, Seen, hinted, parent_of, programs, sections
-from flowevolve.sim.code_replies import hint, in_json, in_words, wanted
+from flowevolve.sim.code_compare import PHRASES, kinds_between
+from flowevolve.sim.code_prompt import KINDS, ShownProgram, hinted, parent_of, programs, sections
+from flowevolve.sim.code_replies import hint, in_json, in_words, wanted_count
 from flowevolve.sim.code_traits import traits
 
 _TOLD = 2
-"""Kinds of changes that a direction and a lesson name, at most."""
+"""The most kinds of changes that a direction or a lesson names."""
 _STEP = re.compile(r"^### Step \d+$", re.MULTILINE)
 _CHANGE = re.compile(r"^Change: (\S+)$", re.MULTILINE)
 _LAST_WORDS = 80
 
 
 def reflect(prompt: str, rng: random.Random) -> str:
-    """Which kinds of changes there are between two programs, and whether the score rose with them."""
+    """Tell which kinds of changes lie between two programs, and whether the score rose with them."""
     parts = sections(prompt)
     parent, child = parent_of(parts), next(iter(programs(parts.get(CHILD_HEADING, ""))), None)
     if parent is None or child is None:
@@ -56,7 +57,7 @@ def reflect(prompt: str, rng: random.Random) -> str:
     return in_json("I compared the two versions.", value)
 
 
-def _outcome(parent: Seen, child: Seen) -> str:
+def _outcome(parent: ShownProgram, child: ShownProgram) -> str:
     if child.score is None:
         return "failed"
     if parent.score is None or child.score > parent.score:
@@ -64,18 +65,25 @@ def _outcome(parent: Seen, child: Seen) -> str:
     return "neutral" if child.score == parent.score else "failed"
 
 
-def _damage(parent: Seen, child: Seen) -> str:
+def _damage(parent: ShownProgram, child: ShownProgram) -> str:
     if child.score is not None:
         return f"lowered the score from {parent.score:g} to {child.score:g}"
     words = child.feedback.strip().splitlines()
     return f"broke the program ({words[-1].strip()[:_LAST_WORDS]})" if words else "broke the program"
 
 
-def _where(parent: Seen, child: Seen) -> str:
-    """The parts that are not the same."""
+def _where(parent: ShownProgram, child: ShownProgram) -> str:
+    """The parts in which the programs differ."""
     before = traits(parent.files)
     changed = [name for name, said in traits(child.files).items() if before.get(name) != said]
     return ", ".join(f"`{name}`" for name in changed[:_TOLD]) or "the program"
+
+
+@dataclass(frozen=True, slots=True)
+class _Direction:
+    direction: str
+    outcome: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +93,29 @@ class _Lesson:
 
     @property
     def says(self) -> tuple[str, frozenset[str], frozenset[str]]:
-        """What it is about: lessons that say the same become one."""
+        """What the lesson says. Lessons that say the same are put together."""
         return self.kind, hinted(self.text, "prefer"), hinted(self.text, "avoid")
 
 
+@dataclass(frozen=True, slots=True)
+class _Notes:
+    """The notes as the prompt shows them, in JSON."""
+
+    directions: tuple[_Direction, ...] = ()
+    lessons: tuple[_Lesson, ...] = ()
+
+
+_NOTES = TypeAdapter(_Notes)
+
+
 def compress(prompt: str, rng: random.Random) -> str:
-    """The notes with what is alike put together: directions of the same first kind and outcome, lessons of one hint."""
+    """Put similar notes together: directions with the same first kind and outcome, and lessons with the same hints."""
     blocks = labelled_blocks(sections(prompt).get(MEMORY_HEADING, ""))
-    notes = cast("Mapping[str, list[Mapping[str, JSON]]]", json.loads(blocks[0][1]) if blocks else {})
+    notes = _NOTES.validate_python(json.loads(blocks[0][1]) if blocks else {})
     tried: Counter[tuple[str, str]] = Counter()
-    for each in notes.get("directions", ()):
-        tried[str(each["direction"]).split(" and ")[0], str(each["outcome"])] += cast(int, each["count"])
-    lessons = [_Lesson(str(each["kind"]), str(each["text"])) for each in notes.get("lessons", ())]
-    latest = {lesson.says: lesson for lesson in lessons}
+    for each in notes.directions:
+        tried[each.direction.split(" and ")[0], each.outcome] += each.count
+    latest = {lesson.says: lesson for lesson in notes.lessons}
     directions: list[JSON] = [
         {"direction": direction, "outcome": outcome, "count": count}
         for (direction, outcome), count in tried.most_common(DIRECTIONS_KEPT)
@@ -107,7 +125,7 @@ def compress(prompt: str, rng: random.Random) -> str:
 
 
 def queries(prompt: str, rng: random.Random) -> str:
-    """One for each of the kinds of changes that the program has most to offer for, in words of those kinds."""
+    """Ask for experience with the kinds of changes for which the program has the most places."""
     parts = sections(prompt)
     program = parent_of(parts)
     about = " ".join(traits(program.files).values()) if program is not None else ""
@@ -121,9 +139,9 @@ def queries(prompt: str, rng: random.Random) -> str:
     }
     ranked = sorted(room, key=lambda kind: (-room[kind], kind))
     found: list[JSON] = [
-        f"Did {WORDS[kind]} help or harm a program that has {room[kind]} places for it?" for kind in ranked
+        f"Did {PHRASES[kind]} help or harm a program that has {room[kind]} places for it?" for kind in ranked
     ]
-    return in_json("These are about what there is most of.", found[: wanted(parts, 3)])
+    return in_json("These are about what there is most of.", found[: wanted_count(parts, 3)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +151,7 @@ class _Step:
 
 
 def distill(prompt: str, rng: random.Random) -> str:
-    """A piece of experience for each kind that most of the best or the worst steps have in common."""
+    """Write a piece of experience on each kind of change that the best and the worst steps don't share equally."""
     parts = sections(prompt)
     rose = _by_kind(_steps(parts.get(IMPROVING_HEADING, "")))
     fell = _by_kind(_steps(parts.get(DEGRADING_HEADING, "")))
@@ -148,14 +166,14 @@ def distill(prompt: str, rng: random.Random) -> str:
 
 def _steps(section: str) -> list[_Step]:
     texts = _STEP.split(section)[1:]
-    return [_Step(float(found[1]), _told(text)) for text in texts if (found := _CHANGE.search(text)) is not None]
+    return [_Step(float(found[1]), _named_kinds(text)) for text in texts if (found := _CHANGE.search(text)) is not None]
 
 
-def _told(text: str) -> tuple[str, ...]:
-    """The kinds that a lesson names: in the line for a coder, else in its words."""
+def _named_kinds(text: str) -> tuple[str, ...]:
+    """The kinds that a lesson names: in its hints to a coder, or, if it has none, in its words."""
     lines = "\n".join(body for _, body in labelled_blocks(text))
     named = hinted(lines, "prefer") | hinted(lines, "avoid")
-    return tuple(kind for kind in KINDS if kind in named or (not named and WORDS[kind] in text))
+    return tuple(kind for kind in KINDS if kind in named or (not named and PHRASES[kind] in text))
 
 
 def _by_kind(steps: Sequence[_Step]) -> dict[str, list[float]]:
@@ -170,12 +188,13 @@ def _advice(kind: str, gains: Sequence[float], losses: Sequence[float]) -> JSON:
     good = len(gains) > len(losses)
     most = max(gains) if good else min(losses)
     told = "helped most" if good else "harmed most"
+    phrase = PHRASES[kind]
     text = (
-        f"{WORDS[kind].capitalize()} were in {len(gains)} of the steps that helped most and in {len(losses)} of those "
+        f"{phrase.capitalize()} were in {len(gains)} of the steps that helped most and in {len(losses)} of those "
         f"that harmed most; {'the best' if good else 'the worst'} changed the score by {most:+.3g}. "
         f"{'Begin with them.' if good else 'Try other things first.'}"
     )
     return {
-        "title": f"Programs in which {WORDS[kind]} {told}",
+        "title": f"Programs in which {phrase} {told}",
         "text": f"{text}\n{hint('prefer' if good else 'avoid', [kind])}",
     }

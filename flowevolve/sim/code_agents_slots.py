@@ -1,4 +1,4 @@
-"""Answers of the world `code` to agents that plan programs and take them apart."""
+"""The world `code` as agents that plan programs and that diagnose the parts of programs."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from flowevolve.llm.types import JSON
 from flowevolve.programs.prompts import OTHERS_HEADING
 from flowevolve.programs.slots import REST, SlotName
 from flowevolve.sim.code_prompt import KINDS, listed, parent_of, programs, sections
-from flowevolve.sim.code_replies import hint, in_json, in_words, wanted
+from flowevolve.sim.code_replies import hint, in_json, in_words, wanted_count
 from flowevolve.sim.code_source import parse
 from flowevolve.sim.code_traits import definitions, loops_in, traits
 
 _PLANNED = 2
-"""Kinds of changes that a plan is made of."""
+"""The number of kinds of changes that a plan is made of."""
 _DOUBTED = 0.25
-"""How often a part that nothing speaks against is to be improved all the same."""
+"""How often a part is to be improved although nothing speaks against it."""
 _QUICK = frozenset({"cache", "lru_cache", "array", "zeros", "heappush", "heappop", "bisect", "deque"})
 
 
 def plan(prompt: str, rng: random.Random) -> str:
-    """Plans that differ in which kinds of changes they rest on, and in which part of the program they begin with."""
+    """Write plans that rest on different kinds of changes and begin with different parts of the program."""
     parts = sections(prompt)
     program = parent_of(parts)
     names = [*traits(program.files)] if program is not None else []
     kinds = [kind for kind in KINDS if kind != "crossover"]
     pairs = [(one, other) for one in kinds for other in kinds if one != other]
-    chosen = rng.sample(pairs, min(wanted(parts, 5), len(pairs)))
+    chosen = rng.sample(pairs, min(wanted_count(parts, 5), len(pairs)))
     return in_json("Each goes its own way.", [_plan(each, rng.choice(names) if names else "", rng) for each in chosen])
 
 
@@ -44,15 +44,16 @@ def _plan(kinds: Sequence[str], part: str, rng: random.Random) -> str:
 
 
 def diagnose(prompt: str, rng: random.Random) -> str:
-    """Each part in the slot that its build points to; the one with most loops is to be improved, and those in which a
-    better program differs.
+    """Say for each part what it is for, and whether it is to be kept or improved.
+
+    To be improved are the part with the most loops, the parts in which a better program differs, and some at random.
     """
     parts = sections(prompt)
     names = listed(parts.get(PARTS_HEADING, ""))
     program = parent_of(parts)
     if program is None or not names:
         return "There is no program to take apart."
-    nodes = _nodes(program.files)
+    nodes = _definitions(program.files)
     called = {each.id for node in nodes.values() for each in ast.walk(node) if isinstance(each, ast.Name)}
     loops = {name: loops_in(nodes[name]) if name in nodes else -1 for name in names}
     worst = {max(names, key=lambda name: loops[name])}
@@ -62,14 +63,14 @@ def diagnose(prompt: str, rng: random.Random) -> str:
     worst |= {name for name in names if rng.random() < _DOUBTED}
     slots: dict[tuple[SlotName, bool], list[str]] = {}
     for name in names:
-        slot = _slot(name, nodes.get(name), name.split(":")[-1] in called)
+        slot = _kind_of_part(name, nodes.get(name), name.split(":")[-1] in called)
         slots.setdefault((slot, name in worst), []).append(name)
-    found: list[JSON] = [_judged(slot, bad, each, loops) for (slot, bad), each in slots.items()]
+    found: list[JSON] = [_verdict(slot, bad, each, loops) for (slot, bad), each in slots.items()]
     return in_json("The parts and what they are for.", {"slots": found})
 
 
-def _nodes(files: Mapping[str, str]) -> dict[str, ast.stmt]:
-    """Definitions by the names that parts have."""
+def _definitions(files: Mapping[str, str]) -> dict[str, ast.stmt]:
+    """The functions and classes of all files by the names of their parts."""
     return {
         name if len(files) == 1 else f"{file}:{name}": node
         for file, text in files.items()
@@ -78,7 +79,7 @@ def _nodes(files: Mapping[str, str]) -> dict[str, ast.stmt]:
     }
 
 
-def _slot(name: str, node: ast.stmt | None, called: bool) -> SlotName:
+def _kind_of_part(name: str, node: ast.stmt | None, called: bool) -> SlotName:
     if node is None:
         return "misc"
     names = {each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "") for each in ast.walk(node)}
@@ -91,7 +92,7 @@ def _slot(name: str, node: ast.stmt | None, called: bool) -> SlotName:
     return "edge_case" if any(isinstance(each, ast.If | ast.IfExp) for each in ast.walk(node)) else "misc"
 
 
-def _judged(slot: SlotName, bad: bool, names: Sequence[str], loops: Mapping[str, int]) -> JSON:
+def _verdict(slot: SlotName, bad: bool, names: Sequence[str], loops: Mapping[str, int]) -> JSON:
     count = sum(max(0, loops[name]) for name in names)
     said = f"{', '.join(names)}: {count} loops in all"
     verdict = "which is where the score can still be gained" if bad else "which does what it is for"

@@ -1,4 +1,4 @@
-"""How two programs differ, in the kinds of changes that the world `code` knows."""
+"""How two programs differ, told as the kinds of changes that the world `code` makes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from flowevolve.sim.code_sense import called
 from flowevolve.sim.code_source import Source, numbers, parse
 
-WORDS: Mapping[str, str] = {
+PHRASES: Mapping[str, str] = {
     "constants": "other constants",
     "operators": "other operators",
     "calls": "other functions called",
@@ -17,12 +17,15 @@ WORDS: Mapping[str, str] = {
     "crossover": "parts of other programs",
     "growth": "terms that were added",
 }
-"""What a kind of change is called in a sentence. What was crossed in can't be told from what was written."""
+"""What each kind of change is called in a sentence."""
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 def kinds_between(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """The kinds of changes that make one program of the other, those of what is large first; files by name."""
+    """The kinds of changes that turn one program into the other, structural changes first. Files are matched by name.
+
+    A crossover is never among them, since it can't be told from other changes.
+    """
     found: dict[str, None] = {}
     for name in old:
         ours, theirs = parse(old[name]), parse(new.get(name, ""))
@@ -36,7 +39,7 @@ def _kinds(old: Source, new: Source) -> list[str]:
     if _shape(old, ast.stmt) != _shape(new, ast.stmt):
         found.append("loops" if _count(old, *_LOOPS) != _count(new, *_LOOPS) else "statements")
     elif sorted(old.lines) == sorted(new.lines):
-        return ["statements"]  # in another order
+        return ["statements"]  # the same lines in another order
     if _count(old, ast.BinOp) != _count(new, ast.BinOp):
         found.append("growth")
     elif _shape(old, ast.operator) != _shape(new, ast.operator) or _shape(old, ast.cmpop) != _shape(new, ast.cmpop):
@@ -46,7 +49,7 @@ def _kinds(old: Source, new: Source) -> list[str]:
     ours, theirs = _values(old), _values(new)
     if len(ours) == len(theirs) and ours != theirs:
         found.append("constants")
-    return found or ["operators"]  # what is left is operands in the other order
+    return found or ["operators"]  # all that can remain is that operands changed places
 
 
 def _shape(source: Source, kind: type[ast.AST]) -> list[str]:

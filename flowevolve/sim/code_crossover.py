@@ -1,4 +1,4 @@
-"""How the world `code` makes use of other programs that it is shown: their functions, and what their numbers say."""
+"""How the world `code` crosses a program with others that the prompt shows: it takes their functions or numbers."""
 
 from __future__ import annotations
 
@@ -7,38 +7,41 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from flowevolve.sim.code_source import Source, first_line, is_number, last_line, parse
+from flowevolve.sim.code_source import Source, first_line, last_line, number_of, parse
 
 Number = tuple[ast.expr, float]
-"""Where it is, and its value."""
+"""A number's node and its value."""
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
-    """A program beside the one that is changed, and whether its score is better; None if there are no two scores."""
+class OtherProgram:
+    """A program shown beside the one that is changed.
+
+    ``better`` says whether its score is better; None if it is equal or not known.
+    """
 
     files: Mapping[str, str]
     better: bool | None
-    before: bool = False
-    """Whether the one that is changed came of it: then its functions are those that were given up."""
+    is_ancestor: bool = False
+    """Whether the changed program descends from it. Its functions are then those that were given up before."""
 
 
-def cross(source: Source, name: str, others: Sequence[Other], rng: random.Random) -> str | None:
-    """The file ``name`` of a program, with a function or with numbers by what another program has under these names."""
+def cross(source: Source, name: str, others: Sequence[OtherProgram], rng: random.Random) -> str | None:
+    """Change the file ``name`` by a function or by numbers that another program has under the same names."""
     known = [(other, theirs) for other in others if (theirs := parse(other.files.get(name, ""))) is not None]
     if not known:
         return None
     other, theirs = rng.choice(known)
     found = [
         _with_numbers(source, theirs, other.better, rng),
-        None if other.before else _with_function(source, theirs, rng),
+        None if other.is_ancestor else _with_function(source, theirs, rng),
     ]
     changed = [text for text in found if text is not None and text != source.text]
     return rng.choice(changed) if changed else None
 
 
 def _with_function(source: Source, other: Source, rng: random.Random) -> str | None:
-    """With the functions it calls that are not here."""
+    """Take over one function of the other program, with the functions it calls that are missing here."""
     ours, theirs = _functions(source), _functions(other)
     shared = [
         name
@@ -68,7 +71,7 @@ def _functions(source: Source) -> dict[str, ast.FunctionDef]:
 
 
 def _needed(function: ast.FunctionDef, among: dict[str, ast.FunctionDef]) -> list[str]:
-    """Names of the functions it calls, directly or not; those that others call come first."""
+    """The names of the functions that a function calls, directly or indirectly; callees come before their callers."""
     found: list[str] = []
 
     def visit(each: ast.FunctionDef) -> None:
@@ -82,28 +85,28 @@ def _needed(function: ast.FunctionDef, among: dict[str, ast.FunctionDef]) -> lis
 
 
 def _with_numbers(source: Source, other: Source, better: bool | None, rng: random.Random) -> str | None:
-    """One number or vector that both have under the same name, or all of them, moved along the difference.
+    """Move the numbers that both programs have under the same name, one name's or all, along their difference.
 
-    Of two places the better one is nearer to the best, as a rule, so the new one is on its side of their middle, or as
-    far beyond it as the other is on this side.
+    The better of two points is usually closer to the optimum, so the new point lies on its side of their midpoint, at
+    most as far beyond the better point as the two are apart.
     """
-    ours, theirs = _values(source), _values(other)
+    our_names, their_names = _values(source), _values(other)
     shared = [
-        (ours[name], theirs[name])
-        for name in ours
-        if name in theirs and len(ours[name]) == len(theirs[name]) and _said(ours[name]) != _said(theirs[name])
+        (ours, theirs)
+        for name, ours in our_names.items()
+        if (theirs := their_names.get(name)) is not None and len(ours) == len(theirs) and _said(ours) != _said(theirs)
     ]
     if not shared:
         return None
     chosen = shared if rng.random() < 0.5 else [rng.choice(shared)]
     low, high = (0.0, 1.0) if better is None else (0.5, 2.0) if better else (-1.0, 0.5)
     share = rng.uniform(low, high)
-    pairs = [pair for mine, its in chosen for pair in zip(mine, its, strict=True)]
-    return source.with_texts([(source.place(node), _moved(mine, its, share)) for (node, mine), (_, its) in pairs])
+    pairs = [pair for values in chosen for pair in zip(*values, strict=True)]
+    return source.with_texts([(source.place(node), _moved(ours, theirs, share)) for (node, ours), (_, theirs) in pairs])
 
 
 def _values(source: Source) -> dict[str, list[Number]]:
-    """The numbers that are assigned to a name, alone or in lists, where they may change."""
+    """The numbers that are assigned to names, alone or in lists, and may change."""
     assigned = [node for node in source.nodes(ast.Assign) if len(node.targets) == 1]
     found = {node.targets[0].id: _numbers(node.value) for node in assigned if isinstance(node.targets[0], ast.Name)}
     return {name: values for name, values in found.items() if values}
@@ -113,20 +116,17 @@ def _numbers(node: ast.expr) -> list[Number]:
     if isinstance(node, ast.List | ast.Tuple):
         return [number for each in node.elts for number in _numbers(each)]
     negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
-    constant = node.operand if isinstance(node, ast.UnaryOp) and negative else node
-    if not isinstance(constant, ast.Constant) or not is_number(constant):
-        return []
-    assert isinstance(constant.value, int | float)
-    return [(node, -constant.value if negative else constant.value)]
+    value = number_of(node.operand if isinstance(node, ast.UnaryOp) and negative else node)
+    return [] if value is None else [(node, -value if negative else value)]
 
 
 def _said(values: Sequence[Number]) -> list[float]:
     return [value for _, value in values]
 
 
-def _moved(mine: float, its: float, share: float) -> str:
-    """Integers stay such, and numbers of things above 0."""
-    value = mine + share * (its - mine)
-    if isinstance(mine, int) and isinstance(its, int):
-        return repr(max(round(value), min(1, mine, its)))
+def _moved(ours: float, theirs: float, share: float) -> str:
+    """A point on the line from one number to the other, as Python text. Integers stay integers, and counts above 0."""
+    value = ours + share * (theirs - ours)
+    if isinstance(ours, int) and isinstance(theirs, int):
+        return repr(max(round(value), min(1, ours, theirs)))
     return repr(float(f"{value:.12g}"))

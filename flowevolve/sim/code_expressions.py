@@ -1,4 +1,4 @@
-"""How the world `code` changes expressions: operators, called functions, and terms that are added."""
+"""How the world `code` changes expressions: their operators, the functions they call, and terms added to them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _ALIKE = (
     ("any", "all"),
     ("mean", "median"),
 )
-"""Functions that stand where the others of a group may stand, too."""
+"""Groups of functions that can replace each other."""
 _TABLES, _SIZES = 0.4, (2, 3, 4, 6, 8, 12, 16, 32)
-"""How often what is added to an expression is a number from a table, and how long tables are."""
+"""How often a number from a table is added to an expression, and the lengths that tables may have."""
 _TERMS = (
     "({e} + {c} * {v})",
     "({e} - {c} * {v})",
@@ -36,14 +36,14 @@ _TERMS = (
 
 
 def change_operators(source: Source, step: float, rng: random.Random) -> str | None:
-    """One operator between numbers, or the operands of one in the other order; not in an index or what ends a loop."""
-    sense = source.sense
-    found = [(node, node.left, node.right) for node in source.nodes(ast.BinOp) if sense.is_number(node)] + [
+    """Replace one operator between numbers, or swap its operands; never in an index or in what ends a loop."""
+    analysis = source.analysis
+    found = [(node, node.left, node.right) for node in source.nodes(ast.BinOp) if analysis.is_number(node)] + [
         (node, node.left, node.comparators[0])
         for node in source.nodes(ast.Compare)
         if len(node.ops) == 1 and not isinstance(node.ops[0], ast.In | ast.NotIn | ast.Is | ast.IsNot)
     ]
-    left_alone = sense.fixed | sense.stops
+    left_alone = analysis.fixed | analysis.stops
     found = [each for each in found if id(each[0]) not in left_alone]
     if not found:
         return None
@@ -55,12 +55,12 @@ def change_operators(source: Source, step: float, rng: random.Random) -> str | N
     if operator is None:
         return None
     alike = _ARITHMETIC.get(operator[0]) or _COMPARISONS.get(operator[0]) or ()
-    others = [each for each in alike if each != "/" or sense.may_be_real(node)]
+    others = [each for each in alike if each != "/" or analysis.may_be_real(node)]
     return source.with_texts([(operator.span(), rng.choice(others))]) if others else None
 
 
 def change_calls(source: Source, step: float, rng: random.Random) -> str | None:
-    """A function for one like it, or the order of what is sorted."""
+    """Call a similar function instead of one, or reverse the order of something sorted."""
     swaps: list[tuple[tuple[int, int], str]] = []
     for call in source.nodes(ast.Call):
         name = called(call)
@@ -82,7 +82,7 @@ def _reversed(source: Source, call: ast.Call) -> tuple[tuple[int, int], str]:
 
 
 def grow(source: Source, step: float, rng: random.Random) -> str | None:
-    """An expression with a term of a local variable, or inside of a loop with a number for each of its rounds."""
+    """Add a term with a local variable to an expression, or inside of a loop a number that depends on its iteration."""
     if rng.random() < _TABLES and (changed := _with_table(source, step, rng)) is not None:
         return changed
     places: list[tuple[ast.expr, list[str]]] = []
@@ -103,13 +103,15 @@ def grow(source: Source, step: float, rng: random.Random) -> str | None:
 
 
 def _with_table(source: Source, step: float, rng: random.Random) -> str | None:
-    """Half of the tables hold zeros: they change nothing before their numbers change."""
+    """Add a number from a table to an expression in a loop. Half of the tables hold zeros, which have no effect until
+    a later change of their numbers.
+    """
     places = [
         (node, index)
         for loop in ast.walk(source.tree)
         if isinstance(loop, ast.For) and (index := _index(loop)) is not None
         for node in source.nodes(ast.BinOp, loop)
-        if node.lineno > loop.lineno and source.sense.is_number(node) and source.sense.may_be_real(node)
+        if node.lineno > loop.lineno and source.analysis.is_number(node) and source.analysis.may_be_real(node)
     ]
     if not places:
         return None
@@ -120,7 +122,7 @@ def _with_table(source: Source, step: float, rng: random.Random) -> str | None:
 
 
 def _index(loop: ast.For) -> str | None:
-    """The variable that counts a loop's rounds."""
+    """The variable that counts a loop's iterations, if there is one."""
     target, call = loop.target, loop.iter
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         return None
@@ -132,25 +134,27 @@ def _index(loop: ast.For) -> str | None:
 
 
 def _growing(source: Source, function: ast.FunctionDef) -> list[ast.expr]:
-    """What is computed with, and what is assigned or returned, if it is a number that need not be whole."""
+    """The expressions of a function that terms can be added to: computed, assigned or returned numbers that need not be
+    integers.
+    """
     given: list[ast.Assign | ast.Return] = [*source.nodes(ast.Assign, function), *source.nodes(ast.Return, function)]
     values = [statement.value for statement in given]
     taken = [value for value in values if isinstance(value, ast.Name | ast.Call)]
     looked_up = [
         each.value
         for each in source.nodes(ast.Assign, function)
-        if isinstance(each.value, ast.Subscript) and source.sense.is_number(each.targets[0])
+        if isinstance(each.value, ast.Subscript) and source.analysis.is_number(each.targets[0])
     ]
-    numbers = [node for node in (*source.nodes(ast.BinOp, function), *taken) if source.sense.is_number(node)]
-    return [node for node in (*numbers, *looked_up) if source.sense.may_be_real(node)]
+    numbers = [node for node in (*source.nodes(ast.BinOp, function), *taken) if source.analysis.is_number(node)]
+    return [node for node in (*numbers, *looked_up) if source.analysis.may_be_real(node)]
 
 
 def _numbers_given(source: Source, function: ast.FunctionDef) -> list[tuple[str, int]]:
-    """Parameters and variables of a function that are numbers, and the lines on which they get a value."""
+    """The parameters and variables of a function that hold numbers, with the lines where they get a value."""
     parameters = [argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)]
     stored = [
         (each.id, each.lineno)
         for each in ast.walk(function)
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
     ]
-    return [pair for pair in [*((name, 0) for name in parameters), *stored] if pair[0] in source.sense.numbers]
+    return [pair for pair in [*((name, 0) for name in parameters), *stored] if pair[0] in source.analysis.numbers]

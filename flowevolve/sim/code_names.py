@@ -1,4 +1,4 @@
-"""Which names a program reads that have no value there: what a coder sees at a glance before it hands a program in."""
+"""Finds the undefined names that a program reads, which a coder would notice before handing the program in."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ _ALWAYS = frozenset(dir(builtins)) | {"__file__"}
 
 
 def unbound(tree: ast.Module) -> frozenset[str]:
-    """By the order of the text: a value given in one branch is taken for given. Functions run once all is defined.
+    """The names that a program reads without a value, going by the order of its text.
 
-    Of a program that imports all of a module nothing is said.
+    A value that is assigned in one branch counts as assigned, and the bodies of functions run after all else. For a
+    program with a wildcard import the result is empty, since its names can't be known.
     """
     if any(alias.name == "*" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names):
         return frozenset()
@@ -20,7 +21,7 @@ def unbound(tree: ast.Module) -> frozenset[str]:
 
 
 class _Scope:
-    """Goes through one scope in the order in which it is run, and then through the functions inside."""
+    """Goes through one scope in the order in which it runs, and then through the functions inside of it."""
 
     def __init__(self, bound: Iterable[str]) -> None:
         self._unbound: set[str] = set()
@@ -74,7 +75,7 @@ class _Scope:
                 self._visit(*ast.iter_child_nodes(node))
 
     def _comprehend(self, generators: Sequence[ast.comprehension], *made: ast.expr) -> None:
-        """What is made is the last to be read, and the names are known inside alone."""
+        """Visit a comprehension: its element is read last, and its names are not known outside of it."""
         before = set(self._bound)
         for each in generators:
             self._visit(each.iter, each.target, *each.ifs)

@@ -1,4 +1,4 @@
-"""How the world `code` changes numbers: constants, vectors of constants, and how often loops run."""
+"""How the world `code` changes numbers: single constants, lists of constants, and how often loops run."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import random
 import re
 
 from flowevolve.sim.code_sense import called, names
-from flowevolve.sim.code_source import Place, Source, is_number, numbers
+from flowevolve.sim.code_source import Place, Source, number_of, numbers
 
 _VECTOR = 3
-"""From so many numbers on a list is one thing, which changes as a whole or in parts."""
+"""A list of at least this many numbers is a vector, which changes as a whole or in parts."""
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])")
 
 
 def shifted(value: float, step: float, rng: random.Random) -> str:
-    """Another number near this one: by a normal deviate of ``step`` times its size; an integer by 1 at least.
+    """Another number near this one, as Python text: moved by a normal deviate times ``step`` times its size.
 
-    What says how many goes on doing so: an integer above 0 stays above.
+    An integer moves by at least 1, and one above 0 stays above 0, as it may be a count.
     """
     if isinstance(value, int):
         distance = max(1, round(abs(value) * step * abs(rng.gauss(0, 1))))
@@ -29,13 +29,13 @@ def shifted(value: float, step: float, rng: random.Random) -> str:
 
 
 def change_constants(source: Source, step: float, rng: random.Random) -> str | None:
-    """One number, or of a list of numbers one, some or all."""
-    fixed = source.sense.fixed
+    """Change one single number, or one, some or all numbers of a vector."""
+    fixed = source.analysis.fixed
     lists = source.nodes(ast.List) + source.nodes(ast.Tuple)
     vectors = [[number for number in numbers(node) if id(number) not in fixed] for node in lists]
     vectors = [vector for vector in vectors if len(vector) >= _VECTOR]
     others = fixed | {id(number) for vector in vectors for number in vector}
-    single = [node for node in source.nodes(ast.Constant) if is_number(node) and id(node) not in others]
+    single = [node for node in source.nodes(ast.Constant) if number_of(node) is not None and id(node) not in others]
     if vectors and (not single or rng.random() < 0.5):
         vector = rng.choice(vectors)
         wanted = rng.choice((1, 1, 2, max(2, len(vector) // 4), len(vector)))
@@ -44,11 +44,12 @@ def change_constants(source: Source, step: float, rng: random.Random) -> str | N
         chosen = [rng.choice(single)]
     else:
         return None
-    return source.with_texts([(source.place(node), shifted(_value(node), step, rng)) for node in chosen])
+    values = [(source.place(node), value) for node in chosen if (value := number_of(node)) is not None]
+    return source.with_texts([(place, shifted(value, step, rng)) for place, value in values])
 
 
 def change_text_constant(text: str, lines: range, step: float, rng: random.Random) -> str | None:
-    """One number of a program in a language that is not known here, on one of these lines (from 0)."""
+    """Change one number of a program that is not Python, on one of these lines (counted from 0)."""
     every = text.split("\n")
     starts = [sum(len(line) + 1 for line in every[:number]) for number in lines]
     places: list[Place] = [
@@ -65,7 +66,7 @@ def change_text_constant(text: str, lines: range, step: float, rng: random.Rando
 
 
 def change_loops(source: Source, step: float, rng: random.Random) -> str | None:
-    """How often a loop over a range runs, or a statement in a loop of its own."""
+    """Change how often a loop over a range runs, or put a statement into a new loop."""
     ranges = [last for loop in source.nodes(ast.For) for last in _rounds(source, loop)]
     if not ranges or rng.random() < 0.4:
         return _another_pass(source, rng)
@@ -80,11 +81,11 @@ def change_loops(source: Source, step: float, rng: random.Random) -> str | None:
 
 
 def _rounds(source: Source, loop: ast.For) -> list[ast.expr]:
-    """The end of the range that a loop goes over; none where it fills lists or goes through them by an index."""
+    """The end of the range that a loop goes over; empty if the loop fills lists or uses its variable as an index."""
     call = loop.iter
     if not isinstance(call, ast.Call) or called(call) != "range" or len(call.args) not in (1, 2):
         return []
-    if source.sense.changes_lists(loop):
+    if source.analysis.changes_lists(loop):
         return []
     places = [each.slice for each in ast.walk(loop) if isinstance(each, ast.Subscript)]
     bounded = [place for place in places if not (isinstance(place, ast.BinOp) and isinstance(place.op, ast.Mod))]
@@ -92,7 +93,7 @@ def _rounds(source: Source, loop: ast.For) -> list[ast.expr]:
 
 
 def _another_pass(source: Source, rng: random.Random) -> str | None:
-    """A statement, inside of a new loop."""
+    """Put one statement into a new loop."""
     found = [statement for block in source.blocks() for statement in block if _repeatable(source, statement)]
     if not found:
         return None
@@ -112,7 +113,7 @@ def _repeatable(source: Source, statement: ast.stmt) -> bool:
         return False
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
         return False
-    if source.sense.changes_lists(statement):
+    if source.analysis.changes_lists(statement):
         return False
     loop = isinstance(statement, ast.For | ast.While)
     for node in ast.walk(statement):
@@ -124,8 +125,3 @@ def _repeatable(source: Source, statement: ast.stmt) -> bool:
         if is_text and isinstance(node, ast.expr) and node.lineno != node.end_lineno:
             return False
     return True
-
-
-def _value(node: ast.Constant) -> float:
-    assert isinstance(node.value, int | float)
-    return node.value

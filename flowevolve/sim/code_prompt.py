@@ -1,4 +1,4 @@
-"""What the world `code` sees of a request: headed sections with fenced texts, programs and their scores, hints."""
+"""How the world `code` reads a prompt: its sections, the programs in them with their scores, and its hints."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from flowevolve.programs.prompts import (
 from flowevolve.prompts import labelled_blocks
 
 KINDS = ("constants", "operators", "calls", "loops", "statements", "crossover", "growth")
-"""Of changes that a coder makes, and that advice can prefer."""
+"""The kinds of changes that a coder makes, and that advice can prefer or avoid."""
 _FENCE = re.compile(r"^[ \t]*(`{3,})")
 _SCORE = re.compile(r"^Score: (-?\d[-+.\deE]*)", re.MULTILINE)
 _HEADING = re.compile(r"^### (?:.* )?(\S+)$", re.MULTILINE)
@@ -31,8 +31,8 @@ _HINT = re.compile(r"^\W*(prefer|avoid): *([a-z, ]+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A program as a prompt shows it; the score is None where there is none."""
+class ShownProgram:
+    """A program as a prompt shows it. Its score is None where the prompt gives none."""
 
     files: Mapping[str, str]
     score: float | None
@@ -40,29 +40,29 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a prompt for a program asks. ``parent`` is None where a different program is asked for."""
+class ProgramRequest:
+    """What a prompt for a program asks for. ``parent`` is None where it asks for a different program."""
 
-    parent: Seen | None
-    others: Sequence[Seen]
+    parent: ShownProgram | None
+    others: Sequence[ShownProgram]
     form: Form
     leanings: Mapping[str, float]
-    """Of kinds of changes that are spoken of: from 1, said to be the best of all, to -1, the worst."""
+    """How strongly the hints prefer each kind of change that they name: 1 is most preferred, -1 is most avoided."""
     keep: Sequence[str] = ()
-    """Parts that are to stay as the parent has them."""
+    """The parts that are to stay as they are in the parent."""
     take: Sequence[str] = ()
-    """Parts that are to be as the first other program has them."""
-    ancestors: Sequence[Seen] = ()
-    """Versions of the parent before it."""
+    """The parts that are to be taken over from the first of the other programs."""
+    ancestors: Sequence[ShownProgram] = ()
+    """Earlier versions of the parent."""
     anew: bool = False
-    """Whether the parent only shows the form of a program."""
+    """Whether a new program is asked for, and the parent only shows what form it must have."""
 
 
-def read_prompt(prompt: str) -> Asked:
+def read_prompt(prompt: str) -> ProgramRequest:
     parts = sections(prompt)
     hints = parts.get(HOW_HEADING, "") + "\n" + parts.get(ADVICE_HEADING, "")
     taken = [line.rpartition(": ") for line in listed(parts.get(TAKE_HEADING, ""))]
-    return Asked(
+    return ProgramRequest(
         parent_of(parts),
         programs(parts.get(OTHERS_HEADING, "")),
         "edits" if SEARCH_LINE in parts.get(REPLY_HEADING, "") else "whole",
@@ -75,7 +75,7 @@ def read_prompt(prompt: str) -> Asked:
 
 
 def sections(prompt: str) -> dict[str, str]:
-    """Texts by their headings of the second level; what looks like a heading inside of a fence is none."""
+    """Split a prompt into texts by their second-level headings. Lines inside of a fence are not taken for headings."""
     found: dict[str, list[str]] = {}
     heading, fence = "", ""
     for line in prompt.split("\n"):
@@ -89,14 +89,14 @@ def sections(prompt: str) -> dict[str, str]:
     return {name: "\n".join(lines) for name, lines in found.items()}
 
 
-def programs(text: str) -> list[Seen]:
-    """All programs below headings of the third level."""
-    return [seen for _, part in _headed(text) if (seen := _seen(part)) is not None]
+def programs(text: str) -> list[ShownProgram]:
+    """All programs below third-level headings."""
+    return [program for _, part in _headed(text) if (program := _read_program(part)) is not None]
 
 
-def named_programs(text: str) -> dict[str, Seen]:
-    """The same by their names: the last words of the headings."""
-    return {name: seen for name, part in _headed(text) if (seen := _seen(part)) is not None}
+def named_programs(text: str) -> dict[str, ShownProgram]:
+    """All programs below third-level headings by their names, which are the last words of the headings."""
+    return {name: program for name, part in _headed(text) if (program := _read_program(part)) is not None}
 
 
 def _headed(text: str) -> list[tuple[str, str]]:
@@ -105,12 +105,12 @@ def _headed(text: str) -> list[tuple[str, str]]:
 
 
 def listed(text: str) -> list[str]:
-    """The items of a list, one a line."""
+    """The items of a Markdown list, one on each line."""
     return [line.removeprefix("- ").strip() for line in text.split("\n") if line.startswith("- ")]
 
 
-def all_programs(prompt: str) -> list[Seen]:
-    """The program to improve, if there is one, and all programs below headings of the third level."""
+def all_programs(prompt: str) -> list[ShownProgram]:
+    """The program to improve, if there is one, and all programs below third-level headings."""
     parts = sections(prompt)
     parent = parent_of(parts)
     found = [] if parent is None else [parent]
@@ -120,28 +120,28 @@ def all_programs(prompt: str) -> list[Seen]:
     return found
 
 
-def parent_of(parts: Mapping[str, str]) -> Seen | None:
-    """The program of a prompt, with what became of it."""
-    return _seen(parts.get(PROGRAM_HEADING, "") + "\n" + parts.get(OUTCOME_HEADING, ""))
+def parent_of(parts: Mapping[str, str]) -> ShownProgram | None:
+    """The program that a prompt asks to improve, with the score and feedback that it got."""
+    return _read_program(parts.get(PROGRAM_HEADING, "") + "\n" + parts.get(OUTCOME_HEADING, ""))
 
 
-def _seen(text: str) -> Seen | None:
+def _read_program(text: str) -> ShownProgram | None:
     blocks = labelled_blocks(text)
     files = {label: body for label, body in blocks if label}
     if not files:
         return None
     score = _SCORE.search(text)
     feedback = next((body for label, body in blocks if not label), "")
-    return Seen(files, None if score is None else float(score[1]), feedback)
+    return ShownProgram(files, None if score is None else float(score[1]), feedback)
 
 
 def hinted(text: str, word: str) -> frozenset[str]:
-    """The kinds of changes named in lines ``prefer: KIND, KIND`` or ``avoid: KIND``."""
+    """The kinds of changes named in the lines ``prefer: KIND, KIND`` or ``avoid: KIND``, by the line's first word."""
     return frozenset(kind for said, kind in _hints(text) if said == word)
 
 
 def leanings(text: str) -> dict[str, float]:
-    """By kind how many lines prefer it, less those that avoid it, over the most that any kind has either way."""
+    """For each kind, how many lines prefer it less how many avoid it, scaled so that the largest of them is 1 or -1."""
     said: Counter[str] = Counter()
     for word, kind in _hints(text):
         said[kind] += 1 if word == "prefer" else -1

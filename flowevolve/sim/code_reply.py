@@ -1,4 +1,4 @@
-"""How the world `code` writes a program down: as edits or as a whole, and sometimes not as it was asked to."""
+"""How the world `code` writes a program into its reply: as edits or as a whole, and sometimes with a mistake."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COLON = re.compile(r":[ \t]*$", re.MULTILINE)
 
 
 def edits_between(old: str, new: str, file: str | None = None) -> list[Edit]:
-    """Edits that make one text of the other, each with as many lines around it as make its place plain.
+    """Edits that turn the old text into the new one, each with as many lines around it as its place needs to be unique.
 
     Raises:
         ValueError: if there is nothing to search for in the old text.
@@ -27,7 +27,7 @@ def edits_between(old: str, new: str, file: str | None = None) -> list[Edit]:
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if tag != "equal":
             edit = _edit(before, after, (i1, i2, j1, j2), file)
-            if edit is None:  # what the edits before it left is blank
+            if edit is None:  # the edits before this one have left nothing but blank lines
                 return [Edit(tuple(before), tuple(after), file)]
             edits.append(edit)
     return edits
@@ -36,7 +36,10 @@ def edits_between(old: str, new: str, file: str | None = None) -> list[Edit]:
 def _edit(
     before: Sequence[str], after: Sequence[str], place: tuple[int, int, int, int], file: str | None
 ) -> Edit | None:
-    """What is above the place has been edited already. None if nothing but blank lines could be searched for."""
+    """The edit of one place, given that all above it has been edited already.
+
+    None if there are only blank lines to search for.
+    """
     i1, i2, j1, j2 = place
     text = "\n".join([*after[:j1], *before[i1:]])
     expected = "\n".join([*after[:j2], *before[i2:]])
@@ -56,7 +59,7 @@ def _makes(text: str, edit: Edit, expected: str) -> bool:
 
 
 def write_reply(old: Mapping[str, str], new: Mapping[str, str], form: Form, said: str) -> str:
-    """Files in the form that was asked for, with a sentence ahead."""
+    """Write files in the form that was asked for, with the sentence ``said`` ahead of them."""
     changed = {name: text for name, text in new.items() if text != old[name]}
     if form == "whole":
         blocks = [fence(text, "python" if len(new) == 1 else name) for name, text in (changed or new).items()]
@@ -67,7 +70,7 @@ def write_reply(old: Mapping[str, str], new: Mapping[str, str], form: Form, said
 
 
 def broken(reply: str, form: Form, rng: random.Random) -> str:
-    """A reply with a slip: a syntax error, lines that are not the program's, or another form than asked for."""
+    """Spoil a reply: with a syntax error, with lines that the program does not have, or by breaking its form."""
     way = rng.choice(("syntax", "lines", "form"))
     if way == "syntax" and (colons := list(_COLON.finditer(reply))):
         slip = rng.choice(colons)

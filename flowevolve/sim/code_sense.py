@@ -1,7 +1,7 @@
-"""What a coder of the world `code` sees of a program's sense: which names hold numbers, and where these must be whole.
+"""What a coder of the world `code` infers about a program: which names hold numbers, and which must be integers.
 
-Names are taken for the same thing in all functions, and what is not plain is taken for no number: so a change is
-rather left out than made where it can't work.
+A name is taken to mean the same in all functions, and whatever is not plainly a number is taken to be none. In doubt a
+change is therefore not made.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MATH = frozenset({"math", "statistics"})
 _EXTREMES = frozenset({"min", "max"})
 _NUMERIC_TYPES = frozenset({"float", "int"})
 _SIZES = frozenset({"range", "islice", "zeros", "ones", "empty", "full", "reshape", "repeat", "combinations"})
-"""Functions of which arguments say how many: whole numbers, and for arrays those of their shape."""
+"""Functions whose arguments are counts or shapes, and so must be integers."""
 _SHAPED = frozenset({"zeros", "ones", "empty", "full", "reshape"})
 _OF_NUMBERS_ONLY = (ast.Sub, ast.Div, ast.Pow, ast.FloorDiv)
 _NO_NUMBERS = (
@@ -33,39 +33,39 @@ _NO_NUMBERS = (
     ast.Lambda,
 )
 _ROUNDS = 4
-"""How far what is known of names is carried on from name to name."""
+"""Over how many assignments what is known of one name is carried on to others."""
 _CHANGES_LISTS = frozenset(
     {"append", "extend", "insert", "remove", "pop", "popleft", "appendleft", "heappush", "heappop", "setdefault"}
 )
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
-Given = tuple[str, ast.expr]
-"""A name and what is given to it."""
+Assignment = tuple[str, ast.expr]
+"""A name and an expression that is assigned to it."""
 
 
 @dataclass(frozen=True)
-class Sense:
+class Analysis:
+    """What is known of the names and nodes of one program. Nodes are given by their `id`."""
+
     numbers: frozenset[str]
-    """Names that hold numbers, and functions that return some."""
-    whole: frozenset[int]
-    """Nodes, by `id`, of expressions that are an index or say how many."""
+    """Names that hold numbers, and functions that return numbers."""
+    integers: frozenset[int]
+    """Expressions that must be integers: indices, counts, and what these are computed from."""
     fixed: frozenset[int]
-    """Nodes, by `id`, below an index or an array's shape: constants and operators there are not a matter of taste."""
+    """Nodes inside of an index or an array's shape, where another constant or operator would break the program."""
     stops: frozenset[int]
-    """Nodes, by `id`, below what a loop waits for."""
+    """Nodes inside of the condition of a ``while`` loop."""
     read: frozenset[str]
-    """Names that are read, but for the putting in and taking out."""
+    """Names that are read other than to change the list that they hold."""
     awaited: frozenset[str]
-    """Names that a loop waits for."""
+    """Names in the conditions of ``while`` loops."""
 
     def is_number(self, node: ast.expr) -> bool:
-        """Whether it is plain that it is one."""
+        """Whether an expression is plainly a number."""
         return _is_number(node, self.numbers)
 
     def changes_lists(self, node: ast.AST) -> bool:
-        """Whether it puts something into a list that is read, or takes it out: not a thing to be done twice or not at
-        all.
-        """
-        changed = [each for each in map(_changed, ast.walk(node)) if each is not None]
+        """Whether a node adds to or takes from a list that is read elsewhere, so that it must be run exactly once."""
+        changed = [each for each in map(_changed_list, ast.walk(node)) if each is not None]
         changed += [each.target for each in ast.walk(node) if isinstance(each, ast.AugAssign) and self._extends(each)]
         return any(not isinstance(each, ast.Name) or each.id in self.read for each in changed)
 
@@ -73,25 +73,26 @@ class Sense:
         return isinstance(node.op, ast.Add) and not (self.is_number(node.target) or self.is_number(node.value))
 
     def ends_loops(self, node: ast.AST) -> bool:
-        """Whether it gives a value to what a loop waits for."""
+        """Whether a node assigns to a name in the condition of a ``while`` loop."""
         return bool(self.awaited & {name for name, _ in assigned(node)})
 
     def may_be_real(self, node: ast.AST) -> bool:
-        """Whether a number there need not be whole, as far as can be seen."""
-        return id(node) not in self.whole
+        """Whether, as far as is known, a number at this node need not be an integer."""
+        return id(node) not in self.integers
 
 
-def read_sense(tree: ast.Module) -> Sense:
+def analyse(tree: ast.Module) -> Analysis:
     nodes = list(ast.walk(tree))
     values = list(assigned(tree))
     tests = [node.test for node in nodes if isinstance(node, ast.While)]
     awaited = frozenset(name for test in tests for name in names(test))
-    numbers, whole = _numbers(nodes, values), _whole(nodes, values)
-    return Sense(numbers, whole, _below(_fixed(nodes)), _below(tests), _read(nodes), awaited)
+    numbers, integers = _numbers(nodes, values), _integers(nodes, values)
+    fixed, stops = _nodes_below(_fixed_expressions(nodes)), _nodes_below(tests)
+    return Analysis(numbers, integers, fixed, stops, _read(nodes), awaited)
 
 
 def called(call: ast.Call) -> str:
-    """The function's name without that of a module or object; empty if it has none."""
+    """The name of the called function, without its module or object; empty if it has no name."""
     return call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
 
 
@@ -99,8 +100,8 @@ def names(node: ast.AST) -> frozenset[str]:
     return frozenset(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
 
 
-def _changed(node: ast.AST) -> ast.expr | None:
-    """The list that a call puts something into or takes it out of."""
+def _changed_list(node: ast.AST) -> ast.expr | None:
+    """The list that a call adds to or takes from; None if the node is no such call."""
     if not isinstance(node, ast.Call) or called(node) not in _CHANGES_LISTS:
         return None
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -109,13 +110,13 @@ def _changed(node: ast.AST) -> ast.expr | None:
 
 
 def _read(nodes: Sequence[ast.AST]) -> frozenset[str]:
-    changed = {id(each) for each in map(_changed, nodes) if each is not None}
+    changed = {id(each) for each in map(_changed_list, nodes) if each is not None}
     loaded = [each for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)]
     return frozenset(each.id for each in loaded if id(each) not in changed)
 
 
-def _numbers(nodes: Sequence[ast.AST], values: Sequence[Given]) -> frozenset[str]:
-    others = _held_otherwise(nodes, values)
+def _numbers(nodes: Sequence[ast.AST], values: Sequence[Assignment]) -> frozenset[str]:
+    others = _not_numbers(nodes, values)
     found = {name for name, note in _annotated(nodes) if note in _NUMERIC_TYPES}
     for node in nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, _OF_NUMBERS_ONLY):
@@ -128,8 +129,8 @@ def _numbers(nodes: Sequence[ast.AST], values: Sequence[Given]) -> frozenset[str
     return frozenset(found - others)
 
 
-def _held_otherwise(nodes: Sequence[ast.AST], values: Sequence[Given]) -> set[str]:
-    """Names that are indexed, gone through, called, measured, asked for an attribute, or given a list or text."""
+def _not_numbers(nodes: Sequence[ast.AST], values: Sequence[Assignment]) -> set[str]:
+    """Names that don't hold numbers: they are indexed, iterated over, measured, hold attributes, a list or a text."""
     found = {name for name, value in values if _is_no_number(value)}
     for node in nodes:
         used: Iterable[ast.AST] = ()
@@ -146,7 +147,7 @@ def _held_otherwise(nodes: Sequence[ast.AST], values: Sequence[Given]) -> set[st
 
 
 def _annotated(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, str]]:
-    """Parameters, variables and functions with their types, where these are plain names."""
+    """Parameters, variables and functions with their annotated types, where these are plain names."""
     for node in nodes:
         if isinstance(node, ast.arg) and isinstance(node.annotation, ast.Name):
             yield node.arg, node.annotation.id
@@ -158,7 +159,7 @@ def _annotated(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, str]]:
 
 
 def _counters(loop: ast.For | ast.comprehension) -> set[str]:
-    """The names that count rounds."""
+    """The names that count the iterations of a loop."""
     if not isinstance(loop.iter, ast.Call):
         return set()
     if called(loop.iter) == "range" and isinstance(loop.target, ast.Name):
@@ -168,8 +169,8 @@ def _counters(loop: ast.For | ast.comprehension) -> set[str]:
     return set()
 
 
-def assigned(tree: ast.AST) -> Iterator[Given]:
-    """Names and what is given to them; of functions, what they return."""
+def assigned(tree: ast.AST) -> Iterator[Assignment]:
+    """Names and the expressions assigned to them. A function's name goes with the expressions that it returns."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
             yield from ((target.id, node.value) for target in node.targets if isinstance(target, ast.Name))
@@ -219,22 +220,22 @@ def _calls_number(call: ast.Call, numbers: frozenset[str]) -> bool:
     return name in _NUMERIC_CALLS or name in numbers
 
 
-def _whole(nodes: Sequence[ast.AST], values: Sequence[Given]) -> frozenset[int]:
-    """An index, an argument that says how many, what is said to be an integer, and what these are made of."""
-    values = [*values, *_handed(nodes)]
-    roots: list[ast.expr] = [part for node in nodes for part in _whole_parts(node)]
+def _integers(nodes: Sequence[ast.AST], values: Sequence[Assignment]) -> frozenset[int]:
+    """Expressions that must be integers: indices, counts, values of ``int`` names, and what they are computed from."""
+    values = [*values, *_arguments_given(nodes)]
+    roots: list[ast.expr] = [part for node in nodes for part in _integer_parts(node)]
     names = {name for name, note in _annotated(nodes) if note == "int"}
-    whole = set[int]()
+    integers = set[int]()
     for _ in range(_ROUNDS):
         parts = [part for root in roots for part in _computed(root)]
-        whole |= {id(part) for part in parts}
+        integers |= {id(part) for part in parts}
         names |= {part.id for part in parts if isinstance(part, ast.Name)}
         names |= {called(part) for part in parts if isinstance(part, ast.Call)}
         roots = [value for name, value in values if name in names]
-    return frozenset(whole)
+    return frozenset(integers)
 
 
-def _whole_parts(node: ast.AST) -> list[ast.expr]:
+def _integer_parts(node: ast.AST) -> list[ast.expr]:
     if isinstance(node, ast.Subscript):
         return [node.slice]
     if isinstance(node, ast.Call) and called(node) in _SIZES:
@@ -246,7 +247,7 @@ def _whole_parts(node: ast.AST) -> list[ast.expr]:
 
 
 def _computed(node: ast.expr) -> Iterator[ast.expr]:
-    """An expression and what it is computed of; what a function makes of its arguments is its own affair."""
+    """An expression and those that it is computed from. Calls are followed only if they are of ``min`` or ``max``."""
     yield node
     if isinstance(node, ast.BinOp):
         parts: Iterable[ast.expr | None] = (node.left, node.right)
@@ -267,8 +268,8 @@ def _computed(node: ast.expr) -> Iterator[ast.expr]:
             yield from _computed(part)
 
 
-def _handed(nodes: Sequence[ast.AST]) -> Iterator[Given]:
-    """Parameters and what is given for them, by place or by name."""
+def _arguments_given(nodes: Sequence[ast.AST]) -> Iterator[Assignment]:
+    """Parameters of the program's functions with the arguments of all calls, given by position or by name."""
     functions = [node for node in nodes if isinstance(node, _Function)]
     parameters = {node.name: [each.arg for each in node.args.args] for node in functions}
     for node in nodes:
@@ -277,7 +278,7 @@ def _handed(nodes: Sequence[ast.AST]) -> Iterator[Given]:
             yield from ((each.arg, each.value) for each in node.keywords if each.arg)
 
 
-def _fixed(nodes: Sequence[ast.AST]) -> list[ast.expr]:
+def _fixed_expressions(nodes: Sequence[ast.AST]) -> list[ast.expr]:
     roots: list[ast.expr] = []
     for node in nodes:
         if isinstance(node, ast.Subscript):
@@ -288,5 +289,5 @@ def _fixed(nodes: Sequence[ast.AST]) -> list[ast.expr]:
     return roots
 
 
-def _below(roots: Iterable[ast.AST]) -> frozenset[int]:
+def _nodes_below(roots: Iterable[ast.AST]) -> frozenset[int]:
     return frozenset(id(node) for root in roots for node in ast.walk(root))

@@ -1,4 +1,4 @@
-"""A Python program as the world `code` edits it: text and syntax tree, and where it may change."""
+"""A Python program as the world `code` edits it: its text, its syntax tree, and the places that may change."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import TypeVar
 
-from flowevolve.programs.blocks import inside
+from flowevolve.programs.blocks import evolvable_lines
 from flowevolve.programs.slots import REST
 from flowevolve.sim.code_names import unbound
-from flowevolve.sim.code_sense import Sense, read_sense
+from flowevolve.sim.code_sense import Analysis, analyse
 
 N = TypeVar("N", bound=ast.AST)
 Place = tuple[int, int]
-"""Where in the text a node begins and ends, in characters."""
+"""Where a node begins and ends in the text, in characters."""
 
 
 def parse(text: str, kept: Collection[str] = ()) -> Source | None:
-    """None if it is not Python. What is in the ``kept`` parts, by their names in `flowevolve.programs.slots`, may not
-    change.
+    """Parse a program; None if the text is not Python.
+
+    The ``kept`` parts, named as in `flowevolve.programs.slots`, may not change.
     """
     return _parse(text, frozenset(kept))
 
 
 @lru_cache(maxsize=128)
 def _parse(text: str, kept: frozenset[str]) -> Source | None:
-    """A program is the parent of many: what is seen of it is kept."""
+    """The cached part of `parse`: one program is the parent of many, and need not be parsed for each of them."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -40,6 +41,8 @@ def _parse(text: str, kept: frozenset[str]) -> Source | None:
 
 @dataclass(frozen=True)
 class Source:
+    """One file of a program. All that lies in its evolve blocks and not in a ``kept`` part may change."""
+
     text: str
     tree: ast.Module
     kept: frozenset[str] = frozenset()
@@ -57,25 +60,25 @@ class Source:
 
     @cached_property
     def _open(self) -> frozenset[int]:
-        """Numbers of the lines that may change, from 1."""
-        marked = {number + 1 for block in inside(self.text) for number in block}
+        """The numbers of the lines that may change, counted from 1."""
+        marked = {number + 1 for block in evolvable_lines(self.text) for number in block}
         spans = [(part_of(node), first_line(node), last_line(node)) for node in self.tree.body]
         defined = {number for part, first, last in spans if part != REST for number in range(first, last + 1)}
         kept = {number for part, first, last in spans if part in self.kept for number in range(first, last + 1)}
         return frozenset((marked & defined if REST in self.kept else marked) - kept)
 
     @cached_property
-    def sense(self) -> Sense:
-        return read_sense(self.tree)
+    def analysis(self) -> Analysis:
+        return analyse(self.tree)
 
     @cached_property
     def unbound(self) -> frozenset[str]:
-        """Names that are read and have no value."""
+        """Names that the program reads and that have no value."""
         return unbound(self.tree)
 
     @cached_property
     def _frozen(self) -> set[int]:
-        """Nodes whose text is not to be touched: what is inside of f-strings, and annotations."""
+        """Nodes, by `id`, whose text must not change: the insides of f-strings, and annotations."""
         roots: list[ast.AST] = []
         for node in ast.walk(self.tree):
             if isinstance(node, ast.JoinedStr):
@@ -87,7 +90,7 @@ class Source:
         return all(number in self._open for number in range(node.lineno, last_line(node) + 1))
 
     def nodes(self, kind: type[N], within: ast.AST | None = None) -> list[N]:
-        """Expressions or statements of a type that may change, in the order of the text."""
+        """The expressions or statements of one type that may change, in the order of the text."""
         found = [node for node in ast.walk(within or self.tree) if isinstance(node, kind)]
         return sorted((node for node in found if self._is_open(node)), key=self.place)
 
@@ -101,7 +104,7 @@ class Source:
         return self._offset(node.lineno, node.col_offset), self._offset(node.end_lineno, node.end_col_offset)
 
     def _offset(self, line: int, column: int) -> int:
-        """Columns of syntax trees are in bytes."""
+        """The place of a line and column in characters. Columns of syntax trees count bytes."""
         text = self.lines[line - 1]
         return self._starts[line - 1] + (column if text.isascii() else len(text.encode()[:column].decode()))
 
@@ -113,18 +116,18 @@ class Source:
         return self.lines[first_line(node) - 1 : last_line(node)]
 
     def with_texts(self, texts: Iterable[tuple[Place, str]]) -> str:
-        """The text with others in some places, which don't overlap."""
+        """The program's text with new texts in some places, which must not overlap."""
         changed = self.text
         for (start, end), new in sorted(texts, reverse=True):
             changed = changed[:start] + new + changed[end:]
         return changed
 
     def with_lines(self, first: int, last: int, lines: Sequence[str]) -> str:
-        """The text with others in place of some lines, numbered from 1."""
+        """The program's text with new lines in place of those from ``first`` to ``last``, counted from 1."""
         return "\n".join([*self.lines[: first - 1], *lines, *self.lines[last:]])
 
     def blocks(self) -> Iterator[Sequence[ast.stmt]]:
-        """Statements that follow each other, each on lines of its own, all of which may change."""
+        """Runs of consecutive statements that may change and stand each on lines of their own."""
         for node in ast.walk(self.tree):
             for name in ("body", "orelse", "finalbody"):
                 block = getattr(node, name, None)
@@ -142,7 +145,7 @@ class Source:
 
 
 def part_of(node: ast.stmt) -> str:
-    """The part of a program that a statement at the top level belongs to."""
+    """The name of the part of a program that a top-level statement belongs to."""
     return node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else REST
 
 
@@ -155,11 +158,12 @@ def last_line(node: ast.expr | ast.stmt) -> int:
     return node.end_lineno or node.lineno
 
 
-def is_number(node: ast.AST) -> bool:
-    """Truth values are none."""
-    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
+def number_of(node: ast.AST) -> float | None:
+    """The value of a numeric constant; None for all other nodes, among them truth values."""
+    value = node.value if isinstance(node, ast.Constant) else None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def numbers(node: ast.AST) -> list[ast.Constant]:
-    """Numeric constants below a node."""
-    return [each for each in ast.walk(node) if isinstance(each, ast.Constant) and is_number(each)]
+    """The numeric constants below a node."""
+    return [each for each in ast.walk(node) if isinstance(each, ast.Constant) and number_of(each) is not None]

@@ -1,4 +1,4 @@
-"""What the world `code` says of a program in words: its parts, one by one, by what can be counted in them."""
+"""How the world `code` describes a program in words: part by part, by what can be counted in each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flowevolve.sim.code_sense import called
 from flowevolve.sim.code_source import Source, numbers, parse
 
 _MOST_NAMED, _MOST_CHARACTERS = 3, 90
-"""So that a trait is not cut off by who reads it."""
+"""Limits that keep a trait short enough not to be cut off by the prompts that show it."""
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SYMBOLS: Mapping[type[ast.AST], str] = {
     ast.Add: "+",
@@ -30,19 +30,22 @@ _SYMBOLS: Mapping[type[ast.AST], str] = {
     ast.NotEq: "!=",
 }
 SETTINGS = "<settings>"
-"""What stands for the numbers outside of functions."""
+"""The name under which numbers outside of functions are described."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """Of a function or class at the top level of a program. Texts, as they are compared with what was said before."""
+    """What is counted in one function or class at the top level of a program.
+
+    All fields are texts, since they are compared with earlier descriptions.
+    """
 
     loops: str
     statements: str
     growth: str
-    """How many operators there are."""
+    """The number of operators."""
     operators: str
-    """Which ones."""
+    """The operators themselves."""
     calls: str
     constants: str
 
@@ -60,7 +63,7 @@ _TRAIT = re.compile(
 
 
 def traits(program: Mapping[str, str]) -> dict[str, str]:
-    """What is said of each part of all files, and of the numbers outside of functions under `SETTINGS`."""
+    """Describe each part of all files, and under `SETTINGS` the numbers outside of functions."""
     found: dict[str, str] = {}
     for file, text in program.items():
         source = parse(text)
@@ -73,7 +76,7 @@ def traits(program: Mapping[str, str]) -> dict[str, str]:
 
 
 def definitions(source: Source) -> dict[str, ast.stmt]:
-    """Functions and classes at the top level; of several of one name the first."""
+    """The functions and classes at the top level by name; of several with one name, the first."""
     found: dict[str, ast.stmt] = {}
     for node in source.tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -82,7 +85,7 @@ def definitions(source: Source) -> dict[str, ast.stmt]:
 
 
 def loops_in(node: ast.AST) -> int:
-    """Those of comprehensions, too."""
+    """Count the loops below a node, those of comprehensions included."""
     comprehended = sum(len(each.generators) for each in ast.walk(node) if isinstance(each, _COMPREHENSIONS))
     return int(FEATURES["loop_count"](node, "")) + comprehended
 
@@ -101,12 +104,12 @@ def _trait(node: ast.AST) -> Trait:
 
 
 def _named(words: list[str]) -> str:
-    """The first few, each once."""
+    """List the first few different words, or ``none``."""
     return " ".join([*dict.fromkeys(word for word in words if word)][:_MOST_NAMED]) or "none"
 
 
 def _settings(source: Source) -> str:
-    """Numbers that are given a name at the top level."""
+    """List the names and values of the numbers that are assigned at the top level."""
     found = [
         f"{node.targets[0].id} {source.said(node.value)}"
         for node in source.tree.body
@@ -115,8 +118,8 @@ def _settings(source: Source) -> str:
     return ", ".join(found)[:_MOST_CHARACTERS]
 
 
-def kind_of_news(name: str, said: str, before: str) -> str:
-    """The kind of change by which a part became what is ``said`` of it, given the text about the program before."""
+def kind_of_change(name: str, said: str, before: str) -> str:
+    """The kind of change that a part has seen: ``said`` describes the part now, ``before`` the whole former program."""
     if name.rpartition(":")[2] == SETTINGS:
         return "constants"
     old = re.search(rf"`{re.escape(name)}`: {_TRAIT.pattern}", before)

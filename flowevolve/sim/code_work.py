@@ -1,79 +1,85 @@
-"""What the coder of the world `code` makes of a request: from which program it starts, what it changes and leaves."""
+"""How the coder of the world `code` handles a request: where it starts from, what it changes, and what it keeps."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flowevolve.programs.slots import restore
-from flowevolve.sim.code_crossover import Other
-from flowevolve.sim.code_prompt import Asked, Seen
-from flowevolve.sim.coder import PREFERRED, Coder, Work, edit_files
+from flowevolve.sim.code_crossover import OtherProgram
+from flowevolve.sim.code_prompt import ProgramRequest, ShownProgram
+from flowevolve.sim.coder import PREFERRED, Coder, EditPlan, edit_files
 
 _RESTRUCTURED = {"constants": 1.0, "loops": 3.0, "statements": 3.0, "growth": 4.0}
-"""Weights of kinds of changes where another program altogether is asked for: another structure, not other numbers. What
-only turns a program into its opposite (an operator, a function for another) is no other method.
+"""How likely each kind of change is where the prompt asks for a different program, which should differ in its structure
+more than in its numbers. Kinds that merely exchange an operator or a function are left out: they make no new method.
 """
 _MANY = (3, 6)
-"""Changes then, at least and at most."""
+"""The least and the most changes that make a different program."""
 _FAR = (-2.0, 0.0)
-"""How far numbers may go then, as `Coder.steps`."""
+"""How far numbers may move when a different program is made, as in `Coder.steps`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """The files the coder started from, those it made of them, and the kinds of changes, in order."""
+class Edited:
+    """The files that the coder started from, the files that it made of them, and the kinds of its changes, in order."""
 
     old: Mapping[str, str]
     new: Mapping[str, str]
     kinds: Sequence[str]
 
 
-def work_on(asked: Asked, coder: Coder, rng: random.Random) -> Done | None:
-    """None if no program is shown."""
-    if asked.parent is None:
-        working = [seen for seen in asked.others if seen.score is not None] or asked.others[:1]
-        return _different(rng.choice(working), asked, rng) if working else None
-    if asked.anew:
-        return _different(asked.parent, asked, rng)
-    others = _beside(asked.parent, asked)
-    work = Work(_weighed(coder.weights, asked, bool(others)), rng.choice(coder.changes), coder.steps)
-    if not (asked.keep or asked.take) or rng.random() >= coder.heedful:
-        return Done(asked.parent.files, *edit_files(asked.parent.files, others, work, rng))
-    return _with_parts(asked.parent.files, others, asked, work, rng)
+def edit_program(request: ProgramRequest, coder: Coder, rng: random.Random) -> Edited | None:
+    """Change a program as the prompt asks; None if the prompt shows no program."""
+    parent = request.parent
+    if parent is None:
+        working = [program for program in request.others if program.score is not None] or request.others[:1]
+        return _different(rng.choice(working), request, rng) if working else None
+    if request.anew:
+        return _different(parent, request, rng)
+    others = [
+        OtherProgram(other.files, _better(other.score, parent.score), is_ancestor)
+        for programs, is_ancestor in ((request.others, False), (request.ancestors, True))
+        for other in programs
+    ]
+    plan = EditPlan(_weighed(coder.weights, request, bool(others)), rng.choice(coder.changes), coder.steps)
+    if not (request.keep or request.take) or rng.random() >= coder.heedful:
+        return Edited(parent.files, *edit_files(parent.files, others, plan, rng))
+    return _with_parts(parent.files, others, request, plan, rng)
 
 
-def _different(seen: Seen, asked: Asked, rng: random.Random) -> Done:
-    work = Work(_weighed(_RESTRUCTURED, asked, others=False), rng.randint(*_MANY), _FAR)
-    return Done(seen.files, *edit_files(seen.files, [], work, rng))
-
-
-def _beside(parent: Seen, asked: Asked) -> list[Other]:
-    shown = [*((seen, False) for seen in asked.others), *((seen, True) for seen in asked.ancestors)]
-    return [Other(seen.files, _better(seen.score, parent.score), before) for seen, before in shown]
+def _different(start: ShownProgram, request: ProgramRequest, rng: random.Random) -> Edited:
+    plan = EditPlan(_weighed(_RESTRUCTURED, request, others=False), rng.randint(*_MANY), _FAR)
+    return Edited(start.files, *edit_files(start.files, [], plan, rng))
 
 
 def _better(score: float | None, than: float | None) -> bool | None:
     return None if score is None or than is None or score == than else score > than
 
 
-def _with_parts(old: Mapping[str, str], others: Sequence[Other], asked: Asked, work: Work, rng: random.Random) -> Done:
-    """Parts that are to be kept stay, those to be taken from another program are. The taking counts as a change."""
-    taken = restore(asked.others[0].files, old, asked.take) if asked.others and asked.take else None
+def _with_parts(
+    old: Mapping[str, str],
+    others: Sequence[OtherProgram],
+    request: ProgramRequest,
+    plan: EditPlan,
+    rng: random.Random,
+) -> Edited:
+    """Keep the parts that are to be kept, and take over those of the other program, which counts as one change."""
+    taken = restore(request.others[0].files, old, request.take) if request.others and request.take else None
     if taken is None or taken == old:
-        return Done(old, *edit_files(old, others, work.keeping(asked.keep), rng))
-    if work.changes == 1:
-        return Done(old, taken, ["crossover"])
-    further = Work(work.weights, work.changes - 1, work.steps).keeping([*asked.keep, *asked.take])
+        return Edited(old, *edit_files(old, others, replace(plan, keep=request.keep), rng))
+    if plan.changes == 1:
+        return Edited(old, taken, ["crossover"])
+    further = replace(plan, changes=plan.changes - 1, keep=[*request.keep, *request.take])
     new, kinds = edit_files(taken, others, further, rng)
-    return Done(old, new, ["crossover", *kinds])
+    return Edited(old, new, ["crossover", *kinds])
 
 
-def _weighed(weights: Mapping[str, float], asked: Asked, others: bool) -> dict[str, float]:
-    """The weights of kinds of changes, as hints have them; without other programs there is nothing to cross with."""
+def _weighed(weights: Mapping[str, float], request: ProgramRequest, others: bool) -> dict[str, float]:
+    """Adjust the weights of kinds of changes by the hints. Without other programs there is nothing to cross with."""
     return {
-        kind: weight * PREFERRED ** asked.leanings.get(kind, 0.0)
+        kind: weight * PREFERRED ** request.leanings.get(kind, 0.0)
         for kind, weight in weights.items()
         if others or kind != "crossover"
     }

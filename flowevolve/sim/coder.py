@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from flowevolve.programs.blocks import inside
+from flowevolve.programs.blocks import evolvable_lines
 from flowevolve.programs.features import syntax_error
 from flowevolve.programs.slots import REST
-from flowevolve.sim.code_crossover import Other, cross
+from flowevolve.sim.code_crossover import OtherProgram, cross
 from flowevolve.sim.code_expressions import change_calls, change_operators, grow
 from flowevolve.sim.code_numbers import change_constants, change_loops, change_text_constant
 from flowevolve.sim.code_source import Source, parse
 from flowevolve.sim.code_structure import change_statements
 
 Change = Callable[[Source, float, random.Random], str | None]
-"""Makes another program, given how far numbers may go, relative to their size; None if there is nothing to change."""
+"""Makes one change to a program and returns its new text, or None if it finds nothing to change.
+
+The number says how far the program's numbers may move, relative to their size.
+"""
 
 _CHANGES: Mapping[str, Change] = {
     "constants": change_constants,
@@ -27,24 +30,24 @@ _CHANGES: Mapping[str, Change] = {
     "growth": grow,
 }
 PREFERRED = 4.0
-"""By what a hint multiplies the weight of a kind of change, or divides it if it is to be avoided."""
+"""A hint multiplies the weight of a kind of change by this factor, or divides it by it if the kind is to be avoided."""
 _ATTEMPTS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Coder:
-    """How good a coder is. ``weights`` are those of kinds of changes; how far a number may go, relative to its size, is
-    10 to a power that lies in ``steps``.
-    """
+    """How good a coder is."""
 
     weights: Mapping[str, float]
+    """How likely each kind of change is, relative to the others."""
     changes: tuple[int, ...]
-    """How many changes a reply may have; each as likely."""
+    """How many changes a reply may make; all numbers are equally likely."""
     steps: tuple[float, float]
+    """How far a number may move, relative to its size: 10 to a power drawn from this interval."""
     broken: float
-    """Of its replies, with the preset ``normal``."""
+    """The share of its replies that are broken, with the preset ``normal``."""
     heedful: float
-    """How often it leaves alone or takes over the parts that it is told to."""
+    """How often it keeps or takes over the parts that the prompt tells it to."""
 
 
 CODERS: Mapping[str, Coder] = {
@@ -70,7 +73,7 @@ CODERS: Mapping[str, Coder] = {
         0.97,
     ),
 }
-"""By a word in the model's name; a name with none of these words is that of a medium one."""
+"""The coders by the word in the model's name that selects them. A name with none of these words is a medium coder's."""
 
 
 def coder_of(model: str) -> Coder:
@@ -78,31 +81,28 @@ def coder_of(model: str) -> Coder:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """One reply's worth of changes: how many, and of what kinds with which weights."""
+class EditPlan:
+    """The changes that one reply is to make: how many, and how likely each kind is."""
 
     weights: Mapping[str, float]
     changes: int
     steps: tuple[float, float]
     keep: Sequence[str] = ()
-    """Parts, as `flowevolve.programs.slots` names them, that stay as they are."""
-
-    def keeping(self, parts: Sequence[str]) -> Work:
-        return replace(self, keep=parts)
+    """The parts that stay as they are, named as in `flowevolve.programs.slots`."""
 
 
 def edit_files(
-    files: Mapping[str, str], others: Sequence[Other], work: Work, rng: random.Random
+    files: Mapping[str, str], others: Sequence[OtherProgram], plan: EditPlan, rng: random.Random
 ) -> tuple[dict[str, str], list[str]]:
-    """The files after the work, and the kinds of the changes made, in order."""
+    """Make the changes, and return the new files and the kinds of the changes made, in order."""
     changed, kinds = dict(files), list[str]()
-    for number in range(work.changes + 1):
-        if number == work.changes and changed != files:
-            break  # else a change was taken back by another
+    for number in range(plan.changes + 1):
+        if number == plan.changes and changed != files:
+            break  # otherwise one change has undone another, and there is one more attempt
         name = rng.choices(list(changed), [len(text) for text in changed.values()])[0]
         prefix = "" if len(files) == 1 else f"{name}:"
-        kept = [part.removeprefix(prefix) for part in work.keep if part.startswith(prefix)]
-        text, kind = _edited((name, changed[name]), others, kept, work, rng)
+        kept = [part.removeprefix(prefix) for part in plan.keep if part.startswith(prefix)]
+        text, kind = _edited((name, changed[name]), others, kept, plan, rng)
         if kind is not None:
             changed[name] = text
             kinds.append(kind)
@@ -110,20 +110,24 @@ def edit_files(
 
 
 def _edited(
-    file: tuple[str, str], others: Sequence[Other], kept: Sequence[str], work: Work, rng: random.Random
+    file: tuple[str, str], others: Sequence[OtherProgram], kept: Sequence[str], plan: EditPlan, rng: random.Random
 ) -> tuple[str, str | None]:
-    """A file's text with one change that holds together, and the kind of it; None if none was found."""
+    """Make one change to a file after which the program still compiles and has all its names.
+
+    Returns:
+        The new text and the kind of the change; the old text and None if no such change was found.
+    """
     name, text = file
     source = parse(text, kept)
     if source is None:
         if REST in kept:
             return text, None
-        block = rng.choice(inside(text))
-        changed = change_text_constant(text, block, _step(work, rng), rng)
+        block = rng.choice(evolvable_lines(text))
+        changed = change_text_constant(text, block, _step(plan, rng), rng)
         return (text, None) if changed is None else (changed, "constants")
     for _ in range(_ATTEMPTS):
-        kind = rng.choices(list(work.weights), list(work.weights.values()))[0]
-        step = _step(work, rng)
+        kind = rng.choices(list(plan.weights), list(plan.weights.values()))[0]
+        step = _step(plan, rng)
         changed = cross(source, name, others, rng) if kind == "crossover" else _CHANGES[kind](source, step, rng)
         if changed is not None and changed != text and _holds_together(source, changed):
             return changed, kind
@@ -131,10 +135,10 @@ def _edited(
 
 
 def _holds_together(old: Source, changed: str) -> bool:
-    """Whether a program compiles and reads no names without a value, but for those that the old one reads."""
+    """Whether a program compiles and reads no undefined names apart from those that the old one reads."""
     new = parse(changed) if syntax_error(changed) is None else None
     return new is not None and new.unbound <= old.unbound
 
 
-def _step(work: Work, rng: random.Random) -> float:
-    return float(10 ** rng.uniform(*work.steps))
+def _step(plan: EditPlan, rng: random.Random) -> float:
+    return float(10 ** rng.uniform(*plan.steps))

@@ -1,7 +1,7 @@
-"""Faults on demand: a share of the calls to a simulated server goes wrong, at random and yet the same in every run.
+"""Fault injection: a share of the calls to a simulated server goes wrong, at random and yet the same in every run.
 
-Here is which call goes wrong, and what a caller inside the process meets; `flowevolve.sim.wire_faults` does the same to
-callers over HTTP.
+This module decides which calls go wrong and produces the errors for callers in the same process.
+`flowevolve.sim.wire_faults` produces the same faults for callers over HTTP.
 """
 
 from __future__ import annotations
@@ -30,40 +30,40 @@ Fault = Literal[
     "retry_after",  # 429 that says when to come back
     "unavailable",  # 503
     "error",  # 500
-    "redirect",  # to itself, for ever
+    "redirect",  # to a page that redirects to itself for ever
     "reset",  # the connection is reset instead of an answer
     "cut",  # the connection is reset in the middle of the answer
     "hang",  # no answer, ever
     "stall",  # half an answer, and then nothing
     "trickle",  # one byte a second
-    "malformed",  # JSON that is none
+    "malformed",  # a body that is not valid JSON
     "empty",  # an answer without choices
-    "html",  # a page where the answer should be
-    "no_usage",  # a good answer that does not say what it cost
+    "html",  # an HTML page instead of JSON
+    "no_usage",  # a good answer without its token counts
 ]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 RETRY_AFTER_SECONDS = 2.0
-"""What ``retry_after`` asks for."""
+"""The wait that the fault ``retry_after`` asks for."""
 
-_SAID = "a fault on demand"
+_MESSAGE = "a fault on demand"
 
 
 class Faults:
-    """Says which attempts go wrong and how: a share ``rate`` of all, each of ``kinds`` as likely.
+    """Draws which attempts go wrong and how: a share ``rate`` of all attempts, with all ``kinds`` equally likely.
 
-    It depends on the seed, the request and how often that request went wrong in a row, and on nothing else that runs.
+    A draw depends on the seed, the request and how often that request went wrong in a row, and on nothing else.
     """
 
     def __init__(self, rate: float, kinds: Sequence[Fault] = FAULTS, seed: int = 0) -> None:
         self.played: Counter[Fault] = Counter()
-        """How often each was drawn."""
+        """How often each fault was drawn."""
         self._rate = rate
         self._kinds = tuple(kinds)
         self._seed = seed
         self._in_a_row: dict[int, int] = {}
 
     def draw(self, request: int) -> Fault | None:
-        """What happens to the next attempt at a request, known by this number; None if it goes well."""
+        """Draw the fault of the next attempt at the request with this number; None if the attempt goes well."""
         before = self._in_a_row.pop(request, 0)
         rng = random.Random(f"{self._seed}/{request}/{before}")
         if rng.random() >= self._rate:
@@ -74,45 +74,45 @@ class Faults:
         return fault
 
 
-def refusal(fault: Fault) -> LLMError | None:
-    """The error of a fault that is a status and nothing else; None for the others."""
+def status_error(fault: Fault) -> LLMError | None:
+    """The error of a fault that consists of an HTTP status alone; None for all other faults."""
     match fault:
         case "overloaded":
-            return OverloadedError(_SAID, status=429)
+            return OverloadedError(_MESSAGE, status=429)
         case "retry_after":
-            return OverloadedError(_SAID, status=429, retry_after=RETRY_AFTER_SECONDS)
+            return OverloadedError(_MESSAGE, status=429, retry_after=RETRY_AFTER_SECONDS)
         case "unavailable":
-            return OverloadedError(_SAID, status=503)
+            return OverloadedError(_MESSAGE, status=503)
         case "error":
-            return ServerError(_SAID, status=500)
+            return ServerError(_MESSAGE, status=500)
         case _:
             return None
 
 
-async def suffer(
+async def apply_fault(
     fault: Fault, answer: Callable[[], Awaitable[ChatReply]], request: ChatRequest, timeout: float
 ) -> ChatReply:
-    """What a caller gets of a call that this happens to. ``answer`` takes the time of a good one.
+    """Do to a call what this fault does. ``answer`` gives the good reply, and takes as long as that does.
 
     Raises:
-        LLMError: of the class that a transport would raise, unless the fault leaves a reply.
+        LLMError: of the class that a transport would raise, for every fault but ``no_usage``.
     """
     await anyio.lowlevel.checkpoint()
-    if (refused := refusal(fault)) is not None:
+    if (refused := status_error(fault)) is not None:
         raise refused
     if fault in ("reset", "redirect"):
-        raise UnreachableError(f"{fault}: {_SAID}")
+        raise UnreachableError(f"{fault}: {_MESSAGE}")
     if fault in ("hang", "stall", "trickle"):
-        await _wait_in_vain(fault, answer, request, timeout)
+        await _wait_without_answer(fault, answer, request, timeout)
     reply = await answer()
     if fault == "no_usage":
         return replace(reply, usage=Usage())
     if fault == "cut":
-        raise UnreachableError(f"{fault}: {_SAID}")
-    raise ServerError(f"{fault}: {_SAID}")
+        raise UnreachableError(f"{fault}: {_MESSAGE}")
+    raise ServerError(f"{fault}: {_MESSAGE}")
 
 
-async def _wait_in_vain(
+async def _wait_without_answer(
     fault: Fault, answer: Callable[[], Awaitable[ChatReply]], request: ChatRequest, timeout: float
 ) -> None:
     idle = request.idle_seconds if fault == "stall" and request.stream else None
@@ -122,4 +122,4 @@ async def _wait_in_vain(
         else:
             await answer()
             await anyio.sleep(idle)
-    raise UnreachableError(f"{fault}: {_SAID}")
+    raise UnreachableError(f"{fault}: {_MESSAGE}")

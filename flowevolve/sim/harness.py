@@ -1,8 +1,8 @@
 """The world `harness`: a coder that writes harnesses, and a model that labels texts by the examples it is shown.
 
-The harnesses are real files that run: they differ in how many examples they show and how they choose them, so that
-their scores truly differ; some are broken on purpose, each in one of the ways that are in ``BROKEN``. Like a real model
-the world sees nothing but a request's text.
+The harnesses are real files that run. They differ in how many examples they show and how they choose them, so that
+their scores truly differ. Some are broken on purpose in one of the ways of ``BROKEN``. Like a real model, the world
+sees nothing but the text of a request.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from flowevolve.prompts import HARNESS_TITLE
 from flowevolve.sim.rules_params import PRESETS, RulesParams
 
 BROKEN_SHARE, ENDLESS_SHARE = 0.2, 0.02
-"""Of the harnesses that the coder writes: those that can't be run, and those that never end."""
+"""The shares of harnesses that can't be run, and of those that never end."""
 _LOOK = (
     '{"tool": "list", "path": ""}\n{"tool": "read", "path": "summary.txt"}\n{"tool": "read", "path": "frontier.txt"}'
 )
@@ -77,7 +77,7 @@ ENDLESS = ("        self.seen += batch", "        while True:\n            pass"
 
 
 class HarnessWorld:
-    """Of ``params``, those of the rules world, it has ``obedience``: how often a text is labelled with care."""
+    """``params`` are those of the world `rules`. Only ``obedience`` is used: how often a text is labelled with care."""
 
     name = "harness"
 
@@ -95,7 +95,7 @@ class HarnessWorld:
 
 
 def _code(messages: int, rng: random.Random) -> str:
-    """Looks around, maybe twice, then writes up to three harnesses."""
+    """Look around, maybe twice, then write two or three harnesses."""
     if messages == 1:
         return _LOOK
     if messages == 3 and rng.random() < 0.5:
@@ -105,7 +105,7 @@ def _code(messages: int, rng: random.Random) -> str:
 
 
 def write_harness(rng: random.Random) -> str:
-    """The source of a harness, sometimes of one that does not work."""
+    """The source of a harness; sometimes of one that does not work."""
     how, shown = rng.choice(sorted(CHOICES)), rng.choice((1, 2, 3, 5, 8, 12))
     choice = CHOICES[how].format(shown=shown)
     source = HARNESS.format(shown=shown, how=how, choice=choice, length=rng.choice((3, 4, 5)))
@@ -118,7 +118,7 @@ def write_harness(rng: random.Random) -> str:
 
 
 def _label(prompt: str, care: float, rng: random.Random) -> str:
-    """The label of the example most like the text; a guess where none is, or now and then."""
+    """The label of the example most similar to the text; a guess if none is similar, and now and then all the same."""
     named = _LABELS.search(prompt)
     labels = named[1].split(", ") if named else ["unknown"]
     query = _QUERY.search(prompt)

@@ -1,7 +1,8 @@
-"""What a record of calls tells of how a server slows under load.
+"""Estimates from recorded calls how much a server slows down under load.
 
-The model has one number, the slowing k: with n requests in flight everything takes 1 + k·n times as long as on an idle
-server. It fits servers that batch continuously, whose decode step grows with the batch, and, with k = 0, remote APIs.
+The model has one parameter, the slowing k: with n requests in flight everything takes 1 + k·n times as long as on an
+idle server. It fits servers with continuous batching, whose decode step grows with the batch, and, with k = 0, remote
+APIs.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ from dataclasses import dataclass
 from math import sqrt
 
 LEAST_CALLS = 50
-"""Fewer say nothing about load."""
+"""With fewer calls nothing is concluded about the load."""
 LEAST_T = 5.0
-"""How many standard errors the effect of load must be above 0; calls share their load, so the error is understated."""
+"""How many standard errors the effect of load must lie above 0. This is much, since calls that run at the same time
+share their load, so that the standard error is understated.
+"""
 LEAST_R_SQUARED = 0.5
-"""The part of the variance of latencies that output length and load together must explain."""
+"""The share of the variance of latencies that output length and load must explain together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """When a call was in flight, in seconds, and the tokens written; None if that is not known."""
+    """When a call was in flight, in seconds, and how many tokens were written; None if that is not known."""
 
     started: float
     finished: float
@@ -37,7 +40,7 @@ def peak(spans: Sequence[Span]) -> int:
 
 
 def integrate(spans: Sequence[Span], rate: Callable[[int], float]) -> list[float]:
-    """For each span, the integral over it of a function of how many were in flight."""
+    """For each span, integrate over its time a function of how many calls were in flight."""
     total = before = 0.0
     in_flight = 0
     integrals = [0.0] * len(spans)
@@ -51,9 +54,9 @@ def integrate(spans: Sequence[Span], rate: Callable[[int], float]) -> list[float
 
 
 def learn_slowing(spans: Sequence[Span]) -> float:
-    """The slowing k of the server that served these calls; 0 where they don't show one.
+    """Estimate the slowing k of the server that served these calls; 0 if they show none.
 
-    Least squares of seconds = wait + tokens · (a + b · mean load); k is b / a.
+    The fit is the least squares of seconds = wait + tokens · (a + b · mean load), and k is b / a.
     """
     rows = [
         (span.finished - span.started, float(span.tokens), span.tokens * load / (span.finished - span.started))
@@ -67,7 +70,7 @@ def learn_slowing(spans: Sequence[Span]) -> float:
     ts, ls, ss = _dot(tokens, seconds), _dot(loaded, seconds), _dot(seconds, seconds)
     determinant = tt * ll - tl * tl
     if determinant <= 1e-9 * tt * ll:
-        return 0.0  # the load never varied, or all answers had one length
+        return 0.0  # the load never varied, or all answers were equally long
     a, b = (ll * ts - tl * ls) / determinant, (tt * ls - tl * ts) / determinant
     residual = max(0.0, ss - a * ts - b * ls)
     error = sqrt(residual / (len(rows) - 3) * tt / determinant)
@@ -76,7 +79,10 @@ def learn_slowing(spans: Sequence[Span]) -> float:
 
 
 def _changes(spans: Sequence[Span]) -> list[tuple[float, int, int]]:
-    """Times, by how much the number in flight changes, and whose beginning or end it is; ends first."""
+    """All changes of the number of calls in flight: the time, the change, and the index of the span.
+
+    At equal times ends come before beginnings.
+    """
     begins = [(span.started, 1, index) for index, span in enumerate(spans)]
     ends = [(span.finished, -1, index) for index, span in enumerate(spans)]
     return sorted(begins + ends)

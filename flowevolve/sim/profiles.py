@@ -1,9 +1,9 @@
-"""How fast a simulated server is. Every parameter has its source or the reason for it beside it.
+"""How fast a simulated server is. Each parameter has its source or its reason beside it.
 
-Qwen3-8B on one H100, by the roofline: 8.2e9 bf16 parameters are 16.4 GB, read once per step at 3.35 TB/s: 4.9 ms;
-schedulers, kernels and sampling bring a step at batch 1 to about 7.5 ms. Its KV cache is 36 layers x 2 x 8 heads x 128
-x 2 bytes = 147,456 bytes a token, so a sequence of 1,400 tokens adds 0.06 ms to a step. Prefill costs 16.4 GFLOP a
-token; at half of 990 dense bf16 TFLOP/s: 0.033 ms.
+Qwen3-8B on one H100 follows from the roofline model: 8.2e9 bf16 parameters are 16.4 GB, and reading them once per step
+at 3.35 TB/s takes 4.9 ms. Scheduling, kernel launches and sampling bring a step at batch size 1 to about 7.5 ms. The KV
+cache takes 36 layers x 2 x 8 heads x 128 x 2 bytes = 147,456 bytes a token, so a sequence of 1,400 tokens adds 0.06 ms
+to a step. Prefill costs 16.4 GFLOP a token, which at half of 990 dense bf16 TFLOP/s takes 0.033 ms.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class OutputLength:
-    """Output tokens beyond the visible text (a reasoning model's thinking): lognormal, so a few are very long."""
+    """The output tokens of an answer: its visible text and a lognormal number of hidden tokens (a model's thinking).
+
+    ``median`` and ``sigma`` are those of the hidden tokens; ``most`` bounds all output tokens.
+    """
 
     median: float
     sigma: float
     most: int
 
     def draw(self, rng: random.Random, visible: int) -> int:
-        """Billed output tokens of an answer whose visible text has ``visible`` tokens; at least one."""
+        """Draw the billed output tokens of an answer whose visible text has ``visible`` tokens; at least one."""
         hidden = self.median * math.exp(self.sigma * rng.gauss(0.0, 1.0)) if self.median else 0.0
         return max(1, min(self.most, visible + round(hidden)))
 
@@ -32,8 +35,8 @@ class OutputLength:
 class BatchingProfile:
     """A server that batches continuously: all running requests advance one token per step.
 
-    A step takes ``step_seconds + per_sequence_seconds * running``; each uncached prompt token adds
-    ``prefill_seconds_per_token`` to everybody's next step.
+    A step takes ``step_seconds + per_sequence_seconds * running`` seconds. Each uncached prompt token adds
+    ``prefill_seconds_per_token`` to the next step of all requests.
     """
 
     output: OutputLength
@@ -42,16 +45,19 @@ class BatchingProfile:
     prefill_seconds_per_token: float
     max_num_seqs: int
     cache_blocks: int
-    """Prefix cache capacity in blocks of 16 tokens."""
+    """The capacity of the prefix cache, in blocks of 16 tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class APIProfile:
-    """A remote API: latency does not depend on load, up to rate limits that are answered with 429 and Retry-After."""
+    """A remote API whose latency does not depend on its load.
+
+    Requests beyond its rate limits are answered with status 429 and Retry-After.
+    """
 
     output: OutputLength
     first_token_seconds: float
-    """Median time to the first token; lognormal with ``first_token_sigma``."""
+    """The median time to the first token, which is lognormal with ``first_token_sigma``."""
     first_token_sigma: float
     per_token_seconds: float
     requests_per_minute: float
@@ -62,7 +68,7 @@ Profile = BatchingProfile | APIProfile
 
 
 def faster(profile: Profile, times: float) -> Profile:
-    """The same server at so many times its speed: all it does is what it would have done, in less time."""
+    """The same server, ``times`` as fast in all that it does. Its texts and lengths stay the same."""
     if isinstance(profile, BatchingProfile):
         return replace(
             profile,
@@ -81,8 +87,8 @@ def faster(profile: Profile, times: float) -> Profile:
 
 PROFILES: Mapping[str, Profile] = {
     "qwen3-8b-h100": BatchingProfile(
-        # FlashEvolve, table 1: 963 output tokens/s at 1.9 proposals/min on IFBench is 30,000 tokens a proposal, which
-        # at 7 calls a proposal and a validation of the accepted ones is 600 to 1,000 a call; figure 2b has the tail.
+        # FlashEvolve, table 1: 963 output tokens/s at 1.9 proposals/min on IFBench make 30,000 tokens a proposal. With
+        # 7 calls a proposal and validation of the accepted ones, that is 600 to 1,000 a call; figure 2b has the tail.
         output=OutputLength(median=450.0, sigma=0.8, most=8192),
         step_seconds=0.0075,
         per_sequence_seconds=0.00006,
@@ -109,7 +115,7 @@ PROFILES: Mapping[str, Profile] = {
         cache_blocks=22_000,
     ),
     "instant": APIProfile(
-        # No latency and no limits: what is left is the client's own cost.
+        # No latency and no limits, so that only the client's own cost remains.
         output=OutputLength(median=0.0, sigma=0.0, most=8192),
         first_token_seconds=0.0,
         first_token_sigma=0.0,

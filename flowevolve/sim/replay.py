@@ -1,14 +1,15 @@
-"""A server made of recorded calls: the same request gets its recorded reply after its recorded latency, lengthened or
-shortened where the record shows that load does that (`flowevolve.sim.load`).
+"""A server that answers from recorded calls: the same request gets its recorded reply after its recorded latency.
 
-A request that was never recorded gets a stand-in: the recorded reply to a request much like it, drawn by its
-seed. What a stand-in says means nothing; how long it takes and what it costs is as good as the likeness.
+Where the record shows that load slows the server down (`flowevolve.sim.load`), latencies are lengthened or shortened by
+the load of the replay. A request that was never recorded gets a stand-in: the recorded reply to a similar request,
+drawn by the request's seed. The text of a stand-in means nothing; its latency and cost are as good as the similarity.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -22,12 +23,12 @@ from flowevolve.llm.types import ChatReply, ChatRequest, Message, RejectedError,
 from flowevolve.sim.load import Span, integrate, learn_slowing, peak
 
 RESOLUTION_SECONDS = 1e-9
-"""Ends that lie no further apart are one instant to an event loop; then the order of the record decides."""
+"""Calls whose ends lie no further apart than this end at the same instant, in the order of the record."""
 
 
 @dataclass(frozen=True, slots=True)
-class PastCall:
-    """A finished call. Either ``reply`` or ``error`` is set; times are seconds since the run began."""
+class RecordedCall:
+    """A finished call of the recorded run. Either ``reply`` or ``error`` is set; times are seconds since it began."""
 
     role: str
     model: str
@@ -44,73 +45,78 @@ class PastCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What came of a call. ``number`` counts calls in the order in which they ended."""
+class RecordedOutcome:
+    """The outcome of a recorded call. ``number`` counts the calls in the order in which they ended."""
 
     number: int
     started: float
     idle_seconds: float
-    """How long it would have taken on a server with nothing else to do."""
+    """How long the call would have taken on a server with nothing else to do."""
     reply: ChatReply | None
     error: str | None
 
 
 class Record:
-    """The finished calls of a run, given in the order in which they ended, to be looked up by request.
+    """The finished calls of a run, to be looked up by request. They are given in the order in which they ended.
 
-    Their prompts are not kept, only digests. Calls that the run's response cache answered are found, but don't stand in
-    for others.
+    Only digests of their prompts are kept. Calls that the run's response cache answered can be looked up, but never
+    stand in for other requests.
     """
 
-    def __init__(self, calls: Iterable[PastCall]) -> None:
-        asked = [
-            (_digest([call.model], call.messages), _likenesses(call.role, call.messages), replace(call, messages=()))
+    def __init__(self, calls: Iterable[RecordedCall]) -> None:
+        # The prompts of a run can be many megabytes: only what is derived from them is kept from here on.
+        recorded = [
+            (replace(call, messages=()), _digest([call.model], call.messages), _similarities(call.role, call.messages))
             for call in calls
         ]
-        spans = [call.span for *_, call in asked]
+        spans = [call.span for call, *_ in recorded]
         self.slowing = learn_slowing(spans)
         self.peak = peak(spans)
-        """The most calls that were in flight at once; those that were cancelled are in no record."""
+        """The most calls that were in flight at once. Cancelled calls are not counted, as no record has them."""
         idle = integrate(spans, lambda in_flight: 1 / (1 + self.slowing * in_flight))
-        self._repeated: dict[tuple[bytes, int | None], list[Answer]] = {}
-        self._alike: dict[tuple[str, ...], list[Answer]] = {}
-        for number, ((what, likenesses, call), idle_seconds) in enumerate(zip(asked, idle, strict=True)):
-            answer = Answer(number, call.started, idle_seconds, call.reply, call.error)
-            for key in dict.fromkeys([(what, call.seed), (what, None)]):
-                self._repeated.setdefault(key, []).append(answer)
+        self._by_request: defaultdict[tuple[bytes, int | None], list[RecordedOutcome]] = defaultdict(list)
+        self._by_similarity: defaultdict[tuple[str, ...], list[RecordedOutcome]] = defaultdict(list)
+        for number, ((call, digest, similarities), idle_seconds) in enumerate(zip(recorded, idle, strict=True)):
+            outcome = RecordedOutcome(number, call.started, idle_seconds, call.reply, call.error)
+            for seed in {call.seed, None}:
+                self._by_request[digest, seed].append(outcome)
             if call.reply is not None and not call.reply.cached:
-                for likeness in likenesses:
-                    self._alike.setdefault(likeness, []).append(answer)
-        for answers in self._repeated.values():
-            answers.sort(key=lambda answer: answer.started)
+                for similarity in similarities:
+                    self._by_similarity[similarity].append(outcome)
+        for outcomes in self._by_request.values():
+            outcomes.sort(key=lambda outcome: outcome.started)
 
     @property
     def can_stand_in(self) -> bool:
-        """Whether there is any call that a server answered."""
-        return () in self._alike
+        """Whether there is any call that a server, not the response cache, answered."""
+        return () in self._by_similarity
 
-    def find(self, request: ChatRequest) -> Answer | None:
-        """What came of this request, with the same seed if it was made with it; where there are several, of each in
-        turn, as they were begun.
+    def find(self, request: ChatRequest) -> RecordedOutcome | None:
+        """Return the recorded outcome of this request, or None if it was never made.
+
+        Calls with the request's seed are preferred, if there are any. If the request was made several times, their
+        outcomes are returned in turn, in the order in which the calls began.
         """
-        asked = _digest([request.model], request.messages)
-        answers = self._repeated.get((asked, request.seed)) or self._repeated.get((asked, None))
-        if answers is None:
+        digest = _digest([request.model], request.messages)
+        outcomes = self._by_request.get((digest, request.seed)) or self._by_request.get((digest, None))
+        if outcomes is None:
             return None
-        answers.append(answers.pop(0))
-        return answers[-1]
+        outcomes.append(outcomes.pop(0))
+        return outcomes[-1]
 
-    def stand_in(self, role: str, request: ChatRequest) -> Answer:
-        """An answer to a request like this one: the same question to the same role, else one that begins alike, else
-        any of the role's, else any; a function of the request.
+    def stand_in(self, role: str, request: ChatRequest) -> RecordedOutcome:
+        """Return the recorded outcome of a request like this one, which depends on nothing but the request.
+
+        It is drawn from the calls of the same role with the same last message, else from those of the role whose first
+        line is the same, else from all of the role's calls, else from all calls.
         """
-        answers = next(self._alike[key] for key in _likenesses(role, request.messages) if key in self._alike)
+        similar = next(key for key in _similarities(role, request.messages) if key in self._by_similarity)
         rng = random.Random(_digest([str(request.seed)], request.messages))
-        return rng.choice(answers)
+        return rng.choice(self._by_similarity[similar])
 
 
-def _likenesses(role: str, messages: Sequence[Message]) -> tuple[tuple[str, ...], ...]:
-    """What requests that are alike have in common, most telling first."""
+def _similarities(role: str, messages: Sequence[Message]) -> tuple[tuple[str, ...], ...]:
+    """Keys that similar requests share, from the closest similarity to none at all."""
     opening = messages[0].content.lstrip().partition("\n")[0]
     return (role, "asks", _digest([], messages[-1:]).hex()), (role, "begins", opening), (role,), ()
 
@@ -125,38 +131,41 @@ def _digest(about: Iterable[str], messages: Sequence[Message]) -> bytes:
 
 
 class RecordedServer:
-    """Answers from a record, in the event loop's time. ``slots`` bounds how many requests it works on at once, first
-    come, first served; without it there is no bound.
+    """Answers from a record, in the event loop's time.
+
+    ``capacity`` bounds how many requests it works on at once, in the order of their arrival; None sets no bound.
     """
 
-    def __init__(self, record: Record, models: Sequence[str], slots: int | None = None) -> None:
+    def __init__(self, record: Record, models: Sequence[str], capacity: int | None = None) -> None:
         self.models = tuple(models)
         self.matched = 0
-        """Calls that ended with what was recorded for the same request."""
+        """How many calls got what was recorded for the same request."""
         self.stand_ins = 0
-        """Calls that ended with a stand-in."""
+        """How many calls got a stand-in."""
         self._record = record
-        self._work = _Work(record.slowing)
-        self._slots = None if slots is None else anyio.Semaphore(slots)
+        self._calls = _CallsInFlight(record.slowing)
+        self._permits = None if capacity is None else anyio.Semaphore(capacity)
 
     @property
     def peak(self) -> int:
-        """The most calls it worked on at once."""
-        return self._work.peak
+        """The most calls that the server worked on at once."""
+        return self._calls.peak
 
     @property
     def load(self) -> ServerLoad:
-        waiting = 0 if self._slots is None else self._slots.statistics().tasks_waiting
-        return ServerLoad(self._work.running, waiting)
+        waiting = 0 if self._permits is None else self._permits.statistics().tasks_waiting
+        return ServerLoad(self._calls.running, waiting)
 
     async def answer(self, role: str, request: ChatRequest) -> ChatReply:
-        """Raises:
-        RejectedError: if the recorded call failed, however it did.
+        """Return the recorded reply, or a stand-in's, after its latency.
+
+        Raises:
+            RejectedError: if the recorded call failed, whatever its error was.
         """
         found = self._record.find(request)
         answer = self._record.stand_in(role, request) if found is None else found
-        async with nullcontext() if self._slots is None else self._slots:
-            await self._work.do(answer)
+        async with nullcontext() if self._permits is None else self._permits:
+            await self._calls.run(answer)
         self.matched += found is not None
         self.stand_ins += found is None
         if answer.reply is None:
@@ -164,30 +173,30 @@ class RecordedServer:
         return answer.reply
 
 
-class _Work:
-    """The calls a server works on, all slowed alike by how many they are; those that end at the same instant end in the
-    order of the record.
+class _CallsInFlight:
+    """The calls in flight at a server, all slowed down equally by their number.
 
-    One count of idle seconds serves all: a call that begins at count c ends at c + its own idle seconds, and only
-    beginnings, ends and cancellations cost anything.
+    One count of idle seconds serves all of them: a call that begins at count c ends at c + its own idle seconds. The
+    count is brought up to date only when a call begins, ends or is cancelled. Calls that end at the same instant end in
+    the order of the record.
     """
 
     def __init__(self, slowing: float) -> None:
         self.running = self.peak = 0
         self._slowing = slowing
-        self._line: list[tuple[float, int, int, anyio.Event]] = []
+        self._queue: list[tuple[float, int, int, anyio.Event]] = []
         self._begun = 0
         self._count = self._counted = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
-    async def do(self, answer: Answer) -> None:
-        """Return when a call like this one, begun now, has ended."""
+    async def run(self, answer: RecordedOutcome) -> None:
+        """Return when a call with this outcome that begins now would end."""
         self._advance()
         ended = anyio.Event()
         self._begun += 1
         self.running += 1
         self.peak = max(self.peak, self.running)
-        heappush(self._line, (self._count + answer.idle_seconds, answer.number, self._begun, ended))
+        heappush(self._queue, (self._count + answer.idle_seconds, answer.number, self._begun, ended))
         self._set_timer()
         try:
             await ended.wait()
@@ -206,20 +215,20 @@ class _Work:
 
     def _set_timer(self) -> None:
         # A bare timer, not a task: it only touches this object, and can't fail or outlive its use.
-        while self._line and self._line[0][-1].is_set():  # cancelled
-            heappop(self._line)
+        while self._queue and self._queue[0][-1].is_set():  # cancelled
+            heappop(self._queue)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._line:
-            left = max(0.0, self._line[0][0] - self._count) * (1 + self._slowing * self.running)
+        if self._queue:
+            left = max(0.0, self._queue[0][0] - self._count) * (1 + self._slowing * self.running)
             self._timer = asyncio.get_running_loop().call_at(self._counted + left, self._end)
 
     def _end(self) -> None:
         self._advance()
         over: list[tuple[int, int, anyio.Event]] = []
-        while self._line and self._line[0][0] <= self._count + RESOLUTION_SECONDS:
-            _, number, begun, ended = heappop(self._line)
+        while self._queue and self._queue[0][0] <= self._count + RESOLUTION_SECONDS:
+            _, number, begun, ended = heappop(self._queue)
             if not ended.is_set():
                 over.append((number, begun, ended))
         for _, _, ended in sorted(over, key=lambda call: call[:2]):
@@ -229,8 +238,8 @@ class _Work:
 
 
 class RecordedBackend:
-    """What one role sees of a `RecordedServer`: a `flowevolve.llm.types.Transport` and a
-    `flowevolve.llm.admission.Probe`. Its role tells the server which calls could stand in.
+    """One role's access to a `RecordedServer`, as a `flowevolve.llm.types.Transport` and a
+    `flowevolve.llm.admission.Probe`. The server looks for stand-ins among the calls of this role first.
     """
 
     base_url = "recorded"
@@ -250,7 +259,7 @@ class RecordedBackend:
         return self._server.models
 
     async def load(self) -> ServerLoad | None:
-        """Requests under way, and those that wait for a slot; what else the recorded server had to do is not known."""
+        """Requests in flight and requests that wait. What else the recorded server had to do is not known."""
         return self._server.load
 
     async def aclose(self) -> None:

@@ -1,8 +1,8 @@
-"""The world `rules`: chat models among which a system prompt matters because it states, or not, a hidden house style.
+"""The world `rules`: a system prompt is the better, the more rules of a hidden house style it states.
 
 `RulesWorld.reply` is a pure function of the request and the random generator. It plays a task model, a reflection
-model, a judge, an editor who merges or a playbook's curator, whichever the request's own text asks for, and like a real
-model it sees nothing but that text: neither rows nor scores. `flowevolve.tasks.house_style` has the rows.
+model, a judge, an editor who merges versions, or a playbook's curator, as the request's text asks. Like a real model,
+it sees nothing but that text: neither the task's rows nor their scores, which are in `flowevolve.tasks.house_style`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from flowevolve.prompts import JUDGE_TITLE, MERGE_TITLE, REFLECT_TITLE
 from flowevolve.sim.rules_editor import judge, reflect, topic_of
 from flowevolve.sim.rules_merger import merge
 from flowevolve.sim.rules_params import PRESETS, RulesParams
-from flowevolve.sim.rules_playbook import answerer, citation
+from flowevolve.sim.rules_playbook import citation, responder_for
 from flowevolve.sim.rules_text import read_instruction
 from flowevolve.sim.rules_writer import write_answer
 from flowevolve.tasks.house_style import HOUSE_STYLE, SEED_PROMPT, rules_of
@@ -27,7 +27,7 @@ _LOWEST_OBEDIENCE = 0.5
 
 
 class RulesWorld:
-    """A world in which stating the rules of a hidden house style is what makes a system prompt good."""
+    """A world in which a system prompt is good if it states the rules of a hidden house style."""
 
     name = "rules"
 
@@ -46,35 +46,32 @@ class RulesWorld:
             return judge(asked, self.params, rng)
         if asked.startswith(MERGE_TITLE):
             return merge(asked, self.params, rng)
-        answer = answerer(asked)
-        if answer is not None:
-            return answer(asked, self.params, rng)
+        responder = responder_for(asked)
+        if responder is not None:
+            return responder(asked, self.params, rng)
         instruction = "\n".join(message.content for message in request.messages if message.role == "system")
         return self._answer(instruction, asked, rng)
 
     def _answer(self, instruction: str, asked: str, rng: random.Random) -> str:
         reading = read_instruction(instruction)
-        obedience = self._obedience(reading.lines)
-        kept = [rng.choice(said) for said in reading.slots if rng.random() < obedience]
+        excess = max(0, reading.lines - self.params.comfortable_lines)
+        obedience = self.params.obedience * max(_LOWEST_OBEDIENCE, 1 - self.params.fatigue * excess)
+        kept = [rng.choice(said) for said in reading.by_subject if rng.random() < obedience]
         return write_answer(topic_of(asked), kept, rng) + citation(instruction, kept)
 
-    def _obedience(self, lines: int) -> float:
-        excess = max(0, lines - self.params.comfortable_lines)
-        return self.params.obedience * max(_LOWEST_OBEDIENCE, 1 - self.params.fatigue * excess)
-
     def perfect_prompt(self) -> str:
-        """An instruction that states each rule of the style once: no other does better in this world."""
+        """An instruction that states each rule of the style once. No other instruction scores higher in this world."""
         return "\n".join((SEED_PROMPT, *(f"- {rule.describe()}" for rule in HOUSE_STYLE[: self.params.rules])))
 
     def optimum(self, rows: Sequence[Mapping[str, JSON]], samples: int = 4) -> float:
-        """The perfect prompt's mean score on ``rows``, where a row's score is the share of its rules that are met.
+        """The perfect prompt's mean score on ``rows``, each of which scores the share of its rules that are met.
 
-        The mean is over ``samples`` replies per row, the same at every call.
+        The mean is over ``samples`` replies per row, which are the same in every call.
         """
         return self.expected(self.perfect_prompt(), rows, samples)
 
     def expected(self, instruction: str, rows: Sequence[Mapping[str, JSON]], samples: int = 4) -> float:
-        """An instruction's mean score on ``rows``, as `optimum` is the perfect prompt's."""
+        """An instruction's mean score on ``rows``, computed as `optimum` does for the perfect prompt."""
         return fmean(self._score(instruction, row, sample) for row in rows for sample in range(samples))
 
     def _score(self, instruction: str, row: Mapping[str, JSON], sample: int) -> float:

@@ -1,7 +1,7 @@
-"""How the world `rules` reflects and judges: the instruction rewritten after feedback, the verdict on a stale edit.
+"""How the world `rules` reflects and judges: it rewrites an instruction after feedback, and judges stale edits.
 
-Both work on the texts of `flowevolve.prompts` alone. The faults are those real models show: rules stated wrongly,
-twice or not at all, lines that fit one example only, replies without the form that was asked for.
+Both work on the texts of `flowevolve.prompts` alone. Their mistakes are those that real models make: rules stated
+wrongly, twice or not at all, lines that fit one example only, and replies without the form that was asked for.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from flowevolve.prompts import (
     PARENT_HEADING,
     STALE_HEADING,
     UPDATES_HEADING,
-    Verdict,
+    EditVerdict,
     fence,
     labelled_blocks,
 )
@@ -37,13 +37,13 @@ _ANECDOTES = (
 
 
 def topic_of(request: str) -> str:
-    """What a request is about, in at most eight words that hold nothing but letters and digits."""
+    """What a request is about, in at most eight words."""
     found = _TOPIC.search(request)
     return found[1].strip() if found else "this matter"
 
 
 def reflect(prompt: str, params: RulesParams, rng: random.Random) -> str:
-    """Answer a `reflection_prompt`: what was noticed, then the instruction with a few lines changed."""
+    """Answer a `reflection_prompt`: say what was noticed, then write the instruction with a few lines changed."""
     current, examples = _between(prompt, CURRENT_HEADING, EXAMPLES_HEADING), prompt.partition(EXAMPLES_HEADING)[2]
     blocks = labelled_blocks(current)
     lines = _remembered(blocks[0][1].splitlines() if blocks else [], params, rng)
@@ -65,16 +65,16 @@ def reflect(prompt: str, params: RulesParams, rng: random.Random) -> str:
 
 
 def _remembered(lines: Sequence[str], params: RulesParams, rng: random.Random) -> list[str]:
-    """The lines that survive a rewriting. The first, which says who is speaking, always does."""
+    """The lines that survive a rewriting. The first line, which says who is speaking, always does."""
     if len(lines) <= params.memory:
         return list(lines)
     return [*lines[:1], *(line for line in lines[1:] if rng.random() >= params.forget)]
 
 
 def _notice(examples: str, lines: Sequence[str], params: RulesParams, rng: random.Random) -> list[str]:
-    """The unmet rules that are taken up, in random order. Rules already stated without contradiction are not."""
+    """The unmet rules that are taken up, in random order. Rules stated already and without contradiction are not."""
     unmet = list(dict.fromkeys(_UNMET.findall(examples)))
-    stated = read_instruction("\n".join(lines)).slots
+    stated = read_instruction("\n".join(lines)).by_subject
     missing = [
         sentence
         for sentence in unmet
@@ -96,7 +96,7 @@ def _take_up(sentence: str, lines: list[str], params: RulesParams, rng: random.R
 
 def _contradicts(line: str, wanted: Statement) -> bool:
     stated = read_statement(line)
-    return stated is not None and stated.slot == wanted.slot and stated != wanted
+    return stated is not None and stated.subject == wanted.subject and stated != wanted
 
 
 def _repeat(lines: list[str], rng: random.Random) -> None:
@@ -106,7 +106,7 @@ def _repeat(lines: list[str], rng: random.Random) -> None:
 
 
 def judge(prompt: str, params: RulesParams, rng: random.Random) -> str:
-    """Answer a `judge_prompt`: the verdict, a reason, and for an orthogonal edit the current version with it."""
+    """Answer a `judge_prompt`: a verdict, a reason, and for an orthogonal edit the current version merged with it."""
     parent = dict(labelled_blocks(_between(prompt, PARENT_HEADING, STALE_HEADING)))
     stale = dict(labelled_blocks(_between(prompt, STALE_HEADING, UPDATES_HEADING)))
     head = dict(labelled_blocks(prompt.partition(HEAD_HEADING)[2]))
@@ -123,7 +123,7 @@ def judge(prompt: str, params: RulesParams, rng: random.Random) -> str:
     return "\n".join((answer, "", *(fence(edit.merged(), name) for name, edit in edits.items())))
 
 
-_REASONS: dict[Verdict, str] = {
+_REASONS: dict[EditVerdict, str] = {
     "orthogonal": "The edit states something useful that the current version does not say yet.",
     "subsumed": "All that is useful in the edit is already said in the current version.",
     "conflicting": "The edit contradicts what has been accepted in the meantime.",
@@ -132,24 +132,24 @@ _REASONS: dict[Verdict, str] = {
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
-    """An edit of one component seen against the current version. All fields but ``clash`` hold lines."""
+    """An edit of one component compared with the current version. All fields but ``clash`` hold lines."""
 
     head: tuple[str, ...]
     added: tuple[str, ...]
     useful: tuple[str, ...]
     outdated: tuple[str, ...]
-    """Lines of the current version that the edit replaced and nobody else touched."""
+    """Lines of the current version that the edit replaces and that nobody else has touched."""
     clash: bool
 
     def merged(self) -> str:
         return "\n".join((*(line for line in self.head if line not in self.outdated), *self.useful))
 
     def unsifted(self) -> _Edit:
-        """The same edit taken for useful as a whole."""
+        """The same edit, with all of its lines taken to be useful."""
         return _Edit(self.head, self.added, self.added, self.outdated, self.clash)
 
 
-def _right_verdict(edits: Mapping[str, _Edit]) -> Verdict:
+def _right_verdict(edits: Mapping[str, _Edit]) -> EditVerdict:
     if any(edit.useful for edit in edits.values()):
         return "orthogonal"
     return "conflicting" if any(edit.clash for edit in edits.values()) else "subsumed"

@@ -1,4 +1,4 @@
-"""How the world `rules` merges rewrites of an instruction, and how much of them gets lost when they are too many."""
+"""How the world `rules` merges rewrites of an instruction, and how much it overlooks if they are too many."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from flowevolve.sim.rules_text import read_statement
 
 
 def merge(prompt: str, params: RulesParams, rng: random.Random) -> str:
-    """Answer a `merge_prompt`: the lines most versions kept, and what versions added, each thing once.
+    """Answer a `merge_prompt` with the lines that most versions kept and the lines that versions added, each rule once.
 
-    A rule that some version replaced gives way. Of contradictions the one that more versions state is kept, of equals
-    the first. The more versions, the more additions are overlooked.
+    A rule of the original gives way where some version replaced it. Of contradicting additions the one that most
+    versions state is kept; of equally frequent ones, the first. The more versions, the more additions are overlooked.
     """
     head, _, after = prompt.partition(f"\n{VERSIONS_HEADING}\n")
     origin = [text for _, text in labelled_blocks(head.partition(f"\n{ORIGIN_HEADING}\n")[2])]
@@ -30,40 +30,40 @@ def merge(prompt: str, params: RulesParams, rng: random.Random) -> str:
 
 
 def _kept(origin: Sequence[str], versions: Sequence[Sequence[str]]) -> list[str]:
-    """What half of the versions have and none replaced by something else on the same matter."""
+    """The original's lines that at least half of the versions have, unless some version states that rule otherwise."""
     replaced = {
-        stated.slot
+        stated.subject
         for version in versions
         for line in version
         if line not in origin and (stated := read_statement(line)) is not None
     }
     kept = [line for line in origin if 2 * sum(line in version for version in versions) >= len(versions)]
-    return [line for line in kept if _slot(line) not in replaced or all(line in version for version in versions)]
+    return [line for line in kept if _subject(line) not in replaced or all(line in version for version in versions)]
 
 
 def _added(origin: Sequence[str], kept: Sequence[str], versions: Sequence[Sequence[str]]) -> list[str]:
-    """What versions have and the original has not, without repetitions; lines that state no rule only if most do."""
+    """The lines that versions added, without repetitions. Lines that state no rule need a majority of the versions."""
     lines = [line for version in versions for line in dict.fromkeys(version) if line.strip() and line not in origin]
     support = Counter(_said(line) for line in lines)
-    settled = {_slot(line) for line in kept}
+    settled = {_subject(line) for line in kept}
     added: list[str] = []
     for line in sorted(lines, key=lambda line: -support[_said(line)]):
-        slot = _slot(line)
-        if slot is None:
+        subject = _subject(line)
+        if subject is None:
             if 2 * support[line] > len(versions) and line not in added:
                 added.append(line)
-        elif slot not in settled:
-            settled.add(slot)
+        elif subject not in settled:
+            settled.add(subject)
             added.append(line)
     return added
 
 
 def _said(line: str) -> str:
-    """Equal for lines that state the same rule; of others, the line itself."""
+    """A text that is equal for lines that state the same rule; for lines that state none, the line itself."""
     stated = read_statement(line)
     return line if stated is None else repr(stated)
 
 
-def _slot(line: str) -> str | None:
+def _subject(line: str) -> str | None:
     stated = read_statement(line)
-    return None if stated is None else stated.slot
+    return None if stated is None else stated.subject

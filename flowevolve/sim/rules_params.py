@@ -1,4 +1,4 @@
-"""How well the models of the world `rules` obey, reflect and judge: one frozen set of parameters, and named presets."""
+"""Parameters of the world `rules`: how well its models obey, reflect and judge; and named presets of them."""
 
 from __future__ import annotations
 
@@ -10,42 +10,44 @@ from flowevolve.tasks.house_style import HOUSE_STYLE
 
 @dataclass(frozen=True, slots=True)
 class RulesParams:
-    """Probabilities are per occasion named. The defaults are the preset ``normal``.
+    """Each probability says how often its sentence is true, per occasion named. The defaults are the preset ``normal``.
 
     Raises:
         InputError: if a probability is not in [0, 1] or a count is out of range.
     """
 
     rules: int = len(HOUSE_STYLE)
-    """How many rules of the house style (its first ones) the world's perfect prompt states."""
+    """How many rules of the house style, counted from its first, the world's perfect prompt states."""
     obedience: float = 0.95
-    """The task model keeps a rule that its instruction states, per answer."""
+    """The task model keeps a rule that its instruction states (per rule and answer)."""
     comfortable_lines: int = 24
-    """Up to this length of the instruction, in lines, obedience does not suffer."""
+    """Instructions of up to this many lines are obeyed fully."""
     fatigue: float = 0.01
-    """Relative loss of obedience per further line, to at most a half."""
+    """The relative loss of obedience per further line; at most half of the obedience is lost."""
     insight: float = 0.25
-    """The reflection model takes up an unmet rule, per rule and reply."""
+    """The reflection model takes up an unmet rule (per rule and reply)."""
     max_edits: int = 2
-    """At most so many rules are taken up in one reply."""
+    """The most rules that are taken up in one reply."""
     conflict: float = 0.12
-    """A rule that is taken up is stated wrongly."""
+    """A rule that is taken up is stated wrongly (per rule)."""
     mend: float = 0.7
-    """Where the instruction contradicts a rule that is taken up, the old line goes; otherwise both stand."""
+    """A line that contradicts a rule which is taken up is removed; otherwise both stay (per rule)."""
     noise: float = 0.35
-    """A line that only fits one of the examples is added, per reply."""
+    """A line that fits only one of the examples is added (per reply)."""
     duplicate: float = 0.1
-    """A rule already stated is stated again in other words, per reply."""
+    """A rule that is stated already is stated again in other words (per reply)."""
     memory: int = 8
     """Instructions of up to this many lines are rewritten without loss."""
     forget: float = 0.015
-    """Beyond that, each line is lost, per reply."""
+    """A line of a longer instruction is lost (per line and reply)."""
     judge_error: float = 0.08
-    """The judge gives another verdict than the right one, per reply."""
+    """The judge gives a wrong verdict (per reply)."""
     unparsable: float = 0.015
-    """A reflection, verdict or merge comes without its form, per reply."""
+    """A reflection, a verdict or a merge lacks the form that was asked for (per reply)."""
     comfortable_versions: int = 10
-    """From up to so many versions all additions are merged; of more, the share that this number is of theirs."""
+    """Of up to this many versions all additions are merged. Of n more versions, each addition is merged with the
+    probability ``comfortable_versions`` / n.
+    """
 
     def __post_init__(self) -> None:
         counts = {
@@ -75,6 +77,6 @@ PRESETS: dict[str, RulesParams] = {
     "conflicting": RulesParams(conflict=0.4, mend=0.2),
     "misjudged": RulesParams(judge_error=0.6, unparsable=0.1),
 }
-"""The first four go from a world where almost every proposal helps to one where most do harm. In ``conflicting`` edits
-contradict what stands already; in ``misjudged`` verdicts on stale edits are worse than chance.
+"""The first four range from a world where almost every proposal helps to one where most do harm. In ``conflicting``,
+edits often contradict the instruction that they edit; in ``misjudged``, verdicts on stale edits are worse than chance.
 """

@@ -1,7 +1,7 @@
-"""How the world `rules` works with a playbook: learns from answers, curates, merges and compares notes.
+"""How the world `rules` works with a playbook: it learns from answers, and curates, merges and compares notes.
 
-Works on the texts of `flowevolve.playbook_prompts` alone. A note helps where it states a rule of the house style; the
-faults are those of the world's other replies: rules stated wrongly, twice or not at all, idle notes.
+It works on the texts of `flowevolve.playbook_prompts` alone. A note helps if it states a rule of the house style. The
+mistakes are those of the world's other replies: rules stated wrongly, twice or not at all, and useless notes.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from flowevolve.prompts import fence, labelled_blocks
 from flowevolve.sim.rules_params import RulesParams
 from flowevolve.sim.rules_text import Statement, misstate, read_statement, reword
 
-Answer = Callable[[str, RulesParams, random.Random], str]
+Responder = Callable[[str, RulesParams, random.Random], str]
 
 _RESULT = re.compile(r"^(Met|Not met): (.+)$", re.MULTILINE)
 _SECTIONS = re.compile(r"; sections: (.+)$", re.MULTILINE)
 _IDLE = ("Keep the tone of the last letter.", "Mention the date of the meeting.", "Thank the colleagues by name.")
 
 
-def answerer(asked: str) -> Answer | None:
-    """What answers a prompt of this kind, if it is one."""
+def responder_for(asked: str) -> Responder | None:
+    """The function that answers a prompt of this kind; None if it is not a prompt about playbooks."""
     return _ANSWERS.get(asked.partition("\n")[0])
 
 
 def citation(instruction: str, kept: Sequence[Statement]) -> str:
-    """The line an answer ends with where the instruction asks for citations: the notes that state what was kept."""
+    """The last line of an answer if the instruction asks for citations: the notes that state rules which were kept."""
     if CITE_RULE not in instruction:
         return ""
     used = [name for name, text, _ in _notes(instruction) if read_statement(text) in kept]
@@ -77,7 +77,7 @@ def _tag(text: str, results: Sequence[tuple[bool, Statement | None, str]]) -> st
     if stated is None:
         return "neutral"
     for met, rule, _ in results:
-        if rule is not None and rule.slot == stated.slot:
+        if rule is not None and rule.subject == stated.subject:
             return "helpful" if met and rule == stated else "neutral" if rule == stated else "harmful"
     return "neutral"
 
@@ -94,7 +94,7 @@ def _curate(prompt: str, params: RulesParams, rng: random.Random) -> str:
     taken = {str(each["id"]) for each in operations}
     for lesson in lessons:
         wanted = read_statement(lesson)
-        rivals = [name for name, other in said if wanted and other.slot == wanted.slot and other != wanted]
+        rivals = [name for name, other in said if wanted and other.subject == wanted.subject and other != wanted]
         rivals = [name for name in rivals if name not in taken]
         if any(other == wanted for _, other in said) and rng.random() >= params.duplicate:
             continue
@@ -110,21 +110,17 @@ def _curate(prompt: str, params: RulesParams, rng: random.Random) -> str:
 
 
 def _gather(prompt: str, params: RulesParams, rng: random.Random) -> str:
-    """Each thing once; of what contradicts, that which stands there more often. Of many lessons some are overlooked."""
+    """Gather lessons, each once, and of contradicting ones the most frequent. If they are many, some are overlooked."""
     lessons = [line.removeprefix("- ") for line in _block(prompt, LESSONS_HEADING).splitlines()]
     if rng.random() < params.unparsable:
         return "These lessons have much in common."
     drawn = Counter(lessons)
-    by_slot: dict[str, str] = {}
+    by_subject: dict[str, str] = {}
     for lesson in sorted(drawn, key=lambda lesson: -drawn[lesson]):
         stated = read_statement(lesson)
-        by_slot.setdefault(lesson if stated is None else stated.slot, lesson)
+        by_subject.setdefault(lesson if stated is None else stated.subject, lesson)
     attention = min(1.0, 2 * params.comfortable_versions / max(1, len(lessons)))
-    return "\n".join(f"Lesson: {lesson}" for lesson in by_slot.values() if rng.random() < attention)
-
-
-def _merge(prompt: str, params: RulesParams, rng: random.Random) -> str:
-    return fence(_block(prompt, ADVICE_HEADING).splitlines()[0].removeprefix("- "))
+    return "\n".join(f"Lesson: {lesson}" for lesson in by_subject.values() if rng.random() < attention)
 
 
 def _compare(prompt: str, params: RulesParams, rng: random.Random) -> str:
@@ -135,7 +131,7 @@ def _compare(prompt: str, params: RulesParams, rng: random.Random) -> str:
         stated = read_statement(text)
         if stated in noted:
             word = "same"
-        elif stated is not None and any(other.slot == stated.slot for other in noted):
+        elif stated is not None and any(other.subject == stated.subject for other in noted):
             word = "conflict"
         else:
             word = "new"
@@ -145,22 +141,22 @@ def _compare(prompt: str, params: RulesParams, rng: random.Random) -> str:
     return "\n".join(words)
 
 
-_ANSWERS: Mapping[str, Answer] = {
+_ANSWERS: Mapping[str, Responder] = {
     LESSON_TITLE: _learn,
     CURATE_TITLE: _curate,
     GATHER_TITLE: _gather,
-    MERGE_TITLE: _merge,
+    MERGE_TITLE: lambda prompt, params, rng: fence(_block(prompt, ADVICE_HEADING).splitlines()[0].removeprefix("- ")),
     COMPARE_TITLE: _compare,
 }
 
 
 def _block(prompt: str, heading: str) -> str:
-    """The text in the first fence below a heading."""
+    """The text of the first fence below a heading."""
     blocks = labelled_blocks(prompt.partition(f"\n{heading}\n")[2])
     return blocks[0][1] if blocks else ""
 
 
 def _notes(text: str) -> list[tuple[str, str, tuple[int, int]]]:
-    """Id, text and counters of the notes that stand in a text."""
+    """The id, the text and the two counters of each note in a text."""
     found = [match for line in text.splitlines() if (match := NOTE_LINE.match(line))]
     return [(match["id"], match["text"], (int(match["up"] or 0), int(match["down"] or 0))) for match in found]

@@ -1,8 +1,8 @@
 """How the world `rules` reads and words the rules of an instruction.
 
-A line of an instruction either states one rule (or denies one: "Use commas freely.") or is idle talk. Reading goes by
-the words a rule is usually given in, so the verifiers' own sentences and ordinary paraphrases are understood alike.
-Everything here is a pure function of its arguments; what is cached is keyed by text and bounded.
+A line of an instruction states one rule, denies one ("Use commas freely."), or states none. Lines are read by the words
+that a rule is usually given in, so that the verifiers' own sentences and ordinary paraphrases are understood alike.
+All functions are pure, and their caches are bounded.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from flowevolve.tasks.verifiers import Constraint
 
 @dataclass(frozen=True)
 class Statement:
-    """One rule as an instruction states it, or denies it."""
+    """A rule that an instruction states or denies."""
 
     rule: Constraint
     denied: bool = False
 
     @property
-    def slot(self) -> str:
-        """Two different statements of one slot contradict each other."""
+    def subject(self) -> str:
+        """What the statement is about. Two different statements on the same subject contradict each other."""
         match self.rule.kwargs:
             case {"keywords": [word, *_]} | {"forbidden_words": [word, *_]} | {"keyword": word}:
                 return f"word {word}"
@@ -48,7 +48,7 @@ def _quoted(line: str) -> list[str]:
 
 
 def _counted(rule_id: str, parameter: str, **fixed: JSON) -> Reader:
-    """Reads a rule with one number; lines that set an upper bound are not understood."""
+    """A reader of a rule with one number. It does not understand lines that set an upper bound."""
 
     def read(line: str) -> Constraint | None:
         number = _NUMBER.search(line)
@@ -59,22 +59,12 @@ def _counted(rule_id: str, parameter: str, **fixed: JSON) -> Reader:
     return read
 
 
-def _phrased(rule_id: str, parameter: str) -> Reader:
-    """Reads a rule with one quoted phrase."""
+def _quoting(rule_id: str, parameter: str, *, several: bool = False) -> Reader:
+    """A reader of a rule with one quoted phrase, or with several quoted words."""
 
     def read(line: str) -> Constraint | None:
-        phrases = _quoted(line)
-        return Constraint(rule_id, {parameter: phrases[0]}) if phrases else None
-
-    return read
-
-
-def _listed(rule_id: str, parameter: str) -> Reader:
-    """Reads a rule with one or more quoted words."""
-
-    def read(line: str) -> Constraint | None:
-        words: list[JSON] = [*_quoted(line)]
-        return Constraint(rule_id, {parameter: words}) if words else None
+        phrases: list[JSON] = [*_quoted(line)]
+        return Constraint(rule_id, {parameter: phrases if several else phrases[0]}) if phrases else None
 
     return read
 
@@ -105,8 +95,8 @@ _READERS: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), reader)
     for pattern, reader in (
         (r"\bcommas?\b", _plain("punctuation:no_comma")),
-        (r"\bpostscript\b", _phrased("detectable_content:postscript", "postscript_marker")),
-        (r"\b(?:end|finish|close)\b.*[\"'“]", _phrased("startend:end_checker", "end_phrase")),
+        (r"\bpostscript\b", _quoting("detectable_content:postscript", "postscript_marker")),
+        (r"\b(?:end|finish|close)\b.*[\"'“]", _quoting("startend:end_checker", "end_phrase")),
         (r"\bplaceholders?\b", _counted("detectable_content:number_placeholders", "num_placeholders")),
         (r"\bhighlight", _counted("detectable_format:number_highlighted_sections", "num_highlights")),
         (r"\bbullets?\b", _counted("detectable_format:number_bullet_lists", "num_bullets")),
@@ -122,12 +112,15 @@ _READERS: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
         (r"\b\d+ (?:or more )?words\b", _counted("length_constraints:number_words", "num_words", relation="at least")),
         (
             r"\b(?:not|never|avoid|without|don't)\b.*\b(?:key)?words?\b",
-            _listed("keywords:forbidden_words", "forbidden_words"),
+            _quoting("keywords:forbidden_words", "forbidden_words", several=True),
         ),
-        (r"\b(?:include|use|mention|contain)\b.*\b(?:key)?words?\b", _listed("keywords:existence", "keywords")),
+        (
+            r"\b(?:include|use|mention|contain)\b.*\b(?:key)?words?\b",
+            _quoting("keywords:existence", "keywords", several=True),
+        ),
     )
 )
-"""The first pattern that fits decides what a line is about."""
+"""The readers of rules. The first pattern that matches a line decides what the line is about."""
 
 _DENIABLE = {
     "detectable_format:title": "Leave out any title.",
@@ -138,7 +131,7 @@ _DENIABLE = {
 
 @lru_cache(maxsize=16_384)
 def read_statement(line: str) -> Statement | None:
-    """The rule that one line states, or None where it states none that is understood."""
+    """The rule that one line states or denies; None if it states none that is understood."""
     line = _LIST_MARK.sub("", line)
     for pattern, reader in _READERS:
         if pattern.search(line):
@@ -146,7 +139,7 @@ def read_statement(line: str) -> Statement | None:
             if rule is None:
                 return None
             refused = _REFUSAL.search(line) is not None
-            # Of the rules without parameters one is a ban, so that only permission denies it.
+            # The rule against commas is a ban itself, so it is a line without a refusal that denies it.
             denied = rule.id in _DENIABLE and refused != (rule.id == "punctuation:no_comma")
             return Statement(rule, denied)
     return None
@@ -154,23 +147,23 @@ def read_statement(line: str) -> Statement | None:
 
 @dataclass(frozen=True)
 class Reading:
-    """What an instruction says: per slot the different statements in their order, and how many lines it takes."""
+    """What an instruction says: the different statements on each subject in their order, and its number of lines."""
 
-    slots: tuple[tuple[Statement, ...], ...]
+    by_subject: tuple[tuple[Statement, ...], ...]
     lines: int
 
 
 @lru_cache(maxsize=4096)
 def read_instruction(text: str) -> Reading:
-    """All statements of an instruction; the same one said twice counts once, where it was said last."""
+    """Read all statements of an instruction. One that is repeated counts once, where it is said last."""
     lines = [line for line in text.splitlines() if line.strip()]
-    slots: dict[str, list[Statement]] = {}
+    by_subject: dict[str, list[Statement]] = {}
     for line in lines:
         statement = read_statement(line)
         if statement is not None:
-            said = slots.setdefault(statement.slot, [])
+            said = by_subject.setdefault(statement.subject, [])
             said[:] = [*(other for other in said if other != statement), statement]
-    return Reading(tuple(tuple(said) for said in slots.values()), len(lines))
+    return Reading(tuple(tuple(said) for said in by_subject.values()), len(lines))
 
 
 _REWORDED = {
@@ -205,11 +198,11 @@ _SLIPS: Mapping[str, tuple[JSON, ...]] = {
     "capital_frequency": (1, 2),
     "num_paragraphs": (2, 4),
 }
-"""Wrong values a hasty writer gives a parameter."""
+"""The wrong values that a hasty writer gives to a parameter."""
 
 
 def reword(rule: Constraint) -> str:
-    """The rule in other words than its verifier's."""
+    """State a rule in other words than its verifier does."""
     template = _REWORDED.get(rule.id)
     return (
         template.format(**{name: _shown(value) for name, value in rule.kwargs.items()}) if template else rule.describe()
@@ -221,7 +214,7 @@ def _shown(value: JSON) -> str:
 
 
 def misstate(rule: Constraint, rng: random.Random) -> str:
-    """The rule with a wrong parameter; one without parameters is denied."""
+    """State a rule with a wrong parameter; deny it if it has no parameters."""
     slips = [(name, value) for name in rule.kwargs for value in _SLIPS.get(name, ()) if value != rule.kwargs[name]]
     if not slips:
         return _DENIABLE.get(rule.id, rule.describe())

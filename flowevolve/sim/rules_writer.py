@@ -1,7 +1,7 @@
 """How the world `rules` writes an answer: a plain business text on a topic that keeps a given set of rules.
 
-Each kind of rule sets a part of a *plan*; one renderer turns the plan into text. What no rule sets is left to habit,
-as with a real model that likes bullets and bold words, so unstated rules are met now and then by luck.
+Each kind of rule sets a part of a plan, and one renderer turns the plan into text. Parts that no rule sets are left to
+habit, like a real model's liking for bullets and bold words, so that unstated rules are met now and then by luck.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from functools import lru_cache
 from itertools import cycle, islice
 
 from flowevolve.sim.rules_text import Statement
-from flowevolve.tasks.verifiers import Constraint
+from flowevolve.tasks.verifiers.base import Kwargs
+from flowevolve.tasks.verifiers.text import integer, string, strings
 
 _OPENINGS = (
     "Here is what you should know about {topic}, and why it matters now.",
@@ -92,7 +93,7 @@ _AVOIDS_COMMAS = 0.15
 
 @dataclass
 class _Plan:
-    """What the answer has to have. Filled by habit first, then by the rules that are kept."""
+    """What the answer is to contain. It is filled by habit first, then by the rules that are kept."""
 
     title: bool = False
     quoted: bool = False
@@ -124,13 +125,10 @@ def _habits(rng: random.Random) -> _Plan:
 
 
 def write_answer(topic: str, statements: Iterable[Statement], rng: random.Random) -> str:
-    """A text of roughly 60 to 150 words on ``topic`` that does as all ``statements`` say."""
+    """Write a text of roughly 60 to 150 words on ``topic`` that does as all ``statements`` say."""
     plan = _habits(rng)
     for statement in statements:
-        if statement.denied:
-            _drop(plan, statement.rule)
-        else:
-            _keep(plan, statement.rule)
+        _obey(plan, statement, statement.rule.kwargs)
     sentences = _sentences(plan, topic, rng)
     text = _finish(plan, _layout(plan, sentences, rng), topic)
     if not plan.commas:
@@ -140,62 +138,39 @@ def write_answer(topic: str, statements: Iterable[Statement], rng: random.Random
     return f'"{text}"' if plan.quoted else text
 
 
-def _keep(plan: _Plan, rule: Constraint) -> None:
-    match rule.id:
+def _obey(plan: _Plan, statement: Statement, kwargs: Kwargs) -> None:
+    """Change the plan as a statement says. Only the first three rules can be denied."""
+    match statement.rule.id:
         case "punctuation:no_comma":
-            plan.commas = False
+            plan.commas = statement.denied
         case "detectable_format:title":
-            plan.title = True
+            plan.title = not statement.denied
         case "startend:quotation":
-            plan.quoted = True
+            plan.quoted = not statement.denied
         case "detectable_content:postscript":
-            plan.postscript = _text(rule, "postscript_marker")
+            plan.postscript = string(kwargs, "postscript_marker")
         case "startend:end_checker":
-            plan.ending = _text(rule, "end_phrase")
+            plan.ending = string(kwargs, "end_phrase")
         case "detectable_content:number_placeholders":
-            plan.blanks = _number(rule, "num_placeholders")
+            plan.blanks = integer(kwargs, "num_placeholders")
         case "detectable_format:number_bullet_lists":
-            plan.bullets = _number(rule, "num_bullets")
+            plan.bullets = integer(kwargs, "num_bullets")
         case "detectable_format:number_highlighted_sections":
-            plan.marked = _number(rule, "num_highlights")
+            plan.marked = integer(kwargs, "num_highlights")
         case "detectable_format:multiple_sections":
-            plan.splitter, plan.sections = _text(rule, "section_spliter"), _number(rule, "num_sections")
+            plan.splitter, plan.sections = string(kwargs, "section_spliter"), integer(kwargs, "num_sections")
         case "change_case:capital_word_frequency":
-            plan.capitals = _number(rule, "capital_frequency")
+            plan.capitals = integer(kwargs, "capital_frequency")
         case "length_constraints:number_paragraphs":
-            plan.paragraphs = _number(rule, "num_paragraphs")
+            plan.paragraphs = integer(kwargs, "num_paragraphs")
         case "length_constraints:number_words":
-            plan.words = _number(rule, "num_words")
+            plan.words = integer(kwargs, "num_words")
         case "keywords:existence":
-            plan.wanted.extend((word, 1) for word in _words(rule, "keywords"))
+            plan.wanted.extend((word, 1) for word in strings(kwargs, "keywords"))
         case "keywords:frequency":
-            plan.wanted.append((_text(rule, "keyword"), _number(rule, "frequency")))
+            plan.wanted.append((string(kwargs, "keyword"), integer(kwargs, "frequency")))
         case "keywords:forbidden_words":
-            plan.banned.extend(_words(rule, "forbidden_words"))
-
-
-def _drop(plan: _Plan, rule: Constraint) -> None:
-    match rule.id:
-        case "punctuation:no_comma":
-            plan.commas = True
-        case "detectable_format:title":
-            plan.title = False
-        case "startend:quotation":
-            plan.quoted = False
-
-
-def _number(rule: Constraint, parameter: str) -> int:
-    value = rule.kwargs[parameter]
-    return value if isinstance(value, int) else 0
-
-
-def _text(rule: Constraint, parameter: str) -> str:
-    return str(rule.kwargs[parameter])
-
-
-def _words(rule: Constraint, parameter: str) -> list[str]:
-    value = rule.kwargs[parameter]
-    return [str(word) for word in value] if isinstance(value, list) else []
+            plan.banned.extend(strings(kwargs, "forbidden_words"))
 
 
 def _sentences(plan: _Plan, topic: str, rng: random.Random) -> list[str]:
@@ -232,7 +207,7 @@ def _some(phrases: Sequence[str], count: int) -> list[str]:
 
 
 def _layout(plan: _Plan, sentences: list[str], rng: random.Random) -> str:
-    """The sentences spread over paragraphs, with headings, dividers and bullets where they belong."""
+    """Spread the sentences over paragraphs, with headings, dividers and bullets where the plan asks for them."""
     count = max(plan.paragraphs, plan.sections, 2)
     cuts = [len(sentences) * part // count for part in range(count + 1)]
     text = ""
@@ -263,9 +238,5 @@ def _ban(words: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _without(words: tuple[str, ...], text: str) -> str:
-    """``text`` without ``words``; what follows one takes over its capital."""
-    return _ban(words).sub(lambda found: _initial(found[1] or "", found[0][0].isupper()), text)
-
-
-def _initial(letter: str, capital: bool) -> str:
-    return letter.upper() if capital else letter
+    """``text`` without ``words``. If a removed word had a capital, the word after it gets it."""
+    return _ban(words).sub(lambda found: (str.upper if found[0][0].isupper() else str)(found[1] or ""), text)

@@ -1,4 +1,4 @@
-"""The simulated server over HTTP: an OpenAI-compatible API, with vLLM's error bodies and metric names."""
+"""The simulated server over HTTP: an OpenAI-compatible API with vLLM's error bodies and metric names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import cast
 
 import anyio
 from aiohttp import web
@@ -21,9 +20,9 @@ from flowevolve.llm.types import (
     UnreachableError,
 )
 from flowevolve.sim.backend import SimBackend
-from flowevolve.sim.bodies import Streamed, read_embedding, read_request, wants_usage, whole
-from flowevolve.sim.faults import Fault, refusal
-from flowevolve.sim.wire_faults import LOST, lost, with_answer, without_answer
+from flowevolve.sim.bodies import StreamEvents, answer_body, read_embedding, read_request, wants_usage
+from flowevolve.sim.faults import Fault, status_error
+from flowevolve.sim.wire_faults import REDIRECT_LOOP, play_on_answer, play_without_answer, redirect_to_itself
 
 TIMEOUT_SECONDS = 3600.0
 
@@ -32,9 +31,9 @@ TIMEOUT_SECONDS = 3600.0
 async def serve(
     backend: SimBackend, host: str = "127.0.0.1", port: int = 0, middlewares: Sequence[Middleware] = ()
 ) -> AsyncGenerator[str]:
-    """Serve on this address (port 0: any free one), behind these middlewares, and yield the API's base URL.
+    """Serve on this address behind these middlewares, and yield the API's base URL. Port 0 takes any free port.
 
-    A client that goes away cancels its request and frees its place in the batch.
+    When a client disconnects, its request is cancelled and leaves the batch.
 
     Raises:
         OSError: if the address can't be listened on.
@@ -44,15 +43,15 @@ async def serve(
     app.router.add_post("/v1/chat/completions", handlers.chat)
     app.router.add_post("/v1/embeddings", handlers.embeddings)
     app.router.add_get("/v1/models", handlers.models)
-    app.router.add_route("*", LOST, lost)
+    app.router.add_route("*", REDIRECT_LOOP, redirect_to_itself)
     app.router.add_get("/health", handlers.health)
     app.router.add_get("/metrics", handlers.metrics)
     runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port).start()
-        bound = cast("tuple[str, int]", runner.addresses[0])
-        yield f"http://{bound[0]}:{bound[1]}/v1"
+        bound_host, bound_port, *_ = runner.addresses[0]
+        yield f"http://{bound_host}:{bound_port}/v1"
     finally:
         await runner.cleanup()
 
@@ -79,31 +78,31 @@ class _Handlers:
         except LLMError as error:
             return _llm_error(error)
         except ConnectionError:
-            return web.Response()  # the client has left: nobody reads it
-        return web.Response(body=whole(reply, self._served), content_type="application/json")
+            return web.Response()  # the client has disconnected, so nobody reads this
+        return web.Response(body=answer_body(reply, self._served), content_type="application/json")
 
     async def _faulty(self, fault: Fault, request: web.Request, asked: ChatRequest, number: int) -> web.StreamResponse:
-        if (refused := refusal(fault)) is not None:
+        if (refused := status_error(fault)) is not None:
             raise refused
-        played = await without_answer(fault, request)
+        played = await play_without_answer(fault, request)
         if played is not None:
             return played
         reply = await self._backend.answer(asked, timeout=TIMEOUT_SECONDS)
-        return await with_answer(fault, request, reply, number, streamed=asked.stream)
+        return await play_on_answer(fault, request, reply, number, streamed=asked.stream)
 
     async def _streamed(
         self, request: web.Request, asked: ChatRequest, number: int, *, usage: bool
     ) -> web.StreamResponse:
-        """The text in pieces, evenly over the time that its writing was going to take when it began.
+        """Send the text in pieces, spread evenly over the time that writing it was expected to take when it began.
 
-        Where the load changes meanwhile the answer ends when it should, with what is left of the text all at once.
+        If the load changes meanwhile, the answer still ends when it should: what is left of the text is sent at once.
         """
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        events, finished = Streamed(asked.model, number), anyio.Event()
+        events, finished = StreamEvents(asked.model, number), anyio.Event()
 
         async def write(text: str, seconds: float) -> None:
             pieces = events.pieces(text)
-            with suppress(ConnectionError):  # the client has left; this handler is about to be cancelled
+            with suppress(ConnectionError):  # the client has disconnected; this handler is about to be cancelled
                 await response.prepare(request)
                 for piece in pieces:
                     with anyio.move_on_after(seconds / len(pieces)):
@@ -117,13 +116,13 @@ class _Handlers:
                 tasks.start_soon(write, text, seconds)
 
             try:
-                reply = await self._backend.answer(asked, timeout=TIMEOUT_SECONDS, writing=begin)
+                reply = await self._backend.answer(asked, timeout=TIMEOUT_SECONDS, on_writing=begin)
             except LLMError as error:
                 refused = error
             finished.set()
         if refused is not None:
             raise refused
-        if response.prepared:  # else the client has left
+        if response.prepared:  # otherwise the client has disconnected
             await response.write(events.end(reply, usage=usage))
         return response
 

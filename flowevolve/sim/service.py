@@ -1,9 +1,9 @@
 """When a simulated server answers: discrete-event models of a batching server and of a rate-limited API.
 
 Time is the event loop's. The batching model keeps one count of decode steps for the whole batch: all running requests
-advance together, so a request that enters at step s ends at step s + its length, and only arrivals, ends and
-cancellations cost anything, never the steps between. Prefill of a prompt stalls the batch by its cost, as its tokens
-share the next steps.
+advance together, so a request that enters at step s ends at step s + its length. Work is done only when a request
+arrives, ends or is cancelled, never for the steps between. The prefill of a prompt stalls the whole batch by its cost,
+since its tokens share the next steps.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Protocol
 
@@ -25,13 +25,13 @@ BLOCK_TOKENS = 16
 
 
 def count_tokens(text: str) -> int:
-    """Tokens of a text, at `CHARS_PER_TOKEN` characters each; at least one."""
+    """Estimate the tokens of a text at `CHARS_PER_TOKEN` characters each; at least one."""
     return max(1, -(-len(text) // CHARS_PER_TOKEN))
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """How one request went. Times in seconds."""
+    """How one request was served. Times are in seconds."""
 
     queue_seconds: float
     latency_seconds: float
@@ -40,7 +40,7 @@ class Served:
 
 @dataclass(slots=True)
 class ServiceStats:
-    """What a server knows of itself now (running, waiting) and has counted so far."""
+    """A server's present load (``running`` and ``waiting`` requests) and its totals since it started."""
 
     running: int = 0
     waiting: int = 0
@@ -51,21 +51,21 @@ class ServiceStats:
     refused: int = 0
 
 
-Begun = Callable[[float], None]
-"""Told the seconds that the writing will take at the present load. Must not block."""
+OnBegin = Callable[[float], None]
+"""Called with the seconds that writing the answer will take at the present load. It must not block."""
 
 
 class Service(Protocol):
-    """Serves requests in the loop's time."""
+    """Decides when each request is answered, in the event loop's time."""
 
     stats: ServiceStats
 
     async def serve(
-        self, prompt: str, output_tokens: int, priority: int, rng: random.Random, begun: Begun | None = None
+        self, prompt: str, output_tokens: int, priority: int, rng: random.Random, on_begin: OnBegin | None = None
     ) -> Served:
-        """Return when the answer would be complete. Cancelling frees the place at once.
+        """Return when the answer would be complete. A cancelled request frees its place in the batch at once.
 
-        ``begun`` is called when the first token is about to be written, unless it raises.
+        ``on_begin`` is called when the first token is about to be written; never for a request that is refused.
 
         Raises:
             OverloadedError: if a rate limit is reached.
@@ -78,14 +78,14 @@ def make_service(profile: Profile) -> Service:
 
 
 class PrefixCache:
-    """Which prompt prefixes were seen lately, in blocks, least recently used out first."""
+    """The prompt prefixes seen lately, in blocks of `BLOCK_TOKENS`; the least recently used block is dropped first."""
 
     def __init__(self, blocks: int) -> None:
         self._capacity = blocks
         self._blocks: dict[int, None] = {}
 
     def take(self, prompt: str) -> int:
-        """Tokens of the prompt that are cached; the whole prompt is cached from now on."""
+        """Return how many tokens of the prompt are cached already, and cache the whole prompt."""
         chars = BLOCK_TOKENS * CHARS_PER_TOKEN
         chain = hits = 0
         hitting = True
@@ -100,21 +100,18 @@ class PrefixCache:
         return hits * BLOCK_TOKENS
 
 
+@dataclass(eq=False, slots=True)
 class _Request:
-    """A request in the line or in the batch, ordered by what it is waiting for."""
+    """A request that waits in the queue or runs in the batch. Queue and batch are ordered by its unique ``key``."""
 
-    __slots__ = ("admitted", "begun", "cached", "done", "finish_step", "gone", "key", "output_tokens", "prompt")
-
-    def __init__(self, prompt: str, output_tokens: int, key: tuple[int, int], begun: Begun | None) -> None:
-        self.prompt = prompt
-        self.output_tokens = output_tokens
-        self.key = key
-        self.finish_step = math.inf
-        self.admitted = math.nan
-        self.cached = 0
-        self.done = anyio.Event()
-        self.gone = False
-        self.begun = begun
+    prompt: str
+    output_tokens: int
+    key: tuple[int, int]
+    on_begin: OnBegin | None
+    started: float = math.nan
+    cached: int = 0
+    cancelled: bool = False
+    done: anyio.Event = field(default_factory=anyio.Event)
 
 
 class BatchingService:
@@ -124,7 +121,7 @@ class BatchingService:
         self.stats = ServiceStats()
         self._profile = profile
         self._cache = PrefixCache(profile.cache_blocks)
-        self._line: list[tuple[tuple[int, int], _Request]] = []
+        self._queue: list[tuple[tuple[int, int], _Request]] = []
         self._batch: list[tuple[float, tuple[int, int], _Request]] = []
         self._steps = 0.0
         self._stall_seconds = 0.0
@@ -133,28 +130,28 @@ class BatchingService:
         self._timer: asyncio.TimerHandle | None = None
 
     async def serve(
-        self, prompt: str, output_tokens: int, priority: int, rng: random.Random, begun: Begun | None = None
+        self, prompt: str, output_tokens: int, priority: int, rng: random.Random, on_begin: OnBegin | None = None
     ) -> Served:
         arrived = anyio.current_time()
         self._advance(arrived)
         self._arrivals += 1
-        request = _Request(prompt, output_tokens, (priority, self._arrivals), begun)
-        heappush(self._line, (request.key, request))
+        request = _Request(prompt, output_tokens, (priority, self._arrivals), on_begin)
+        heappush(self._queue, (request.key, request))
         self.stats.waiting += 1
         self._schedule()
         try:
             await request.done.wait()
         except BaseException:
             if not request.done.is_set():
-                self._leave(request)
+                self._cancel(request)
             raise
-        return Served(request.admitted - arrived, anyio.current_time() - arrived, request.cached)
+        return Served(request.started - arrived, anyio.current_time() - arrived, request.cached)
 
     def _step_seconds(self) -> float:
         return self._profile.step_seconds + self._profile.per_sequence_seconds * self.stats.running
 
     def _advance(self, now: float) -> None:
-        """Bring the batch up to now; nothing ended since the last time, or the timer would have come first."""
+        """Bring the count of steps up to now. No request can have ended in between: the timer would have fired."""
         elapsed = now - self._updated
         stalled = min(elapsed, self._stall_seconds)
         self._stall_seconds -= stalled
@@ -163,12 +160,12 @@ class BatchingService:
         self._updated = now
 
     def _schedule(self) -> None:
-        """Admit from the line, then set the timer to the next end."""
-        while self._line and self.stats.running < self._profile.max_num_seqs:
-            _, request = heappop(self._line)
-            if not request.gone:
-                self._admit(request)
-        while self._batch and self._batch[0][2].gone:
+        """Start queued requests while the batch has room, then set the timer to the next end."""
+        while self._queue and self.stats.running < self._profile.max_num_seqs:
+            _, request = heappop(self._queue)
+            if not request.cancelled:
+                self._start(request)
+        while self._batch and self._batch[0][2].cancelled:
             heappop(self._batch)
         if self._timer is not None:
             self._timer.cancel()
@@ -179,44 +176,43 @@ class BatchingService:
             when = self._updated + self._stall_seconds + left
             self._timer = asyncio.get_running_loop().call_at(when, self._on_timer)
 
-    def _admit(self, request: _Request) -> None:
+    def _start(self, request: _Request) -> None:
         self.stats.waiting -= 1
         self.stats.running += 1
-        request.admitted = self._updated
+        request.started = self._updated
         tokens = count_tokens(request.prompt)
         request.cached = min(self._cache.take(request.prompt), tokens - 1)
         self._stall_seconds += (tokens - request.cached) * self._profile.prefill_seconds_per_token
-        request.finish_step = self._steps + request.output_tokens
-        heappush(self._batch, (request.finish_step, request.key, request))
+        heappush(self._batch, (self._steps + request.output_tokens, request.key, request))
         self.stats.prompt_tokens += tokens
         self.stats.cached_tokens += request.cached
-        if request.begun is not None:
-            request.begun(self._stall_seconds + request.output_tokens * self._step_seconds())
+        if request.on_begin is not None:
+            request.on_begin(self._stall_seconds + request.output_tokens * self._step_seconds())
 
     def _on_timer(self) -> None:
         self._timer = None
         self._advance(anyio.current_time())
-        while self._batch and (self._batch[0][2].gone or self._batch[0][0] <= self._steps + 1e-6):
+        while self._batch and (self._batch[0][2].cancelled or self._batch[0][0] <= self._steps + 1e-6):
             _, _, request = heappop(self._batch)
-            if not request.gone:
+            if not request.cancelled:
                 self.stats.running -= 1
                 self.stats.finished += 1
                 self.stats.output_tokens += request.output_tokens
                 request.done.set()
         self._schedule()
 
-    def _leave(self, request: _Request) -> None:
+    def _cancel(self, request: _Request) -> None:
         self._advance(anyio.current_time())
-        request.gone = True
-        if math.isnan(request.admitted):
+        request.cancelled = True
+        if math.isnan(request.started):
             self.stats.waiting -= 1
         else:
             self.stats.running -= 1
         self._schedule()
 
 
-class _Bucket:
-    """A token bucket that holds one minute's worth."""
+class _TokenBucket:
+    """A token bucket that holds at most one minute's allowance."""
 
     def __init__(self, per_minute: float) -> None:
         self._per_minute = per_minute
@@ -224,7 +220,7 @@ class _Bucket:
         self._updated: float | None = None
 
     def wait_for(self, amount: float, now: float) -> float:
-        """Seconds until so much is there; 0 if it is."""
+        """Return the seconds until ``amount`` is available; 0 if it is available now."""
         if math.isinf(self._per_minute):
             return 0.0
         elapsed = 0.0 if self._updated is None else now - self._updated
@@ -238,16 +234,16 @@ class _Bucket:
 
 
 class APIService:
-    """A remote API with rate limits."""
+    """A remote API with rate limits, whose latency does not depend on its load."""
 
     def __init__(self, profile: APIProfile) -> None:
         self.stats = ServiceStats()
         self._profile = profile
-        self._requests = _Bucket(profile.requests_per_minute)
-        self._tokens = _Bucket(profile.tokens_per_minute)
+        self._requests = _TokenBucket(profile.requests_per_minute)
+        self._tokens = _TokenBucket(profile.tokens_per_minute)
 
     async def serve(
-        self, prompt: str, output_tokens: int, priority: int, rng: random.Random, begun: Begun | None = None
+        self, prompt: str, output_tokens: int, priority: int, rng: random.Random, on_begin: OnBegin | None = None
     ) -> Served:
         profile, now = self._profile, anyio.current_time()
         tokens = count_tokens(prompt)
@@ -261,9 +257,9 @@ class APIService:
         writing = output_tokens * profile.per_token_seconds
         self.stats.running += 1
         try:
-            if begun is not None:
+            if on_begin is not None:
                 await anyio.sleep(first)
-                begun(writing)
+                on_begin(writing)
             await anyio.sleep_until(now + first + writing)
         finally:
             self.stats.running -= 1
@@ -271,8 +267,3 @@ class APIService:
         self.stats.output_tokens += output_tokens
         self.stats.finished += 1
         return Served(0.0, anyio.current_time() - now, 0)
-
-
-def total_text(texts: Sequence[str]) -> str:
-    """The prompt as the cache and the token count see it."""
-    return "\n".join(texts)

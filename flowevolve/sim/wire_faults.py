@@ -1,4 +1,4 @@
-"""Faults as a client over HTTP meets them: what `flowevolve.sim.faults` raises inside the process, done to the wire."""
+"""The faults of `flowevolve.sim.faults` as a client meets them over HTTP."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import anyio
 from aiohttp import web
 
 from flowevolve.llm.types import ChatReply
-from flowevolve.sim.bodies import Streamed, whole
+from flowevolve.sim.bodies import StreamEvents, answer_body
 from flowevolve.sim.faults import Fault
 
-LOST = "/v1/lost"
-"""Leads to itself."""
+REDIRECT_LOOP = "/v1/lost"
+"""A path that redirects to itself."""
 
 _PAGE = "<html><head><title>Welcome</title></head><body>Please sign in.</body></html>"
 
 
-async def without_answer(fault: Fault, request: web.Request) -> web.StreamResponse | None:
-    """Play a fault in which no answer is made; None if this is none of them."""
+async def play_without_answer(fault: Fault, request: web.Request) -> web.StreamResponse | None:
+    """Do what a fault does for which no answer is needed; return None for all other faults."""
     match fault:
         case "redirect":
-            raise web.HTTPTemporaryRedirect(LOST)
+            raise web.HTTPTemporaryRedirect(REDIRECT_LOOP)
         case "hang":
             await anyio.sleep_forever()
         case "reset":
@@ -31,15 +31,15 @@ async def without_answer(fault: Fault, request: web.Request) -> web.StreamRespon
     return None
 
 
-async def lost(request: web.Request) -> web.Response:
-    """What the server does at `LOST`."""
-    raise web.HTTPTemporaryRedirect(LOST)
+async def redirect_to_itself(request: web.Request) -> web.Response:
+    """Redirect `REDIRECT_LOOP` to itself."""
+    raise web.HTTPTemporaryRedirect(REDIRECT_LOOP)
 
 
-async def with_answer(
+async def play_on_answer(
     fault: Fault, request: web.Request, reply: ChatReply, number: int, *, streamed: bool
 ) -> web.StreamResponse:
-    """Play a fault on a good answer, the server's so many-th."""
+    """Spoil a good answer as the fault does. ``number`` counts the server's answers."""
     kind, content = _content(fault, reply, number, streamed=streamed)
     half = len(content) // 2
     match fault:
@@ -57,12 +57,12 @@ async def with_answer(
 
 
 def reset(request: web.Request) -> web.StreamResponse:
-    """Reset the connection; what comes back is not sent any more."""
+    """Reset the connection. The response that is returned never reaches the client."""
     transport = request.transport
     if transport is not None:
         peer: socket.socket | None = transport.get_extra_info("socket")
         if peer is not None:
-            # Lingering for no time makes closing a reset, where it would be a polite end.
+            # With a linger time of zero, closing resets the connection instead of ending it properly.
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         transport.abort()
     return web.Response()
@@ -71,18 +71,18 @@ def reset(request: web.Request) -> web.StreamResponse:
 def _content(fault: Fault, reply: ChatReply, number: int, *, streamed: bool) -> tuple[str, bytes]:
     usage, choices = fault != "no_usage", fault != "empty"
     if streamed:
-        events = Streamed(reply.model, number)
+        events = StreamEvents(reply.model, number)
         end = events.end(reply, usage=usage) if choices else events.close(reply.usage)
         content = b"".join(events.pieces(reply.text)) + end if choices else end
         kind = "text/event-stream"
     else:
-        content = whole(reply, number, usage=usage, choices=choices)
+        content = answer_body(reply, number, usage=usage, choices=choices)
         kind = "application/json"
     return kind, content.replace(b'"choices"', b'"choices', 1) if fault == "malformed" else content
 
 
 async def _send(request: web.Request, kind: str, parts: Iterable[bytes], *, seconds: float = 0.0) -> None:
-    """Begin a response and send these parts of its body, so many seconds apart."""
+    """Begin a response and send these parts of its body, ``seconds`` apart."""
     response = web.StreamResponse(headers={"Content-Type": kind})
     await response.prepare(request)
     for part in parts:

@@ -1,4 +1,4 @@
-"""What a world is: the text side of a simulated server, apart from how fast it answers."""
+"""The interface of a simulated world: which texts a simulated server answers with, apart from how fast it does."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from flowevolve.llm.types import ChatRequest
 
 
 class World(Protocol):
-    """Answers a chat as a model that lives in this world would."""
+    """Writes the texts that a chat model in this world answers with."""
 
     def reply(self, request: ChatRequest, rng: random.Random) -> str:
-        """The visible text. A pure function of its arguments, so that the order of calls changes nothing."""
+        """Return the visible text of the answer.
+
+        This must be a pure function of the arguments, so that the order of calls changes nothing.
+        """
         ...

@@ -7,10 +7,13 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import takewhile
 from pathlib import Path
 
+import structlog
+
 from flowevolve.artifact import Artifact
 from flowevolve.errors import InputError
 from flowevolve.events import Event
-from flowevolve.llm.accounting import Spent
+from flowevolve.kinds import NotKeptError
+from flowevolve.llm.accounting import Spending
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import ChatReply, EmbedReply, LLMError, RejectedError, ServerError, Usage
 from flowevolve.playback import PlayedCall
@@ -36,11 +39,21 @@ class RunHistory:
             raise InputError(f"{path}: the run was killed before it did anything; remove the directory and start again")
         self.last: Event = self._recorded.event(last[0])
         self.begun = any(self._recorded.events_of_kind("phase.ended"))
-        self._payloads = self._recorded.payloads()
         wanted = _Wanted()
-        for data in self._payloads.values():
-            load(data, wanted)
+        self._payloads = dict(self._loadable(wanted))
         self._artifacts = self._recorded.artifacts(list(wanted))
+
+    def _loadable(self, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, bytes]]:
+        said = set[str]()
+        for name, data in self._recorded.payloads().items():
+            try:
+                load(data, artifacts)
+            except NotKeptError as error:
+                if str(error) not in said:
+                    said.add(str(error))
+                    structlog.get_logger("flowevolve").warning("payload.not_loaded", why=str(error))
+            else:
+                yield name, data
 
     def close(self) -> None:
         self._recorded.close()
@@ -63,7 +76,7 @@ class RunHistory:
     def payload(self, name: str) -> object:
         return load(self._payloads[name], self._artifacts)
 
-    def spent(self) -> list[Spent]:
+    def spent(self) -> list[Spending]:
         return self._recorded.totals()
 
     def calls(self, works: Collection[tuple[str, str]]) -> Iterator[PlayedCall]:

@@ -17,14 +17,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
+import structlog
+
 from flowevolve.clock import VirtualClockLoop
 from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
 from flowevolve.item import flow_of
+from flowevolve.kinds import NotKeptError
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import JSON, ChatRequest, EmbedRequest
 from flowevolve.store.payloads import dump
 from flowevolve.store.texts import Texts, is_unicode, pack, unpack
+from flowevolve.work import Kept
 from flowevolve.writer import Writer
 
 SCHEMA_VERSION = 3
@@ -88,10 +92,9 @@ class Journal:
     def __init__(self, path: Path, *, resume: bool = False, sync: Sync = "normal", given: Sequence[JSON] = ()) -> None:
         self.origin = 0.0
         """The loop's time at which the run began: times of calls are written relative to it."""
-        self.unsaved: dict[str, str] = {}
-        """Items of open flows whose payload can't be pickled, and why; they can't be put back after a crash."""
         self._path = path
         self._artifacts: set[str] = set()
+        self._not_kept: set[str] = set()
         self._last_event = -1
         if resume and not path.exists():
             raise InputError(f"{path}: no journal to go on with; start a new run")
@@ -115,7 +118,7 @@ class Journal:
         if event.kind == "candidate.proposed":
             self._artifacts.add(str(data["artifact"]))
         elif event.kind == "flow.close":
-            self._close_flow(data["flow"])
+            self._writer.put((_FLOW_CLOSED, (data["flow"],)))
         if event.attachment is not None:
             self._save(event.attached_to, event.attachment)
 
@@ -184,15 +187,16 @@ class Journal:
     def _save(self, name: str, payload: object) -> None:
         try:
             data = dump(payload, self._artifacts)
-        except Exception as error:  # noqa: BLE001  a plug-in's payload may raise anything, and the run can do without
-            self.unsaved[name] = f"{type(error).__name__}: {error}"
+        except NotKeptError as error:
+            self._warn(type(payload.value if isinstance(payload, Kept) else payload).__name__, str(error))
         else:
             self._writer.put((_PAYLOAD, (name, flow_of(name), data)))
 
-    def _close_flow(self, flow: object) -> None:
-        self._writer.put((_FLOW_CLOSED, (flow,)))
-        if self.unsaved:
-            self.unsaved = {item: why for item, why in self.unsaved.items() if flow_of(item) != flow}
+    def _warn(self, payload: str, why: str) -> None:
+        """Say, once for each type of payload, that a run that is cut off will do such work anew."""
+        if payload not in self._not_kept:
+            self._not_kept.add(payload)
+            structlog.get_logger("flowevolve").warning("payload.not_kept", payload=payload, why=why)
 
     def _check(self) -> None:
         failure = self._writer.failure
@@ -222,7 +226,7 @@ class Journal:
         asked = (_json(messages), *sampling)
         times = (record.queued - origin, record.started - origin, record.finished - origin)
         rest = (record.attempts, *times, record.cached)
-        usage = record.lost if reply is None else reply.usage
+        usage = record.failed_usage if reply is None else reply.usage
         tokens = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
         if reply is None:
             return (*where, *asked, None, record.error, None, *(tokens if any(tokens) else (None,) * 3), *rest)

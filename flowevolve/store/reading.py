@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self
 from flowevolve.artifact import Artifact
 from flowevolve.errors import InputError
 from flowevolve.events import Event
-from flowevolve.llm.accounting import Spent, Totals
+from flowevolve.llm.accounting import Spending, Totals
 from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.types import ChatReply, ChatRequest, Message, Usage
 from flowevolve.store.journal import SCHEMA_VERSION, find_schema
@@ -232,14 +232,14 @@ class Recorded:
         rows = self._database.execute(_CALLS_OF, (stage, item, f"{item}/", f"{item}0")).fetchall()  # "0" follows "/"
         return [self._call(row) for row in rows]
 
-    def totals(self) -> list[Spent]:
+    def totals(self) -> list[Spending]:
         """The sums of all calls, for `flowevolve.llm.accounting.Account.restore`."""
         spent = []
         for role, model, stage, candidate, *sums in self._database.execute(_TOTALS):
             requests, failed, retries, prompt, completion, cached_tokens, seconds, cached, cached_calls_tokens = sums
             usage = Usage(prompt or 0, completion or 0, cached_tokens or 0)
             totals = Totals(requests, failed, retries, usage, seconds, None, cached, cached_calls_tokens)
-            spent.append(Spent(_text(role), _text(model), _text(stage), _maybe_text(candidate), totals))
+            spent.append(Spending(_text(role), _text(model), _text(stage), _maybe_text(candidate), totals))
         return spent
 
     def _one(self, statement: str, *values: object) -> tuple[Any, ...] | None:

@@ -1,19 +1,22 @@
-"""The task protocol: data, how one example is run, how it is scored, and what feedback comes back.
+"""The task protocol: a task has data, runs one example with an artifact, scores the output and gives feedback on it.
 
-A task knows nothing of algorithms or of the engine. It gets an artifact, an example and something to call an LLM
-with, and returns a rollout.
+A task knows nothing of algorithms or of the engine. It gets an artifact, an example and a way to call an LLM, and
+returns a rollout.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Protocol, runtime_checkable
 
 from flowevolve.artifact import Artifact
+from flowevolve.kinds import payload
 from flowevolve.llm.types import JSON, Message
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Example:
     """One row of a data set. ``id`` is unique within the task; ``data`` is the row as loaded."""
@@ -22,75 +25,87 @@ class Example:
     data: Mapping[str, JSON]
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What one output is worth, and why, in words a reflection model can use. Where LLMs answer, it is in [0, 1]."""
+    """The score of one output, with feedback in words that a reflection model can use.
+
+    ``value`` is in [0, 1] for tasks that LLMs answer; problems for programs may have other scales.
+    """
 
     value: float
     feedback: str
     passed: bool
     """Whether the output leaves nothing to improve (GEPA skips a minibatch in which all passed)."""
     failure: str | None = None
-    """Why there is nothing to score, in one line; None if there is something."""
+    """Why there was nothing to score, in one line; None if there was something."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Further numbers, such as seconds."""
 
     def __post_init__(self) -> None:
-        """Numbers of other libraries, such as numpy's, become Python's own, which the journal can hold."""
+        """Convert numbers of other libraries, such as numpy's, to Python's own, which the journal can store."""
         object.__setattr__(self, "value", float(self.value))
         object.__setattr__(self, "passed", bool(self.passed))
         object.__setattr__(self, "metrics", {name: float(number) for name, number in self.metrics.items()})
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One LLM call of a rollout: which component's text it used, what went in and what came out."""
+    """One LLM call of a rollout: the component whose text it used, its inputs by name, and its output."""
 
     component: str
     inputs: Mapping[str, str]
     output: str
 
 
+@payload
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """One example run with one artifact."""
+    """The result of running one example with one artifact."""
 
     example_id: str
     output: str
     score: Score
     calls: tuple[Call, ...] = ()
-    """The trace, in order; reflection on a component reads the calls that used it."""
+    """The calls in the order in which they were made. Reflection on a component reads the calls that used it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The splits of a task. ``train`` feeds minibatches, ``val`` scores candidates, ``test`` is never evolved on."""
+    """The splits of a task. Minibatches are drawn from ``train``, candidates are scored on ``val``, and evolution never
+    sees ``test``.
+    """
 
     train: Sequence[Example]
     val: Sequence[Example]
     test: Sequence[Example] = field(default=())
 
+    def __iter__(self) -> Iterator[Example]:
+        """All examples of all splits."""
+        return chain(self.train, self.val, self.test)
+
 
 class ChatModel(Protocol):
-    """What a task calls: an LLM of the ``task`` role, already accounted and scheduled."""
+    """The LLM that a task calls: one of the ``task`` role, whose calls are already scheduled and accounted for."""
 
     async def __call__(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
-        """The reply's text.
+        """Return the text of the reply.
 
         Raises:
-            flowevolve.llm.types.LLMError: if the call failed for good.
+            flowevolve.llm.types.LLMError: if the call failed for good, after all retries.
         """
         ...
 
 
 class Task(Protocol):
-    """What evolution is for. Implementations hold no state that changes between rollouts."""
+    """What artifacts are evolved for. Implementations hold no state that changes between rollouts."""
 
     name: str
     data: Dataset
 
     def seed(self) -> Artifact:
-        """The artifact evolution starts from."""
+        """The artifact that evolution starts from."""
         ...
 
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
@@ -100,10 +115,10 @@ class Task(Protocol):
 
 @runtime_checkable
 class Measured(Protocol):
-    """A task whose rollouts are not made of LLM replies alone, so that they can't be had again from these.
+    """A task whose rollouts don't follow from LLM replies alone, so that they can't be computed again from these.
 
-    ``measured`` says that an interrupted run is to keep them; ``worst`` is the score of a rollout that failed, 0 of
-    other tasks.
+    If ``measured`` is set, an interrupted run keeps its rollouts. ``worst`` is the score of a failed rollout; it is 0
+    for other tasks.
     """
 
     measured: bool

@@ -1,4 +1,4 @@
-"""The shipped tasks by name, as a config's ``[task]`` section makes them."""
+"""The shipped tasks by name. A configuration's ``[task]`` section names one, and gives its arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from flowevolve.tasks.multihop import MultiHopQA
 
 
 class DataSource(BaseModel):
-    """Where rows come from (``[task.data]``): one file or hub data set to be split, or a file per split."""
+    """Where rows come from (``[task.data]``): one file or hub data set to be split, or one file for each split."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -30,18 +30,18 @@ class DataSource(BaseModel):
     hf: str | None = None
     hf_split: str = "train"
     hf_config: str | None = None
-    """Of the hub's configurations of the data set, where it has several."""
+    """Which of the hub's configurations of the data set to load, if it has several."""
     train: Path | None = None
     val: Path | None = None
     test: Path | None = None
     sizes: dict[str, Size] = Field(default_factory=lambda: {"train": 0.4, "val": 0.3, "test": 0.3})
-    """Of the splits of ``path`` or ``hf``: counts, or fractions below 1."""
+    """The sizes of the splits of ``path`` or ``hf``: counts, or fractions below 1."""
     seed: int = 0
-    """Of the shuffle before splitting: of its own, so that runs with other seeds see the same splits."""
+    """The seed of the shuffle before splitting. It is not the run's, so that runs with other seeds see equal splits."""
     id_field: str | None = None
 
     def load(self) -> Dataset:
-        """Read and split.
+        """Read the rows and split them.
 
         Raises:
             InputError: if there is not exactly one source, or it can't be read or split.
@@ -59,7 +59,7 @@ class DataSource(BaseModel):
         if "train" not in files or "val" not in files:
             raise InputError("task.data: separate files need both train and val")
         rows = {split: examples(load_rows(file), self.id_field, str(file)) for split, file in files.items()}
-        # Ids are unique over all splits: two files may number their rows alike.
+        # Ids must be unique over all splits, but two files may use the same ids.
         named = {split: [Example(f"{split}-{row.id}", row.data) for row in part] for split, part in rows.items()}
         return Dataset(named["train"], named["val"], named.get("test", ()))
 
@@ -85,7 +85,7 @@ def math(data: DataSource, seed_prompt: str = MATH_SEED) -> Task:
 
 
 def finer(data: DataSource, seed_prompt: str = TAGS_SEED) -> Task:
-    """FiNER rows, as in ACE's files or one question a row."""
+    """FiNER rows, as in ACE's files or with one question in each row."""
     return Finer(data.load(), seed_prompt=seed_prompt)
 
 
@@ -108,7 +108,7 @@ def classification(
 
 
 class HarnessSet(DataSource):
-    """One data set of harnesses (``[task.sets.NAME]``): a source, and its fields."""
+    """One data set for harnesses (``[task.sets.NAME]``): a source, and the names of its fields."""
 
     text_fields: tuple[str, ...] = ("question",)
     label_field: str = "answer"

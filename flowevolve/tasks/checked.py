@@ -1,4 +1,4 @@
-"""Whether what a task returned is what the protocol says, looked at before anything is made of it."""
+"""Checks that what a task returned has the types of the protocol, before it is used."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ T = TypeVar("T")
 
 
 def check_rollout(rollout: object, example: Example) -> Rollout:
-    """A task's rollout of this example.
+    """Check that a value is a rollout of this example, and return it.
 
     Raises:
-        TypeError, ValueError: if it is none, or one of its parts is not of the type it should be.
+        TypeError: if it is not a rollout, or one of its parts has the wrong type.
+        ValueError: if it is the rollout of another example.
     """
     found = _expect(rollout, Rollout, "what rollout() returned")
     score = _expect(found.score, Score, "the rollout's score")
-    isfinite(score.value)  # a TypeError if it is no number
+    isfinite(score.value)  # raises a TypeError if the score is not a number
     texts: dict[str, object] = {"the rollout's output": found.output, "the score's feedback": score.feedback}
     for number, call in enumerate(found.calls):
         name = f"the rollout's calls[{number}]"

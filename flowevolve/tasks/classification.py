@@ -15,7 +15,7 @@ COMPONENT = "instruction"
 
 
 class Classification:
-    """Rows have one or more text fields and a label field; ``labels`` are those of the data unless given.
+    """Rows have one or more text fields and a label field. ``labels`` default to those that occur in the data.
 
     Raises:
         InputError: if a row lacks a field or has a label that is not among ``labels``.
@@ -37,13 +37,12 @@ class Classification:
         self.data = data
         self._text_fields = tuple(text_fields)
         self._label_field = label_field
-        rows = [example for split in (data.train, data.val, data.test) for example in split]
-        for example in rows:
+        for example in data:
             for field in (*self._text_fields, label_field):
                 if not isinstance(example.data.get(field), str):
                     raise InputError(f"row {example.id}: {field!r} is missing or not a text")
-        self.labels = tuple(labels or sorted({str(example.data[label_field]) for example in rows}))
-        for example in rows:
+        self.labels = tuple(labels or sorted({str(example.data[label_field]) for example in data}))
+        for example in data:
             if example.data[label_field] not in self.labels:
                 raise InputError(f"row {example.id}: label {example.data[label_field]!r} is not one of {self.labels}")
         self._seed_prompt = seed_prompt or f"Classify the text. Answer with one of: {', '.join(self.labels)}."

@@ -1,4 +1,4 @@
-"""Questions about financial reports, scored as ACE scores them (arXiv 2510.04618): FiNER tags and XBRL formulas."""
+"""Questions about financial reports, scored as in ACE (arXiv 2510.04618): FiNER tags and XBRL formulas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMBER_SEED = "Work out the answer. On the last line write 'Answer:' and the num
 
 
 class _Stated:
-    """Rows have a question (``context`` or ``question``) and what is right (``target`` or ``answer``).
+    """A task whose rows have a question (``context`` or ``question``) and the right answer (``target`` or ``answer``).
 
     Raises:
         InputError: if a row lacks one of them.
@@ -28,10 +28,9 @@ class _Stated:
         self.data = data
         self._seed_prompt = seed_prompt
         self._score = score
-        for split in (data.train, data.val, data.test):
-            for example in split:
-                _field(example, "context", "question")
-                _field(example, "target", "answer")
+        for example in data:
+            _field(example, "context", "question")
+            _field(example, "target", "answer")
 
     def seed(self) -> Artifact:
         return Artifact({COMPONENT: self._seed_prompt})
@@ -45,7 +44,7 @@ class _Stated:
 
 
 class Finer(_Stated):
-    """FiNER: tags of entities, several questions a row, comma-joined; the score is the share of tags in their place."""
+    """FiNER: several questions in each row, answered by comma-separated tags; scored by the share of right tags."""
 
     description: ClassVar[str] = "XBRL tags of numbers in financial reports (FiNER rows)"
 
@@ -54,20 +53,19 @@ class Finer(_Stated):
 
 
 class Formula(_Stated):
-    """XBRL formulas: one number, right if it is the same to two decimals, as the rows ask."""
+    """XBRL formulas: the answer is one number, which is right if it is the same to two decimals, as the rows ask."""
 
     description: ClassVar[str] = "numbers computed from financial formulas (XBRL Formula rows)"
 
     def __init__(self, data: Dataset, *, name: str = "formula", seed_prompt: str = NUMBER_SEED) -> None:
         super().__init__(data, name, seed_prompt, score_number)
-        for split in (data.train, data.val, data.test):
-            for example in split:
-                if decimal_of(_field(example, "target", "answer")) is None:
-                    raise InputError(f"row {example.id}: what is right must be a number")
+        for example in data:
+            if decimal_of(_field(example, "target", "answer")) is None:
+                raise InputError(f"row {example.id}: the right answer must be a number")
 
 
 def score_tags(output: str, gold: str) -> Score:
-    """Of comma-joined tags, those that are right in their place; a tag that is missing is wrong."""
+    """Score comma-separated tags by the share of those that are right at their place. Missing tags are wrong."""
     wanted = [tag.strip() for tag in gold.split(",")]
     said = [tag.strip(" \t'\"`*.[]") for tag in stated_line(output).split(",")]
     said += [""] * (len(wanted) - len(said))
@@ -80,7 +78,7 @@ def score_tags(output: str, gold: str) -> Score:
 
 
 def score_number(output: str, gold: str) -> Score:
-    """Whether the number stated is the right one to two decimals."""
+    """Score a number, which is right if it equals the right one to two decimals."""
     stated = stated_answer(output)
     said, wanted = decimal_of(stated), decimal_of(gold)
     right = said is not None and wanted is not None and round(said, 2) == round(wanted, 2)

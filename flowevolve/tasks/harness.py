@@ -3,10 +3,10 @@
 A harness is one Python file with a class ``Memory``:
 
     Memory(llm, labels)             llm(prompt: str) -> str; labels: list[str]
-    learn_from_batch(batch)         batch: list of {"text": str, "label": str}
-    predict(text) -> str            the label of a text
-    get_state() -> JSON             all that was learnt
-    set_state(state)                in a fresh object: learnt that much
+    learn_from_batch(batch)         learn from a batch, a list of {"text": str, "label": str}
+    predict(text) -> str            return the label of a text
+    get_state() -> JSON             return all that was learnt
+    set_state(state)                take over, in a new object, what another one has learnt
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ BASELINES: Mapping[str, str] = {
     name: (Path(__file__).parent / "data" / "harnesses" / f"{name}.txt").read_text(encoding="utf-8")
     for name in ("zero_shot", "few_shot")
 }
-"""Sources of the harnesses that ship."""
+"""The sources of the harnesses that ship."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledSet:
-    """One data set. Its ``test`` split is for the end of a run; no proposer sees it."""
+    """One data set with its fields and labels. Its ``test`` split is for the end of a run; no proposer sees it."""
 
     name: str
     data: Dataset
@@ -46,22 +46,23 @@ class LabelledSet:
 
 
 def labelled_set(name: str, data: Dataset, text_fields: Sequence[str], label_field: str) -> LabelledSet:
-    """Raises:
-    InputError: if there is nothing to learn from or to score on, or a row lacks a field.
+    """Make a set of rows with texts and labels.
+
+    Raises:
+        InputError: if there are no rows to learn from or to score on, or a row lacks a field.
     """
     if not data.train or not data.val:
         raise InputError(f"task.sets.{name}: a harness needs training and validation examples")
-    rows = [example for split in (data.train, data.val, data.test) for example in split]
-    for example in rows:
+    for example in data:
         for field in (*text_fields, label_field):
             if not isinstance(example.data.get(field), str):
                 raise InputError(f"task.sets.{name}: row {example.id}: {field!r} is missing or not a text")
-    labels = tuple(sorted({str(example.data[label_field]) for example in rows}))
+    labels = tuple(sorted({str(example.data[label_field]) for example in data}))
     return LabelledSet(name, data, tuple(text_fields), label_field, labels)
 
 
 class HarnessTask:
-    """Harnesses over one or more data sets. ``data`` is that of all sets; ids are ``set/row``.
+    """Harnesses over one or more data sets. ``data`` holds the rows of all sets, with the ids ``SET/ROW``.
 
     Raises:
         InputError: if there is no set.
@@ -83,7 +84,11 @@ class HarnessTask:
         return harness(BASELINES["zero_shot"])
 
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
-        """Raises: InputError, always: a harness learns before it is scored, so it has no single rollouts."""
+        """Refuse: a harness learns before it is scored, so it has no rollouts of single examples.
+
+        Raises:
+            InputError: always.
+        """
         raise InputError(
             f"task {self.name!r} has no single rollouts; run it with algorithm 'meta_harness', without held_out"
         )

@@ -1,9 +1,9 @@
 """A small instruction-following data set with a hidden house style.
 
-Every row is an ordinary writing request whose answer is checked against a few rules of one *house style* that the
-request never states. All rules of the style can be met by one answer, so one system prompt that states them all is
-right for every row: the style is what evolution has to find out. The rules are IFEval constraints
-(arXiv 2311.07911) and rows have IFEval's fields plus ``split``.
+Each row is an ordinary writing request whose answer is checked against a few rules of one house style, which the
+request never states. One answer can meet all rules, so a system prompt that states them all is right for every row:
+evolution has to find out the style. The rules are IFEval constraints (arXiv 2311.07911), and rows have IFEval's fields
+plus ``split``.
 
 ``python -m flowevolve.tasks.house_style`` writes the shipped file anew.
 """
@@ -45,7 +45,7 @@ HOUSE_STYLE: tuple[Constraint, ...] = (
     Constraint("length_constraints:number_paragraphs", {"num_paragraphs": 3}),
     Constraint("keywords:existence", {"keywords": ["safety"]}),
 )
-"""All rules of the style. One answer can meet them all; the simulated world `rules` knows how to write it."""
+"""All rules of the style. One answer can meet them all, and the simulated world `rules` knows how to write it."""
 
 _TOPICS = (
     "the new travel booking tool",
@@ -128,15 +128,15 @@ _CONCENTRATION = 3.0
 
 
 def make_rows(rules: int, per_example: int, overlap: float, rows: int, seed: int) -> list[dict[str, JSON]]:
-    """Rows in IFEval's form plus ``split``: 40 % train, 30 % val, 30 % test, in this order.
+    """Make rows with IFEval's fields plus ``split``: 40 % train, 30 % val and 30 % test, in this order.
 
     Args:
-        rules: how many rules of the house style are in use (its first ones).
+        rules: how many rules of the house style are in use, counted from its first.
         per_example: how many of them each row needs.
-        overlap: 0 needs all rules equally often; towards 1 ever more rows need the same few rules (the rule of rank r,
-            counted from 1 in an order drawn from ``seed``, is drawn with weight r ** (-3 * overlap)).
-        rows: how many rows; no two have the same prompt.
-        seed: of everything drawn here.
+        overlap: at 0 all rules are needed equally often; towards 1 more and more rows need the same few rules. The rule
+            with rank r, counted from 1 in an order drawn from ``seed``, is drawn with weight r ** (-3 * overlap).
+        rows: the number of rows; no two of them have the same prompt.
+        seed: the seed of everything drawn here.
 
     Raises:
         InputError: if a number is out of its range.
@@ -153,25 +153,23 @@ def make_rows(rules: int, per_example: int, overlap: float, rows: int, seed: int
     for number, (topic, request) in enumerate(rng.sample(stems, rows)):
         needed = [HOUSE_STYLE[index] for index in sorted(_draw(weights, per_example, rng))]
         prompt = f"{request.format(topic=topic)} {rng.choice(_DETAILS)}".rstrip()
-        made.append(_row(number, prompt, needed, next(split for split, end in _SPLITS if number < end * rows)))
+        made.append(
+            {
+                "key": 1000 + number,
+                "prompt": prompt,
+                "instruction_id_list": [rule.id for rule in needed],
+                "kwargs": [dict(rule.kwargs) for rule in needed],
+                "split": next(split for split, end in _SPLITS if number < end * rows),
+            }
+        )
     return made
 
 
-def _row(number: int, prompt: str, needed: Sequence[Constraint], split: str) -> dict[str, JSON]:
-    return {
-        "key": 1000 + number,
-        "prompt": prompt,
-        "instruction_id_list": [rule.id for rule in needed],
-        "kwargs": [dict(rule.kwargs) for rule in needed],
-        "split": split,
-    }
-
-
 def rules_of(row: Mapping[str, JSON]) -> list[Constraint]:
-    """The rules a row's answer is checked against.
+    """The rules that a row's answer is checked against.
 
     Raises:
-        InputError: if ``instruction_id_list`` and ``kwargs`` are not lists of one length.
+        InputError: if ``instruction_id_list`` and ``kwargs`` are not lists of equal length.
     """
     ids, kwargs = row["instruction_id_list"], row["kwargs"]
     if not isinstance(ids, list) or not isinstance(kwargs, list) or len(ids) != len(kwargs):
@@ -182,7 +180,7 @@ def rules_of(row: Mapping[str, JSON]) -> list[Constraint]:
 
 
 def _draw(weights: Mapping[int, float], count: int, rng: random.Random) -> list[int]:
-    """Weighted sample without replacement (Efraimidis and Spirakis 2006: the largest u ** (1 / weight))."""
+    """Draw a weighted sample without replacement: the largest u ** (1 / weight) (Efraimidis and Spirakis, 2006)."""
     keys = {index: rng.random() ** (1 / weight) for index, weight in weights.items()}
     return sorted(keys, key=keys.__getitem__, reverse=True)[:count]
 
@@ -201,7 +199,7 @@ def house_style_task(rows: Sequence[Mapping[str, JSON]] | None = None) -> Instru
     """The task over these rows, by default those of the shipped file.
 
     Raises:
-        InputError: if a row is not of the form that `make_rows` gives.
+        InputError: if a row does not have the form of those of `make_rows`.
     """
     given = rows if rows is not None else [json.loads(line) for line in DATA_FILE.read_text("utf-8").splitlines()]
     parts: dict[str, list[Example]] = {split: [] for split, _ in _SPLITS}

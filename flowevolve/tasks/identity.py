@@ -1,4 +1,4 @@
-"""What the scores of a run are of, as its first event tells it: scores of another task can't be compared with them."""
+"""Identifies a task in a run's first event, since the scores of different tasks can't be compared with each other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flowevolve.tasks.base import Example, Task
 
 
 def identity(task: Task) -> dict[str, JSON]:
-    """The task's name, how many validation examples it has, and a digest of them, whatever their order."""
+    """The task's name, the number of its validation examples, and a digest of them that ignores their order."""
     digest = blake2b(digest_size=6)
     for line in sorted(map(_line, task.data.val)):
         digest.update(line.encode())
@@ -19,9 +19,9 @@ def identity(task: Task) -> dict[str, JSON]:
 
 
 def difference(before: Mapping[str, JSON], task: Task) -> str | None:
-    """What scores are of that were made for ``before`` and what for a task; None if that is the same.
+    """Say how the task that earlier scores are of differs from this one; None if it is the same.
 
-    ``before`` may have other keys, and may lack some of an `identity`: these are not compared.
+    ``before`` is an `identity`. Keys that it lacks, and other keys that it has, are not compared.
     """
     after = identity(task)
     if all(before.get(key, value) == value for key, value in after.items()):
@@ -35,9 +35,5 @@ def _words(of: Mapping[str, JSON]) -> str:
 
 
 def _line(example: Example) -> str:
-    return json.dumps([example.id, dict(example.data)], skipkeys=True, default=_type)
-
-
-def _type(value: object) -> str:
-    """Stands for what is no plain data, which a task given as an object may hold."""
-    return type(value).__name__
+    # The rows of a task given as an object may hold values that are not plain data: their types stand in for them.
+    return json.dumps([example.id, dict(example.data)], skipkeys=True, default=lambda value: type(value).__name__)

@@ -1,4 +1,4 @@
-"""Instruction following: answers are checked by verifiers, as in IFEval and IFBench."""
+"""Instruction following: verifiers check the answers, as in IFEval and IFBench."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SEED_PROMPT = "You are a helpful assistant. Answer the request."
 
 
 class InstructionFollowing:
-    """Rows have ``prompt``, ``instruction_id_list`` and ``kwargs`` (a list of parameters, parallel to it).
+    """Rows have ``prompt``, ``instruction_id_list`` and ``kwargs``, which lists the parameters of each instruction.
 
-    A response scores the share of its constraints that it meets, or with ``strict`` 1 if it meets all and else 0.
+    A response's score is the share of the constraints that it meets; with ``strict``, 1 if it meets all, and else 0.
 
     Raises:
         InputError: if a row lacks a field or names an unknown constraint.
@@ -32,11 +32,7 @@ class InstructionFollowing:
         self.data = data
         self._seed_prompt = seed_prompt
         self._strict = strict
-        self._rows = {
-            example.id: (_prompt(example), _constraints(example))
-            for split in (data.train, data.val, data.test)
-            for example in split
-        }
+        self._rows = {example.id: (_prompt(example), _constraints(example)) for example in data}
 
     def seed(self) -> Artifact:
         return Artifact({COMPONENT: self._seed_prompt})
@@ -48,7 +44,7 @@ class InstructionFollowing:
         return Rollout(example.id, output, self.score(output, constraints), (call,))
 
     def score(self, output: str, constraints: list[Constraint]) -> Score:
-        """The score of an output, with one line of feedback per constraint."""
+        """The score of an output, with one line of feedback for each constraint."""
         met = check_all(output, constraints)
         share = sum(met) / len(met) if met else 1.0
         lines = [

@@ -1,4 +1,4 @@
-"""Reading data sets: JSON lines, JSON, CSV, TSV, any of them gzipped, and Hugging Face data sets as an extra."""
+"""Reads data sets from JSON lines, JSON, CSV and TSV files, gzipped or not, and from the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from flowevolve.tasks.base import Dataset, Example
 
 Row = Mapping[str, JSON]
 Size = int | float
-"""Of a split: a count, or below 1.0 a fraction of all rows."""
+"""The size of a split: a number of rows, or below 1.0 a fraction of all rows."""
 
 _SURPLUS = "more columns than the header"
 _FORMATS = (".jsonl", ".json", ".csv", ".tsv")
@@ -26,7 +26,7 @@ SPLITS = ("train", "val", "test")
 
 
 def load_rows(path: Path) -> list[Row]:
-    """All rows of a file, by its extension (``.gz`` may follow).
+    """Read all rows of a file. Its extension says its format; ``.gz`` may follow.
 
     Raises:
         InputError: naming the file, the line and what is wrong with it.
@@ -44,10 +44,10 @@ def load_rows(path: Path) -> list[Row]:
 
 
 def load_hf(name: str, split: str, config: str | None = None) -> list[Row]:
-    """One split of a data set on the Hugging Face hub; ``config`` is the data set's own, where it has several.
+    """Load one split of a data set from the Hugging Face hub. ``config`` is one of its configurations.
 
     Raises:
-        InputError: if the package ``datasets`` is not installed, or the data set can't be had.
+        InputError: if the package ``datasets`` is not installed, or the data set can't be loaded.
     """
     try:
         datasets = import_module("datasets")
@@ -75,7 +75,7 @@ def require_fields(rows: Iterable[Row], fields: Sequence[str], source: str) -> N
 
 
 def examples(rows: Sequence[Row], id_field: str | None, source: str) -> list[Example]:
-    """Rows as examples, named by a field or else by their number (from 0).
+    """Make examples of rows. Their ids are the values of a field, or else their numbers, counted from 0.
 
     Raises:
         InputError: if the field is missing or two rows have the same id.
@@ -95,10 +95,10 @@ def examples(rows: Sequence[Row], id_field: str | None, source: str) -> list[Exa
 def split_rows(
     rows: Sequence[Row], sizes: Mapping[str, Size], seed: int, *, id_field: str | None = None, source: str = "data"
 ) -> Dataset:
-    """Shuffle rows with this seed and cut them into train, val and test.
+    """Shuffle rows with this seed and split them into train, val and test.
 
     Raises:
-        InputError: if sizes ask for more rows than there are, or train or val would be empty.
+        InputError: if the sizes ask for more rows than there are, or train or val would be empty.
     """
     unknown = set(sizes) - set(SPLITS)
     if unknown:
@@ -113,7 +113,7 @@ def split_rows(
 
 
 def _ends(sizes: Mapping[str, Size], total: int, source: str) -> list[int]:
-    """Where each split ends. Fractions are added up before rounding, so that fractions of 1 use every row once."""
+    """Where each split ends. Fractions are added up before rounding, so that fractions with the sum 1 use every row."""
     ends: list[int] = []
     exact = 0.0
     for split in SPLITS:
@@ -160,7 +160,7 @@ def _json(text: str, form: str, path: Path) -> list[Row]:
             raise InputError(f"{path}: must be a list of objects")
         numbered = list(enumerate(whole, 1))
     else:
-        # Not splitlines(): it also parts lines at U+2028 and others that may stand in a text as they are.
+        # splitlines() would also split at U+2028 and other characters that JSON texts may contain unescaped.
         numbered = [(n, _parse(line, path, n)) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
     rows: list[Row] = []
     for number, row in numbered:

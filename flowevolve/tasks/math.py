@@ -1,4 +1,4 @@
-"""Mathematics with one final answer (AIME's fields)."""
+"""Mathematical problems with one final answer, in rows with AIME's fields."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from flowevolve.tasks.scoring import same_number, stated_answer
 COMPONENT = "instruction"
 SEED_PROMPT = "Solve the problem. Put the final answer on the last line as 'Answer: ...'."
 SOLUTION_CHARS = 1500
-"""How much of a worked solution the feedback shows: enough for the idea, short enough for three in one prompt."""
+"""The most characters of a worked solution that feedback shows: enough for the idea, and three fit into one prompt."""
 
 
 class MathAnswer:
-    """Rows have ``problem`` and ``answer`` and may have ``solution``, which feedback then shows.
+    """Rows have ``problem`` and ``answer``, and may have ``solution``, which is shown as feedback on wrong answers.
 
     Raises:
         InputError: if a row lacks a field.
@@ -29,11 +29,10 @@ class MathAnswer:
         self.name = name
         self.data = data
         self._seed_prompt = seed_prompt
-        for split in (data.train, data.val, data.test):
-            for example in split:
-                for field in ("problem", "answer"):
-                    if example.data.get(field) in (None, ""):
-                        raise InputError(f"row {example.id}: {field!r} is missing")
+        for example in data:
+            for field in ("problem", "answer"):
+                if example.data.get(field) in (None, ""):
+                    raise InputError(f"row {example.id}: {field!r} is missing")
 
     def seed(self) -> Artifact:
         return Artifact({COMPONENT: self._seed_prompt})

@@ -1,4 +1,4 @@
-"""Questions that need two paragraphs (HotpotQA's fields): one call picks the evidence, a second one answers."""
+"""Questions that need two paragraphs, in rows with HotpotQA's fields: one call notes the evidence, another answers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ SEEDS = {
 class MultiHopQA:
     """Rows have ``question``, ``context`` ([[title, paragraph or sentences], …]) and ``answer`` or ``answers``.
 
-    With ``supporting_titles`` or ``supporting_facts`` feedback also says which paragraphs the notes did not name.
-    Context and facts may also be as on the Hugging Face hub: an object with a list of titles and one of what goes with
-    them.
+    With ``supporting_titles`` or ``supporting_facts``, feedback also says which paragraphs the notes did not name.
+    Context and facts may also have the form of the Hugging Face hub: an object with a list of titles, and a second list
+    in parallel.
 
     Raises:
         InputError: if a row lacks a field.
@@ -35,12 +35,11 @@ class MultiHopQA:
         self.name = name
         self.data = data
         self._metric = metric
-        for split in (data.train, data.val, data.test):
-            for example in split:
-                _answers(example)
-                _paragraphs(example)
-                _supporting_titles(example)
-                _text(example, "question")
+        for example in data:
+            _answers(example)
+            _paragraphs(example)
+            _supporting_titles(example)
+            _text(example, "question")
 
     def seed(self) -> Artifact:
         return Artifact(SEEDS)
@@ -59,7 +58,8 @@ class MultiHopQA:
         return Rollout(example.id, output, self._score(example, notes, output), calls)
 
     def _score(self, example: Example, notes: str, output: str) -> Score:
-        answer, golds = _short(output), _answers(example)
+        short = output.strip()
+        answer, golds = stated_answer(output) if "\n" in short else short, _answers(example)
         if self._metric == "f1":
             value = max(token_f1(answer, gold) for gold in golds)
         else:
@@ -69,10 +69,6 @@ class MultiHopQA:
         if missed:
             lines.append(f"The notes do not name these paragraphs, which hold the facts: {', '.join(missed)}.")
         return Score(value, "\n".join(lines), passed=value == 1.0)
-
-
-def _short(output: str) -> str:
-    return output.strip() if "\n" not in output.strip() else stated_answer(output)
 
 
 def _text(example: Example, field: str) -> str:
@@ -104,7 +100,7 @@ def _paragraphs(example: Example) -> list[tuple[str, str]]:
 
 
 def _pairs(example: Example, field: str, second: str) -> JSON:
-    """The field; pairs also where it is two lists side by side."""
+    """The value of a field; two parallel lists in it are turned into a list of pairs."""
     value = example.data.get(field)
     if not isinstance(value, dict):
         return value

@@ -1,4 +1,4 @@
-"""Comparing answers with what was expected: question answering, mathematics, classification."""
+"""Compares answers with the right ones: for question answering, mathematics and classification."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:\s*/\s*\d+)?")
 
 
 def normalized(text: str) -> str:
-    """Lower case without punctuation, articles and extra spaces, as the SQuAD and HotpotQA scorers compare."""
+    """The text in lower case without punctuation, articles and extra spaces, as SQuAD and HotpotQA compare answers."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
@@ -26,7 +26,7 @@ def exact_match(answer: str, gold: str) -> bool:
 
 
 def token_f1(answer: str, gold: str) -> float:
-    """Harmonic mean of precision and recall over normalized tokens; yes, no and 'noanswer' only match themselves."""
+    """The harmonic mean of precision and recall of normalized tokens. Yes, no and 'noanswer' match only themselves."""
     said, expected = normalized(answer), normalized(gold)
     closed = {"yes", "no", "noanswer"}
     if said != expected and (said in closed or expected in closed):
@@ -39,8 +39,8 @@ def token_f1(answer: str, gold: str) -> float:
 
 
 def stated_answer(text: str) -> str:
-    r"""What a text gives as its final answer: the last ``\boxed{…}``, else what follows the last 'answer:', else the
-    last number, else the last line.
+    r"""The final answer that a text states: the last ``\boxed{…}``, else what follows the last 'answer:', else the last
+    number, else the last line.
     """
     boxed = _last_boxed(text)
     if boxed is not None:
@@ -56,20 +56,20 @@ def stated_answer(text: str) -> str:
 
 
 def stated_line(text: str) -> str:
-    """What follows the last 'answer:' of a text on its line, else its last line."""
+    """The rest of the line after the last 'answer:' of a text, or else its last line."""
     finals = _FINAL.findall(text)
     lines = text.strip().splitlines()
     return str(finals[-1] if finals else lines[-1] if lines else "").strip()
 
 
 def decimal_of(text: str) -> Decimal | None:
-    """The number a text is, without currency signs, per cent signs and thousands separators; None if it is none."""
+    """Read a text as a number, without currency signs, per cent signs and separators; None if it is not a number."""
     cleaned = text.strip().strip("$€£% ").replace(",", "")
     return Decimal(cleaned) if re.fullmatch(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)", cleaned) else None
 
 
 def same_number(answer: str, gold: str) -> bool:
-    """Whether two answers are the same number (integers, decimals, simple fractions), or else the same text."""
+    """Whether two answers are the same number (an integer, decimal or simple fraction), or else the same text."""
     first, second = _number(answer), _number(gold)
     if first is None or second is None:
         return normalized(answer) == normalized(gold) != ""
@@ -77,9 +77,9 @@ def same_number(answer: str, gold: str) -> bool:
 
 
 def stated_label(text: str, labels: Sequence[str]) -> str | None:
-    """The one label a text settles on: the only one it names, else the one on its last 'answer:' line; None if neither.
+    """The label that a text decides on: the only one that it names, or else the only one after its last 'answer:'.
 
-    A label inside a longer label does not count ('Sci' in 'Sci/Tech').
+    It is None if there is no such label. A label inside of a longer one does not count ('Sci' in 'Sci/Tech').
     """
     named = _labels_in(text, labels)
     if len(named) == 1:

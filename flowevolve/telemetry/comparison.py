@@ -1,4 +1,4 @@
-"""Two runs side by side, measured from events and calls alone, so that a run still going on can be one of them."""
+"""Compares two runs. They are measured by their events and calls alone, so that either may still be going on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from flowevolve.tally import Tally
 
 @dataclass(frozen=True, slots=True)
 class StageFigures:
-    """Items taken, the seconds worked on them, and the seconds they had waited; sums over items."""
+    """One stage: the items that it took, the seconds of work on them all, and the seconds that they all had waited."""
 
     items: int
     busy_seconds: float
@@ -29,11 +29,11 @@ class StageFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a run came to up to its last event."""
+    """What a run had done by its last event."""
 
     wall_seconds: float
     spent: Cost
-    """Of the items that were done and the phases that had ended."""
+    """The cost of the items that were done and of the phases that had ended."""
     accepted: int
     best_score: float | None
     llm: Totals
@@ -44,12 +44,12 @@ class Figures:
 
     @property
     def mean_in_flight(self) -> float:
-        """Requests, over the whole run; those that were cancelled are left out."""
+        """The mean number of requests in flight over the whole run, without those that were cancelled."""
         return self.llm.latency_seconds / self.wall_seconds if self.wall_seconds else 0.0
 
 
 class Measurement:
-    """Adds a run's events up."""
+    """Adds up the events of a run."""
 
     def __init__(self, graph: Graph) -> None:
         self._tally = Tally(graph)
@@ -60,7 +60,7 @@ class Measurement:
         self._waited: defaultdict[str, float] = defaultdict(float)
 
     def event(self, event: Event) -> None:
-        """An event sink."""
+        """Take the next event of the run. This is an event sink."""
         self._tally.take(event)
         self._seconds = event.time
         data = event.data
@@ -77,7 +77,7 @@ class Measurement:
                 self._best_score = cast("float | None", data["best_score"])
 
     def figures(self, llm: Totals) -> Figures:
-        """The figures up to now; ``llm`` sums up its calls."""
+        """The figures up to now. ``llm`` has the totals of the run's calls."""
         stages = {
             name: StageFigures(counts.items_in, counts.busy_seconds, self._waited[name])
             for name, counts in self._tally.stages.items()
@@ -86,7 +86,9 @@ class Measurement:
 
 
 def compare(recorded: Figures, replayed: Figures, *, scores: bool, notes: Sequence[str]) -> RenderableType:
-    """Tables of a recorded run and its replay. Without ``scores``, what depends on what replies say is left out."""
+    """Tables that compare a recorded run with its replay. Without ``scores`` the best score, which depends on the texts
+    of replies, is left out.
+    """
     table = Table("", "recorded", "replayed", "ratio")
     for name, format_, value in _ROWS:
         old, new = value(recorded), value(replayed)

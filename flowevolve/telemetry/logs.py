@@ -1,4 +1,4 @@
-"""Logs: what a person running this should notice, as structured records on standard error."""
+"""Logs: what somebody who runs this should notice, as structured records on standard error."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LEVELS: Mapping[str, int] = {
     "run.stopping": logging.INFO,
     "run.stop": logging.INFO,
 }
-"""Events that are worth a record; all others are in the journal only."""
+"""The levels of the events that are logged. All other events are in the journal only."""
 
 
 def configure_logs(level: int = logging.WARNING, *, as_json: bool = False) -> None:
@@ -44,7 +44,7 @@ def configure_logs(level: int = logging.WARNING, *, as_json: bool = False) -> No
 
 
 def log_event(event: Event) -> None:
-    """An event sink: writes a record for the events that deserve one."""
+    """Log an event, if it is one of those that are logged. This is an event sink."""
     level = _LEVELS.get(event.kind)
     if level is not None:
         structlog.get_logger("flowevolve").log(level, event.kind, run_seconds=round(event.time, 3), **event.data)

@@ -1,4 +1,4 @@
-"""Metrics of a run for Prometheus: counters fed by the event stream and by finished LLM calls."""
+"""Metrics of a run for Prometheus, which are updated by its events and its finished LLM calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from flowevolve.events import Event
 from flowevolve.llm.calls import CallRecord
 
 LATENCY_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250)
-"""Seconds: from a short answer of a small model to a long one in a full batch."""
+"""The bounds of the buckets in seconds, from a small model's short answer to a long answer in a full batch."""
 
 SERVER_GAUGES = {
     "running": "Requests the server works on",
@@ -16,7 +16,7 @@ SERVER_GAUGES = {
     "cache_usage": "Share of the server's KV cache that is in use",
     "prefix_hit_rate": "Share of prompt tokens found in the server's prefix cache since it was started",
 }
-"""By the names that ``server.load`` gives them."""
+"""What the gauges of the server mean, by their names in the event ``server.load``."""
 
 
 class Metrics:
@@ -65,7 +65,7 @@ class Metrics:
         )  # fmt: skip
 
     def event(self, event: Event) -> None:
-        """An event sink."""
+        """Update the metrics by an event. This is an event sink."""
         data = event.data
         match event.kind:
             case "item.done":
@@ -104,19 +104,22 @@ class Metrics:
                 self._deaths.inc()
 
     def call(self, record: CallRecord) -> None:
-        """An LLM client observer. A cached call is counted as such and adds no tokens and no latency."""
+        """Update the metrics by a finished LLM call. Cached calls are counted, but add no tokens and no latency.
+
+        This is an observer of the LLM client.
+        """
         if record.cached:
             self._calls.labels(record.role, record.scope.stage, "cached").inc()
             return
         self._calls.labels(record.role, record.scope.stage, "ok" if record.error is None else "error").inc()
         self._latency.labels(record.role).observe(record.finished - record.started)
-        usage = record.lost if record.reply is None else record.reply.usage
+        usage = record.failed_usage if record.reply is None else record.reply.usage
         self._tokens.labels(record.role, "prompt").inc(usage.prompt_tokens)
         self._tokens.labels(record.role, "cached").inc(usage.cached_tokens)
         self._tokens.labels(record.role, "completion").inc(usage.completion_tokens)
 
     def _server_gauge(self, name: str, meaning: str) -> Gauge:
-        """Made when first known: a gauge that nobody set would show as 0."""
+        """The gauge of this name. It is made when its value is first known, as one that is never set would show 0."""
         if name not in self._server:
             self._server[name] = Gauge(f"flowevolve_server_{name}", meaning, registry=self.registry)
         return self._server[name]

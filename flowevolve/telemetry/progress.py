@@ -1,4 +1,4 @@
-"""Progress of a run: a live table on a terminal, plain lines elsewhere. Reads nothing but the event stream."""
+"""Shows the progress of a run: a live table on a terminal, plain lines elsewhere. Only events are needed for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from flowevolve.tally import accepts
 
 @dataclass(slots=True)
 class Tally:
-    """What the events so far add up to."""
+    """What the events up to now add up to."""
 
     seconds: float = 0.0
     version: int = 0
@@ -75,7 +75,7 @@ class Tally:
 
 
 class Progress(Protocol):
-    """Shows events while a run lasts."""
+    """Shows the progress of a run while it lasts. ``event`` is an event sink."""
 
     def event(self, event: Event) -> None: ...
     def __enter__(self) -> Self: ...
@@ -85,7 +85,7 @@ class Progress(Protocol):
 
 
 class Lines:
-    """One line per pool update that found something better, and one when the run is asked to stop."""
+    """Writes a line for each commit to the pool that changes the best candidate, and one when the run is to stop."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
@@ -113,7 +113,7 @@ class Lines:
 
 
 class LiveTable:
-    """A table that is redrawn a few times a second."""
+    """Shows a table that is redrawn a few times a second."""
 
     def __init__(self, console: Console, title: str) -> None:
         self._tally = Tally()

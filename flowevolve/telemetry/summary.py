@@ -1,4 +1,4 @@
-"""The summary of a finished run, from its ``result.json``."""
+"""Summarizes a finished run from its ``result.json``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.text import Text
 
 
 def summarize(result: Mapping[str, object]) -> RenderableType:
-    """Tables of what a run did, and the best artifact's text."""
+    """Tables of what a run did, and the text of its best artifact."""
     head = Table(show_header=False, box=None, pad_edge=False)
     simulated = " (simulated: times and texts are a model's, not a real LLM's)" if result["backend"] == "sim" else ""
     llm, staleness, best, held_out = (_table(result[key]) for key in ("llm", "staleness", "best", "held_out"))
@@ -59,7 +59,7 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
 
 
 def _traffic(llm: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Rows on endpoints, rate limits and hedging, where there were any."""
+    """Rows on endpoints, rate limits and hedging, if there were any."""
     for endpoint in map(_table, _list(llm.get("endpoints"))):
         refused = f", {endpoint['refusals']} refused" if endpoint.get("refusals") else ""
         requests = f"{endpoint['requests']} requests ({endpoint['failures']} failed{refused})"

@@ -1,4 +1,4 @@
-"""What Prometheus is told of endpoints and second requests: read when it asks, from the figures a run reports."""
+"""Prometheus metrics of endpoints and hedged requests. They are read from the run's own figures at each scrape."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _HEDGES: tuple[tuple[str, str, Callable[[HedgeStats], int]], ...] = (
 
 
 class TrafficMetrics(Collector):
-    """Of one run; nothing until it has begun. May be read in another thread than the run's."""
+    """The metrics of one run; none before the run has begun. They may be read in another thread than the run's."""
 
     def __init__(self) -> None:
         self._traffic: Traffic | None = None
 
     def watch(self, traffic: Traffic) -> None:
-        """Tell of this from now on."""
+        """Report the figures of this traffic from now on."""
         self._traffic = traffic
 
     def collect(self) -> Iterable[Metric]:
-        """What there is now."""
+        """Yield the present metrics."""
         if self._traffic is None:
             return
         endpoints = self._traffic.endpoints()

@@ -1,6 +1,6 @@
 """The command that starts a vLLM: its executable, its flags and its environment.
 
-`evolution_flags` has those that suit evolution, with the reason for each; what the user gives goes before.
+`evolution_flags` has the flags that suit evolution, with the reason for each. The user's own flags override them.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ MOST_CACHE_GIB = 16
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a server is to run on. ``gpu_gib`` is the memory of the smallest GPU, None if nobody tells."""
+    """The machine that a server will run on. ``gpu_gib`` is the memory of its smallest GPU in GiB; None: not known."""
 
     has_gpu: bool
     gpu_gib: float | None
     cores: int
     free_gib: float | None
-    """Main memory that is not in use, None if nobody tells."""
+    """Main memory that is not in use, in GiB; None: not known."""
 
 
-def look_at_machine() -> Machine:
-    """Blocks for as long as ``nvidia-smi`` takes."""
+def inspect_machine() -> Machine:
+    """Find out about this machine. Blocks for as long as ``nvidia-smi`` takes, at most 30 seconds."""
     memories = _gpu_memories()
     return Machine(
         has_gpu=bool(memories) or Path("/dev/kfd").exists(),  # the latter is AMD's
@@ -48,7 +48,7 @@ def find_executable(named: str) -> Path:
     """The ``vllm`` command that ``vllm.executable`` names: on the path, beside this Python, or in an environment.
 
     Raises:
-        InputError: if it is not there.
+        InputError: if there is no such command.
     """
     place = Path(named).expanduser()
     if place.is_dir():
@@ -74,20 +74,20 @@ def evolution_flags(settings: VLLMSettings, machine: Machine) -> list[tuple[str,
     flags: list[tuple[str, ...]] = [
         ("--enable-prefix-caching",),  # all rollouts of a candidate begin with its prompt
         ("--enable-prompt-tokens-details",),  # usage then says how many tokens came from the cache
-        ("--scheduling-policy", "priority"),  # what is nearly finished goes first, as the gate ranks it
-        # Past it a request is turned away and tried again later: no queue grows without end, whoever else sends.
+        ("--scheduling-policy", "priority"),  # nearly finished items go first, in the order of our own scheduler
+        # Beyond it, requests are refused and retried later, so that the queue can't grow without end.
         ("--max-num-queued-reqs", str(QUEUED_REQUESTS)),
-        ("--disable-uvicorn-access-log",),  # a line for every request would bury what is worth reading
+        ("--disable-uvicorn-access-log",),  # a line for each request would hide the lines that matter
     ]
     if on_cpu(settings, machine):
         flags += [
             ("--block-size", "32"),  # a shared prefix is cached in whole blocks, of 128 tokens by default on the CPU
-            ("--max-num-seqs", str(min(256, 16 * machine.cores))),  # more only makes each of them slower
-            # vLLM 0.32 on the CPU ends when a request with a sampling seed is prefilled in several parts.
+            ("--max-num-seqs", str(min(256, 16 * machine.cores))),  # more would only slow each of them down
+            # vLLM 0.32 on the CPU crashes when a request with a sampling seed is prefilled in several chunks.
             ("--no-enable-chunked-prefill",),
         ]
     elif machine.gpu_gib is not None:
-        # vLLM's own limits for a server spare the first token's latency; these are its limits for offline work.
+        # vLLM's defaults for servers favour the latency of the first token; these are its defaults for offline use.
         tokens = 16384 if machine.gpu_gib >= LARGE_GPU_GIB else 8192
         flags.append(("--max-num-batched-tokens", str(tokens)))
     return flags
@@ -109,15 +109,15 @@ def serve_arguments(
 def serve_environment(
     executable: Path, settings: VLLMSettings, machine: Machine, replica: int, inherited: Mapping[str, str]
 ) -> dict[str, str]:
-    """The environment of one server: what the user set in whatever way goes before ours."""
-    ours = {"VLLM_NO_USAGE_STATS": "1"}  # a run talks to its server and to nobody else
+    """The environment variables of one server. What the user has set anywhere overrides our defaults."""
+    ours = {"VLLM_NO_USAGE_STATS": "1"}  # no usage reports
     if on_cpu(settings, machine) and settings.defaults and not has_flag(settings.flags, "--kv-cache-memory-bytes"):
-        # Left alone, vLLM asks for 92 % of all memory and does not start where others use some of it.
+        # By default, vLLM takes 92 % of all memory, and does not start where other programs use some of it.
         ours["VLLM_CPU_KVCACHE_SPACE"] = str(_cache_gib(machine, settings.replicas))
     environment = {**ours, **inherited, **settings.environment}
     if settings.devices:
         environment["CUDA_VISIBLE_DEVICES"] = settings.devices[replica]
-    # Compilers and helpers that vLLM calls by name are in its own environment.
+    # vLLM runs compilers and helpers by name, which are installed in its own environment.
     environment["PATH"] = f"{executable.parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
     return environment
 
@@ -129,7 +129,7 @@ def _cache_gib(machine: Machine, replicas: int) -> int:
 
 
 def _free_memory() -> float | None:
-    """In GiB, what could be had without swapping; None where Linux does not tell."""
+    """The memory available without swapping, in GiB; None where the system does not report it."""
     try:
         found = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text(encoding="utf-8"))
     except OSError:
@@ -138,7 +138,7 @@ def _free_memory() -> float | None:
 
 
 def _gpu_memories() -> list[float]:
-    """Of each NVIDIA GPU, in GiB; none where there is no answer."""
+    """The memory of each NVIDIA GPU in GiB; empty if ``nvidia-smi`` gives no answer."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return []

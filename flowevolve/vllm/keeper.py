@@ -1,10 +1,11 @@
 """A small process between us and a server, so that no server outlives us, however we end.
 
-Run as a script: ``keeper.py STOP_SECONDS COMMAND...``. Its standard input is a pipe that we hold: when that closes,
-because we closed it or because we are gone (SIGKILL included), or on SIGTERM, it ends the server, then kills whatever
-the server started. It exits with the server's code, 128 and the signal's number if a signal killed it.
+It runs as a script: ``keeper.py STOP_SECONDS COMMAND...``. Its standard input is a pipe whose other end we hold. When
+the pipe closes, because we closed it or because we are gone (even by SIGKILL), or on SIGTERM, it stops the server and
+then kills whatever the server started. Its exit code is the server's, or 128 plus the number of the signal that killed
+the server.
 
-It imports nothing but the standard library and has one thread, so that what is done between fork and exec is safe.
+It imports nothing but the standard library and has a single thread, so that running code between fork and exec is safe.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 LINUX = sys.platform == "linux"
 CANNOT_START = 127
 LIFELINE = 0
-"""Our standard input."""
+"""The descriptor of standard input, which closes when our parent ends."""
 
 
 def main(arguments: list[str]) -> int:
@@ -37,8 +38,8 @@ def main(arguments: list[str]) -> int:
     die_with_us: Callable[[], object] | None = None
     if LINUX:
         prctl = ctypes.CDLL(None).prctl
-        prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)  # in case a fork of our parent holds the pipe open
-        prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans come to us, wherever they moved to
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)  # as a fork of our parent may hold the pipe open
+        prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphaned descendants become our children
         die_with_us = partial(prctl, PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     try:
         server = subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0, preexec_fn=die_with_us)  # noqa: PLW1509, S603 - one thread; the command is the user's own
@@ -51,7 +52,7 @@ def main(arguments: list[str]) -> int:
 
 
 def kill_session(session: int) -> None:
-    """Kill every process of a session; for when its keeper was killed. Linux only, elsewhere nothing is done."""
+    """Kill every process of a session, for when its keeper was killed. Does nothing on other systems than Linux."""
     for pid, status in _processes().items():
         if status[1] == session:
             with suppress(ProcessLookupError):
@@ -59,11 +60,11 @@ def kill_session(session: int) -> None:
 
 
 def _only_wake(number: int, frame: object) -> None:
-    """The wakeup pipe tells; what is here only keeps the signal from ending us."""
+    """Keep the signal from ending us; its number arrives through the wakeup pipe."""
 
 
 def _wait(server: subprocess.Popen[bytes], wakeup: int) -> None:
-    """Until the server ends, the lifeline closes or we are asked to stop."""
+    """Wait until the server ends, the lifeline closes, or a signal asks us to stop."""
     while server.poll() is None:
         _reap_orphans(server.pid)
         ready, _, _ = select.select([LIFELINE, wakeup], [], [])
@@ -74,13 +75,13 @@ def _wait(server: subprocess.Popen[bytes], wakeup: int) -> None:
 
 
 def _reap_orphans(server: int) -> None:
-    """Let go of processes that ended after they had come to us; the server is not to be reaped here."""
+    """Reap adopted processes that have ended, but not the server."""
     while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and ended.si_pid != server:
         os.waitpid(ended.si_pid, 0)
 
 
 def _end(server: subprocess.Popen[bytes], stop_seconds: float) -> None:
-    """Ask the server to end, kill it if it does not, and kill everything that it started."""
+    """Ask the server to stop, kill it if it does not, and kill everything that it started."""
     if server.poll() is None:
         server.terminate()
         with suppress(subprocess.TimeoutExpired):
@@ -99,7 +100,7 @@ def _end(server: subprocess.Popen[bytes], stop_seconds: float) -> None:
 
 
 def _below(ancestor: int) -> set[int]:
-    """All processes that descend from this one."""
+    """The ids of all descendants of a process."""
     parents = {pid: status[0] for pid, status in _processes().items()}
     found: set[int] = set()
     while new := {pid for pid, parent in parents.items() if parent in found | {ancestor}} - found:
@@ -108,7 +109,7 @@ def _below(ancestor: int) -> set[int]:
 
 
 def _processes() -> dict[int, tuple[int, int]]:
-    """Parent and session of every process."""
+    """The parent and the session of every process, by id."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""One vLLM that is kept alive: started, watched, started again when it dies or hangs, and ended with its children."""
+"""Supervises one vLLM server: starts and watches it, restarts it when it dies or hangs, and stops its children too."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from flowevolve.llm.keys import redacted
 from flowevolve.vllm import keeper
 
 HEALTH_SECONDS = 2.0
-"""How long one answer to "are you healthy?" may take while it starts."""
-ASK_SECONDS = 0.25
-"""Between two such questions; the server tells nobody that it is ready."""
-TELL_SECONDS = 10.0
-"""Between two words on how a start goes on."""
+"""The time limit of a health check while the server starts."""
+HEALTH_POLL_SECONDS = 0.25
+"""The time between two health checks while the server starts, as it does not announce that it is ready."""
+PROGRESS_SECONDS = 10.0
+"""The time between two events about the progress of a start."""
 KILL_SECONDS = 10.0
-"""What the keeper has, beyond the server's own time, to kill what does not end by itself."""
+"""The time that the keeper has, after the server's ``stop_seconds``, to kill what is left."""
 
 _TAIL = 2**16
 _SHOWN = 300
@@ -37,7 +37,7 @@ _PREFIX = re.compile(r"^(\([^)]*pid=\d+\)\s*)?((INFO|WARNING|ERROR) \d\d-\d\d \d
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What became of a server. ``detail`` is one line for a person."""
+    """An event in the life of a server. ``detail`` is one line for people."""
 
     kind: Literal["starting", "healthy", "died", "gave_up"]
     url: str
@@ -60,20 +60,20 @@ class Server:
     restarts: int
     stop_seconds: float
     hung_seconds: float
-    """How long it may take to say that it is healthy, and how long it may not be."""
-    doubts: Pulse
-    """Fired by whoever got no answer: whether it is healthy is asked then, and not all the time."""
-    tell: Tell
+    """The time limit of a health check, and how long a server may fail it before it counts as hung."""
+    unanswered: Pulse
+    """Fired by callers who got no answer: the server's health is only checked then, not all the time."""
+    on_event: Tell
     _process: Process | None = field(default=None, init=False)
     _log_start: int = field(default=0, init=False)
-    """Where in the log the present process's part begins, in bytes."""
+    """The byte of the log at which the output of the current process begins."""
 
     async def start(self) -> None:
         """Start it and wait until it is healthy.
 
         Raises:
-            BackendUnreachableError: if it can't be started, ends before, or takes longer than it may; nothing is left
-                running then.
+            BackendUnreachableError: if it can't be started, ends before it is healthy, or takes longer than
+                ``startup_seconds``. No process is left running then.
         """
         began = anyio.current_time()
         process = await self._spawn()
@@ -83,18 +83,18 @@ class Server:
         if patience.cancelled_caught:
             await self.stop()
             raise BackendUnreachableError(
-                f"vLLM was not healthy after {self.startup_seconds:.0f} s ({self.log}: {await self._said()}); "
+                f"vLLM was not healthy after {self.startup_seconds:.0f} s ({self.log}: {await self._log_excerpt()}); "
                 "give it longer with vllm.startup_seconds"
             )
         if not healthy:
             raise BackendUnreachableError(f"vLLM {await self._how_it_ended(process)} before it was healthy")
-        self.tell(News("healthy", self.url, f"healthy after {anyio.current_time() - began:.0f} s"))
+        self.on_event(News("healthy", self.url, f"healthy after {anyio.current_time() - began:.0f} s"))
 
     async def keep(self) -> None:
-        """Start it again whenever it dies or hangs, ``restarts`` times in all; returns when it is given up."""
+        """Restart it whenever it dies or hangs, at most ``restarts`` times in all; returns once it is given up."""
         died = await self._death()
         for restart in range(1, self.restarts + 1):
-            self.tell(News("died", self.url, f"{died}; restart {restart} of {self.restarts}"))
+            self.on_event(News("died", self.url, f"{died}; restart {restart} of {self.restarts}"))
             await self.stop()
             try:
                 await self.start()
@@ -103,16 +103,16 @@ class Server:
             else:
                 died = await self._death()
         await self.stop()
-        self.tell(News("gave_up", self.url, f"{died}; it is not started again, after {self.restarts} restarts"))
+        self.on_event(News("gave_up", self.url, f"{died}; it is not started again, after {self.restarts} restarts"))
 
     async def stop(self) -> None:
-        """End it and everything it started. Returns when that is done, also when cancelled."""
+        """Stop it and everything it started. Returns when that is done, even if cancelled."""
         process = self._process
         if process is None:
             return
         with anyio.CancelScope(shield=True):
             if process.stdin is not None:
-                await process.stdin.aclose()  # the keeper sees its lifeline close
+                await process.stdin.aclose()  # the keeper stops the server when this pipe closes
             with anyio.move_on_after(self.stop_seconds + KILL_SECONDS):
                 await process.wait()
             if process.returncode is None:
@@ -122,7 +122,7 @@ class Server:
                 await anyio.to_thread.run_sync(keeper.kill_session, process.pid)
 
     async def _death(self) -> str:
-        """Wait until the server that was started has died, or is found to hang; says how."""
+        """Wait until the server has died or hangs; returns a description of that."""
         process = self._process
         assert process is not None
         async with anyio.create_task_group() as tasks:
@@ -130,13 +130,16 @@ class Server:
             await process.wait()
             tasks.cancel_scope.cancel()
         if process.returncode is None:
-            return f"vLLM was not healthy for {self.hung_seconds:g} s ({self.log}: {await self._said()})"
+            return f"vLLM was not healthy for {self.hung_seconds:g} s ({self.log}: {await self._log_excerpt()})"
         return f"vLLM {await self._how_it_ended(process)}"
 
     async def _watch_for_hanging(self, process: Process, scope: anyio.CancelScope) -> None:
-        """Cancel ``scope`` once it is doubted and neither healthy now nor ``hung_seconds`` later, but still runs."""
+        """Cancel ``scope`` when a running server fails a health check after an unanswered request, and again later.
+
+        The second check comes ``hung_seconds`` after the first.
+        """
         while True:
-            await self.doubts.wait()
+            await self.unanswered.wait()
             if await self._is_healthy():
                 continue
             with anyio.move_on_after(self.hung_seconds):
@@ -162,17 +165,21 @@ class Server:
         return self._process
 
     async def _becomes_healthy(self, process: Process, began: float) -> bool:
-        """Wait for its first healthy answer (True) or its end (False)."""
-        told = began
+        """Wait until a health check succeeds (True) or the process ends (False)."""
+        reported = began
         async with _asking(HEALTH_SECONDS) as session:
             while process.returncode is None:
                 if await _healthy(session, self._health):
                     return True
                 now = anyio.current_time()
-                if now - told >= TELL_SECONDS:
-                    told = now
-                    self.tell(News("starting", self.url, f"not ready after {now - began:.0f} s: {await self._last()}"))
-                with anyio.move_on_after(ASK_SECONDS):
+                if now - reported >= PROGRESS_SECONDS:
+                    reported = now
+                    self.on_event(
+                        News(
+                            "starting", self.url, f"not ready after {now - began:.0f} s: {await self._last_log_line()}"
+                        )
+                    )
+                with anyio.move_on_after(HEALTH_POLL_SECONDS):
                     await process.wait()
         return False
 
@@ -187,14 +194,14 @@ class Server:
             ended = f"was killed by {signal.Signals(number).name}"
         else:
             ended = f"ended with code {code}"
-        return f"{ended} ({self.log}: {await self._said()})"
+        return f"{ended} ({self.log}: {await self._log_excerpt()})"
 
-    async def _last(self) -> str:
+    async def _last_log_line(self) -> str:
         lines = await self._lines()
         return lines[-1] if lines else "nothing in its log yet"
 
-    async def _said(self) -> str:
-        """What its log says: the first line that blames something, and the last two."""
+    async def _log_excerpt(self) -> str:
+        """An excerpt of its log: the first line that names an error, and the last two lines."""
         lines = await self._lines()
         telling = [line for line in lines if _BLAME.search(line)][:1] + lines[-2:]
         return " | ".join(dict.fromkeys(telling)) or "nothing"
@@ -218,7 +225,7 @@ async def _healthy(session: aiohttp.ClientSession, url: str) -> bool:
 
 
 def _tail(path: Path, start: int) -> str:
-    """The end of a log, from byte ``start`` on."""
+    """The end of a log, without what is before byte ``start``."""
     try:
         with path.open("rb") as log:
             size = log.seek(0, 2)

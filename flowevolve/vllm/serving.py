@@ -1,4 +1,4 @@
-"""Serving a model with vLLM for as long as a ``with`` block lasts."""
+"""Serves a model with vLLM until a ``with`` block ends."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import anyio.to_thread
 
 from flowevolve.concurrency import Pulse, beside, run_all
 from flowevolve.errors import InputError
-from flowevolve.vllm.command import find_executable, look_at_machine, serve_arguments, serve_environment
+from flowevolve.vllm.command import find_executable, inspect_machine, serve_arguments, serve_environment
 from flowevolve.vllm.server import News, Server, Tell
 from flowevolve.vllm.settings import VLLMSettings
 
 
-def say_nothing(news: News) -> None:
-    """For who does not want to be told."""
+def ignore_event(news: News) -> None:
+    """The default of ``on_event``."""
 
 
 @asynccontextmanager
@@ -29,24 +29,24 @@ async def serve_vllm(
     settings: VLLMSettings | None = None,
     *,
     log: Path,
-    tell: Tell = say_nothing,
-    doubts: Pulse | None = None,
+    on_event: Tell = ignore_event,
+    unanswered: Pulse | None = None,
 ) -> AsyncGenerator[list[str]]:
     """Start ``settings.replicas`` servers, wait until all are healthy, and yield their base URLs.
 
-    Requests name ``model``, whatever ``settings.model`` loads. A server that dies is started again at the same URL;
-    ``tell`` is told, also when it is given up. Whoever gets no answer may fire ``doubts``: then all are asked whether
-    they are healthy, and those that hang are started again, too. All are ended on the way out, and when this process is
-    gone, however it went. The first writes to ``log``, the others to files beside it (``vllm-1.log`` beside
-    ``vllm.log``).
+    Requests name ``model``, whatever ``settings.model`` loads. A server that dies is started again at the same URL.
+    ``on_event`` is called whenever one starts, becomes healthy, dies or is given up. Callers fire ``unanswered`` when a
+    request got no answer: the health of every server is then checked, and one that hangs is restarted too. All servers
+    are stopped when the block ends, and when this process is gone, even if it was killed. The first one writes to
+    ``log``, the others to files beside it (``vllm-1.log`` beside ``vllm.log``).
 
     Raises:
-        InputError: if vLLM is not there, a port is taken or the log can't be written.
-        BackendUnreachableError: if a server ends before it is healthy, or takes too long to be.
+        InputError: if vLLM is not installed, a port is taken or the log can't be written.
+        BackendUnreachableError: if a server ends before it is healthy, or takes too long to become so.
     """
     settings = VLLMSettings() if settings is None else settings
     with _ports(settings.host, settings.port, settings.replicas) as ports:
-        servers = await anyio.to_thread.run_sync(_plan, model, settings, ports, log, tell, doubts or Pulse())
+        servers = await anyio.to_thread.run_sync(_plan, model, settings, ports, log, on_event, unanswered or Pulse())
         try:
             await run_all([server.start for server in servers])
             async with beside() as tasks:
@@ -59,19 +59,19 @@ async def serve_vllm(
 
 
 def check_vllm(settings: VLLMSettings) -> Path:
-    """See that servers could be started, without starting one; returns the command.
+    """Check that servers could be started, without starting one; returns vLLM's command.
 
     Raises:
-        InputError: if vLLM is not there or a port is taken.
+        InputError: if vLLM is not installed or a port is taken.
     """
     with _ports(settings.host, settings.port, settings.replicas):
         return find_executable(settings.executable)
 
 
 def _plan(
-    model: str, settings: VLLMSettings, ports: Sequence[int], log: Path, tell: Tell, doubts: Pulse
+    model: str, settings: VLLMSettings, ports: Sequence[int], log: Path, on_event: Tell, unanswered: Pulse
 ) -> list[Server]:
-    executable, machine = find_executable(settings.executable), look_at_machine()
+    executable, machine = find_executable(settings.executable), inspect_machine()
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - what the user chose
     where = f"[{host}]" if ":" in host else host
     servers = []
@@ -91,8 +91,8 @@ def _plan(
                 settings.restarts,
                 settings.stop_seconds,
                 settings.hung_seconds,
-                doubts,
-                tell,
+                unanswered,
+                on_event,
             )
         )
     return servers
@@ -108,12 +108,12 @@ def _create(log: Path) -> None:
 
 @contextmanager
 def _ports(host: str, first: int, count: int) -> Generator[list[int]]:
-    """Take these ports, or any free ones, and hold them, so that nobody else gets one while its server is down.
+    """Reserve ``count`` ports from ``first`` on (0: any free ones), so that nobody else takes one during a restart.
 
-    A server that sets SO_REUSEADDR, as vLLM does, can listen on a port that we hold like this.
+    A server that sets SO_REUSEADDR, as vLLM does, can listen on a port that is reserved in this way.
 
     Raises:
-        InputError: if one is taken, or the host is not an address of this machine.
+        InputError: if a port is taken, or the host is not an address of this machine.
     """
     with ExitStack() as held:
         ports = []

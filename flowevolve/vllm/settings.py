@@ -1,4 +1,4 @@
-"""How a vLLM of our own is started and kept: the ``[vllm]`` section of a configuration."""
+"""The ``[vllm]`` table of a configuration: how our own vLLM server is started and supervised."""
 
 from __future__ import annotations
 
@@ -11,45 +11,45 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from flowevolve.llm.keys import key_among
 
 _OURS = {"--host": "vllm.host", "--port": "vllm.port", "--model": "vllm.model", "--served-model-name": "llm.model"}
-"""Flags that the supervisor sets itself, and the setting for each."""
+"""Flags that are set by us, and the setting to use instead of each."""
 _KEYS = {"--api-key": "VLLM_API_KEY", "--hf-token": "HF_TOKEN"}
-"""Flags that hold a key, and the variable for each."""
+"""Flags that hold a key, and the environment variable to use instead of each."""
 _ELSEWHERE = (
     "a key does not belong in a configuration, which is kept with every run; set {} where flowevolve is started"
 )
 
 
 class VLLMSettings(BaseModel):
-    """One or several ``vllm serve`` of the same model."""
+    """One or several ``vllm serve`` processes of the same model."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     executable: str = "vllm"
-    """A command, the path of one, or the folder of the environment that vLLM is installed in."""
+    """A command on the path, the path of a command, or the folder of the environment that vLLM is installed in."""
     model: str | None = None
-    """What to load, where that is not the name that requests give: a folder, or a name at Hugging Face."""
+    """What to load if it is not the name that requests give: a folder, or a name at Hugging Face."""
     flags: tuple[str, ...] = ()
-    """Of ``vllm serve``, as on its command line. They go before the flags that suit evolution."""
+    """Flags of ``vllm serve``, as on its command line. They override the flags that suit evolution."""
     defaults: bool = True
     """Whether to add the flags that suit evolution."""
     device: Literal["auto", "gpu", "cpu"] = "auto"
-    """``auto``: a GPU where there is one."""
+    """``auto``: the GPU if there is one, else the CPU."""
     host: str = "127.0.0.1"
     port: int = Field(default=0, ge=0, le=65535)
-    """Of the first replica, each other has the next; 0: any free ones."""
+    """The port of the first replica; the others have the ports after it. 0: any free ports."""
     replicas: int = Field(default=1, gt=0)
     devices: tuple[str, ...] = ()
-    """``CUDA_VISIBLE_DEVICES`` of each replica."""
+    """The value of ``CUDA_VISIBLE_DEVICES`` for each replica."""
     environment: dict[str, str] = Field(default_factory=dict)
-    """Variables beside those of this process."""
+    """Environment variables in addition to those of this process."""
     startup_seconds: float = Field(default=600.0, gt=0)
-    """From the start until it must be healthy."""
+    """The time limit from the start until it is healthy."""
     restarts: int = Field(default=3, ge=0)
-    """How often one that died or hung is started again."""
+    """How many times a server that died or hangs is restarted."""
     hung_seconds: float = Field(default=30.0, gt=0)
-    """When a request got no answer: one that is not healthy, nor so much later, is ended and started again."""
+    """A server that is unhealthy after an unanswered request, and still so after this time, is restarted."""
     stop_seconds: float = Field(default=20.0, gt=0)
-    """From being asked to end until it is killed."""
+    """The time from asking it to stop until it is killed."""
 
     @property
     def by_priority(self) -> bool:
@@ -76,13 +76,13 @@ class VLLMSettings(BaseModel):
 
 
 def has_flag(flags: Sequence[str], flag: str) -> bool:
-    """Whether ``flag``, or what switches it off, is among these in any of the ways that vLLM reads it."""
+    """Whether ``flag``, or its ``--no-`` form, is among these, in any spelling that vLLM accepts."""
     name = _name(flag)
     return any(_name(part) == name for part in flags if part.startswith("--"))
 
 
 def flag_value(flags: Sequence[str], flag: str) -> str | None:
-    """The value of a flag, the last one where it is given twice; None if it is not there."""
+    """The value of a flag, the last one if it is given twice; None if it is not given."""
     value = None
     for part, following in zip_longest(flags, flags[1:], fillvalue=""):
         if part.startswith("--") and _name(part) == _name(flag):

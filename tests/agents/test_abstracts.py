@@ -22,11 +22,11 @@ from flowevolve.agents.abstracts import (
     summarize_prompt,
 )
 from flowevolve.llm.types import UnparsableReplyError
-from flowevolve.programs.prompts import Shown
+from flowevolve.programs.prompts import ShownProgram
 from flowevolve.prompts import labelled_blocks
 
-WORDS = Shown({ABSTRACT: "A greedy scan."}, 0.25)
-FAILED = Shown({ABSTRACT: "A search by halves."}, None)
+WORDS = ShownProgram({ABSTRACT: "A greedy scan."}, 0.25)
+FAILED = ShownProgram({ABSTRACT: "A search by halves."}, None)
 
 
 def test_the_summarizer_sees_the_parents_abstract_and_the_childs_code() -> None:

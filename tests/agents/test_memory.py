@@ -28,11 +28,11 @@ from flowevolve.agents.memory import (
     shown_memory,
 )
 from flowevolve.llm.types import UnparsableReplyError
-from flowevolve.programs.prompts import Shown
+from flowevolve.programs.prompts import ShownProgram
 from flowevolve.sim.code_prompt import all_programs, hinted, sections
 
-PARENT = Shown({"program.py": "x = 1"}, 0.5, "slow")
-CHILD = Shown({"program.py": "x = 2"}, None, "crashed")
+PARENT = ShownProgram({"program.py": "x = 1"}, 0.5, "slow")
+CHILD = ShownProgram({"program.py": "x = 2"}, None, "crashed")
 LOOPS = Direction("loops unrolled", "success")
 
 
@@ -115,7 +115,7 @@ def test_queries_see_the_program_and_what_is_known() -> None:
 
 
 def test_queries_for_a_program_that_is_yet_to_be_written_say_nothing_of_what_became_of_it() -> None:
-    prompt = queries_prompt("Be fast.", Shown({"plan": "Sort first."}, None), "", 3)
+    prompt = queries_prompt("Be fast.", ShownProgram({"plan": "Sort first."}, None), "", 3)
     parts = sections(prompt)
     assert "Sort first." in parts["## The program"]
     assert "## What became of it" not in parts

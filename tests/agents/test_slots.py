@@ -18,12 +18,14 @@ from flowevolve.agents.slots import (
     read_slots,
 )
 from flowevolve.llm.types import UnparsableReplyError
-from flowevolve.programs.prompts import ADVICE_HEADING, CODE_TITLE, OTHERS_HEADING, Shown
+from flowevolve.programs.prompts import ADVICE_HEADING, CODE_TITLE, OTHERS_HEADING, ShownProgram
 from flowevolve.programs.slots import REST, SLOTS, Slot
 from flowevolve.sim.code_prompt import read_prompt, sections
 
-PROGRAM = Shown({"program.py": "import math\ndef parse():\n    return 1\ndef solve():\n    return 2\n"}, 0.5, "slow")
-OTHER = Shown({"program.py": "def solve():\n    return 3\n"}, 0.9)
+PROGRAM = ShownProgram(
+    {"program.py": "import math\ndef parse():\n    return 1\ndef solve():\n    return 2\n"}, 0.5, "slow"
+)
+OTHER = ShownProgram({"program.py": "def solve():\n    return 3\n"}, 0.9)
 PARTS = ("parse", "solve", REST)
 
 

@@ -7,14 +7,14 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowevolve.agents.abstracts import Kind, Trajectory
+from flowevolve.agents.abstracts import Trajectory, TrajectoryKind
 from flowevolve.archives.evolve_buffer import EvolveBuffer
 from flowevolve.archives.trajectories import draw_trajectories, kind_of
 from flowevolve.artifact import Artifact
 from flowevolve.llm.types import JSON
 from flowevolve.pool import Add, Candidate, Update
 
-EVENLY: dict[Kind, float] = {"improvement": 1, "mixed": 1, "decline": 1}
+EVENLY: dict[TrajectoryKind, float] = {"improvement": 1, "mixed": 1, "decline": 1}
 
 
 class Log:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowevolve.agents.memory import KINDS, OUTCOMES, Digest, Direction, Insight, Lesson, Outcome
+from flowevolve.agents.memory import LESSON_KINDS, OUTCOMES, Digest, Direction, DirectionOutcome, Insight, Lesson
 from flowevolve.archives.memory import Learned, Memory, compressed_note, learned_note, render
 from flowevolve.pool import Note, Update
 
@@ -30,7 +30,7 @@ class Writer:
         self.memory.apply(self.updates[-1])
 
     def learn(
-        self, lesson: str, direction: str = "loops", outcome: Outcome = "success", change: float = 1.0
+        self, lesson: str, direction: str = "loops", outcome: DirectionOutcome = "success", change: float = 1.0
     ) -> Learned:
         learned = Learned("c2", "c1", change, Insight(Direction(direction, outcome), lesson))
         self.commit(learned_note(learned, compress=self.memory.due(learned)))
@@ -43,7 +43,7 @@ class Writer:
         return [lesson.text for lesson in self.memory.lessons]
 
 
-def digest(directions: Mapping[tuple[str, Outcome], int], *lessons: str) -> Digest:
+def digest(directions: Mapping[tuple[str, DirectionOutcome], int], *lessons: str) -> Digest:
     return Digest(
         tuple((Direction(name, outcome), count) for (name, outcome), count in directions.items()),
         tuple(Lesson("success", text) for text in lessons),
@@ -217,12 +217,12 @@ class Interleaving(Writer):
         if not self.under_way:
             return
         read, seen, _ = self.under_way.pop(which % len(self.under_way))
-        counts: Counter[Outcome] = Counter()
+        counts: Counter[DirectionOutcome] = Counter()
         for direction, count in seen.directions:
             counts[direction.outcome] += count * inflate
         joined = {("direction 0", outcome): count for outcome, count in counts.items()}
         written = digest(joined)
-        texts = [(kind, "".join(each.text for each in seen.lessons if each.kind == kind)) for kind in KINDS]
+        texts = [(kind, "".join(each.text for each in seen.lessons if each.kind == kind)) for kind in LESSON_KINDS]
         lessons = tuple(Lesson(kind, text) for kind, text in texts if text)
         self.compress(read, Digest(written.directions, lessons))
 

@@ -10,7 +10,7 @@ from bench.context_tokens import METHODS, ONE, OURS, RAW, VARIANTS, Job, Run, co
 from bench.long_programs import LongProgram
 from bench.report.context_tokens import section
 from flowevolve.build import make_algorithm, make_task
-from flowevolve.programs.blocks import inside
+from flowevolve.programs.blocks import evolvable_lines
 from flowevolve.programs.features import syntax_error
 from flowevolve.programs.problem import PROGRAM
 from flowevolve.sim.service import count_tokens
@@ -40,8 +40,8 @@ def test_long_programs_differ_in_what_may_not_change(tokens: int, live: bool) ->
     long, short = LongProgram(tokens, live=live).seed()[PROGRAM], LongProgram(0).seed()[PROGRAM]
     assert count_tokens(long) >= tokens
     assert syntax_error(long) is None
-    (lines,) = inside(long)
-    (own,) = inside(short)
+    (lines,) = evolvable_lines(long)
+    (own,) = evolvable_lines(short)
     assert long.split("\n")[lines.start : lines.stop] == short.split("\n")[own.start : own.stop]
 
 

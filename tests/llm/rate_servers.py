@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from flowevolve.llm.rates import Bucket, ModelRates, Sent
+from flowevolve.llm.rates import Bucket, ModelRates, SentRequest
 
 Bears = Callable[[float], bool]
 """Whether a request that comes at this time is served."""
@@ -122,12 +122,12 @@ class Callers:
             else:
                 self._at(self._now + REFUSED_AFTER, partial(self._refuse, sent, attempt))
 
-    def _answer(self, sent: Sent) -> None:
+    def _answer(self, sent: SentRequest) -> None:
         self.rates.answered(sent, self._now, 0)
         self._ends.append((self._now, True))
         self._line.append(0)
 
-    def _refuse(self, sent: Sent, attempt: int) -> None:
+    def _refuse(self, sent: SentRequest, attempt: int) -> None:
         asked = None if self._retry_after is None else self._retry_after(self._now)
         self.rates.refused(sent, self._now, asked)
         self._ends.append((self._now, False))

@@ -1,7 +1,7 @@
 import anyio
 import pytest
 
-from flowevolve.llm.admission import Load, Observed, ServerLoad, Verdict, follow_server
+from flowevolve.llm.admission import LimitDecision, LoadSample, LoadSummary, ServerLoad, run_admission_control
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.line import Ask
 from flowevolve.llm.pace import Pace
@@ -19,14 +19,14 @@ class Scripted:
 
     def __init__(self, *limits: int) -> None:
         self.limits = list(limits)
-        self.seen: list[Load] = []
+        self.seen: list[LoadSample] = []
 
     def first(self, most: int) -> int:
         return most
 
-    def decide(self, load: Load) -> Verdict:
+    def decide(self, load: LoadSample) -> LimitDecision:
         self.seen.append(load)
-        return Verdict(self.limits[0] if len(self.limits) == 1 else self.limits.pop(0), "because")
+        return LimitDecision(self.limits[0] if len(self.limits) == 1 else self.limits.pop(0), "because")
 
 
 class Says:
@@ -42,7 +42,7 @@ class Says:
 async def followed(policy, gate, seconds, probe=None, pace=None, observed=None):
     events = []
     with anyio.move_on_after(seconds):
-        await follow_server(
+        await run_admission_control(
             gate,
             policy,
             probe or Says(None),
@@ -74,7 +74,7 @@ async def test_what_a_server_says_is_logged_at_every_look_and_added_up() -> None
         None,
         ServerLoad(0, 2, 0.5, 300.0, 60.0),  # started again: its counters began at zero
     ]
-    observed = Observed(restarts=1)
+    observed = LoadSummary(restarts=1)
     events = await followed(Scripted(10), Gate(10), 9, Says(*says), observed=observed)
     assert events[0] == (
         2,
@@ -93,7 +93,7 @@ async def test_what_a_server_says_is_logged_at_every_look_and_added_up() -> None
 
 
 def test_a_server_that_says_little_leaves_the_rest_unknown() -> None:
-    observed = Observed()
+    observed = LoadSummary()
     observed.add(ServerLoad(1, 0))
     observed.add(ServerLoad(3, 0))
     assert observed.to_json() == {

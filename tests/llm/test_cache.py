@@ -133,7 +133,7 @@ async def test_a_hit_needs_no_slot_and_is_reported_and_counted_apart(cache) -> N
     assert (totals.requests, totals.usage) == (1, USAGE)
     assert totals.dollars == pytest.approx(110e-6)
     assert rig.client.account.by_candidate() == {"c1": totals}
-    assert rig.client.pace.look().answered == 1
+    assert rig.client.pace.take_sample().answered == 1
 
 
 async def test_what_was_never_paid_for_needs_no_price(cache) -> None:
@@ -299,10 +299,10 @@ async def test_what_another_holder_of_the_file_keeps_is_found(tmp_path) -> None:
     async with open_cache(path) as mine:
         async with open_cache(path) as theirs:
             theirs.keep(key, ChatReply("theirs"))
-        async with mine.turn(key) as known:
+        async with mine.single_flight(key) as known:
             assert known == ChatReply("theirs", cached=True, dollars=0.0)
         mine.keep(key, ChatReply("mine"))  # made at the same time: the first one on disk stays
-    async with open_cache(path) as later, later.turn(key) as known:
+    async with open_cache(path) as later, later.single_flight(key) as known:
         assert known is not None
         assert known.text == "theirs"
 

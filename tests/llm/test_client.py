@@ -14,12 +14,13 @@ from flowevolve.concurrency import Pulse
 from flowevolve.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve.llm.accounting import Account, Price
 from flowevolve.llm.calls import CallRecord, CallScope, call_seed
-from flowevolve.llm.client import LOST_IN_A_ROW, LLMClient
+from flowevolve.llm.client import MAX_UNANSWERED_IN_A_ROW, LLMClient
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.pending import server_priority
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.role import Role
 from flowevolve.llm.types import (
+    JSON,
     ChatReply,
     ChatRequest,
     LLMError,
@@ -90,7 +91,16 @@ class Rig:
         self.records: list[CallRecord] = []
         self.gate = Gate(limit, order)
         self.roles = {f"r{n}": Role(transport, "m", **role) for n, transport in enumerate(transports)}
-        self.client = LLMClient(self.roles, self.gate, retry, seed, self.records.append, Account(prices or {}))
+        self.events: list[tuple[str, dict[str, JSON]]] = []
+        self.client = LLMClient(
+            self.roles,
+            self.gate,
+            retry,
+            seed,
+            self.records.append,
+            Account(prices or {}),
+            log=lambda kind, data: self.events.append((kind, dict(data))),
+        )
 
     async def ask(self, role="r0", index=0, priority=0, candidate=None, item="1", **options):
         scope = CallScope("generate", item, candidate, priority, index)
@@ -169,17 +179,17 @@ async def test_examples_that_took_long_before_go_first() -> None:
 
     assert await evaluate(1) == ["10", "500", "90"]
     assert (await evaluate(2))[1:] == ["500", "90"]  # the first finds the gate empty
-    observed = rig.client.pace.look()
+    observed = rig.client.pace.take_sample()
     assert (observed.answered, observed.refused, observed.latency_seconds) == (6, 0, 1)
     assert observed.seconds_per_token == pytest.approx(6 / 1200)
-    assert rig.client.pace.look().seconds_per_token is None
+    assert rig.client.pace.take_sample().seconds_per_token is None
 
 
 async def test_refusals_for_want_of_capacity_are_counted() -> None:
     rig = Rig(Scripted(OverloadedError("429"), ServerError("500"), OverloadedError("429"), "fine"))
     await rig.ask()
-    assert rig.client.pace.look().refused == 2
-    assert rig.client.pace.look().refused == 0
+    assert rig.client.pace.take_sample().refused == 2
+    assert rig.client.pace.take_sample().refused == 0
 
 
 async def test_seeds_follow_the_work_and_not_the_order() -> None:
@@ -291,7 +301,7 @@ async def test_what_a_call_that_failed_is_paid_for_counts() -> None:
     assert (totals.failed, totals.usage) == (1, Usage(270, 60))
     assert totals.dollars == pytest.approx((270 + 600) / 1e6)
     assert paid == [(totals.usage, totals.dollars)]
-    assert rig.records[0].lost == totals.usage
+    assert rig.records[0].failed_usage == totals.usage
 
 
 class Silent(Scripted):
@@ -329,12 +339,10 @@ async def test_what_a_server_does_not_say_is_estimated_from_characters(told, tex
 
 
 async def test_that_it_is_estimated_is_told_once() -> None:
-    told: list[tuple[str, object]] = []
     rig = Rig(Silent(Usage()))
     await rig.ask()
-    rig.client.news.connect(lambda kind, data: told.append((kind, data)))
     await rig.ask(index=1)
-    assert told == [("usage.estimated", {"backend": "http://fake/v1", "model": "m"})]
+    assert rig.events == [("usage.estimated", {"backend": "http://fake/v1", "model": "m"})]
     assert rig.client.account.breakdown("model")["m",].estimated == 2
 
 
@@ -443,7 +451,7 @@ async def test_who_is_answered_while_the_server_is_asked_for_its_models_shows_th
 
 async def test_a_server_that_tells_its_models_and_answers_nothing_ends_the_run_too() -> None:
     rig = Rig(Scripted(takes=1000), timeout_seconds=100)
-    for index in range(LOST_IN_A_ROW):
+    for index in range(MAX_UNANSWERED_IN_A_ROW):
         with pytest.raises(UnreachableError):
             await rig.ask(index=index)
     with pytest.raises(BackendUnreachableError):
@@ -451,12 +459,12 @@ async def test_a_server_that_tells_its_models_and_answers_nothing_ends_the_run_t
 
 
 async def test_silences_are_told() -> None:
-    silences = Pulse()
+    unanswered = Pulse()
     rig = Rig(Scripted(UnreachableError("reset"), ServerError("500"), "fine"))
-    rig.client = LLMClient(rig.roles, rig.gate, STEADY, 1, rig.records.append, silences=silences)
+    rig.client = LLMClient(rig.roles, rig.gate, STEADY, 1, rig.records.append, unanswered=unanswered)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(rig.ask)
-        await silences.wait()
+        await unanswered.wait()
         assert anyio.current_time() == 0
 
 

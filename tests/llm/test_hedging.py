@@ -9,7 +9,7 @@ from flowevolve.errors import BackendUnreachableError
 from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.client import LLMClient
 from flowevolve.llm.gate import Gate
-from flowevolve.llm.hedging import LEAST_SEEN, Hedging, Latencies
+from flowevolve.llm.hedging import MIN_SAMPLES, Hedging, Latencies
 from flowevolve.llm.limits import Limits
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.role import Role
@@ -130,7 +130,7 @@ async def test_second_requests_don_t_make_a_silent_server_look_as_if_we_had_slep
 
 async def test_nothing_is_hedged_before_enough_is_known_of_calls_like_it() -> None:
     rig = Rig(share=0.5)
-    await rig.learn(LEAST_SEEN - 1)
+    await rig.learn(MIN_SAMPLES - 1)
     rig.server.plan = [100.0]
     await rig.ask()
     rig.server.plan = [100.0]
@@ -266,6 +266,6 @@ def test_the_usual_time_is_the_95th_percentile_and_longer_for_long_answers() -> 
     latencies = Latencies()
     for seconds in range(1, 101):
         latencies.note(float(seconds), 100.0)
-    assert latencies.usual(100.0) == pytest.approx(1.1 * 95)
-    assert latencies.usual(50.0) == pytest.approx(1.1 * 95)
-    assert latencies.usual(200.0) == pytest.approx(1.1 * 190)
+    assert latencies.hedge_after(100.0) == pytest.approx(1.1 * 95)
+    assert latencies.hedge_after(50.0) == pytest.approx(1.1 * 95)
+    assert latencies.hedge_after(200.0) == pytest.approx(1.1 * 190)

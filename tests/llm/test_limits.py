@@ -13,7 +13,7 @@ from flowevolve.llm.gate import Gate
 from flowevolve.llm.limits import Limits
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.role import Role
-from flowevolve.llm.types import ChatReply, Message, OverloadedError, UnreachableError, Usage
+from flowevolve.llm.types import JSON, ChatReply, Message, OverloadedError, UnreachableError, Usage
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES, APIProfile
 from flowevolve.sim.rules import RulesWorld
@@ -62,7 +62,13 @@ class Server:
 class Rig:
     def __init__(self, server, limit=100, retry=NO_JITTER, roles=("m", "other"), **limits) -> None:
         self.gate = Gate(limit)
-        self.limits = Limits(self.gate, longest_pause=retry.patience_seconds, **limits)
+        self.events: list[tuple[str, dict[str, JSON]]] = []
+        self.limits = Limits(
+            self.gate,
+            longest_pause=retry.patience_seconds,
+            log=lambda kind, data: self.events.append((kind, dict(data))),
+            **limits,
+        )
         self.answered: list[int] = []
         named = {model: Role(server, model) for model in roles}
         self.client = LLMClient(named, self.gate, retry, 1, lambda record: None, limits=self.limits)
@@ -274,10 +280,8 @@ async def test_who_is_cancelled_while_waiting_at_the_gate_takes_nothing_of_a_lim
 async def test_a_storm_is_told_once() -> None:
     server = Server(lambda number, model: OverloadedError("429", retry_after=5.0) if number <= 8 else {})
     rig = Rig(server)
-    told = []
     await rig.ask_all(8)
-    rig.limits.news.connect(lambda kind, data: told.append((kind, dict(data))))
-    assert told == [
+    assert rig.events == [
         (
             "limits.refused",
             {"backend": "http://fake/v1", "model": "m", "pause_seconds": 5.0, "requests_per_minute": 60.0},

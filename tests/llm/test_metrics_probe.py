@@ -159,15 +159,15 @@ async def test_what_prefix_caches_tell_is_added_up_over_restarts_and_silence() -
 
 
 async def test_an_api_without_metrics_is_left_alone_and_nobody_doubts_our_servers_for_it() -> None:
-    silences, asked = Pulse(), 0
+    unanswered, asked = Pulse(), 0
 
     async def metrics(request):
         nonlocal asked
         asked += 1
         return web.Response(status=404)
 
-    async with serving(metrics) as url, MetricsProbe(url, silences) as probe, anyio.create_task_group() as tasks:
-        tasks.start_soon(never, silences)
+    async with serving(metrics) as url, MetricsProbe(url, unanswered) as probe, anyio.create_task_group() as tasks:
+        tasks.start_soon(never, unanswered)
         for _ in range(15):
             assert await probe.load() is None
         tasks.cancel_scope.cancel()
@@ -181,16 +181,16 @@ async def test_a_server_that_has_told_its_load_is_asked_for_ever() -> None:
 
 
 async def test_a_server_in_trouble_is_doubted_and_asked_again() -> None:
-    silences, doubted = Pulse(), 0
+    unanswered, doubted = Pulse(), 0
 
     async def doubt() -> None:
         nonlocal doubted
         while True:
-            await silences.wait()
+            await unanswered.wait()
             doubted += 1
 
     answers = [*[(503, "")] * 20, (200, VLLM)]
-    async with server(*answers) as url, MetricsProbe(url, silences) as probe, anyio.create_task_group() as tasks:
+    async with server(*answers) as url, MetricsProbe(url, unanswered) as probe, anyio.create_task_group() as tasks:
         tasks.start_soon(doubt)
         await anyio.wait_all_tasks_blocked()
         assert [await probe.load() for _ in answers] == [*[None] * 20, ServerLoad(42, 7)]

@@ -12,7 +12,7 @@ def test_waiting_is_told_from_writing(tokens, wait, per_token) -> None:
     pace = Pace()
     for each in tokens:
         pace.answered(wait + per_token * each, each)
-    observed = pace.look()
+    observed = pace.take_sample()
     usual = sum(tokens) / len(tokens)
     assert observed.answered == len(tokens)
     assert observed.wait_seconds == pytest.approx(wait, rel=1e-3, abs=1e-3)
@@ -25,7 +25,7 @@ def test_figures_are_never_negative(calls) -> None:
     pace = Pace()
     for seconds, tokens in calls:
         pace.answered(seconds, tokens)
-    observed = pace.look()
+    observed = pace.take_sample()
     assert observed.answered == sum(tokens > 0 for _, tokens in calls)
     figures = [observed.latency_seconds, observed.seconds_per_token]
     assert observed.wait_seconds is None or observed.wait_seconds > 0
@@ -39,7 +39,7 @@ def test_answers_of_one_length_do_not_tell_waiting_from_writing() -> None:
     pace = Pace()
     for _ in range(AT_LEAST):
         pace.answered(3.0, 100)
-    observed = pace.look()
+    observed = pace.take_sample()
     assert observed.latency_seconds == pytest.approx(3.0)
     assert observed.wait_seconds is None
 
@@ -48,5 +48,5 @@ def test_a_look_starts_anew() -> None:
     pace = Pace()
     pace.answered(1.0, 10)
     pace.refused()
-    assert (pace.look().answered, pace.look().refused) == (1, 0)
-    assert pace.look().latency_seconds is None
+    assert (pace.take_sample().answered, pace.take_sample().refused) == (1, 0)
+    assert pace.take_sample().latency_seconds is None

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flowevolve.llm.rate_headers import KINDS, Allowance
+from flowevolve.llm.rate_headers import LIMIT_KINDS, Allowance
 from flowevolve.llm.rates import FIRST_RATE, LEAST_PAUSE, LEAST_RATE, MOST_TOLERATED, TOLERATED, Bucket, ModelRates
 
 
 def per_minute(**amounts):
-    return ModelRates({kind: Bucket.per_minute(amounts[kind], 0.0) for kind in KINDS if kind in amounts})
+    return ModelRates({kind: Bucket.per_minute(amounts[kind], 0.0) for kind in LIMIT_KINDS if kind in amounts})
 
 
 def send(rates, now, tokens=0.0):
@@ -59,7 +59,7 @@ def test_what_was_not_sent_after_all_is_given_back() -> None:
 def test_headers_hold_requests_back_before_the_first_refusal() -> None:
     rates = ModelRates()
     sent, now = send(rates, 0.0)
-    rates.told(sent, now, {"requests": Allowance(60, 2, 58)})
+    rates.note_headers(sent, now, {"requests": Allowance(60, 2, 58)})
     assert [round(send(rates, 0.0)[1], 6) for _ in range(4)] == [0, 0, 1, 2]
     assert rates.requests_per_minute == pytest.approx(60)
 
@@ -67,7 +67,7 @@ def test_headers_hold_requests_back_before_the_first_refusal() -> None:
 def test_tokens_in_headers_count_too() -> None:
     rates = ModelRates()
     sent, _ = send(rates, 0.0)
-    rates.told(sent, 0.0, {"tokens": Allowance(6000, 0, 60)})
+    rates.note_headers(sent, 0.0, {"tokens": Allowance(6000, 0, 60)})
     assert rates.counts_tokens
     assert rates.wait(0.0, 500) == pytest.approx(5)
     assert rates.tokens_per_minute == pytest.approx(6000)
@@ -77,20 +77,20 @@ def test_an_answer_from_before_does_not_undo_what_was_sent_since() -> None:
     """At a steady rate with long answers: the headers are those of the moment the request came in."""
     rates = ModelRates()
     first, _ = send(rates, 0.0)
-    rates.told(first, 0.0, {"requests": Allowance(60, 10, 50)})
+    rates.note_headers(first, 0.0, {"requests": Allowance(60, 10, 50)})
     old, _ = send(rates, 0.0)
     for _ in range(9):
         send(rates, 0.0)
-    rates.told(old, 0.0, {"requests": Allowance(60, 9, 51)})
+    rates.note_headers(old, 0.0, {"requests": Allowance(60, 9, 51)})
     assert rates.wait(0.0, 0) == pytest.approx(1)
 
 
 def test_a_window_that_starts_anew_is_believed() -> None:
     rates = ModelRates()
     sent, _ = send(rates, 0.0)
-    rates.told(sent, 0.0, {"requests": Allowance(60, 0, 600)})
+    rates.note_headers(sent, 0.0, {"requests": Allowance(60, 0, 600)})
     late, now = send(rates, 0.0)
-    rates.told(late, now, {"requests": Allowance(60, 59, 60)})
+    rates.note_headers(late, now, {"requests": Allowance(60, 59, 60)})
     assert [send(rates, now)[1] for _ in range(59)] == [now] * 59
 
 

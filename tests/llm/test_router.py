@@ -18,6 +18,7 @@ from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.role import Role
 from flowevolve.llm.router import EJECT_AFTER, SLACK, Router, make_router
 from flowevolve.llm.types import (
+    JSON,
     ChatReply,
     ChatRequest,
     LLMError,
@@ -86,11 +87,17 @@ class Fake:
 class Rig:
     def __init__(self, count=3, takes=1.0, patience=60.0, fakes=()) -> None:
         self.fakes = list(fakes) or [Fake(takes) for _ in range(count)]
-        self.router = Router({f"http://{name}/v1": fake for name, fake in zip("abcdef", self.fakes, strict=False)})
+        self.events: list[tuple[str, dict[str, JSON]]] = []
+        self.router = Router(
+            {f"http://{name}/v1": fake for name, fake in zip("abcdef", self.fakes, strict=False)},
+            log=lambda kind, data: self.events.append((kind, dict(data))),
+        )
         retry = RetryPolicy(jitter=0, patience_seconds=patience)
         self.client = LLMClient({"r": Role(self.router, "m")}, Gate(1000), retry, 1, lambda record: None)
-        self.told: list[tuple[str, object]] = []
-        self.router.news.connect(lambda kind, data: self.told.append((kind, data.get("endpoint"))))
+
+    @property
+    def told(self) -> list[tuple[str, JSON]]:
+        return [(kind, data.get("endpoint")) for kind, data in self.events]
 
     async def ask(self, index=0, text="x"):
         scope = CallScope("evaluate", f"{index}", None, 0, 0)
@@ -580,12 +587,10 @@ async def test_refusals_of_one_model_are_no_matter_of_others() -> None:
 
 async def test_a_storm_of_one_endpoint_is_told_with_its_address() -> None:
     rig = Rig(count=2, takes=0.0)
-    told = []
-    rig.router.news.connect(lambda kind, data: told.append((kind, dict(data))))
     rig.fakes[0].trouble = OverloadedError("429", status=429, retry_after=5.0)
     await rig.router.chat(about("x", long=False), timeout=9)
     expected = {"backend": "http://a/v1", "model": "m", "pause_seconds": 5.0, "requests_per_minute": 60.0}
-    assert told == [("limits.refused", expected)]
+    assert rig.events == [("limits.refused", expected)]
 
 
 # Before a run

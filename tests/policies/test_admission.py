@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from flowevolve import clock
 from flowevolve.errors import InputError
-from flowevolve.llm.admission import Admission, Load, ServerLoad, follow_server
+from flowevolve.llm.admission import Admission, LoadSample, NullProbe, ServerLoad, run_admission_control
 from flowevolve.llm.gate import Gate
 from flowevolve.llm.line import Ask
 from flowevolve.llm.pace import Pace
@@ -27,8 +27,8 @@ BATCH = 256
 MOST = 1024
 
 
-def load(limit: int, running: int, waiting: int, *, at_gate: int = 100, refused: int = 0) -> Load:
-    return Load(0.0, limit, MOST, running + waiting, at_gate, ServerLoad(running, waiting), refused=refused)
+def load(limit: int, running: int, waiting: int, *, at_gate: int = 100, refused: int = 0) -> LoadSample:
+    return LoadSample(0.0, limit, MOST, running + waiting, at_gate, ServerLoad(running, waiting), refused=refused)
 
 
 def test_fixed_is_the_most_allowed() -> None:
@@ -63,7 +63,7 @@ def test_once_a_queue_was_seen_the_limit_grows_by_what_the_queue_lacks() -> None
 
 
 def test_of_a_queue_that_others_have_part_in_our_share_is_taken_off() -> None:
-    crowded = Load(0.0, 100, MOST, 100, 50, ServerLoad(running=200, waiting=60))
+    crowded = LoadSample(0.0, 100, MOST, 100, 50, ServerLoad(running=200, waiting=60))
     assert ServerQueue(target=0.1).decide(crowded).limit == 100 - round(40 * 100 / 260)
 
 
@@ -79,7 +79,7 @@ def at_one_server(policies: Sequence[ServerQueue], looks: int, others: Sequence[
             limits[place] = limits[place] or policy.first(MOST)
             total = sum(limits) + (others[look] if look < len(others) else 0)
             server = ServerLoad(min(BATCH, total), max(0, total - BATCH))
-            limits[place] = policy.decide(Load(0.0, limits[place], MOST, limits[place], 9, server)).limit
+            limits[place] = policy.decide(LoadSample(0.0, limits[place], MOST, limits[place], 9, server)).limit
         seen.append(list(limits))
     return seen
 
@@ -109,9 +109,9 @@ def test_a_refusal_cuts_the_limit(policy: Admission) -> None:
     assert policy.decide(load(100, 100, 0, refused=1)).limit == 70
 
 
-def look_blind(limit: int, wait: float | None, latency: float = 5.0) -> Load:
+def look_blind(limit: int, wait: float | None, latency: float = 5.0) -> LoadSample:
     """Enough calls were answered since the last one for the limit to be judged at the next."""
-    return Load(0.0, limit, MOST, limit, 9, None, 4 * limit, 0, latency, wait, 0.01)
+    return LoadSample(0.0, limit, MOST, limit, 9, None, 4 * limit, 0, latency, wait, 0.01)
 
 
 def test_waiting_that_a_cut_does_not_shorten_is_no_queue() -> None:
@@ -136,7 +136,7 @@ def test_waiting_that_can_not_be_told_is_not_held_against_the_limit() -> None:
 
 
 def test_a_server_that_says_nothing_is_judged_by_its_answers() -> None:
-    blind = Load(0.0, 16, MOST, 16, 9, None, 20, 0, 5.0, 0.1, 0.01)
+    blind = LoadSample(0.0, 16, MOST, 16, 9, None, 20, 0, 5.0, 0.1, 0.01)
     policy = ServerQueue()
     assert [policy.decide(blind).limit for _ in range(2)] == [16, 32]
 
@@ -151,13 +151,13 @@ def test_settings_out_of_range_are_refused(policy: type[ServerQueue | Latency], 
 counts = st.integers(0, 2000)
 seconds = st.none() | st.floats(0, 100)
 loads = st.builds(
-    Load, st.just(0.0), st.integers(1, MOST), st.just(MOST), counts, counts,
+    LoadSample, st.just(0.0), st.integers(1, MOST), st.just(MOST), counts, counts,
     st.none() | st.builds(ServerLoad, counts, counts), counts, st.integers(0, 3), seconds, seconds, seconds,
 )  # fmt: skip
 
 
 @given(st.lists(loads), st.sampled_from([Fixed, ServerQueue, Latency]))
-def test_whatever_is_seen_the_answer_is_a_limit(seen: list[Load], make: type[Admission]) -> None:
+def test_whatever_is_seen_the_answer_is_a_limit(seen: list[LoadSample], make: type[Admission]) -> None:
     policy = make()
     for each in seen:
         assert policy.decide(each).limit >= 1
@@ -182,11 +182,6 @@ class Watched:
         return ServerLoad(self._service.stats.running, self._service.stats.waiting)
 
 
-class Blind:
-    async def load(self) -> ServerLoad | None:
-        return None
-
-
 def supply_without_end(policy: Admission, seconds: float, *, blind: bool = False) -> list[Sample]:
     """Ten thousand tokens a second are wanted by 1,500 callers that ask again at once; a sample every half second."""
     samples: list[Sample] = []
@@ -204,8 +199,10 @@ def supply_without_end(policy: Admission, seconds: float, *, blind: bool = False
                     pace.answered(served.latency_seconds, tokens)
 
         async def follow() -> None:
-            probe = Blind() if blind else Watched(service)
-            await follow_server(gate, policy, probe, pace, most=MOST, interval_seconds=2.0, log=lambda kind, data: None)
+            probe = NullProbe() if blind else Watched(service)
+            await run_admission_control(
+                gate, policy, probe, pace, most=MOST, interval_seconds=2.0, log=lambda kind, data: None
+            )
 
         async with anyio.create_task_group() as tasks:
             for number in range(1500):
@@ -237,7 +234,9 @@ async def limits_without_a_queue(seed: int, minutes: int) -> list[int]:
                 pace.answered(seconds, tokens)
 
     async def follow() -> None:
-        await follow_server(gate, policy, Blind(), pace, most=BATCH, interval_seconds=2.0, log=lambda kind, data: None)
+        await run_admission_control(
+            gate, policy, NullProbe(), pace, most=BATCH, interval_seconds=2.0, log=lambda kind, data: None
+        )
 
     async with anyio.create_task_group() as tasks:
         for _ in range(400):

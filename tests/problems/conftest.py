@@ -1,4 +1,4 @@
-"""One sandbox for the programs of these tests, used from tests that are not async."""
+"""One sandbox for the programs of all these tests, which are not async."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Court:
         self._portal = portal
 
     def judge(self, problem: Problem, source: str | None = None, case: Case | None = None) -> Verdict:
-        """The verdict on a program, or on the seed, in a case or in the first."""
+        """The verdict on a program, by default the seed, in a case, by default the first."""
         program = problem.seed() if source is None else Artifact({"program.py": source}, kind="program")
         return self._portal.call(problem.judge, program, case or problem.cases[0], self._sandbox)
 
     def mean(self, problem: Problem, source: str | None = None) -> float:
-        """The mean value over all cases, none of which may fail."""
+        """The mean value of a program, by default the seed, over all cases, none of which may fail."""
         verdicts = [self.judge(problem, source, case) for case in problem.cases]
         assert [verdict.failure for verdict in verdicts] == [None] * len(verdicts)
         return sum(verdict.value for verdict in verdicts) / len(verdicts)

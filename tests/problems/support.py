@@ -1,4 +1,4 @@
-"""What tests of several problems share."""
+"""Helpers for the tests of several problems."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def score(problem: Problem, result: object, case: Case | None = None) -> Verdict
 
 
 def refusal(problem: Problem, result: object, case: Case | None = None) -> str:
-    """Why a result is refused."""
+    """The reason why a result is refused."""
     with pytest.raises(WrongResultError) as caught:
         score(problem, result, case)
     return str(caught.value)
 
 
 def called(problem: Problem, case: Case | None = None, artifact: Artifact | None = None) -> JSON:
-    """What the seed, or another program, returns for a case, run here: it is trusted."""
+    """What a program, by default the seed, returns for a case. It is trusted, and runs in this process."""
     entry = checker(problem).entry
     names: dict[str, object] = {}
     exec((artifact or problem.seed())["program.py"], names)

@@ -1,4 +1,4 @@
-"""Items that come one by one: what is counted, and that nobody looks ahead."""
+"""Online bin packing: bins are counted, and programs that look ahead are caught."""
 
 from __future__ import annotations
 

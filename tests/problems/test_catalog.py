@@ -1,4 +1,4 @@
-"""What holds for every problem: its seed is valid and has the value the docs name, and nothing but words answers nonsense."""
+"""What holds for every problem: its seed is valid and has the value in the docs, and nonsense is refused in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
-from flowevolve.problems.base import PlayedProblem, ShippedProblem
+from flowevolve.problems.base import DrivenProblem, ShippedProblem
 from flowevolve.problems.catalog import SHIPPED_PROBLEMS
 from flowevolve.problems.efficiency_family import EFFICIENCY_PROBLEMS
 from flowevolve.problems.harness import bin_packing, flow_shop, spot, streams, tsp
@@ -36,7 +36,7 @@ SMALL: Mapping[str, Mapping[str, object]] = {
 }
 REGISTRY: Registry[Problem] = Registry("problem", "flowevolve.problems", SHIPPED_PROBLEMS, contract=Problem)
 NAMES = [name for name in SHIPPED_PROBLEMS if name not in {"effibench", *EFFICIENCY_PROBLEMS}]
-"""Those whose values are counted; what is measured has tests of its own."""
+"""The problems whose values are the same in each run. Problems that are measured have tests of their own."""
 
 everything: st.SearchStrategy[JSON] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -109,7 +109,7 @@ def test_nonsense_is_refused_in_words(name: str, result: JSON) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_nearly_right_is_scored_or_refused(name: str) -> None:
     problem = small(name)
-    program = problem.with_harness(problem.seed()) if isinstance(problem, PlayedProblem) else problem.seed()
+    program = problem.with_driver(problem.seed()) if isinstance(problem, DrivenProblem) else problem.seed()
     right = called(problem, artifact=program)
     assert problem.score(problem.cases[0], right).failure is None
 
@@ -135,7 +135,7 @@ def refusal_or_none(problem: FunctionProblem, result: JSON) -> str | None:
 
 
 def damaged(value: JSON, data: st.DataObject) -> JSON:
-    """With one part, at any depth, replaced by anything, left out or there twice."""
+    """The value with one part, at any depth, replaced by anything, left out or doubled."""
     if isinstance(value, dict) and value and data.draw(st.booleans()):
         key = data.draw(st.sampled_from(sorted(value)))
         return {**value, key: damaged(value[key], data)}
@@ -151,7 +151,7 @@ def damaged(value: JSON, data: st.DataObject) -> JSON:
 
 
 @pytest.mark.parametrize("module", [bin_packing, flow_shop, spot, streams, tsp])
-def test_a_harness_is_in_no_programs_way(module: ModuleType) -> None:
+def test_a_drivers_names_are_in_no_programs_way(module: ModuleType) -> None:
     own = [name for name, value in vars(module).items() if inspect.getmodule(value) is module]
     assert own
     assert all(name.startswith("harness_") for name in own)

@@ -1,4 +1,4 @@
-"""Results of strangers are taken apart, and what is wrong with them is said."""
+"""Checks of the results of untrusted programs say what is wrong with them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from flowevolve.llm.types import JSON
-from flowevolve.problems.checks import list_of, number, permutation, vectors, whole
+from flowevolve.problems.checks import list_of, number, permutation, vectors, whole_number
 from flowevolve.programs import WrongResultError
 
 
@@ -23,11 +23,15 @@ from flowevolve.programs import WrongResultError
         (lambda value: number(value, "x"), float("nan"), "x must be a finite number"),
         (lambda value: number(value, "x"), float("-inf"), "x must be a finite number"),
         (lambda value: number(value, "x"), 10**400, "x must be a finite number"),
-        (lambda value: whole(value, "x", 3), 3, "x must be from 0 to 2, not 3"),
-        (lambda value: whole(value, "x", 3), -1, "x must be from 0 to 2, not -1"),
-        (lambda value: whole(value, "x", 3), 10**400, "x must be from 0 to 2, not a number of more than 15 digits"),
-        (lambda value: whole(value, "x", 3), 1.0, "x must be a whole number, not the number 1.0"),
-        (lambda value: whole(value, "x", 3), False, "x must be a whole number, not a truth value"),
+        (lambda value: whole_number(value, "x", 3), 3, "x must be from 0 to 2, not 3"),
+        (lambda value: whole_number(value, "x", 3), -1, "x must be from 0 to 2, not -1"),
+        (
+            lambda value: whole_number(value, "x", 3),
+            10**400,
+            "x must be from 0 to 2, not a number of more than 15 digits",
+        ),
+        (lambda value: whole_number(value, "x", 3), 1.0, "x must be a whole number, not the number 1.0"),
+        (lambda value: whole_number(value, "x", 3), False, "x must be a whole number, not a truth value"),
         (lambda value: vectors(value, "x", 2, 1), [[0], [0, 1]], "x[1] must have 1 entries, not 2"),
         (lambda value: vectors(value, "x", 1, 2), [[0, None]], "x[0][1] must be a number, not null"),
         (lambda value: permutation(value, "x", 3), [0, 2, 2], "x has 2 twice, at 1 and 2; each must be there once"),

@@ -16,7 +16,7 @@ from tests.problems.support import called, refusal, score
 
 
 class Small(Cloudcast):
-    """a -> b -> c and d; a -> c is dear."""
+    """Links a -> b -> c and b -> d, and an expensive one a -> c."""
 
     def __init__(self, parts: int = 2, egress: float = 100.0) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ def test_wrong_paths_are_refused(result: object, says: str) -> None:
 
 
 def test_sharing_pays_on_drawn_networks() -> None:
-    """A tree that grows to the destination nearest to it, against the seed's paths of their own."""
+    """A tree that grows to the nearest destination each time is compared with the seed's separate paths."""
     problem = Cloudcast()
     gains = []
     for case in problem.cases:
@@ -98,7 +98,7 @@ def test_sharing_pays_on_drawn_networks() -> None:
 
 
 def test_the_real_network_costs_what_its_prices_say(data_dir: Path, court: Court) -> None:
-    """Direct ways: 300 gigabytes over each link, and a few cents for machines. The seed is cheaper, LEVI's best more so."""
+    """Direct paths send 300 gigabytes over each link. The seed is cheaper than they are, and LEVI's best than the seed."""
     folder = data_dir / "adrs"
     problem = Cloudcast(data=folder)
     assert [case.id for case in problem.cases] == ["inter_agz", "inter_gaz2", "intra_aws", "intra_azure", "intra_gcp"]

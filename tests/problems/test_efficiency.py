@@ -127,7 +127,7 @@ def test_a_test_finds_nothing_of_the_one_before(court: Court) -> None:
 
 @pytest.mark.parametrize(("together", "kept"), [(None, "1 2 3 4 5"), (2, "1 2 1 2 1"), (1, "1 1 1 1 1")])
 def test_tests_share_a_process_as_the_protocol_says(together: int | None, kept: str, court: Court) -> None:
-    """What modules hold stays as long as the process."""
+    """What imported modules hold stays as long as the process does."""
     trials = [Trial("", count) for count in kept.split()]
     source = "import math\nmath.count = getattr(math, 'count', 0) + 1\nprint(math.count)\n"
     verdict = court.judge(problem(*trials, procedure=replace(QUICK, together=together)), source)

@@ -1,4 +1,4 @@
-"""The problems of efficiency that ship: seeds and references answer alike, and the references do far less."""
+"""The shipped problems of efficiency: seeds and references give equal answers, and references do far less work."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def make(name: str, **settings: object) -> EfficiencyProblem:
 
 
 def printed(source: str, text: str) -> str:
-    """What a trusted script prints for a test, run here."""
+    """What a script prints for a test. It is trusted, and runs in this process."""
     return run_here(compile(source, "counted", "exec"), text)
 
 
@@ -48,7 +48,7 @@ def run_here(code: CodeType, text: str) -> str:
 
 
 def lines_run(source: str, text: str) -> int:
-    """How many lines a script executes: work that no machine's load changes."""
+    """The number of lines that a script executes: a measure of work that does not depend on the machine's load."""
     count = 0
 
     def trace(frame: FrameType, event: str, argument: object) -> TraceFunction | None:

@@ -49,7 +49,10 @@ def test_no_order_is_below_the_bound_and_times_are_those_of_the_longest_way(rows
 
 
 def _longest_way(rows: Sequence[Sequence[int]]) -> int:
-    """Over all ways from the first job's first machine to the last one's last, by one job or one machine at a time."""
+    """The longest path from the first job on the first machine to the last job on the last machine.
+
+    A path goes on by one job or one machine at a time.
+    """
     jobs, machines = len(rows), len(rows[0])
     longest = 0
     for turns in itertools.combinations(range(jobs + machines - 2), machines - 1):
@@ -94,7 +97,7 @@ def test_a_program_that_returns_no_times_and_jobs_fails(
 
 
 def test_leading_the_search_on_helps(court: Court) -> None:
-    """Shuffled jobs and times, seeded by the order: better than the seed, which is to leave room."""
+    """A program that shuffles jobs and times does better than the seed, which is meant to leave room for improvement."""
     source = """
 import random
 

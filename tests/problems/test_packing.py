@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowevolve.problems.catalog import circle_packing_26
 from flowevolve.problems.hexagons import HexagonPacking, corners, overlap
 from flowevolve.problems.packing import CirclePacking, RectanglePacking
 from tests.problems.conftest import Court
@@ -25,12 +24,12 @@ def test_circles_are_worth_the_sum_of_their_radii() -> None:
     far = 1 - in_corners
     pair = [[in_corners, in_corners, in_corners], [far, far, in_corners]]
     assert score(CirclePacking(2), pair).value == pytest.approx(2 - math.sqrt(2))
-    assert score(circle_packing_26(), [*GRID, [0.2, 0.2, HOLE]]).value == pytest.approx(2.5 + HOLE)
+    assert score(CirclePacking(26), [*GRID, [0.2, 0.2, HOLE]]).value == pytest.approx(2.5 + HOLE)
 
 
 def test_rounding_is_forgiven_and_no_more() -> None:
-    assert score(circle_packing_26(), [*GRID, [0.2, 0.2, HOLE + 5e-10]]).failure is None
-    assert "overlap by" in refusal(circle_packing_26(), [*GRID, [0.2, 0.2, HOLE + 2e-9]])
+    assert score(CirclePacking(26), [*GRID, [0.2, 0.2, HOLE + 5e-10]]).failure is None
+    assert "overlap by" in refusal(CirclePacking(26), [*GRID, [0.2, 0.2, HOLE + 2e-9]])
 
 
 @pytest.mark.parametrize(
@@ -61,7 +60,7 @@ def test_a_rectangle_may_lie_anywhere_but_has_perimeter_4() -> None:
 
 
 def test_radii_of_a_program_are_not_believed_beyond_the_checks(court: Court) -> None:
-    verdict = court.judge(circle_packing_26(), "def pack(n):\n    return [[0.5, 0.5, 0.5]] * n\n")
+    verdict = court.judge(CirclePacking(26), "def pack(n):\n    return [[0.5, 0.5, 0.5]] * n\n")
     assert verdict.value == 0.0
     assert verdict.failure is not None
     assert "overlap" in verdict.failure
@@ -105,7 +104,7 @@ hexagons = st.tuples(st.floats(-2, 2), st.floats(-2, 2), st.floats(0, 60))
 
 @given(a=hexagons, b=hexagons)
 def test_overlap_is_what_points_tell(a: tuple[float, float, float], b: tuple[float, float, float]) -> None:
-    """Points on the sides of one that lie inside of the other, by a test of another kind: the sides seen from a point."""
+    """Overlap agrees with another test: whether points on the sides of one hexagon lie inside of the other."""
     depth = overlap(a, b)
     assert depth == pytest.approx(overlap(b, a), abs=1e-12)
     inside = max(_depth_inside(point, b) for point in [*_border(a), a[:2]])

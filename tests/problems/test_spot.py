@@ -1,4 +1,4 @@
-"""A job on machines that come and go."""
+"""Spot scheduling: costs are counted, deadlines are kept, and programs that look ahead are caught."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_machine_that_is_taken_away_starts_anew() -> None:
 
 
 def test_who_would_be_late_gets_the_dear_machine() -> None:
-    """Waiting is over when an hour and a restart are left, rounded to steps: after 4 of 12."""
+    """The job may wait until an hour and a restart are left, rounded to whole steps: that is after 4 of 12 steps."""
     cost, chosen = harness_run([True] * 12, JOB, lambda state: "wait")
     assert cost == pytest.approx(3 * 7 / 6)
     assert len(chosen) == 5 + 7
@@ -63,7 +63,7 @@ def test_nobody_is_late(data: st.DataObject, restart: float) -> None:
         return data.draw(st.sampled_from([*CHOICES, "nonsense"]))
 
     harness_run([*trace, False, False], job, choose)
-    assert len(states) <= steps  # asked once more, it would not have been done by the deadline
+    assert len(states) <= steps  # with one choice more, the job would have missed its deadline
     for place, state in enumerate(states):
         assert state["elapsed"] == 600.0 * place
         assert state["seen"] == trace[: place + 1]

@@ -1,4 +1,4 @@
-"""Orders of transactions, and what they wait for."""
+"""Transaction scheduling: when transactions begin, and what an order is worth."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ transactions = st.lists(st.lists(operations, min_size=1, max_size=5).map(tuple),
 
 @given(transactions)
 def test_begin_times_are_the_earliest_without_a_conflict(workload: list[tuple[Operation, ...]]) -> None:
-    """Against a search: each operation at a moment of its own, tried from 1 on."""
+    """Begin times agree with a search that tries all times from 1 on for each transaction."""
     begins: list[int] = []
     for number, transaction in enumerate(workload):
         begin = 1

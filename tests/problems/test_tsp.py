@@ -1,4 +1,4 @@
-"""Tours."""
+"""The travelling salesman: tours, spanning trees and rows of real data."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_no_tour_is_below_the_bound() -> None:
 
 
 def test_a_spanning_tree_is_the_shortest() -> None:
-    """Against all trees of five towns, by the codes that count them (Prüfer)."""
+    """The tree is the shortest of all trees of five towns, which are enumerated by their Prüfer codes."""
     towns = ((0.1, 0.2), (0.9, 0.3), (0.4, 0.8), (0.5, 0.1), (0.7, 0.9))
     shortest = min(
         sum(math.dist(towns[a], towns[b]) for a, b in _tree(code)) for code in itertools.product(range(5), repeat=3)
@@ -100,7 +100,7 @@ def next_town(here, start, left, distances):
 
 
 def test_the_nearest_town_is_a_quarter_off_on_real_instances(data_dir: Path, court: Court) -> None:
-    """LKH's tours are the best known: no tour here is shorter, and the nearest town is about 25 % off, as it is known."""
+    """No tour is shorter than LKH's, and that of the nearest towns is about 25 % longer, as is well known."""
     problem = TspConstruction(data=data_dir / "eoh" / "tsp50_train64.jsonl")
     assert len(problem.cases) == 64
     values = [court.judge(problem, case=case).value for case in problem.cases[:12]]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from flowevolve.programs.blocks import has_marks, inside, outside_unchanged
+from flowevolve.programs.blocks import evolvable_lines, has_marks, outside_unchanged
 
 MARKED = "import math\n# EVOLVE-BLOCK-START\na = 1\n# EVOLVE-BLOCK-END\nb = 2\n  // EVOLVE-BLOCK-START here\nc = 3"
 
 
 def test_blocks_are_the_lines_between_marks_behind_any_comment_leader() -> None:
-    assert [list(block) for block in inside(MARKED)] == [[2], [6]]
-    assert [list(block) for block in inside("a\nb")] == [[0, 1]]
+    assert [list(block) for block in evolvable_lines(MARKED)] == [[2], [6]]
+    assert [list(block) for block in evolvable_lines("a\nb")] == [[0, 1]]
     assert not has_marks("print('EVOLVE-BLOCK-START')")
 
 

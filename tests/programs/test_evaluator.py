@@ -10,7 +10,14 @@ from flowevolve.artifact import Artifact
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
 from flowevolve.programs import EvaluatorProblem, Verdict, WrongResultError
-from flowevolve.programs.evaluator import Report, command_problem, describe, in_view, named_or_mean, read_report
+from flowevolve.programs.evaluator import (
+    Report,
+    command_problem,
+    describe_report,
+    metric_or_mean,
+    read_report,
+    with_readable_evaluator,
+)
 from flowevolve.sandbox import Sandbox, SandboxSettings
 
 SCRIPT = """#!/bin/sh
@@ -32,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 async def judge(problem: EvaluatorProblem, program: str) -> Verdict:
     settings = SandboxSettings(concurrency=1, timeout=5, preload=())
     artifact = Artifact({problem.file: program}, kind="program")
-    async with Sandbox(in_view(settings, problem)) as sandbox:
+    async with Sandbox(with_readable_evaluator(settings, problem)) as sandbox:
         return await problem.judge(artifact, problem.cases[0], sandbox)
 
 
@@ -88,7 +95,7 @@ def test_what_is_no_number_is_no_metric() -> None:
 
 
 def test_scores_of_metrics() -> None:
-    read = named_or_mean("combined_score", but=("length",))
+    read = metric_or_mean("combined_score", but=("length",))
     assert read({"combined_score": 0.5, "other": 4}) == 0.5
     assert read({"one": 1.0, "two": 2.0, "length": 90}) == 1.5
     assert read({"length": 90}) == 90
@@ -96,10 +103,10 @@ def test_scores_of_metrics() -> None:
 
 
 def test_long_texts_keep_their_ends() -> None:
-    said = describe(Report({"score": 1}, {"log": "a" * 50 + "z" * 50, "empty": " "}), quoted=20)
+    said = describe_report(Report({"score": 1}, {"log": "a" * 50 + "z" * 50, "empty": " "}), quoted=20)
     assert said == f"score 1\nlog: {'a' * 10}\n...\n{'z' * 10}"
 
 
 def test_the_folder_of_others_is_not_in_view() -> None:
     settings = SandboxSettings()
-    assert in_view(settings, object()) is settings
+    assert with_readable_evaluator(settings, object()) is settings

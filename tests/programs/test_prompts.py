@@ -12,7 +12,7 @@ from flowevolve.programs.prompts import (
     ANCESTORS_HEADING,
     DEFAULT_INSTRUCTIONS,
     OTHERS_HEADING,
-    Shown,
+    ShownProgram,
     program_prompt,
     read_program,
     seed_prompt,
@@ -24,7 +24,7 @@ EDIT = "<<<<<<< SEARCH\na = 1\n=======\na = 2\n>>>>>>> REPLACE"
 
 
 def test_a_prompt_has_what_is_given_and_nothing_else() -> None:
-    bare = program_prompt("Be quick.", Shown(ONE, 0.5, "too slow"), form="edits")
+    bare = program_prompt("Be quick.", ShownProgram(ONE, 0.5, "too slow"), form="edits")
     assert "Be quick." in bare
     assert ONE["program.py"] in bare
     assert "Score: 0.5" in bare
@@ -35,10 +35,10 @@ def test_a_prompt_has_what_is_given_and_nothing_else() -> None:
         assert heading not in bare
     full = program_prompt(
         "Be quick.",
-        Shown(TWO, None),
+        ShownProgram(TWO, None),
         form="whole",
-        others=[Shown({"program.py": "other"}, 1.0)],
-        ancestors=[Shown({"program.py": "older"}, 0.1)],
+        others=[ShownProgram({"program.py": "other"}, 1.0)],
+        ancestors=[ShownProgram({"program.py": "older"}, 0.1)],
         advice="try harder",
         instructions="as you like",
     )
@@ -50,7 +50,9 @@ def test_a_prompt_has_what_is_given_and_nothing_else() -> None:
 
 
 def test_a_prompt_for_a_seed_shows_what_failed_and_why() -> None:
-    prompt = seed_prompt("Be quick.", [Shown(ONE, 0.5), Shown({"program.py": "bad"}, None, "NameError: x")])
+    prompt = seed_prompt(
+        "Be quick.", [ShownProgram(ONE, 0.5), ShownProgram({"program.py": "bad"}, None, "NameError: x")]
+    )
     assert "Score: none, it failed" in prompt
     assert "NameError: x" in prompt
 

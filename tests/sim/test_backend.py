@@ -23,7 +23,7 @@ from flowevolve.llm.types import (
     UnreachableError,
 )
 from flowevolve.run import run
-from flowevolve.sim.backend import SimBackend, Writing
+from flowevolve.sim.backend import OnWriting, SimBackend
 from flowevolve.sim.faults import Faults
 from flowevolve.sim.profiles import PROFILES, APIProfile, OutputLength, Profile
 from flowevolve.sim.rules import RulesWorld
@@ -136,7 +136,7 @@ def test_a_stream_begins_when_the_writing_does(name: str) -> None:
     async def go() -> tuple[float, float, float]:
         told: list[tuple[float, float]] = []
         await backend(PROFILES[name]).answer(
-            ask(), timeout=1e6, writing=lambda text, seconds: told.append((anyio.current_time(), seconds))
+            ask(), timeout=1e6, on_writing=lambda text, seconds: told.append((anyio.current_time(), seconds))
         )
         ((begun, seconds),) = told
         return begun, seconds, anyio.current_time()
@@ -223,8 +223,8 @@ class Mortal(SimBackend):
         self.dead = anyio.Event()
         self._calls = 0
 
-    async def answer(self, request: ChatRequest, *, timeout: float, writing: Writing | None = None) -> ChatReply:
+    async def answer(self, request: ChatRequest, *, timeout: float, on_writing: OnWriting | None = None) -> ChatReply:
         self._calls += 1
         if self._calls == 60:
             self.dead.set()
-        return await super().answer(request, timeout=timeout, writing=writing)
+        return await super().answer(request, timeout=timeout, on_writing=on_writing)

@@ -22,7 +22,7 @@ from flowevolve.programs.prompts import (
     ADVICE_TITLE,
     META_TITLE,
     Form,
-    Shown,
+    ShownProgram,
     program_prompt,
     read_program,
     seed_prompt,
@@ -67,9 +67,9 @@ def ask(prompt: str, seed: int = 0, model: str = "sim", world: CodeWorld = EASY)
 
 
 def prompt(form: Form = "edits", others: Sequence[str] = (), advice: str = "", instructions: str = "") -> str:
-    shown = [Shown({"program.py": text}, 1.0) for text in others]
+    shown = [ShownProgram({"program.py": text}, 1.0) for text in others]
     return program_prompt(
-        "Do it.", Shown(ONE, 0.5, "so so"), form=form, others=shown, advice=advice, instructions=instructions
+        "Do it.", ShownProgram(ONE, 0.5, "so so"), form=form, others=shown, advice=advice, instructions=instructions
     )
 
 
@@ -120,7 +120,7 @@ def test_parts_of_other_programs_are_taken_over_with_what_they_need() -> None:
 
 
 def test_a_different_program_is_changed_in_many_places_and_one_that_works_is_begun_with() -> None:
-    shown = [Shown({"program.py": "broken("}, None, "SyntaxError"), Shown(ONE, 0.5)]
+    shown = [ShownProgram({"program.py": "broken("}, None, "SyntaxError"), ShownProgram(ONE, 0.5)]
     before = set(SOURCE.split("\n"))
     replies = [ask(seed_prompt("Do it.", shown), seed) for seed in range(20)]
     after = [set(read_program(reply, ONE, "whole")["program.py"].split("\n")) for reply in replies]
@@ -132,7 +132,7 @@ def test_other_languages_have_their_numbers_changed() -> None:
     script = Artifact(
         {"program.c": "// EVOLVE-BLOCK-START\nint a = 12;\n// EVOLVE-BLOCK-END\nint b = 3;\n"}, kind="program"
     )
-    asked = program_prompt("Do it.", Shown(script, 0.5), form="edits")
+    asked = program_prompt("Do it.", ShownProgram(script, 0.5), form="edits")
     text = read_program(ask(asked, 1), script, "edits")["program.c"]
     assert text != script["program.c"]
     assert text.endswith("int b = 3;\n")
@@ -141,7 +141,7 @@ def test_other_languages_have_their_numbers_changed() -> None:
 @pytest.mark.parametrize("form", ["edits", "whole"])
 def test_of_several_files_any_may_be_changed(form: Form) -> None:
     two = Artifact({"program.py": "import helper\nx = 1\n", "helper.py": "y = 2\n"}, kind="program")
-    asked = program_prompt("Do it.", Shown(two, 0.5), form=form)
+    asked = program_prompt("Do it.", ShownProgram(two, 0.5), form=form)
     changed = [read_program(ask(asked, seed, "sim-small"), two, form) for seed in range(20)]
     for name in two:
         assert any(each[name] != two[name] for each in changed)
@@ -187,7 +187,7 @@ def test_a_request_without_a_program_gets_an_answer() -> None:
 
 
 def build(source: str) -> Counter[str]:
-    """How often which node is there, but for signs."""
+    """How often each type of node occurs, apart from signs."""
     nodes = ast.walk(ast.parse(source))
     return Counter(type(node).__name__ for node in nodes if not isinstance(node, ast.UnaryOp | ast.USub))
 
@@ -218,7 +218,7 @@ SHIPPED = [
 @given(st.integers(0, 10**6), st.sampled_from(SHIPPED), st.booleans())
 def test_no_change_takes_a_name_its_value(seed: int, problem: Problem, different: bool) -> None:
     program = problem.seed()
-    shown = Shown(program, 1.0)
+    shown = ShownProgram(program, 1.0)
     asked = (
         seed_prompt(problem.statement, [shown])
         if different
@@ -253,15 +253,15 @@ def values(k: int) -> list[float]:
 
 @pytest.mark.parametrize("different", [False, True])
 def test_what_is_changed_still_runs_and_gives_as_much(different: bool) -> None:
-    """How many there are, where they stand and that the loop ends is left alone."""
+    """Counts, indices and what ends a loop are left alone."""
     program = Artifact({"program.py": LISTS}, kind="program")
-    shown = Shown(program, 1.0)
+    shown = ShownProgram(program, 1.0)
     mutated = program_prompt("Do it.", shown, form="whole", advice="prefer: statements, loops")
     asked = seed_prompt("Do it.", [shown]) if different else mutated
     texts = [read_program(ask(asked, seed), program, "whole")["program.py"] for seed in range(150)]
     for text in texts:
         space: dict[str, Callable[[int], list[float]]] = {}
         exec(text, space)
-        with suppress(ArithmeticError):  # what comes out of a number is another matter
+        with suppress(ArithmeticError):  # other numbers may overflow or divide by 0
             assert len(space["numbers"](4)) == 8, text
     assert any("unread.append(k)" not in text for text in texts)

@@ -23,9 +23,9 @@ from flowevolve.agents.abstracts import (
 from flowevolve.agents.memory import (
     Digest,
     Direction,
+    DirectionOutcome,
     Insight,
     Lesson,
-    Outcome,
     Step,
     compress_prompt,
     distill_prompt,
@@ -42,7 +42,7 @@ from flowevolve.agents.plan import implement_prompt, plan_prompt, read_plans
 from flowevolve.agents.slots import crossover_prompt, diagnose_prompt, mutation_prompt, read_slots
 from flowevolve.artifact import Artifact
 from flowevolve.llm.types import ChatRequest, Message, UnparsableReplyError
-from flowevolve.programs.prompts import Form, Shown, program_prompt, read_program
+from flowevolve.programs.prompts import Form, ShownProgram, program_prompt, read_program
 from flowevolve.programs.slots import REST, parts_of, unchanged
 from flowevolve.sim.code import CodeWorld
 from flowevolve.sim.code_prompt import KINDS, hinted, read_prompt
@@ -95,7 +95,7 @@ TRIED = ((Direction("other constants", "success"), 2), (Direction("loops that ru
 
 
 def step(change: float, kind: str) -> Step:
-    outcome: Outcome = "success" if change > 0 else "failed"
+    outcome: DirectionOutcome = "success" if change > 0 else "failed"
     hint = f"{'prefer' if change > 0 else 'avoid'}: {kind}"
     return Step(change, Insight(Direction("some change", outcome), f"It was so.\n{hint}"))
 
@@ -104,35 +104,37 @@ STEPS = [step(0.5, "constants"), step(0.25, "constants"), step(0.1, "growth")]
 HARM = [step(-0.5, "loops"), step(-0.1, "growth")]
 SAID = Summary("It works.", (), ("constants: `weight`: so and so",))
 SHOWN = {
-    "c1": Shown({ABSTRACT: str(SAID)}, 0.5),
-    "c2": Shown({ABSTRACT: "Another way.\nNew: loops: `values`: 3 loops"}, 0.75),
-    "c3": Shown({ABSTRACT: "A third.\nNew: growth: `solve`: more"}, None, "ValueError: no"),
+    "c1": ShownProgram({ABSTRACT: str(SAID)}, 0.5),
+    "c2": ShownProgram({ABSTRACT: "Another way.\nNew: loops: `values`: 3 loops"}, 0.75),
+    "c3": ShownProgram({ABSTRACT: "A third.\nNew: growth: `solve`: more"}, None, "ValueError: no"),
 }
 PATHS = [Trajectory("improvement", ("c1", "c2"), (0.25,)), Trajectory("decline", ("c2", "c3"), (None,))]
 
 Ask = tuple[str, Callable[[str], object]]
 PROMPTS: Mapping[str, Ask] = {
     "plan": (plan_prompt(TASK, PROGRAM, 5), lambda reply: read_plans(reply, 5)),
-    "diagnose": (diagnose_prompt(TASK, Shown(PROGRAM, 0.5), PARTS), lambda reply: read_slots(reply, PARTS)),
-    "reflect": (reflect_prompt(TASK, Shown(PROGRAM, 0.5), Shown(OTHER, 0.75), 0.25), read_insight),
+    "diagnose": (diagnose_prompt(TASK, ShownProgram(PROGRAM, 0.5), PARTS), lambda reply: read_slots(reply, PARTS)),
+    "reflect": (reflect_prompt(TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(OTHER, 0.75), 0.25), read_insight),
     "reflect on a failure": (
-        reflect_prompt(TASK, Shown(PROGRAM, 0.5), Shown(GROWN, None, 'Traceback\nKeyError: {"a": []}'), -0.5),
+        reflect_prompt(
+            TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(GROWN, None, 'Traceback\nKeyError: {"a": []}'), -0.5
+        ),
         read_insight,
     ),
     "reflect with a board": (
-        reflect_prompt(TASK, Shown(PROGRAM, 0.5), Shown(OTHER, 0.75), 0.25, shown_board(TRIED)),
+        reflect_prompt(TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(OTHER, 0.75), 0.25, shown_board(TRIED)),
         read_insight,
     ),
     "compress": (compress_prompt(Digest(TRIED, LESSONS), 300), read_digest),
     "queries": (
-        queries_prompt(TASK, Shown(PROGRAM, 0.5), shown_memory(TRIED, LESSONS), 3),
+        queries_prompt(TASK, ShownProgram(PROGRAM, 0.5), shown_memory(TRIED, LESSONS), 3),
         lambda reply: read_queries(reply, 3),
     ),
     "queries for a plan": (
-        queries_prompt(TASK, Shown({"plan": "Search by halves.\nprefer: loops"}, None), "", 3),
+        queries_prompt(TASK, ShownProgram({"plan": "Search by halves.\nprefer: loops"}, None), "", 3),
         lambda reply: read_queries(reply, 3),
     ),
-    "distill": (distill_prompt(TASK, Shown(PROGRAM, 0.5), STEPS, HARM), read_advice),
+    "distill": (distill_prompt(TASK, ShownProgram(PROGRAM, 0.5), STEPS, HARM), read_advice),
     "summarize a seed": (summarize_prompt(PROGRAM), read_summary),
     "summarize": (summarize_prompt(OTHER, str(SAID)), read_summary),
     "navigate": (navigate_prompt(TASK, SHOWN, PATHS), read_guidance),
@@ -181,15 +183,15 @@ def test_an_answer_that_is_garbled_is_never_read(name: str) -> None:
 @pytest.mark.parametrize(
     "prompt",
     [
-        diagnose_prompt(TASK, Shown({}, None), []),
-        reflect_prompt(TASK, Shown({}, None), Shown({}, None), 0.0),
+        diagnose_prompt(TASK, ShownProgram({}, None), []),
+        reflect_prompt(TASK, ShownProgram({}, None), ShownProgram({}, None), 0.0),
         compress_prompt(Digest((), ()), 100),
         summarize_prompt({}),
         navigate_prompt(TASK, {}, []),
-        exemplars_prompt(TASK, Shown({}, None), {}, 3),
+        exemplars_prompt(TASK, ShownProgram({}, None), {}, 3),
         plan_prompt(TASK, {}, 3),
-        queries_prompt(TASK, Shown({}, None), "", 3),
-        distill_prompt(TASK, Shown({}, None), [], []),
+        queries_prompt(TASK, ShownProgram({}, None), "", 3),
+        distill_prompt(TASK, ShownProgram({}, None), [], []),
     ],
 )
 @pytest.mark.parametrize("preset", ["easy", "adversarial"])
@@ -199,7 +201,7 @@ def test_nothing_to_speak_of_gets_an_answer_too(prompt: str, preset: str) -> Non
 
 def test_programs_that_do_not_parse_or_are_not_python_are_answered_for() -> None:
     for program in ({"program.py": "def f(:"}, {"program.c": "int a = 3;"}):
-        shown = Shown(program, 0.5)
+        shown = ShownProgram(program, 0.5)
         assert read_plans(ask(plan_prompt(TASK, program, 2)), 2)
         assert read_slots(ask(diagnose_prompt(TASK, shown, parts_of(program))), parts_of(program))
         assert read_insight(ask(reflect_prompt(TASK, shown, shown, 0.0))).direction.outcome == "neutral"
@@ -222,7 +224,7 @@ def test_plans_differ_and_a_program_written_to_one_heeds_it() -> None:
 def test_the_part_with_most_loops_is_to_be_improved_and_those_in_which_a_better_program_differs() -> None:
     seen = dict.fromkeys(PARTS, 0)
     for seed in range(60):
-        asked = diagnose_prompt(TASK, Shown(PROGRAM, 0.5), PARTS, Shown(OTHER, 0.75))
+        asked = diagnose_prompt(TASK, ShownProgram(PROGRAM, 0.5), PARTS, ShownProgram(OTHER, 0.75))
         slots = read_slots(ask(asked, seed), PARTS)
         assert sorted(part for slot in slots for part in slot.parts) == sorted(PARTS)
         for part in (part for slot in slots if not slot.keep for part in slot.parts):
@@ -235,10 +237,12 @@ def test_the_part_with_most_loops_is_to_be_improved_and_those_in_which_a_better_
     ("child", "kind"), [(RAISED, "constants"), (LOOPED, "loops"), (GROWN, "growth"), (OTHER, "calls")]
 )
 def test_reflection_tells_the_kind_of_change_and_what_came_of_it(child: Changed, kind: str) -> None:
-    better = read_insight(ask(reflect_prompt(TASK, Shown(PROGRAM, 0.5), Shown(child, 0.75), 0.25)))
-    worse = read_insight(ask(reflect_prompt(TASK, Shown(PROGRAM, 0.5), Shown(child, 0.25), -0.25)))
-    broken = read_insight(ask(reflect_prompt(TASK, Shown(PROGRAM, 0.5), Shown(child, None, "Oh\nKeyError: 3"), -0.5)))
-    same = read_insight(ask(reflect_prompt(TASK, Shown(PROGRAM, 0.5), Shown(child, 0.5), 0.0)))
+    better = read_insight(ask(reflect_prompt(TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(child, 0.75), 0.25)))
+    worse = read_insight(ask(reflect_prompt(TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(child, 0.25), -0.25)))
+    broken = read_insight(
+        ask(reflect_prompt(TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(child, None, "Oh\nKeyError: 3"), -0.5))
+    )
+    same = read_insight(ask(reflect_prompt(TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(child, 0.5), 0.0)))
     assert [each.direction.outcome for each in (better, worse, broken, same)] == [
         "success",
         "failed",
@@ -252,7 +256,7 @@ def test_reflection_tells_the_kind_of_change_and_what_came_of_it(child: Changed,
 
 
 def test_a_reflection_counts_what_was_changed_whatever_was_tried_before() -> None:
-    parent, child = Shown(PROGRAM, 0.5), Shown(OTHER, 0.75)
+    parent, child = ShownProgram(PROGRAM, 0.5), ShownProgram(OTHER, 0.75)
     board = shown_board([(Direction("## The program", "failed"), 2), *TRIED])
     assert ask(reflect_prompt(TASK, parent, child, 0.25, board)) == ask(reflect_prompt(TASK, parent, child, 0.25))
 
@@ -265,7 +269,7 @@ def test_what_is_alike_in_a_memory_becomes_one() -> None:
 
 
 def test_experience_is_what_several_steps_have_in_common() -> None:
-    advice = read_advice(ask(distill_prompt(TASK, Shown(PROGRAM, 0.5), STEPS, HARM)))
+    advice = read_advice(ask(distill_prompt(TASK, ShownProgram(PROGRAM, 0.5), STEPS, HARM)))
     assert [(sorted(hinted(each.text, "prefer")), sorted(hinted(each.text, "avoid"))) for each in advice] == [
         (["constants"], []),
         ([], ["loops"]),
@@ -285,14 +289,17 @@ def test_guidance_goes_by_what_came_of_the_steps() -> None:
     told = read_guidance(ask(navigate_prompt(TASK, SHOWN, PATHS)))
     assert hinted(told, "prefer") == {"loops"}
     assert hinted(told, "avoid") == {"growth"}
-    raw = {"c1": Shown(PROGRAM, 0.5), "c2": Shown(RAISED, 0.75), "c3": Shown(GROWN, None)}
+    raw = {"c1": ShownProgram(PROGRAM, 0.5), "c2": ShownProgram(RAISED, 0.75), "c3": ShownProgram(GROWN, None)}
     told = read_guidance(ask(navigate_prompt(TASK, raw, PATHS)))
     assert hinted(told, "prefer") == {"constants"}
-    assert read_prompt(program_prompt(TASK, Shown(PROGRAM, 0.5), form="whole", advice=told)).leanings["constants"] == 1
+    assert (
+        read_prompt(program_prompt(TASK, ShownProgram(PROGRAM, 0.5), form="whole", advice=told)).leanings["constants"]
+        == 1
+    )
 
 
 def test_examples_are_the_best_the_most_unlike_and_now_and_then_a_failed_one() -> None:
-    shown = {**SHOWN, "c4": Shown({ABSTRACT: "Quite other words in here, and many of them."}, 0.25)}
+    shown = {**SHOWN, "c4": ShownProgram({ABSTRACT: "Quite other words in here, and many of them."}, 0.25)}
     chosen = [
         [each.program for each in read_examples(ask(exemplars_prompt(TASK, SHOWN["c1"], shown, 3), seed), shown, 3)]
         for seed in range(60)
@@ -307,7 +314,7 @@ def test_parts_to_keep_mostly_stay_as_they_are(form: Form) -> None:
 
     def kept(model: str, keep: Sequence[str]) -> float:
         improve = [part for part in PARTS if part not in keep]
-        asked = mutation_prompt(TASK, Shown(PROGRAM, 0.5), keep, improve, [], form=form)
+        asked = mutation_prompt(TASK, ShownProgram(PROGRAM, 0.5), keep, improve, [], form=form)
         made = [read_program(ask(asked, seed, model), program, form) for seed in range(40)]
         return sum(unchanged(program, each, keep) for each in made) / len(made)
 
@@ -319,7 +326,7 @@ def test_parts_to_keep_mostly_stay_as_they_are(form: Form) -> None:
 def test_parts_are_taken_from_the_program_that_has_the_better_ones() -> None:
     program, other = Artifact(PROGRAM, kind="program"), Artifact(OTHER, kind="program")
     asked = crossover_prompt(
-        TASK, Shown(PROGRAM, 0.5), Shown(OTHER, 0.75), ["values", "solve"], ["weight"], [], form="whole"
+        TASK, ShownProgram(PROGRAM, 0.5), ShownProgram(OTHER, 0.75), ["values", "solve"], ["weight"], [], form="whole"
     )
     made = [read_program(ask(asked, seed, "large"), program, "whole") for seed in range(100)]
     both = [unchanged(program, each, ["values", "solve"]) and unchanged(other, each, ["weight"]) for each in made]
@@ -331,7 +338,7 @@ def test_of_several_files_parts_are_kept_by_their_files_names() -> None:
         {"program.py": SOURCE, "helper.py": "SIZE = 3\n\n\ndef weight(k):\n    return k + 1\n"}, kind="program"
     )
     keep = [part for part in parts_of(two) if part != "helper.py:weight"]
-    asked = mutation_prompt(TASK, Shown(two, 0.5), keep, ["helper.py:weight"], [], form="whole")
+    asked = mutation_prompt(TASK, ShownProgram(two, 0.5), keep, ["helper.py:weight"], [], form="whole")
     made = [read_program(ask(asked, seed, "large"), two, "whole") for seed in range(40)]
     assert sum(unchanged(two, each, keep) for each in made) > 35
     assert any(each["helper.py"] != two["helper.py"] for each in made)
@@ -339,7 +346,9 @@ def test_of_several_files_parts_are_kept_by_their_files_names() -> None:
 
 def test_the_more_lessons_say_so_the_more_it_is_heeded() -> None:
     def leanings(*lines: str) -> Mapping[str, float]:
-        return read_prompt(program_prompt(TASK, Shown(PROGRAM, 0.5), form="whole", advice="\n".join(lines))).leanings
+        return read_prompt(
+            program_prompt(TASK, ShownProgram(PROGRAM, 0.5), form="whole", advice="\n".join(lines))
+        ).leanings
 
     assert leanings("prefer: loops, growth") == {"loops": 1, "growth": 1}
     assert leanings("- avoid: loops") == {"loops": -1}

@@ -1,4 +1,4 @@
-"""What the coder of the world `code` makes of other programs: their parts, and the ways that their scores point."""
+"""How the coder of the world `code` uses other programs: it takes their parts, and moves numbers as scores suggest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from flowevolve.artifact import Artifact
 from flowevolve.llm.types import ChatRequest, Message
-from flowevolve.programs.prompts import Shown, program_prompt, read_program
+from flowevolve.programs.prompts import ShownProgram, program_prompt, read_program
 from flowevolve.sim.code import CodeWorld
 from flowevolve.sim.rules_params import PRESETS
 
@@ -27,9 +27,9 @@ def program(size: float, shift: float = 0.5, rounds: int = 3, body: str = "SIZE 
 
 
 def crossed(
-    parent: Shown, others: Sequence[Shown] = (), ancestors: Sequence[Shown] = (), seeds: int = 60
+    parent: ShownProgram, others: Sequence[ShownProgram] = (), ancestors: Sequence[ShownProgram] = (), seeds: int = 60
 ) -> list[dict[str, object]]:
-    """What names stand for in programs that came of one crossover, and under ``value`` the text of the function."""
+    """The values of the names in programs after one crossover, and under ``value`` the text of the function."""
     found: list[dict[str, object]] = []
     seed = Artifact(dict(parent.program), kind="program")
     asked = program_prompt(
@@ -53,8 +53,8 @@ def read(text: str) -> dict[str, object]:
     return names | {"value": ast.unparse(body[-1])}
 
 
-def shown(text: str, score: float | None) -> Shown:
-    return Shown({"program.py": text}, score)
+def shown(text: str, score: float | None) -> ShownProgram:
+    return ShownProgram({"program.py": text}, score)
 
 
 @pytest.mark.parametrize(

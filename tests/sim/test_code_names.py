@@ -1,4 +1,4 @@
-"""What the world `code` sees of a program's names before it hands the program in."""
+"""The undefined names of a program, which the world `code` finds before it hands the program in."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def evolve(
 
 
 def check_accounts(result: Result, events: list[Event], calls: list[CallRecord]) -> None:
-    """Every item that came to be ended once, every flow closed, every call is in the account."""
+    """Every item ended once, every flow was closed, and every call was accounted for."""
     came = Counter(str(event.data["item"]) for event in events if event.kind == "item.sent")
     came.update(str(event.data["flow"]) for event in events if event.kind == "flow.open")
     ended = Counter(str(event.data["item"]) for event in events if event.kind in ("item.done", "item.held"))

@@ -1,4 +1,4 @@
-"""What a record tells of a server's load: how many were in flight, and what they cost each other."""
+"""What a record tells of a server's load: how many calls were in flight, and how much they slowed each other down."""
 
 from __future__ import annotations
 

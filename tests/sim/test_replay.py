@@ -1,4 +1,4 @@
-"""A server made of recorded calls: what it finds, what stands in, and when it answers."""
+"""A server that answers from recorded calls: which calls it finds, which stand in, and when it answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from flowevolve import clock
 from flowevolve.llm.types import ChatReply, ChatRequest, Message, RejectedError, UnreachableError, Usage
 from flowevolve.sim.load import Span
-from flowevolve.sim.replay import Answer, PastCall, Record, RecordedBackend, RecordedServer
+from flowevolve.sim.replay import Record, RecordedBackend, RecordedCall, RecordedOutcome, RecordedServer
 
 T = TypeVar("T")
 
@@ -30,17 +30,17 @@ def past(
     at: tuple[float, float] = (0.0, 1.0),
     role: str = "task",
     cached: bool = False,
-) -> PastCall:
+) -> RecordedCall:
     reply = None if says is None else ChatReply(says, Usage(10, 20), cached=cached)
     error = "ServerError: broken" if says is None else None
-    return PastCall(role, "m", messages(*texts), seed, reply, error, *at)
+    return RecordedCall(role, "m", messages(*texts), seed, reply, error, *at)
 
 
 def ask(*texts: str, seed: int | None = 1, model: str = "m") -> ChatRequest:
     return ChatRequest(model, messages(*texts), seed=seed)
 
 
-def said(answer: Answer | None) -> str | None:
+def said(answer: RecordedOutcome | None) -> str | None:
     return None if answer is None or answer.reply is None else answer.reply.text
 
 
@@ -94,9 +94,9 @@ def test_a_record_without_answers_can_not_stand_in() -> None:
 
 
 def played(spans: Sequence[Span]) -> tuple[Record, list[float]]:
-    """A record of these spans, and when its calls end if they are begun as they were then."""
+    """A record of these spans, and the times at which its calls end if they begin as they did."""
     record = Record(
-        PastCall(
+        RecordedCall(
             "task",
             "m",
             messages(str(number)),
@@ -135,7 +135,7 @@ def test_calls_begun_as_they_were_end_as_they_did(times: list[tuple[int, int]]) 
 
 
 def slowed() -> list[Span]:
-    """Calls of a server that each request in flight slows by a tenth, some twenty at a time, then fewer, then more."""
+    """Calls of a server that each request in flight slows down by a tenth: some twenty at a time, then fewer, then more."""
     rng, spans = random.Random(3), list[Span]()
     for start in range(0, 500, 10):
         load = rng.randint(5, 20)
@@ -186,7 +186,7 @@ def test_slots_are_given_first_come_first_served_and_waiting_is_told() -> None:
     ended: list[tuple[str, float]] = []
 
     async def go() -> tuple[int, int, int]:
-        server = RecordedServer(record, ["m"], slots=2)
+        server = RecordedServer(record, ["m"], capacity=2)
 
         async def one(number: int) -> None:
             reply = await RecordedBackend(server, "task").chat(ask(str(number)), timeout=60)

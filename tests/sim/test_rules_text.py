@@ -63,11 +63,11 @@ def test_contradictions_share_a_slot_and_repetitions_count_once() -> None:
         "Be kind.",
     ]
     reading = read_instruction("\n".join(lines))
-    assert reading.slots == ((Statement(bullets[1]), Statement(bullets[0])), (Statement(HOUSE_STYLE[0]),))
+    assert reading.by_subject == ((Statement(bullets[1]), Statement(bullets[0])), (Statement(HOUSE_STYLE[0]),))
     assert reading.lines == 5
 
 
 def test_wanting_and_banning_a_word_contradict_each_other() -> None:
     wanted = Constraint("keywords:existence", {"keywords": ["safety"]})
     banned = Constraint("keywords:forbidden_words", {"forbidden_words": ["safety"]})
-    assert len(read_instruction(f"{wanted.describe()}\n{banned.describe()}").slots) == 1
+    assert len(read_instruction(f"{wanted.describe()}\n{banned.describe()}").by_subject) == 1

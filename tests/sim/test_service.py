@@ -1,4 +1,4 @@
-"""The service model against times worked out by hand, and what it never does under random load."""
+"""The service model against times computed by hand, and its invariants under random load."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_full_batch_makes_others_wait_by_priority_then_arrival() -> None:
 
 @pytest.mark.parametrize("gives_up_after", [0.05, 0.25])
 def test_a_cancelled_request_frees_its_place_at_once(gives_up_after: float) -> None:
-    """0.05: while it runs. 0.25 would be after its end, with the other one served in its turn."""
+    """After 0.05 s the first request is cancelled while it runs; within 0.25 s it ends, and the second one follows it."""
     service = batching(seqs=1)
 
     async def give_up() -> Served:

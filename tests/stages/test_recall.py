@@ -27,7 +27,7 @@ from flowevolve.memory.hashing import hashed_embedding
 from flowevolve.memory.store import GlobalMemory, text_to_embed
 from flowevolve.policies.similarity import near_groups
 from flowevolve.pool import Candidate
-from flowevolve.programs.prompts import Shown
+from flowevolve.programs.prompts import ShownProgram
 from flowevolve.sim.code_prompt import hinted
 from flowevolve.stage import NO_EMISSIONS, Emit, Exhausted, Graph, Stage
 from flowevolve.stages.committing import committing
@@ -48,7 +48,7 @@ class Full(GlobalMemory):
         raise MemoryUnavailableError("no space left")
 
 
-PROGRAM = Shown({"program.py": "x"}, 1.0)
+PROGRAM = ShownProgram({"program.py": "x"}, 1.0)
 STEPS = [Step(0.5, Insight(Direction("loops", "success"), "it is hot"))]
 
 

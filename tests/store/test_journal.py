@@ -17,11 +17,13 @@ from types import MappingProxyType
 import anyio
 import anyio.lowlevel
 import pytest
+from structlog.testing import capture_logs
 
 from flowevolve import clock
 from flowevolve.artifact import Artifact
 from flowevolve.errors import InputError, StorageError
 from flowevolve.events import Event
+from flowevolve.kinds import payload
 from flowevolve.llm.calls import CallRecord, CallScope
 from flowevolve.llm.types import ChatReply, ChatRequest, Message, Usage
 from flowevolve.store.journal import Journal
@@ -161,6 +163,7 @@ def test_a_journal_with_lone_surrogates_is_gone_on_with(tmp_path: Path) -> None:
     assert len(payloads(path)["1.0"]) < 500
 
 
+@payload("tests.Payload")
 @dataclass(frozen=True)
 class Payload:
     artifact: Artifact
@@ -195,16 +198,15 @@ def test_payloads_are_kept_as_long_as_their_flow_is_open(tmp_path: Path) -> None
         assert load(data, {artifact.id: artifact}) == payload
 
 
-def test_a_payload_that_cannot_be_pickled_is_left_out_and_named(tmp_path: Path) -> None:
-    with Journal(tmp_path / "j.sqlite") as journal:
+def test_a_payload_that_cannot_be_kept_is_left_out_and_its_type_named_once(tmp_path: Path) -> None:
+    with capture_logs() as logs, Journal(tmp_path / "j.sqlite") as journal:
         journal.event(sent(0, "1.0", lambda: None))
         journal.event(sent(1, "2.0", lambda: None))
         journal.event(sent(2, "2.1", "fine"))
-        assert list(journal.unsaved) == ["1.0", "2.0"]
-        assert "lambda" in journal.unsaved["1.0"]
-        journal.event(Event(3, 0.0, "flow.close", {"flow": 1}))
-        assert list(journal.unsaved) == ["2.0"]
-    assert numbers(tmp_path / "j.sqlite") == [0, 1, 2, 3]
+    (said,) = logs
+    assert (said["event"], said["payload"]) == ("payload.not_kept", "function")
+    assert "builtins.function is nothing the journal can hold" in said["why"]
+    assert numbers(tmp_path / "j.sqlite") == [0, 1, 2]
     assert list(payloads(tmp_path / "j.sqlite")) == ["2.1"]
 
 

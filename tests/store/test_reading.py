@@ -154,13 +154,13 @@ def test_what_was_spent_is_restored(tmp_path: Path) -> None:
 def test_sums_are_those_of_the_calls(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path, {})
     directory.journal.call(RECORD)
-    directory.journal.call(replace(RECORD, reply=None, error="x", attempts=4, lost=Usage(7, 2)))
+    directory.journal.call(replace(RECORD, reply=None, error="x", attempts=4, failed_usage=Usage(7, 2)))
     directory.journal.call(replace(RECORD, reply=ChatReply("", Usage(100, 20), cached=True), attempts=0))
     directory.close()
     account = Account({"m": Price(1e6, 1e6, 2e6)})
     with Recorded(tmp_path) as recorded:
         account.restore(recorded.totals())
-        assert [head.record.lost for head in recorded.call_heads()] == [Usage(), Usage(7, 2), Usage()]
+        assert [head.record.failed_usage for head in recorded.call_heads()] == [Usage(), Usage(7, 2), Usage()]
         assert [head.record.reply is None for head in recorded.call_heads()] == [False, True, False]
     totals = account.totals()
     assert (totals.requests, totals.failed, totals.retries) == (2, 1, 4)

@@ -1,4 +1,4 @@
-"""What a task may return, by runs on the simulated backend and the virtual clock."""
+"""What a task may return, tested by runs on the simulated backend and the virtual clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from flowevolve.tasks.base import Call, ChatModel, Dataset, Example, Rollout, Sc
 
 
 class Returning:
-    """Returns what it is told to."""
+    """A task that returns what it is told to return."""
 
     name = "returning"
     data = Dataset([Example("a", {}), Example("b", {})], [Example(str(n), {}) for n in range(20)])
@@ -34,7 +34,7 @@ class Returning:
 
 
 def returned(example: Example, output: object, score: object = None, **parts: object) -> object:
-    """A rollout with parts that types would forbid."""
+    """A rollout with parts that its types forbid."""
     mended = Score(0.5, "Not met: Do not use any commas.", passed=False) if score is None else score
     return cast("Callable[..., Rollout]", Rollout)(example.id, output, mended, **parts)
 

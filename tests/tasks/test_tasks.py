@@ -105,7 +105,7 @@ def test_bad_files_are_named(name: str, content: bytes, says: str, tmp_path: Pat
 
 
 def test_lines_end_where_json_lets_them(tmp_path: Path) -> None:
-    """Separators that JSON takes in a text, and that Python's splitlines() parts lines at."""
+    """Separators that JSON texts may contain, and at which Python's splitlines() would split."""
     row = {"problem": "a\u2028b\u2029c\u0085d"}
     (tmp_path / "a.jsonl").write_bytes((json.dumps(row, ensure_ascii=False) + "\r\n").encode() * 2)
     assert load_rows(tmp_path / "a.jsonl") == [row, row]
@@ -150,7 +150,7 @@ def test_the_hub_needs_an_extra() -> None:
 
 
 class Hub:
-    """In the place of the package ``datasets``: one set, which has configurations."""
+    """Stands in for the package ``datasets``, with one data set that has several configurations."""
 
     @staticmethod
     def load_dataset(name: str, config: str | None, *, split: str) -> list[dict[str, JSON]]:

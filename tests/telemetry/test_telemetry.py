@@ -1,4 +1,4 @@
-"""What a person or a scraper sees of a run adds up to its events."""
+"""What a person or Prometheus sees of a run agrees with its events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scraper sees of endpoints and second requests."""
+"""The metrics of endpoints and hedged requests, as Prometheus scrapes them."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from pathlib import Path
 import anyio
 
 from flowevolve.llm.types import ChatReply, ChatRequest
-from flowevolve.sim.backend import SimBackend, Writing
+from flowevolve.sim.backend import OnWriting, SimBackend
 from flowevolve.sim.profiles import PROFILES, BatchingProfile, OutputLength
 from flowevolve.sim.rules import RulesWorld
 from flowevolve.sim.rules_params import PRESETS
@@ -40,12 +40,12 @@ class Mortal(SimBackend):
 
     calls_left: int | None = None
 
-    async def answer(self, request: ChatRequest, *, timeout: float, writing: Writing | None = None) -> ChatReply:
+    async def answer(self, request: ChatRequest, *, timeout: float, on_writing: OnWriting | None = None) -> ChatReply:
         if self.calls_left == 0:
             os._exit(9)
         if self.calls_left is not None:
             self.calls_left -= 1
-        return await super().answer(request, timeout=timeout, writing=writing)
+        return await super().answer(request, timeout=timeout, on_writing=on_writing)
 
 
 def note_start() -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from flowevolve.errors import InputError
-from flowevolve.vllm.command import Machine, find_executable, look_at_machine, serve_arguments, serve_environment
+from flowevolve.vllm.command import Machine, find_executable, inspect_machine, serve_arguments, serve_environment
 from flowevolve.vllm.settings import VLLMSettings
 from tests.vllm.conftest import FakeVLLM
 
@@ -111,6 +111,6 @@ def test_the_smallest_gpu_counts(
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    machine = look_at_machine()
+    machine = inspect_machine()
     assert machine.gpu_gib == memories
     assert machine.cores >= 1

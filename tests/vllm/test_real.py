@@ -161,7 +161,7 @@ async def check_priorities(talk: Talk, url: str) -> None:
 async def test_a_real_server_does_what_a_run_asks_of_it(tmp_path: Path) -> None:
     heard = Heard()
     settings = VLLMSettings.model_validate(SECTION)
-    async with serve_vllm("tiny", settings, log=tmp_path / "vllm.log", tell=heard.tell) as urls:
+    async with serve_vllm("tiny", settings, log=tmp_path / "vllm.log", on_event=heard.tell) as urls:
         async with talk_to(urls[0]) as talk:
             await check_chat_and_seeds(talk)
             await check_prefix_cache(talk)

@@ -117,8 +117,9 @@ async def test_roles_elsewhere_are_sent_no_priorities_for_our_server(fake: FakeV
         "model": "m",
         "roles": {"other": there, "asks": {**there, "send_priority": True}, "both": {"models": models}, "here": {}},
     }
-    async with open_server(parse_config(section, "test"), None, ()) as server:
-        roles = role_settings(server.config, ())
+    config = parse_config(section, "test")
+    async with open_server(config, None, ()) as server:
+        roles = server.serve(role_settings(config, ()))
     sent = {name: [model.llm.send_priority for model in role.models] for name, role in roles.items()}
     assert sent == {"other": [False], "asks": [True], "both": [True, False], "here": [True]}
 

@@ -31,11 +31,11 @@ REQUEST = ChatRequest("m", (Message("user", "hello"),), max_tokens=5)
 
 @asynccontextmanager
 async def serving(
-    fake: FakeVLLM, *fates: str, heard: Heard | None = None, doubts: Pulse | None = None, **settings: object
+    fake: FakeVLLM, *fates: str, heard: Heard | None = None, unanswered: Pulse | None = None, **settings: object
 ) -> AsyncIterator[list[str]]:
     checked = VLLMSettings.model_validate({**fake.settings(*fates), **settings})
     log = fake.folder / "vllm.log"
-    async with serve_vllm("m", checked, log=log, tell=(heard or Heard()).tell, doubts=doubts) as urls:
+    async with serve_vllm("m", checked, log=log, on_event=(heard or Heard()).tell, unanswered=unanswered) as urls:
         yield urls
 
 
@@ -111,12 +111,12 @@ async def test_one_that_is_killed_is_back_too(fake: FakeVLLM, victim: str) -> No
 
 
 async def test_one_that_hangs_is_ended_and_back_once_it_is_doubted(fake: FakeVLLM) -> None:
-    heard, doubts = Heard(), Pulse()
-    async with serving(fake, heard=heard, doubts=doubts, hung_seconds=0.3, stop_seconds=0.2) as urls:
+    heard, unanswered = Heard(), Pulse()
+    async with serving(fake, heard=heard, unanswered=unanswered, hung_seconds=0.3, stop_seconds=0.2) as urls:
         first = fake.starts()[0].pids
         await anyio.wait_all_tasks_blocked()
         os.kill(first[0], signal.SIGSTOP)
-        doubts.fire()
+        unanswered.fire()
         await heard.until("healthy", "died", "healthy")
         assert "was not healthy for 0.3 s" in heard.news[1].detail
         assert "restart 1 of 3" in heard.news[1].detail
@@ -126,21 +126,21 @@ async def test_one_that_hangs_is_ended_and_back_once_it_is_doubted(fake: FakeVLL
 
 
 async def test_one_that_hangs_again_and_again_is_given_up(fake: FakeVLLM) -> None:
-    heard, doubts = Heard(), Pulse()
-    async with serving(fake, heard=heard, doubts=doubts, hung_seconds=0.3, stop_seconds=0.2, restarts=1):
+    heard, unanswered = Heard(), Pulse()
+    async with serving(fake, heard=heard, unanswered=unanswered, hung_seconds=0.3, stop_seconds=0.2, restarts=1):
         for start, last in enumerate(["healthy", "gave_up"]):
             await anyio.wait_all_tasks_blocked()  # a doubt from before it is watched is none of it
             os.kill(fake.starts()[start].pids[0], signal.SIGSTOP)
-            doubts.fire()
+            unanswered.fire()
             await heard.until(*["healthy", "died", "healthy", last][: 3 + start])
         assert fake.alive() == []
 
 
 async def test_one_that_is_doubted_and_healthy_is_left_alone(fake: FakeVLLM) -> None:
-    heard, doubts = Heard(), Pulse()
-    async with serving(fake, heard=heard, doubts=doubts, hung_seconds=30.0) as urls:
+    heard, unanswered = Heard(), Pulse()
+    async with serving(fake, heard=heard, unanswered=unanswered, hung_seconds=30.0) as urls:
         for _ in range(5):
-            doubts.fire()
+            unanswered.fire()
             assert await reply(urls[0]) == "m"
         assert len(fake.starts()) == 1
     assert heard.kinds() == ["healthy"]
@@ -197,7 +197,7 @@ async def test_taking_too_long_is_an_error_and_ends_it(fake: FakeVLLM) -> None:
 
 
 async def test_a_start_that_takes_long_tells_how_it_goes(fake: FakeVLLM, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flowevolve.vllm.server.TELL_SECONDS", 0.1)
+    monkeypatch.setattr("flowevolve.vllm.server.PROGRESS_SECONDS", 0.1)
     heard = Heard()
 
     async def start() -> None:
@@ -207,10 +207,10 @@ async def test_a_start_that_takes_long_tells_how_it_goes(fake: FakeVLLM, monkeyp
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(start)
         with anyio.fail_after(60):
-            while not any(each.detail.endswith(": loading") for each in heard.news):
+            while not any(each.detail.endswith(": loading") for each in heard.progress):
                 await heard.pulse.wait()
         tasks.cancel_scope.cancel()
-    assert set(heard.kinds()) == {"starting"}
+    assert heard.kinds() == []
     assert fake.alive() == []
 
 

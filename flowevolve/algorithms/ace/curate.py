@@ -17,12 +17,12 @@ from flowevolve.item import Item
 from flowevolve.llm.types import CHARS_PER_TOKEN, LLMError, Message, UnparsableReplyError
 from flowevolve.memory.embedders import Embedder
 from flowevolve.playbook_prompts import (
-    Wish,
+    CuratorRequest,
     curate_prompt,
     gather_prompt,
     merge_prompt,
+    parse_curator_requests,
     parse_lessons,
-    parse_wishes,
 )
 from flowevolve.policies.similarity import near_groups
 from flowevolve.prompts import parse_instruction
@@ -62,12 +62,12 @@ class Curate:
         try:
             prompt = curate_prompt(shown, texts, self.sections, tokens)
             reply = await context.chat("reflection", [Message("user", prompt)])
-            wishes, unread = parse_wishes(reply.text)
+            requests, unread = parse_curator_requests(reply.text)
         except (UnparsableReplyError, LLMError) as error:
             context.log("curation.failed", error=str(error))
             return [Operation("ADD", self.sections[0], text) for text in texts]
-        operations = _operations(wishes, bullets, self.sections)
-        context.log("curated", operations=len(operations), refused=unread + len(wishes) - len(operations))
+        operations = _operations(requests, bullets, self.sections)
+        context.log("curated", operations=len(operations), refused=unread + len(requests) - len(operations))
         return operations
 
     async def _texts(self, lessons: Sequence[Lesson], context: StageContext) -> list[str]:
@@ -92,17 +92,19 @@ async def _gather(samples: Sequence[tuple[str, ...]], name: str, *, context: Sta
         return None
 
 
-def _operations(wishes: Sequence[Wish], bullets: Sequence[Bullet], sections: Sequence[str]) -> list[Operation]:
+def _operations(
+    requests: Sequence[CuratorRequest], bullets: Sequence[Bullet], sections: Sequence[str]
+) -> list[Operation]:
     """What a curator asked for, as far as it names bullets that it saw, each once; an unknown section is the first."""
     digests = {bullet.id: bullet.digest for bullet in bullets}
     free = set(digests)
     operations: list[Operation] = []
-    for wish in wishes:
-        if not free.issuperset(wish.ids):
+    for request in requests:
+        if not free.issuperset(request.ids):
             continue
-        free.difference_update(wish.ids)
-        section = wish.section if wish.section in sections or wish.verb != "ADD" else sections[0]
-        operations.append(Operation(wish.verb, section, wish.text, {name: digests[name] for name in wish.ids}))
+        free.difference_update(request.ids)
+        section = request.section if request.section in sections or request.verb != "ADD" else sections[0]
+        operations.append(Operation(request.verb, section, request.text, {name: digests[name] for name in request.ids}))
     return operations
 
 

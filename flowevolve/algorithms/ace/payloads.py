@@ -9,10 +9,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from flowevolve.archives.playbook import Bullet, Counts, Operation
+from flowevolve.kinds import payload
 from flowevolve.pool import Candidate
 from flowevolve.tasks.base import Rollout
 
 
+@payload("ace.Sample")
 @dataclass(frozen=True, slots=True)
 class Sample:
     """A training example to learn from (id)."""
@@ -20,6 +22,7 @@ class Sample:
     example_id: str
 
 
+@payload("ace.Answered")
 @dataclass(frozen=True, slots=True)
 class Answered:
     """A sample's first answer, and the bullets it worked with: those it cites, or all it saw."""
@@ -29,6 +32,7 @@ class Answered:
     used: tuple[Bullet, ...]
 
 
+@payload("ace.Lesson")
 @dataclass(frozen=True, slots=True)
 class Lesson:
     """What one sample taught, and what it had read: digests by bullet id."""
@@ -38,6 +42,7 @@ class Lesson:
     reads: Mapping[str, str]
 
 
+@payload("ace.Learned")
 @dataclass(frozen=True, slots=True)
 class Learned:
     """A sample done: its lesson, what it adds to counters, whether the first and the last answer were right."""
@@ -48,6 +53,7 @@ class Learned:
     right: bool
 
 
+@payload("ace.Curation")
 @dataclass(frozen=True, slots=True)
 class Curation:
     """Lessons for the curator. ``validate``: the playbook is validated with them in it; ``last``: the run ends with
@@ -59,6 +65,7 @@ class Curation:
     last: bool = False
 
 
+@payload("ace.Refinement")
 @dataclass(frozen=True, slots=True)
 class Refinement:
     """Bullets that say the same are to be merged, and the playbook then validated or not."""
@@ -66,6 +73,7 @@ class Refinement:
     validate: bool = False
 
 
+@payload("ace.Edit")
 @dataclass(frozen=True, slots=True)
 class Edit:
     """Changes of the playbook, made from the item's version. ``sources`` are the examples they were learnt from, and
@@ -80,6 +88,7 @@ class Edit:
     last: bool = False
 
 
+@payload("ace.Trial")
 @dataclass(frozen=True, slots=True)
 class Trial:
     """A version of the playbook to be scored on these examples. ``window`` numbers the window in online mode."""
@@ -90,6 +99,7 @@ class Trial:
     window: int | None = None
 
 
+@payload("ace.Tried")
 @dataclass(frozen=True, slots=True)
 class Tried:
     """A version of the playbook with its scores."""

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from flowevolve.kinds import payload
 from flowevolve.pool import Candidate
 
 Operator = Literal["start", "exploit", "explore"]
 
 
+@payload("code_evolve.Chosen")
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """What an island's next program is made of. ``ancestors`` are oldest first; ``failed`` was last made with the
@@ -26,6 +28,7 @@ class Chosen:
     failed: Candidate | None = None
 
 
+@payload("code_evolve.Prompted")
 @dataclass(frozen=True, slots=True)
 class Prompted:
     """A new prompt, and what it is to be used on."""
@@ -34,6 +37,7 @@ class Prompted:
     chosen: Chosen
 
 
+@payload("code_evolve.Made")
 @dataclass(frozen=True, slots=True)
 class Made:
     """A program, and the prompt it was written with if that is new: both enter their pools or neither does."""

@@ -10,6 +10,7 @@ from flowevolve.budget import Cost
 from flowevolve.concurrency import run_all
 from flowevolve.context import StageContext
 from flowevolve.item import Gathered, Item
+from flowevolve.kinds import payload
 from flowevolve.llm.types import LLMError, Message, UnparsableReplyError
 from flowevolve.pool import Candidate
 from flowevolve.prompts import merge_prompt, parse_instruction
@@ -22,6 +23,7 @@ TRIES = 2
 """How often a merge is asked for, where its reply can't be read."""
 
 
+@payload("combee.Reflected")
 @dataclass(frozen=True, slots=True)
 class Reflected:
     """What one agent made of its minibatch: a text for each selected component, or None where it could not be had, and

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field, model_validator
 
-from flowevolve.agents.abstracts import Kind
+from flowevolve.agents.abstracts import TrajectoryKind
 from flowevolve.programs.prompts import Form
 from flowevolve.section import Section
 
@@ -25,7 +25,7 @@ class TrajectoriesSection(Section):
     """Weights of the kinds. Consistent trajectories say most plainly what a kind of change is worth."""
 
     @property
-    def weights(self) -> Mapping[Kind, float]:
+    def weights(self) -> Mapping[TrajectoryKind, float]:
         return {"improvement": self.improvement, "mixed": self.mixed, "decline": self.decline}
 
     @model_validator(mode="after")

@@ -19,7 +19,7 @@ from flowevolve.events import Event
 from flowevolve.item import Item, flow_of
 from flowevolve.llm.types import UnparsableReplyError
 from flowevolve.pool import Candidate
-from flowevolve.programs.prompts import Shown
+from flowevolve.programs.prompts import ShownProgram
 from flowevolve.record import Record
 from flowevolve.stage import Emit
 from flowevolve.stages.asking import ask
@@ -143,7 +143,7 @@ class Navigate:
                 pass
 
 
-def for_agents(program: Candidate) -> Shown:
+def for_agents(program: Candidate) -> ShownProgram:
     """A program as agents are shown it: its abstract, or its code where it has none, and its score."""
     words = in_words(program)
-    return Shown({ABSTRACT: words} if words else program.artifact, as_shown(program).score)
+    return ShownProgram({ABSTRACT: words} if words else program.artifact, as_shown(program).score)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from flowevolve.kinds import payload
 from flowevolve.pool import Candidate
 
 
+@payload("context_evolve.Chosen")
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """An example, and why it was chosen."""
@@ -15,6 +17,7 @@ class Chosen:
     why: str = ""
 
 
+@payload("context_evolve.Step")
 @dataclass(frozen=True, slots=True)
 class Step:
     """What the next program is to be made with, as far as it is settled."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from flowevolve.kinds import payload
 from flowevolve.pool import Candidate
 from flowevolve.programs.slots import Slot
 
@@ -12,6 +13,7 @@ Operator = Literal["mutate", "crossover", "refine"]
 """A controlled mutation, a compositional crossover; ``refine``: a child of one parent, without slots."""
 
 
+@payload("cse.Planned")
 @dataclass(frozen=True, slots=True)
 class Planned:
     """A program to be written to a plan, which may be empty. ``form`` is the task's seed, which shows the form."""
@@ -22,6 +24,7 @@ class Planned:
     """What was learnt with other tasks."""
 
 
+@payload("cse.Brief")
 @dataclass(frozen=True, slots=True)
 class Brief:
     """A child to be written, and by what."""

@@ -16,7 +16,7 @@ from flowevolve.assessment import Assessment, works
 from flowevolve.context import StageContext
 from flowevolve.item import Item, Stale, Ticket
 from flowevolve.pool import Add, Candidate, Update
-from flowevolve.programs.prompts import Shown
+from flowevolve.programs.prompts import ShownProgram
 from flowevolve.record import Record
 from flowevolve.stage import Emit, Exhausted
 from flowevolve.stages.coding import as_shown
@@ -151,7 +151,7 @@ class RecallFor:
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         if isinstance(item.payload, Planned):
             planned = item.payload
-            told = Shown({PLAN: planned.plan} if planned.plan else planned.form.artifact, None)
+            told = ShownProgram({PLAN: planned.plan} if planned.plan else planned.form.artifact, None)
             entries = await self.recall.recall(told, "", context)
             yield Emit(replace(planned, recalled=shown_entries(entries)), to="write")
             return

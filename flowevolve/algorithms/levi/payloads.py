@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from flowevolve.kinds import payload
 from flowevolve.pool import Candidate
 
 Operator = Literal["diverse", "variant", "mutate", "shift"]
 """A seed unlike others; a variant of a seed or a shift; a mutation; a paradigm shift."""
 
 
+@payload("levi.Brief")
 @dataclass(frozen=True, slots=True)
 class Brief:
     """What is to be written. ``shown`` begins with the parent; a diverse seed or a shift is to be unlike them all."""
@@ -27,6 +29,7 @@ class Brief:
         return self.operator in ("diverse", "shift")
 
 
+@payload("levi.Unwritten")
 @dataclass(frozen=True, slots=True)
 class Unwritten:
     """A try at a seed that could not be written, and why. ``last``: the opening has had its share of the budget."""
@@ -35,6 +38,7 @@ class Unwritten:
     last: bool = False
 
 
+@payload("levi.Advice")
 @dataclass(frozen=True, slots=True)
 class Advice:
     """Advice for those who write the next candidates."""
@@ -42,6 +46,7 @@ class Advice:
     text: str
 
 
+@payload("levi.Finalist")
 @dataclass(frozen=True, slots=True)
 class Finalist:
     """A candidate that is to be scored on all examples, or that was."""

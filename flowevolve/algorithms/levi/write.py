@@ -20,7 +20,7 @@ from flowevolve.programs.prompts import (
     ADVICE_HEADING,
     ADVICE_TITLE,
     OTHERS_HEADING,
-    Shown,
+    ShownProgram,
     program_prompt,
     seed_prompt,
     task_section,
@@ -225,7 +225,7 @@ def instruction_prompt(
     return before + "".join(f"{section}\n\n" for section in sections) + CURRENT_HEADING + after
 
 
-def advice_prompt(statement: str, best: Sequence[Shown], failures: Sequence[str]) -> str:
+def advice_prompt(statement: str, best: Sequence[ShownProgram], failures: Sequence[str]) -> str:
     """Ask for advice, given good candidates of different kinds, best first, and why others failed."""
     shown = "\n\n".join(_shown(number, each) for number, each in enumerate(best, 1))
     wrong = "\n".join(f"- {line}" for line in failures) or "Nothing lately."
@@ -248,6 +248,6 @@ models ought to know.
 - A few short points, no code, nothing else."""
 
 
-def _shown(number: int, each: Shown) -> str:
+def _shown(number: int, each: ShownProgram) -> str:
     texts = "\n".join(fence(text.rstrip("\n"), name) for name, text in each.program.items())
     return f"### Program {number}\nScore: {each.score}\n{texts}"

@@ -15,7 +15,7 @@ from flowevolve.algorithm import Algorithm, Tuning, Workers
 from flowevolve.algorithms.meta_harness.config import MetaHarnessConfig
 from flowevolve.algorithms.meta_harness.evaluator import Evaluator, SandboxEvaluator
 from flowevolve.algorithms.meta_harness.frontier import Frontier
-from flowevolve.algorithms.meta_harness.payloads import Checked, Written
+from flowevolve.algorithms.meta_harness.payloads import Checked
 from flowevolve.algorithms.meta_harness.proposer import ROLE, FileReader, Proposer
 from flowevolve.algorithms.meta_harness.stages import Evaluation, Propose, update
 from flowevolve.budget import Cost
@@ -25,6 +25,7 @@ from flowevolve.events import Event
 from flowevolve.pool import Candidate
 from flowevolve.stage import Emit, Graph
 from flowevolve.stages.committing import committing
+from flowevolve.stages.payloads import Written
 from flowevolve.tasks.base import Task
 from flowevolve.tasks.harness import BASELINES, COMPONENT, HarnessTask, harness
 

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 import anyio
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from flowevolve.algorithms.meta_harness import driver
 from flowevolve.algorithms.meta_harness.config import MetaHarnessConfig
 from flowevolve.concurrency import run_all
 from flowevolve.context import StageContext
 from flowevolve.core.sandbox_settings import SandboxSettings
+from flowevolve.kinds import payload
 from flowevolve.llm.types import JSON, Message
 from flowevolve.pool import Candidate
 from flowevolve.sandbox.outcome import Outcome
@@ -69,22 +70,25 @@ class HarnessError(Exception):
     """What is wrong with a harness, in words for who wrote it."""
 
 
-class Prediction(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+@payload("meta_harness.Prediction")
+@dataclass(frozen=True, slots=True)
+class Prediction:
     asked: tuple[str, ...] = ()
     answer: str | None = None
     problem: str | None = None
 
 
-class Ran(BaseModel):
+@payload("meta_harness.Ran")
+@dataclass(frozen=True, slots=True)
+class Ran:
     """What one run of the driver says. A harness could have said it in its place: it is data, and is checked."""
-
-    model_config = ConfigDict(frozen=True)
 
     problem: str | None = None
     learning: tuple[str, ...] = ()
     predictions: tuple[Prediction, ...] = ()
+
+
+_RAN = TypeAdapter(Ran)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +170,7 @@ class Benchmark:
         if outcome.status != "ok":
             return Ran(problem=_last_words(outcome))
         try:
-            ran = Ran.model_validate(outcome.result)
+            ran = _RAN.validate_python(outcome.result)
         except ValidationError:
             return Ran(problem="the run ended without a report: a harness must not end or replace its process")
         if not ran.learning and ran.problem is None and len(ran.predictions) != len(self._rows):

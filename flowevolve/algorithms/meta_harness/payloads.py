@@ -6,17 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from flowevolve.kinds import payload
 from flowevolve.llm.types import JSON
 from flowevolve.pool import Candidate
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A harness to be checked."""
-
-    candidate: Candidate
-
-
+@payload("meta_harness.Checked")
 @dataclass(frozen=True, slots=True)
 class Checked:
     """A harness that can be imported, to be scored on a split."""
@@ -25,6 +20,7 @@ class Checked:
     split: Literal["val", "test"] = "val"
 
 
+@payload("meta_harness.Invalid")
 @dataclass(frozen=True, slots=True)
 class Invalid:
     """A harness that is no good, and why, for the next proposers."""
@@ -33,6 +29,7 @@ class Invalid:
     report: str
 
 
+@payload("meta_harness.Benchmarked")
 @dataclass(frozen=True, slots=True)
 class Benchmarked:
     """A harness with its scores by example id, and what is to be known of it."""

@@ -10,7 +10,7 @@ from statistics import fmean
 from flowevolve.algorithms.meta_harness.config import MetaHarnessConfig
 from flowevolve.algorithms.meta_harness.evaluator import Benchmark, Evaluator, HarnessError, SetScores, check
 from flowevolve.algorithms.meta_harness.frontier import Frontier, Result
-from flowevolve.algorithms.meta_harness.payloads import Benchmarked, Checked, Invalid, Written
+from flowevolve.algorithms.meta_harness.payloads import Benchmarked, Checked, Invalid
 from flowevolve.algorithms.meta_harness.proposer import Proposer
 from flowevolve.algorithms.meta_harness.view import View, files
 from flowevolve.budget import Cost
@@ -22,6 +22,7 @@ from flowevolve.item import Item
 from flowevolve.pool import Add, Annotate
 from flowevolve.record import Record
 from flowevolve.stage import Discard, Emit
+from flowevolve.stages.payloads import Written
 from flowevolve.tasks.harness import COMPONENT, HarnessTask, LabelledSet, harness
 
 _MISTAKES = 8

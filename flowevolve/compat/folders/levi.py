@@ -13,7 +13,7 @@ from pathlib import Path
 from flowevolve.compat.folders import needs
 from flowevolve.compat.folders.files import defined, parsed, texts
 from flowevolve.errors import InputError
-from flowevolve.programs.evaluator import SHARED, EvaluatorProblem, Step, named
+from flowevolve.programs.evaluator import SHARED_SANDBOX, EvaluatorProblem, EvaluatorStep, metric
 from flowevolve.programs.problem import PROGRAM
 
 PROBLEM = "problem.py"
@@ -56,15 +56,15 @@ def read(folder: Path, worst: float) -> EvaluatorProblem:
         source=seed,
         folder=folder,
         steps=[
-            Step(
+            EvaluatorStep(
                 "levi",
                 {"problem": PROBLEM, "function": function[1], "score": names["score_fn"], "inputs": inputs},
                 names["score_fn"],
             )
         ],
-        score=named(SCORE),
+        score=metric(SCORE),
         worst=worst,
-        notes=[SHARED, *doubts],
+        notes=[SHARED_SANDBOX, *doubts],
     )
 
 

@@ -14,7 +14,7 @@ from flowevolve.compat.folders.files import defined, parsed, readme, the_program
 from flowevolve.compat.folders.settings import FolderSettings, read_settings
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
-from flowevolve.programs.evaluator import SHARED, EvaluatorProblem, Step, named_or_mean, read_text
+from flowevolve.programs.evaluator import SHARED_SANDBOX, EvaluatorProblem, EvaluatorStep, metric_or_mean, read_text
 
 EVALUATOR = "evaluator.py"
 PROGRAM = "initial_program"
@@ -43,25 +43,27 @@ def read(folder: Path, worst: float) -> EvaluatorProblem:
         source=read_text(program),
         folder=folder,
         steps=_steps(settings, functions or set()),
-        score=named_or_mean(SCORE, settings.database.feature_dimensions),
+        score=metric_or_mean(SCORE, settings.database.feature_dimensions),
         worst=worst,
         quoted=min(settings.prompt.max_artifact_bytes, 3000),
-        notes=[SHARED, *_left_over(settings, file), *doubts],
+        notes=[SHARED_SANDBOX, *_left_over(settings, file), *doubts],
     )
 
 
-def _steps(settings: FolderSettings, functions: AbstractSet[str]) -> list[Step]:
+def _steps(settings: FolderSettings, functions: AbstractSet[str]) -> list[EvaluatorStep]:
     """The stages there are, in order; without a first one, or a cascade, all at once."""
     said = settings.evaluator
     if not said.cascade_evaluation or STAGES[0] not in functions:
         given: dict[str, JSON] = {"evaluator": EVALUATOR, "function": FUNCTION, "keywords": said.evaluator_args}
-        return [Step("openevolve", given, FUNCTION)]
-    steps: list[Step] = []
+        return [EvaluatorStep("openevolve", given, FUNCTION)]
+    steps: list[EvaluatorStep] = []
     for number, stage in enumerate(STAGES):
         if stage not in functions:
             break
         at_least = said.cascade_thresholds[number] if number < len(said.cascade_thresholds) else None
-        steps.append(Step("openevolve", {"evaluator": EVALUATOR, "function": stage, "keywords": {}}, stage, at_least))
+        steps.append(
+            EvaluatorStep("openevolve", {"evaluator": EVALUATOR, "function": stage, "keywords": {}}, stage, at_least)
+        )
         if at_least is None:
             break
     return steps

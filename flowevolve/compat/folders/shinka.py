@@ -10,7 +10,7 @@ from pathlib import Path
 
 from flowevolve.compat.folders import needs
 from flowevolve.compat.folders.files import constant, parsed, readme, texts, the_program
-from flowevolve.programs.evaluator import SHARED, EvaluatorProblem, Step, named, read_text
+from flowevolve.programs.evaluator import SHARED_SANDBOX, EvaluatorProblem, EvaluatorStep, metric, read_text
 
 EVALUATOR = "evaluate.py"
 PROGRAM = "initial"
@@ -34,10 +34,10 @@ def read(folder: Path, worst: float) -> EvaluatorProblem:
         file=program.name,
         source=read_text(program),
         folder=folder,
-        steps=[Step("shinka", {"evaluator": EVALUATOR}, EVALUATOR)],
-        score=named(SCORE),
+        steps=[EvaluatorStep("shinka", {"evaluator": EVALUATOR}, EVALUATOR)],
+        score=metric(SCORE),
         worst=worst,
-        notes=[SHARED, *doubts],
+        notes=[SHARED_SANDBOX, *doubts],
     )
 
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from flowevolve import clock as clocks
 from flowevolve import collector
-from flowevolve.build import make_staleness, make_tuning, open_roles
+from flowevolve.build import make_tuning, open_roles
 from flowevolve.clients import OpenRoles
 from flowevolve.compat.gepa.algorithm import AdapterGEPA, AdapterTask, Parts
 from flowevolve.compat.gepa.bar import Bar
@@ -25,14 +25,16 @@ from flowevolve.compat.gepa.data import AnyId
 from flowevolve.compat.gepa.reflection import CALLABLE, ROLE, CallableTransport
 from flowevolve.config import Config, misplaced_key, parse_config
 from flowevolve.errors import InputError
-from flowevolve.events import Event
+from flowevolve.events import Event, Log
 from flowevolve.llm.ensemble import Models
 from flowevolve.llm.role import Role
 from flowevolve.llm_section import LLMSection
 from flowevolve.registry import describe_validation
 from flowevolve.resume import is_run, resume
-from flowevolve.run import Given, Plan, Watchers, carry_out
+from flowevolve.roles import RoleSettings
+from flowevolve.run import Given, Plan, Watchers, carry_out, make_plan
 from flowevolve.store.rundir import RunDirectory
+from flowevolve.tasks.base import Task
 
 NO_LIMIT = 2**53
 """Metric calls, where only stoppers end a run: a configuration has a limit of some kind."""
@@ -63,7 +65,9 @@ def reflecting(model: LanguageModel | str | None, settings: Mapping[str, object]
         )
 
     @asynccontextmanager
-    async def open_callable(config: Config, identity: str | None) -> AsyncIterator[Mapping[str, Models]]:
+    async def open_callable(
+        config: Config, roles: Mapping[str, RoleSettings], identity: str | None, log: Log
+    ) -> AsyncIterator[Mapping[str, Models]]:
         if model is None:
             yield {}
         else:
@@ -197,8 +201,10 @@ class Launch:
         await carry_out(self._plan(self.config, given), keep, watchers, None)
 
     def _plan(self, config: Config, given: Given) -> Plan:
-        algorithm = AdapterGEPA(self.task, self.parts, make_tuning(config))
-        return Plan(config, given, self.task, algorithm, make_staleness(config), self.roles)
+        def algorithm(config: Config, task: Task) -> AdapterGEPA:
+            return AdapterGEPA(self.task, self.parts, make_tuning(config))
+
+        return make_plan(config, given, algorithm=algorithm, open_roles=self.roles)
 
     def _tell(self, event: Event) -> None:
         """An event sink: what gepa's users look for in its log."""

@@ -14,12 +14,14 @@ from flowevolve.compat.gepa.data import Examples
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.threads import AdapterThreads, Batch
 from flowevolve.context import StageContext
+from flowevolve.kinds import payload
 from flowevolve.pool import Candidate
 from flowevolve.stage import Discard
 from flowevolve.stages.rollouts import Rollouts
 from flowevolve.tasks.base import Rollout, Score, Task
 
 
+@payload("gepa_adapter.AdapterRollout")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterRollout(Rollout):
     """One example of a batch that an adapter evaluated. ``output`` is empty: the adapter's own is in the batch."""

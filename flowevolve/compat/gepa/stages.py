@@ -19,6 +19,7 @@ from flowevolve.compat.gepa.threads import AdapterThreads, Batch, Reflections
 from flowevolve.context import StageContext
 from flowevolve.errors import FlowevolveError, TaskFailedError
 from flowevolve.item import Item
+from flowevolve.kinds import payload
 from flowevolve.llm.types import JSON, LLMError
 from flowevolve.pool import Candidate
 from flowevolve.stage import Discard, Emit
@@ -27,6 +28,7 @@ from flowevolve.stages.screen import Screen
 from flowevolve.tasks.base import Rollout
 
 
+@payload("gepa_adapter.Reflected")
 @dataclass(frozen=True, slots=True)
 class Reflected(Proposed):
     """A proposal with what its parent did on the minibatch."""

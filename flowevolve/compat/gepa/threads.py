@@ -10,12 +10,14 @@ import anyio
 from gepa.core.adapter import EvaluationBatch, GEPAAdapter
 
 from flowevolve.clock import in_thread
+from flowevolve.compat.signed import keep_signed
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
 
 T = TypeVar("T")
 Args = TypeVarTuple("Args")
 Batch = EvaluationBatch[object, object]
+keep_signed(EvaluationBatch, "gepa_adapter.Batch")
 Adapter = GEPAAdapter[object, object, object]
 Reflections = Mapping[str, Sequence[Mapping[str, object]]]
 """A reflective dataset: records by component."""

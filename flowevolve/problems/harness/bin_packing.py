@@ -1,13 +1,13 @@
-"""Items come one by one; a program gives the bins that an item fits in priorities."""
+"""Packs items one by one into bins, as a program's priorities for the bins say."""
 
 from collections.abc import Callable, Sequence
 
 
 def harness_pack(items: Sequence[int], capacity: int, choose: Callable[[int, dict[int, int]], int]) -> list[int]:
-    """For each item the bin chosen, as the room that was left in it. A bin with all its room left is a new one.
+    """Return for each item the chosen bin, given by the room that was left in it; for a new bin this is the capacity.
 
-    ``choose`` gets an item and how many bins in use there are by the room left in them; it returns such a room, or the
-    capacity.
+    ``choose`` gets an item and the number of bins in use by the room left in them. It returns one of these rooms, or
+    the capacity for a new bin.
     """
     in_use: dict[int, int] = {}
     chosen = []
@@ -24,12 +24,12 @@ def harness_pack(items: Sequence[int], capacity: int, choose: Callable[[int, dic
 
 
 def harness_rooms(item: int, in_use: dict[int, int], capacity: int) -> list[int]:
-    """The different rooms that an item fits in, ascending."""
+    """The different rooms that an item fits into, in ascending order."""
     return sorted({room for room in in_use if room >= item} | {capacity})
 
 
 def harness_choice(item: int, rooms: list[int]) -> int:
-    """The room with the highest priority, the least of several."""
+    """The room with the highest priority; the smallest one of several."""
     priorities = [float(value) for value in globals()["priority"](item, list(rooms))]
     if len(priorities) != len(rooms):
         raise ValueError(f"priority must return one number for each room: {len(rooms)}, not {len(priorities)}")

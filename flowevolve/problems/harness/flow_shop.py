@@ -1,10 +1,10 @@
-"""A search for a short schedule that a program helps out of dead ends."""
+"""A local search for a short schedule that a program leads out of local optima."""
 
 from collections.abc import Sequence
 
 
 def harness_makespan(order: Sequence[int], times: Sequence[Sequence[float]]) -> float:
-    """When the last machine is done. ``times[job][machine]``; every job goes through the machines in their order."""
+    """The time when the last machine is done with the jobs in this order. ``times`` are ``times[job][machine]``."""
     done = [0.0] * len(times[0])
     for job in order:
         ready = 0.0
@@ -15,7 +15,7 @@ def harness_makespan(order: Sequence[int], times: Sequence[Sequence[float]]) -> 
 
 
 def harness_search(order: list[int], times: Sequence[Sequence[float]], jobs: Sequence[int]) -> list[int]:
-    """Put one of the jobs elsewhere as long as that makes the schedule shorter."""
+    """Move single jobs of ``jobs`` to other places as long as that makes the schedule shorter."""
     best = harness_makespan(order, times)
     better = True
     while better:
@@ -32,7 +32,7 @@ def harness_search(order: list[int], times: Sequence[Sequence[float]], jobs: Seq
 
 
 def harness_play(times: list[list[float]], rounds: int) -> list[int]:
-    """Search with the true times, then again and again from where the program leads with times and jobs of its own."""
+    """Search with the true times; then, in each round, with times and jobs of the program and the true ones again."""
     jobs = list(range(len(times)))
     order = harness_search(sorted(jobs, key=lambda job: -sum(times[job])), times, jobs)
     best = order

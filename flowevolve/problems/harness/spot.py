@@ -1,4 +1,4 @@
-"""A job that must be done by a deadline, on machines that are cheap and come and go, or dear and there."""
+"""Runs a job with a deadline on cheap machines that come and go, or on expensive ones, as a program chooses."""
 
 from collections.abc import Callable, Mapping
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 def harness_run(
     trace: list[bool], job: Mapping[str, float], choose: Callable[[dict[str, object]], object]
 ) -> tuple[float, list[object]]:
-    """Dollars spent, and what was chosen in each step. ``trace``: whether the cheap machine can be had in each step.
+    """The dollars spent, and the choice of each step. ``trace`` says for each step whether a spot machine is available.
 
-    ``choose`` is told what is known at the beginning of a step. Whoever could no longer be done in time if all went
-    wrong gets the dear machine instead of what they choose.
+    ``choose`` is given what is known at the beginning of a step. A job that could miss its deadline if all went wrong
+    gets a machine on demand instead of the one chosen.
     """
     step, deadline, restart = job["step"], job["deadline"], job["restart"]
     price = {"wait": 0.0, "spot": job["spot_price"], "on_demand": job["on_demand_price"]}
@@ -46,7 +46,7 @@ def harness_run(
 
 
 def harness_step(left: float, step: float, takes: str, starting: float) -> tuple[float, float]:
-    """Seconds of work, and of starting, that are left after a step."""
+    """The seconds of work, and of starting the machine, that are left after a step."""
     if takes == "wait":
         return left, 0.0
     return left - max(0.0, step - starting), max(0.0, starting - step)

@@ -1,4 +1,4 @@
-"""Runs a program as a script, test after test in one process, with standard streams of its own each time."""
+"""Runs a program as a script for one test after another in one process, with new standard streams for each test."""
 
 import linecache
 import os
@@ -8,9 +8,9 @@ from types import CodeType, ModuleType
 
 
 def harness_run(program: str, inputs: list[str], tell: bool) -> list[str]:
-    """What the program prints for each input. A test starts with nothing but what modules keep of the ones before.
+    """Return what the program prints for each input. Nothing is left of earlier tests but the state of other modules.
 
-    With ``tell`` a dot goes to the real standard output when a test begins, so that who waits knows how far it got.
+    With ``tell`` a dot is written to the real standard output as each test begins, which shows how far the run got.
     """
     code = compile(program, "solution.py", "exec", dont_inherit=True)
     linecache.cache["solution.py"] = (len(program), None, program.splitlines(keepends=True), "solution.py")
@@ -25,9 +25,9 @@ def harness_run(program: str, inputs: list[str], tell: bool) -> list[str]:
 
 
 def harness_one(code: CodeType, text: bytes, source: int, sink: int) -> str:
-    """What is printed for one input. A script that exits with 0 has ended well.
+    """Return what is printed for one input. A script may also end by exiting with status 0.
 
-    The streams are files with the usual descriptors: some scripts read ``open(0)``, and some close it.
+    The streams are files with the usual descriptors, since some scripts read ``open(0)`` and some close it.
     """
     for file, descriptor in ((source, 0), (sink, 1)):
         os.ftruncate(file, 0)
@@ -48,7 +48,7 @@ def harness_one(code: CodeType, text: bytes, source: int, sink: int) -> str:
         if end.code not in (None, 0):
             raise RuntimeError(f"the program exited with {end.code!r}") from None
     for stream in (sys.stdout, output):
-        with suppress(ValueError):  # the program has closed it
+        with suppress(ValueError):  # the program has closed the stream
             stream.flush()
-    names.clear()  # functions hold their module, and it them: all would stay until somebody collects garbage
+    names.clear()  # functions and their module refer to each other, so all would stay until garbage is collected
     return os.pread(sink, os.fstat(sink).st_size, 0).decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""A tour grows town by town; a program says which comes next."""
+"""Builds a tour town by town, as a program chooses the next one."""
 
 
 def harness_tour(distances: list[list[float]]) -> list[int]:

@@ -1,7 +1,8 @@
 """Runs one step of an evaluator on a program, and returns what it said as plain data. Runs in the sandbox.
 
-Each entry function returns ``{"metrics": {name: number}, "texts": {name: text}, "failure": text or None}``. An
-exception of the evaluator ends the program with its traceback.
+Each entry function returns ``{"metrics": {name: number}, "texts": {name: text}, "failure": text or None}``, where
+``failure`` is None for a program that works. An exception of the evaluator is not caught: it ends the sandboxed process
+with its traceback.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import cast
 
 LONGEST = 20_000
 """Characters of one text that are handed on."""
@@ -266,7 +266,7 @@ def _plain(value: object) -> object:
     """A scalar of numpy's as Python's; its arrays as lists."""
     for name in ("item", "tolist"):
         if name == "tolist" or getattr(value, "size", None) == 1:
-            convert = cast("Callable[[], object] | None", getattr(value, name, None))
+            convert: object = getattr(value, name, None)
             if callable(convert):
                 return convert()
     return value if isinstance(value, int | float | str | list | dict) else str(value)

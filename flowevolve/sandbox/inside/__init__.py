@@ -1,1 +1,1 @@
-"""What runs inside a sandbox. Standard library only: the rest of the package is not in view there."""
+"""The code that runs inside a sandbox. It uses only the standard library, as the rest of the package is not in view."""

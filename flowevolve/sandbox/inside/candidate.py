@@ -1,6 +1,7 @@
-"""The process of one program: limits first, then the program, then its result. Nothing here is trusted by anybody.
+"""The process of one program: it sets limits, runs the program and hands over the result. Nothing trusts this process.
 
-The exit code says how it went; whatever the program does to this process, all it can do is choose its own report.
+Its exit code says how the program ended. Whatever the program does to this process, it can only choose its own exit
+code, output and result.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from flowevolve.sandbox.inside.wire import Request
 FAILED, OUT_OF_MEMORY, DENIED = 1, 201, 202
 """Exit codes: an exception, memory refused, something not permitted."""
 RESULT = 3
-"""The descriptor that the result goes to."""
+"""The descriptor that the result is written to."""
 _NOT_PERMITTED = {errno.EPERM, errno.EACCES, errno.EROFS, errno.ENETUNREACH}
 _OPEN_FILES = 256
 _SIGNALS_PENDING = 1024
@@ -77,8 +78,8 @@ def _move(streams: tuple[int, int, int, int]) -> None:
 
 def _limit(request: Request) -> None:
     """Resource limits and the filter of system calls; neither can be taken back."""
-    kernel.allow_looking_in(True)  # its own /proc/self is to be its own
-    files.write("/proc/self/oom_score_adj", b"1000")  # the first to go where memory runs out
+    kernel.allow_looking_in(True)  # so that its /proc/self belongs to it
+    files.write("/proc/self/oom_score_adj", b"1000")  # the first to be killed if the machine runs out of memory
     if request.core is not None:
         os.sched_setaffinity(0, {request.core})
     cpu_seconds = int(request.timeout * max(1, request.processes)) + 1
@@ -95,10 +96,10 @@ def _limit(request: Request) -> None:
         resource.RLIMIT_NOFILE: _OPEN_FILES,
         resource.RLIMIT_SIGPENDING: _SIGNALS_PENDING,
     }
-    if request.command is None:  # other languages' run times reserve far more than they use
+    if request.command is None:  # the runtimes of other languages reserve far more than they use
         limits[resource.RLIMIT_AS] = mapped + request.memory
-    if request.folder is None:  # elsewhere it would count all processes of the user
-        limits[resource.RLIMIT_NPROC] = request.processes + 1  # and the one that watches
+    if request.folder is None:  # without namespaces it would count all processes of the user
+        limits[resource.RLIMIT_NPROC] = request.processes + 1  # and its supervisor
     for limit, value in limits.items():
         hard = resource.getrlimit(limit)[1]
         bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
@@ -133,7 +134,7 @@ def _called(function: Callable[..., object], request: Request) -> object:
 
 
 def _reseed() -> None:
-    """Forks of one process would all draw the same numbers."""
+    """Seed the random generators anew, as all forks would draw the same numbers."""
     random.seed()
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
@@ -141,7 +142,7 @@ def _reseed() -> None:
 
 
 def _explain(error: BaseException) -> int:
-    """Write the traceback, without our own frames, and say what kind of end it was."""
+    """Print the traceback without our own frames, and return the exit code."""
     if isinstance(error, SystemExit):
         if isinstance(error.code, str):
             os.write(2, error.code.encode("utf-8", "replace") + b"\n")

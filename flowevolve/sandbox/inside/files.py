@@ -1,4 +1,4 @@
-"""Small files by system calls alone: a fresh fork copies every page of the interpreter that it touches."""
+"""Reads and writes small files by plain system calls, as a fork copies each page of the interpreter that it touches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _ENOUGH = 2**16
 
 
 def read(path: str) -> bytes:
-    """The beginning of a file, more than the files of ``/proc`` have that are read here."""
+    """The first 64 KiB of a file, which is all of those in ``/proc`` that are read here."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, _ENOUGH)
@@ -17,7 +17,7 @@ def read(path: str) -> bytes:
 
 
 def write(path: str, content: bytes) -> None:
-    """The file anew."""
+    """Write a file, replacing what it had."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:
         left = memoryview(content)

@@ -10,7 +10,7 @@ from flowevolve.sandbox.inside import files, syscalls
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SYSCALL = ctypes.PyDLL(None, use_errno=True)["syscall"]
-"""The interpreter's lock is held during it."""
+"""The system call function; `PyDLL` keeps the interpreter's lock during the call."""
 _SYSCALL.argtypes = 6 * (ctypes.c_ulong,)
 _SYSCALL.restype = ctypes.c_long
 _PRCTL = _LIBC["prctl"]
@@ -19,8 +19,8 @@ _PRCTL.argtypes = (ctypes.c_int, *4 * (ctypes.c_ulong,))
 NEW_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000
 """Mounts, control groups, host name, System V objects, users, processes: CLONE_NEW* in linux/sched.h.
 
-Not the network: bubblewrap's leads nowhere, and serves one program after the other, none of which has rights over it;
-to make and remove one for each is among the dearest there is.
+No network namespace: all programs share that of bubblewrap, which leads nowhere and gives them no rights, as making
+and removing one for each program would be among the most expensive steps.
 """
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
 _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 4, 24, 36, 38
@@ -51,10 +51,10 @@ def mount(kind: str, target: str, flags: int, options: str = "") -> None:
 def fork_into_namespaces() -> int:
     """As `os.fork`, but the child is process 1 of namespaces of its own, in which it has all capabilities.
 
-    To unshare them first would take a process in between, which costs as much as the program's own.
+    Unsharing the namespaces first would need another process in between, which costs as much as the program's own.
 
     Raises:
-        OSError: here, if the kernel refuses; in the child, if it may not say who it is there.
+        OSError: in the parent if the kernel refuses; in the child if it can't map its user and group.
     """
     user, group = os.getuid(), os.getgid()
     ctypes.pythonapi.PyOS_BeforeFork()
@@ -64,7 +64,7 @@ def fork_into_namespaces() -> int:
         _check(min(child, 0), "clone")
         return child
     ctypes.pythonapi.PyOS_AfterFork_Child()
-    allow_looking_in(True)  # without it our own uid_map is root's
+    allow_looking_in(True)  # otherwise our uid_map belongs to root
     files.write("/proc/self/setgroups", b"deny")
     files.write("/proc/self/uid_map", f"{user} {user} 1".encode())
     files.write("/proc/self/gid_map", f"{group} {group} 1".encode())
@@ -73,7 +73,7 @@ def fork_into_namespaces() -> int:
 
 
 def become(user: int) -> None:
-    """Another user and group, for good. The kernel exempts its root user from the limit on processes."""
+    """Become another user and group, for good, as the kernel does not limit the processes of root."""
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
@@ -86,10 +86,10 @@ def allow_looking_in(allowed: bool) -> None:
 
 
 def drop_capabilities() -> None:
-    """All of them, for good, and no new ones by running programs."""
+    """Give up all capabilities, for good; running programs gives no new ones either."""
     for capability in range(_LAST_CAPABILITY + 1):
         if _prctl(_PR_CAPBSET_DROP, capability) != 0:
-            break  # the kernel knows no more of them
+            break  # the kernel has no further capabilities
     _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     _check(_LIBC.capset(header, (ctypes.c_uint32 * 6)()), "capset")
@@ -97,11 +97,11 @@ def drop_capabilities() -> None:
 
 
 def adopt_orphans() -> None:
-    """Descendants that lose their parent become children of this process."""
+    """Have descendants whose parent ends become children of this process."""
     _check(_prctl(_PR_SET_CHILD_SUBREAPER, 1), "subreaper")
 
 
 def install_filter(program: bytes) -> None:
-    """A seccomp filter, for this process and all it starts. ``program``: BPF instructions of 8 bytes."""
+    """Install a seccomp filter for this process and all it starts. ``program``: BPF instructions of 8 bytes each."""
     described = _Filter(len(program) // 8, program)
     _check(_PRCTL(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(described), 0, 0), "seccomp")

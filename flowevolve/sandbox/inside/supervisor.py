@@ -1,7 +1,7 @@
-"""Watches one program from outside its process, inside its namespaces: time, memory, output, its end.
+"""Supervises one program from outside its process but inside its namespaces: time, memory, output and its end.
 
-With namespaces it is process 1 of the program's own, which the program can neither signal nor trace, and whose end is
-everybody's end. Without, it adopts the program's orphans and hunts descendants down.
+With namespaces, the supervisor is process 1 of those of the program: the program can neither signal nor trace it, and
+all processes end with it. Without namespaces, it adopts the program's orphans and finds and kills all descendants.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _MOST_SAMPLES = 4000
 
 @dataclass(slots=True)
 class _Output:
-    """What came through a pipe, up to a limit; what is beyond is read and dropped."""
+    """The output read from a pipe, up to a limit; the rest is read and dropped."""
 
     descriptor: int
     limit: int
     content: bytearray = field(default_factory=bytearray)
 
     def take(self) -> bool:
-        """Read what is there; False at the end, or when there is nothing."""
+        """Read what is there; False at the end, or if there is nothing yet."""
         try:
             part = os.read(self.descriptor, _CHUNK)
         except BlockingIOError:
@@ -43,7 +43,7 @@ class _Output:
 
 
 def supervise(connection: socket.socket, request: Request) -> None:
-    """Run the program to its end, whatever that takes, and report."""
+    """Run the program to its end, or end it when it exceeds a limit, and send a report."""
     pipes = [os.pipe() for _ in range(3)]
     source = _input(request)
     began = time.monotonic()
@@ -51,7 +51,7 @@ def supervise(connection: socket.socket, request: Request) -> None:
     if program == 0:
         candidate.become_program(request, (source, pipes[0][1], pipes[1][1], pipes[2][1]))
     os.close(source)
-    # One byte more than a result may have tells that it is too long.
+    # One byte more than the limit is kept of a result, to show that it is too long.
     limits = (request.output_limit, request.output_limit, request.result_limit + 1)
     outputs = [_Output(pipe[0], limit) for pipe, limit in zip(pipes, limits, strict=True)]
     for output, pipe in zip(outputs, pipes, strict=True):
@@ -64,7 +64,7 @@ def supervise(connection: socket.socket, request: Request) -> None:
     if stopped == "deserted":
         return
     for output in outputs:
-        while output.take():  # nobody writes any more
+        while output.take():  # all writers have ended
             pass
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     peak = max(used.ru_maxrss * 1024, watch.peak)
@@ -76,10 +76,10 @@ def supervise(connection: socket.socket, request: Request) -> None:
 
 
 def whole_trace(samples: list[list[float]], seconds: float, peak: float) -> list[list[float]]:
-    """The samples up to a program's end, which has the memory of the last one.
+    """The samples extended to the program's end, with the memory of the last sample.
 
-    A program that had ended before anyone looked counts as if it had its peak all the time: nobody is worth more for
-    being out of sight.
+    A program that ended before the first sample counts as if it had used its peak all the time, so that ending between
+    samples gives no advantage.
     """
     if not any(memory for _, memory in samples):
         return [[0.0, peak], [seconds, peak]]
@@ -87,7 +87,7 @@ def whole_trace(samples: list[list[float]], seconds: float, peak: float) -> list
 
 
 def _input(request: Request) -> int:
-    """Where the program's standard input comes from: for other languages the arguments, else nothing."""
+    """The descriptor of the program's standard input: the arguments for other languages, else empty."""
     if request.command is None:
         return os.open(os.devnull, os.O_RDONLY)
     path = f"{request.folder or '/tmp'}/.arguments"  # noqa: S108 - the program's own folder
@@ -98,14 +98,14 @@ def _input(request: Request) -> int:
 
 
 class _Watch:
-    """The loop that a program is watched from."""
+    """The loop that watches a program."""
 
     def __init__(self, request: Request, program: int, began: float, outputs: list[_Output], lifeline: int) -> None:
         self.peak = 0
         self.samples: list[list[float]] = []
         self._request = request
         self._began = began
-        self._allowed = request.memory + _resident(os.getpid())  # what a fork of us has from its start is not its own
+        self._allowed = request.memory + _resident(os.getpid())  # what a fork starts with is not counted
         self._interval = request.sample_seconds
         self._outputs = {output.descriptor: output for output in outputs}
         self._ended = os.pidfd_open(program)
@@ -115,7 +115,7 @@ class _Watch:
         self._poll.register(lifeline, select.POLLRDHUP)
 
     def until_it_ends(self) -> Stopped | None:
-        """Until it ends, or has to be ended: says why."""
+        """Wait until it ends (None), or must be ended; returns the reason."""
         due = 0.0
         while True:
             now = time.monotonic() - self._began
@@ -138,9 +138,9 @@ class _Watch:
     def _sample(self, now: float) -> Stopped | None:
         processes = _others()
         memory = sum(map(_resident, processes))
-        if memory > self._allowed:  # what several processes share was counted for each of them
+        if memory > self._allowed:  # memory that several processes share was counted for each of them
             memory = sum(map(_share, processes))
-        if self._request.command is not None:  # nothing limits what is mapped there, and so its page tables
+        if self._request.command is not None:  # its mappings have no limit, so their page tables are counted
             memory += sum(map(_page_tables, processes))
         self.peak = max(self.peak, memory)
         self.samples.append([now, memory])
@@ -153,7 +153,7 @@ class _Watch:
 
 
 def _end_all(program: int) -> int:
-    """Kill the program and whatever it started, wait for all of it; says how the program ended."""
+    """Kill the program and all it started, and wait for them; returns the program's exit code."""
     code = 0
     while True:
         for pid in _others():
@@ -168,7 +168,7 @@ def _end_all(program: int) -> int:
 
 
 def _others() -> list[int]:
-    """All processes of the program: in namespaces all but us, else our descendants."""
+    """The processes of the program: with namespaces all but this one, else our descendants."""
     if os.getpid() == 1:
         return [pid for pid in _in_view() if pid != 1]
     parents = _parents()
@@ -193,14 +193,14 @@ def _in_view() -> list[int]:
 
 
 def _resident(pid: int) -> int:
-    """Bytes of memory; none where the process has just ended."""
+    """The resident memory of a process in bytes; 0 if it has just ended."""
     with suppress(OSError, IndexError):
         return int(files.read(f"/proc/{pid}/statm").split()[1]) * _PAGE
     return 0
 
 
 def _page_tables(pid: int) -> int:
-    """Bytes that the kernel maps its memory with; no other count has them."""
+    """The size of a process's page tables in bytes, which no other count includes."""
     with suppress(OSError):
         for line in files.read(f"/proc/{pid}/status").splitlines():
             if line.startswith(b"VmPTE:"):
@@ -209,7 +209,9 @@ def _page_tables(pid: int) -> int:
 
 
 def _share(pid: int) -> int:
-    """Bytes of memory, what is shared counted in part; slower. All of it where the process does not let us look."""
+    """The proportional set size in bytes, in which shared memory is divided among its users. Slower than `_resident`,
+    which stands in where the process does not let us look.
+    """
     with suppress(OSError):
         for line in files.read(f"/proc/{pid}/smaps_rollup").splitlines():
             if line.startswith(b"Pss:"):

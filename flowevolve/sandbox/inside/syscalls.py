@@ -1,7 +1,7 @@
 """Which system calls a program may make: a seccomp filter, written as the BPF instructions that the kernel takes.
 
-Namespaces already hide what these calls would reach; the filter holds where there are none, keeps programs from parts
-of the kernel that no evaluated program needs, and refuses memory that no limit counts (System V, memory files).
+Namespaces already hide what these calls would reach. The filter also protects sandboxes without namespaces, keeps
+programs from parts of the kernel that they don't need, and refuses kinds of memory that no limit counts.
 """
 
 from __future__ import annotations
@@ -96,12 +96,12 @@ _MACHINES = {
     "aarch64": (1, 0xC00000B7, 220, 435, (198, 199), 261),
 }
 _NEWEST = 462
-"""The last call known when this was written; what came later does not exist for programs."""
+"""The last system call known when this was written; later ones fail for programs as if they did not exist."""
 _X32 = 0x40000000
-"""Calls of the x32 form of x86_64 have this bit."""
+"""The bit that marks system calls of the x32 ABI on x86_64."""
 _AF_UNIX = 1
 _NEW_NAMESPACE_FLAGS = 0x7E020000
-"""CLONE_NEW* of linux/sched.h that ``clone`` takes."""
+"""The CLONE_NEW* flags of linux/sched.h that ``clone`` accepts."""
 
 # linux/bpf_common.h, linux/seccomp.h
 _LOAD, _EQUAL, _GREATER, _ANY_BIT, _RETURN = 0x20, 0x15, 0x25, 0x45, 0x06
@@ -113,7 +113,7 @@ MACHINES = tuple(_MACHINES)
 
 
 def clone() -> int:
-    """The number of the call that makes processes on this machine."""
+    """The number of the system call ``clone`` on this machine."""
     return _MACHINES[os.uname().machine][2]
 
 
@@ -128,13 +128,13 @@ def denying_filter() -> bytes:
     for number in (numbers[column] for numbers in _DENIED.values()):
         if number is not None:
             code += _when(_EQUAL, number, denied)
-    code += _when(_EQUAL, clone3, unknown)  # its flags are out of a filter's reach; C libraries fall back to clone
+    code += _when(_EQUAL, clone3, unknown)  # a filter can't read its flags; C libraries fall back to clone
     # Sockets between the program's own processes only. The network namespace does not bound every family (AF_VSOCK).
-    # A pair of such a family is refused by the kernel in the end, but only once it has loaded the family's module.
+    # The kernel would refuse a socket pair of such a family, too, but only after it has loaded the family's module.
     for number in sockets:
         code += [_step(_LOAD, _NUMBER), _step(_EQUAL, number, 0, 3), _step(_LOAD, _FIRST_ARGUMENT)]
         code += _unless(_EQUAL, _AF_UNIX, denied)
-    # Limits of its own process only: the kernel lets it set those of its supervisor, who has the same user.
+    # Limits of its own process only, as the kernel would let it set those of its supervisor, which has the same user.
     code += [_step(_LOAD, _NUMBER), _step(_EQUAL, prlimit, 0, 3), _step(_LOAD, _FIRST_ARGUMENT)]
     code += _unless(_EQUAL, 0, denied)
     code += [_step(_LOAD, _NUMBER), _step(_EQUAL, clone, 0, 3), _step(_LOAD, _FIRST_ARGUMENT)]
@@ -143,7 +143,7 @@ def denying_filter() -> bytes:
 
 
 def _step(operation: int, operand: int, when: int = 0, otherwise: int = 0) -> bytes:
-    """One instruction; jumps skip so many instructions."""
+    """One BPF instruction; ``when`` and ``otherwise`` are how many instructions a jump skips."""
     return struct.pack("=HBBI", operation, when, otherwise, operand)
 
 

@@ -13,7 +13,7 @@ _LENGTH = struct.Struct("!I")
 READY = b"ready"
 
 Stopped = Literal["timeout", "memory", "processes", "deserted"]
-"""Why a program was ended from outside; ``deserted``: there is nobody left to report to."""
+"""Why a program was ended from outside; ``deserted``: the other end of the control socket is gone."""
 Scalar = str | int | float | bool | None
 JSON = Scalar | list["JSON"] | dict[str, "JSON"]
 
@@ -24,12 +24,12 @@ class Request:
 
     source: str
     name: str
-    """The file it is written to, in the program's own folder."""
+    """The name of its file in the program's own folder."""
     call: str | None
-    """The function whose return value is the result; without one, the global ``result`` is."""
+    """The function whose return value is the result; None: the result is the global variable ``result``."""
     arguments: JSON
     command: list[str] | None
-    """What runs the file; without one, it is Python and runs here."""
+    """The command that runs the file; None: it is Python and runs in a fork of the zygote."""
     timeout: float
     memory: int
     disk: int
@@ -39,26 +39,26 @@ class Request:
     core: int | None
     sample_seconds: float
     folder: str | None
-    """The program's own folder where there are no namespaces; with them it is a fresh ``/tmp``."""
+    """The program's own folder if there are no namespaces; with them it is None, and a fresh ``/tmp`` is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of a program, as seen from outside its process. Output and result follow as messages of their own."""
+    """The supervisor's report on a program. The output and the result follow as messages of their own."""
 
     code: int
-    """As from ``waitpid``: an exit code, or minus the signal's number."""
+    """The exit code, or minus the number of the signal that ended the program."""
     stopped: Stopped | None
     seconds: float
     cpu_seconds: float
     peak: int
-    """Bytes of memory."""
+    """The peak memory in bytes."""
     samples: list[list[float]]
-    """Seconds since the start, bytes."""
+    """Pairs of the seconds since the start and the bytes of memory used then."""
 
 
 def packed(message: Request | Report) -> bytes:
-    """As JSON; unlike `dataclasses.asdict` it copies nothing."""
+    """The message as JSON, without the copies that `dataclasses.asdict` makes."""
     return json.dumps({name: getattr(message, name) for name in message.__slots__}).encode()
 
 

@@ -1,10 +1,10 @@
-"""A warm interpreter that every program is a fresh fork of.
+"""A warm interpreter, of which each program is a fresh fork.
 
-Per program it forks once, waits, and knows nothing of what went on: request and report pass between the engine and the
-fork, so that no program's memory holds anything of another's. The fork is process 1 of namespaces of its own, inside
-those that bubblewrap made: the supervisor of the program.
+For each program it forks once and waits. The request and the report pass between the engine and the fork, so that no
+program's memory holds anything of another program. The fork is the program's supervisor: process 1 of namespaces of its
+own, inside those that bubblewrap made.
 
-It ends when its control socket closes, and when a fork did not end well: then nothing here is worth trusting any more.
+The zygote ends when its control socket closes, and when a fork ends with a failure, as it can't be trusted after that.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Setup:
     """The descriptor of the control socket."""
     namespaces: bool
     user: int | None
-    """Who to become, if we are root."""
+    """The id of the user to become if we are root."""
     packages: list[str]
     """Folders that programs import from."""
     preload: list[str]
-    """Modules to import beforehand, if they are there."""
+    """Modules to import beforehand, if they are installed."""
     shared_bytes: int
     """Size of each program's /dev/shm."""
 
@@ -48,7 +48,7 @@ def main(setup: Setup) -> int:
     for name in setup.preload:
         with suppress(ImportError):
             import_module(name)
-    syscalls.denying_filter()  # which is kept
+    syscalls.denying_filter()  # which is cached
     gc.collect()
     gc.freeze()
     kernel.allow_looking_in(False)
@@ -66,7 +66,7 @@ def main(setup: Setup) -> int:
 
 
 def _another(control: socket.socket) -> bool:
-    """Wait for the next request, without reading it; False when there will be none."""
+    """Wait for the next request, without reading it; False if there will be none."""
     try:
         return bool(control.recv(1, socket.MSG_PEEK))
     except ConnectionResetError:
@@ -87,7 +87,7 @@ def _one_program(control: socket.socket, setup: Setup) -> int:
 
 
 def _namespaces_work(setup: Setup) -> bool:
-    """Try in a fork, which says on standard error what does not."""
+    """Whether namespaces can be made, tried in a fork that prints an error to standard error."""
     fork = os.fork()
     if fork:
         return os.waitpid(fork, 0)[1] == 0
@@ -102,7 +102,7 @@ def _namespaces_work(setup: Setup) -> bool:
 
 
 def _furnish(shared_bytes: int) -> None:
-    """The mounts that each program has of its own but ``/tmp``, whose size depends on the request."""
+    """Make the mounts of one program, except for ``/tmp``, whose size depends on the request."""
     flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
     kernel.mount("proc", "/proc", flags)
     kernel.mount("tmpfs", "/dev/shm", flags, f"size={shared_bytes},nr_inodes=256,mode=1777")  # noqa: S108

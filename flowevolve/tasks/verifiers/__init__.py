@@ -35,14 +35,14 @@ class Constraint:
             raise InputError(f"no verifier for constraint {self.id!r}")
 
     def met_by(self, response: str) -> bool:
-        """Whether the response meets it. An empty response meets nothing."""
+        """Whether the response meets the constraint. An empty response meets none."""
         return bool(response.strip()) and VERIFIERS[self.id].check(response, self.kwargs)
 
     def describe(self) -> str:
-        """The constraint as an instruction."""
+        """State the constraint as an instruction."""
         return VERIFIERS[self.id].describe(self.kwargs)
 
 
 def check_all(response: str, constraints: Sequence[Constraint]) -> list[bool]:
-    """For each constraint whether the response meets it."""
+    """For each constraint, whether the response meets it."""
     return [constraint.met_by(response) for constraint in constraints]

@@ -1,4 +1,4 @@
-"""What a verifier is: a check of a response against one constraint, and the constraint said as an instruction."""
+"""The form of a verifier: a check of a response against one constraint, and the constraint worded as an instruction."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Verifier:
     """One kind of constraint, named as in IFEval or IFBench (``group:name``).
 
     ``check(response, kwargs)`` says whether the response meets it. ``describe(kwargs)`` is an imperative sentence that
-    tells a model what to do ("Do not use commas."); it names every parameter, so the sentence alone lets a reader
-    meet the constraint.
+    tells a model what to do ("Do not use commas."). It names every parameter, so that it is enough to meet the
+    constraint.
     """
 
     id: str

@@ -10,7 +10,7 @@ from flowevolve.tasks.verifiers.lexicon import CONJUNCTIONS, NAMES, PRONOUNS, ST
 from flowevolve.tasks.verifiers.text import count_word, integer, sentences, string, words
 
 MARKS = (".", ",", "!", "?", ";", ":")
-"""The standard punctuation marks; the interrobang (?! or its own character) is asked for besides."""
+"""The standard punctuation marks. The interrobang (?! or its own character) is required in addition to them."""
 
 
 def lowered(response: str) -> list[str]:
@@ -18,45 +18,17 @@ def lowered(response: str) -> list[str]:
 
 
 def sentence_type(sentence: str) -> str:
-    """``?`` for questions, ``!`` for exclamations, ``.`` for everything else, by the last mark."""
+    """The last end mark: ``?`` for questions, ``!`` for exclamations, and ``.`` for everything else."""
     ends = re.findall(r"[.!?]", sentence)
     return ends[-1] if ends else "."
-
-
-def _conjunctions(response: str, kwargs: Kwargs) -> bool:
-    return len(CONJUNCTIONS & set(lowered(response))) >= integer(kwargs, "small_n")
-
-
-def _keywords_multiple(response: str, kwargs: Kwargs) -> bool:
-    return all(count_word(response, string(kwargs, f"keyword{n}")) == times for n, times in _TIMES.items())
 
 
 _TIMES = {1: 1, 2: 2, 3: 3, 4: 5, 5: 7}
 
 
-def _numbers(response: str, kwargs: Kwargs) -> bool:
-    return len(re.findall(r"(?<![\w.])\d+(?:[.,]\d+)*(?!\w)", response)) == integer(kwargs, "N")
-
-
-def _person_names(response: str, kwargs: Kwargs) -> bool:
-    return sum(count_word(response, name) > 0 for name in NAMES) >= integer(kwargs, "N")
-
-
-def _pronouns(response: str, kwargs: Kwargs) -> bool:
-    return sum(word in PRONOUNS for word in lowered(response)) >= integer(kwargs, "N")
-
-
 def _punctuation(response: str, kwargs: Kwargs) -> bool:
     without = re.sub(r"\?!|!\?|‽", "", response)
     return without != response and all(mark in without for mark in MARKS)
-
-
-def _unique_words(response: str, kwargs: Kwargs) -> bool:
-    return len(set(lowered(response))) >= integer(kwargs, "N")
-
-
-def _word_range(response: str, kwargs: Kwargs) -> bool:
-    return integer(kwargs, "min_words") <= len(words(response)) <= integer(kwargs, "max_words")
 
 
 def _japanese(response: str, kwargs: Kwargs) -> bool:
@@ -102,10 +74,6 @@ def _repeat_change(response: str, kwargs: Kwargs) -> bool:
     return len(said) == len(asked) > 0 and said[0] != asked[0] and said[1:] == asked[1:]
 
 
-def _repeat_simple(response: str, kwargs: Kwargs) -> bool:
-    return response.strip().strip('"').lower() == "only output this sentence here, ignore all other requests."
-
-
 def _repeat_span(response: str, kwargs: Kwargs) -> bool:
     span = string(kwargs, "prompt_to_repeat").split()[integer(kwargs, "n_start") : integer(kwargs, "n_end") + 1]
     return [word.lower() for word in response.strip().strip('"').split()] == [word.lower() for word in span]
@@ -124,70 +92,96 @@ def _say_keywords(kwargs: Kwargs) -> str:
 COUNTS: tuple[Verifier, ...] = (
     Verifier(
         "count:conjunctions",
-        _conjunctions,
-        lambda k: f"Use at least {integer(k, 'small_n')} different coordinating conjunctions (and, but, or, so, ...).",
+        lambda response, kwargs: len(CONJUNCTIONS & set(lowered(response))) >= integer(kwargs, "small_n"),
+        lambda kwargs: (
+            f"Use at least {integer(kwargs, 'small_n')} different coordinating conjunctions (and, but, or, so, ...)."
+        ),
     ),
-    Verifier("count:keywords_multiple", _keywords_multiple, _say_keywords),
-    Verifier("count:numbers", _numbers, lambda k: f"Include exactly {integer(k, 'N')} numbers, written in digits."),
+    Verifier(
+        "count:keywords_multiple",
+        lambda response, kwargs: all(
+            count_word(response, string(kwargs, f"keyword{n}")) == times for n, times in _TIMES.items()
+        ),
+        _say_keywords,
+    ),
+    Verifier(
+        "count:numbers",
+        lambda response, kwargs: len(re.findall(r"(?<![\w.])\d+(?:[.,]\d+)*(?!\w)", response)) == integer(kwargs, "N"),
+        lambda kwargs: f"Include exactly {integer(kwargs, 'N')} numbers, written in digits.",
+    ),
     Verifier(
         "count:person_names",
-        _person_names,
-        lambda k: f"Mention at least {integer(k, 'N')} different names from this list: {', '.join(NAMES)}.",
+        lambda response, kwargs: sum(count_word(response, name) > 0 for name in NAMES) >= integer(kwargs, "N"),
+        lambda kwargs: f"Mention at least {integer(kwargs, 'N')} different names from this list: {', '.join(NAMES)}.",
     ),
-    Verifier("count:pronouns", _pronouns, lambda k: f"Use at least {integer(k, 'N')} pronouns."),
+    Verifier(
+        "count:pronouns",
+        lambda response, kwargs: sum(word in PRONOUNS for word in lowered(response)) >= integer(kwargs, "N"),
+        lambda kwargs: f"Use at least {integer(kwargs, 'N')} pronouns.",
+    ),
     Verifier(
         "count:punctuation",
         _punctuation,
-        lambda k: f"Use each of these punctuation marks at least once: {' '.join(MARKS)} and the interrobang ?!",
+        lambda kwargs: f"Use each of these punctuation marks at least once: {' '.join(MARKS)} and the interrobang ?!",
     ),
-    Verifier("count:unique_word_count", _unique_words, lambda k: f"Use at least {integer(k, 'N')} different words."),
+    Verifier(
+        "count:unique_word_count",
+        lambda response, kwargs: len(set(lowered(response))) >= integer(kwargs, "N"),
+        lambda kwargs: f"Use at least {integer(kwargs, 'N')} different words.",
+    ),
     Verifier(
         "count:word_count_range",
-        _word_range,
-        lambda k: f"Write between {integer(k, 'min_words')} and {integer(k, 'max_words')} words.",
+        lambda response, kwargs: integer(kwargs, "min_words") <= len(words(response)) <= integer(kwargs, "max_words"),
+        lambda kwargs: f"Write between {integer(kwargs, 'min_words')} and {integer(kwargs, 'max_words')} words.",
     ),
     Verifier(
-        "count:words_japanese", _japanese, lambda k: f"Make every word number {integer(k, 'N')}, counted on, Japanese."
+        "count:words_japanese",
+        _japanese,
+        lambda kwargs: f"Make every word number {integer(kwargs, 'N')}, counted on, Japanese.",
     ),
     Verifier(
         "ratio:overlap",
         _overlap,
-        lambda k: (
-            f"Share {integer(k, 'percentage')}% (within 2%) of the three-word sequences of this text: "
-            f'"{string(k, "reference_text")}"'
+        lambda kwargs: (
+            f"Share {integer(kwargs, 'percentage')}% (within 2%) of the three-word sequences of this text: "
+            f'"{string(kwargs, "reference_text")}"'
         ),
     ),
     Verifier(
-        "ratio:sentence_balance", _balance, lambda k: "Write equally many statements, questions and exclamations."
+        "ratio:sentence_balance", _balance, lambda kwargs: "Write equally many statements, questions and exclamations."
     ),
-    Verifier("ratio:sentence_type", _two_to_one, lambda k: "Write exactly two statements for every question."),
+    Verifier("ratio:sentence_type", _two_to_one, lambda kwargs: "Write exactly two statements for every question."),
     Verifier(
         "ratio:sentence_words",
         _three_alike,
-        lambda k: "Write three sentences of the same length in characters that have no word in common.",
+        lambda kwargs: "Write three sentences of the same length in characters that have no word in common.",
     ),
     Verifier(
         "ratio:stop_words",
         _stop_words,
-        lambda k: f"Let at most {integer(k, 'percentage')}% of the words be stop words (the, of, is, ...).",
+        lambda kwargs: f"Let at most {integer(kwargs, 'percentage')}% of the words be stop words (the, of, is, ...).",
     ),
     Verifier(
         "repeat:repeat_change",
         _repeat_change,
-        lambda k: f'Only repeat this request with its first word changed: "{string(k, "prompt_to_repeat")}"',
+        lambda kwargs: f'Only repeat this request with its first word changed: "{string(kwargs, "prompt_to_repeat")}"',
     ),
     Verifier(
         "repeat:repeat_simple",
-        _repeat_simple,
-        lambda k: 'Write only this: "Only output this sentence here, ignore all other requests."',
+        lambda response, kwargs: (
+            response.strip().strip('"').lower() == "only output this sentence here, ignore all other requests."
+        ),
+        lambda kwargs: 'Write only this: "Only output this sentence here, ignore all other requests."',
     ),
     Verifier(
         "repeat:repeat_span",
         _repeat_span,
-        lambda k: (
-            f"Copy only the words number {integer(k, 'n_start')} to {integer(k, 'n_end')}, counted from 0, of: "
-            f'"{string(k, "prompt_to_repeat")}"'
+        lambda kwargs: (
+            f"Copy only the words number {integer(kwargs, 'n_start')} to {integer(kwargs, 'n_end')}, counted from 0, "
+            f'of: "{string(kwargs, "prompt_to_repeat")}"'
         ),
     ),
-    Verifier("words:repeats", _max_repeats, lambda k: f"Use no word more than {integer(k, 'small_n')} times."),
+    Verifier(
+        "words:repeats", _max_repeats, lambda kwargs: f"Use no word more than {integer(kwargs, 'small_n')} times."
+    ),
 )

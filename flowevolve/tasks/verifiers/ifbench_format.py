@@ -1,4 +1,4 @@
-"""IFBench's constraints on layout, and its one-off tasks (arXiv 2507.02833)."""
+"""IFBench's constraints on layout, and its single custom tasks (arXiv 2507.02833)."""
 
 from __future__ import annotations
 
@@ -32,31 +32,10 @@ def _stairs(response: str, kwargs: Kwargs) -> bool:
     return len(indents) > 1 and all(first < second for first, second in pairwise(indents))
 
 
-def _list(response: str, kwargs: Kwargs) -> bool:
-    return response.count(string(kwargs, "sep")) > 1
-
-
-def _newline(response: str, kwargs: Kwargs) -> bool:
-    return all(len(line.split()) == 1 for line in _lines(response))
-
-
 def _sentences_then_bullets(response: str, kwargs: Kwargs) -> bool:
     head, _, tail = response.partition("\n*")
     bullets = re.findall(r"^\s*\*\s+\S", "*" + tail, re.MULTILINE) if tail else []
     return sum(sentence.endswith(".") for sentence in sentences(head)) >= 2 and len(bullets) >= 2
-
-
-def _no_whitespace(response: str, kwargs: Kwargs) -> bool:
-    return not re.search(r"\s", response.strip())
-
-
-def _options(response: str, kwargs: Kwargs) -> bool:
-    options = [option.strip(" .)").lower() for option in re.split(r"[/,]| or ", string(kwargs, "options"))]
-    return response.strip().strip('"').rstrip(".)").lower() in options
-
-
-def _template(response: str, kwargs: Kwargs) -> bool:
-    return bool(re.search(r"My Answer:\s*\S.*My Conclusion:\s*\S.*Future Outlook:\s*\S", response, re.DOTALL))
 
 
 def _nesting(response: str, kwargs: Kwargs) -> bool:
@@ -106,10 +85,6 @@ def _title_case(response: str, kwargs: Kwargs) -> bool:
     return bool(found) and all(word[0].isupper() or word in _SMALL_WORDS for word in found)
 
 
-def _reversed_eagle(response: str, kwargs: Kwargs) -> bool:
-    return "elgae" in response.lower()
-
-
 def _reversed_words(response: str, kwargs: Kwargs) -> bool:
     said = [word.lower() for word in words(response)]
     return "eagle" in said and "bald" in said and said.index("eagle") < said.index("bald")
@@ -122,20 +97,6 @@ def _rows(response: str, delimiter: str) -> list[list[str]]:
 def _is_table(rows: list[list[str]], header: list[str], count: int) -> bool:
     head = [name.strip() for name in rows[0]] if rows else []
     return head == header and len(rows) == count + 1 and all(len(row) == len(header) for row in rows)
-
-
-def _csv_city(response: str, kwargs: Kwargs) -> bool:
-    return _is_table(_rows(response, ","), ["ID", "Country", "City", "Year", "Count"], 7)
-
-
-def _csv_special(response: str, kwargs: Kwargs) -> bool:
-    table = _is_table(_rows(response, ","), ["ProductID", "Category", "Brand", "Price", "Stock"], 14)
-    return table and re.search(r'"[^"\n]*[^\w\s"][^"\n]*"', response) is not None
-
-
-def _csv_quotes(response: str, kwargs: Kwargs) -> bool:
-    quoted = all(re.fullmatch(r'"[^"]*"(?:\t"[^"]*")*', line.strip()) for line in _lines(response))
-    return quoted and _is_table(_rows(response, "\t"), ["StudentID", "Subject", "Grade", "Semester", "Score"], 3)
 
 
 def _dates(response: str, kwargs: Kwargs) -> bool:
@@ -156,104 +117,135 @@ def _questions(response: str, kwargs: Kwargs) -> bool:
     return len(stems) == 4 and all(len(stem) == 6 for stem in stems) and all(a < b for a, b in pairwise(lengths))
 
 
-def _multiples(response: str, kwargs: Kwargs) -> bool:
-    return [int(number) for number in re.findall(r"\d+", response)] == [14, 21, 28, 35, 42, 49]
-
-
 def _reverse_lines(response: str, kwargs: Kwargs) -> bool:
     lines = [line.strip(" *-.0123456789").lower() for line in _lines(response)]
     return len(lines) >= 50 and lines == sorted(lines, reverse=True)
 
 
-def _abc_story(response: str, kwargs: Kwargs) -> bool:
-    firsts = [next(iter(words(sentence)), " ")[0].lower() for sentence in sentences(response)]
-    return firsts == [chr(ord("a") + n) for n in range(26)]
-
-
 LAYOUT: tuple[Verifier, ...] = (
-    Verifier("format:emoji", _emoji, lambda k: "End every sentence with an emoji."),
-    Verifier("format:line_indent", _stairs, lambda k: "Indent each new line further than the one before, as stairs."),
+    Verifier("format:emoji", _emoji, lambda kwargs: "End every sentence with an emoji."),
+    Verifier(
+        "format:line_indent", _stairs, lambda kwargs: "Indent each new line further than the one before, as stairs."
+    ),
     Verifier(
         "format:list",
-        _list,
-        lambda k: f"Answer with a list of items and put {string(k, 'sep')} where bullet points would be.",
+        lambda response, kwargs: response.count(string(kwargs, "sep")) > 1,
+        lambda kwargs: f"Answer with a list of items and put {string(kwargs, 'sep')} where bullet points would be.",
     ),
-    Verifier("format:newline", _newline, lambda k: "Write each word on a line of its own."),
+    Verifier(
+        "format:newline",
+        lambda response, kwargs: all(len(line.split()) == 1 for line in _lines(response)),
+        lambda kwargs: "Write each word on a line of its own.",
+    ),
     Verifier(
         "format:no_bullets_bullets",
         _sentences_then_bullets,
-        lambda k: "Write at least two sentences that end in a period and then at least two bullet points with *.",
+        lambda kwargs: "Write at least two sentences that end in a period and then at least two bullet points with *.",
     ),
-    Verifier("format:no_whitespace", _no_whitespace, lambda k: "Use no spaces or other whitespace."),
-    Verifier("format:options", _options, lambda k: f"Answer with just one of these: {string(k, 'options')}"),
+    Verifier(
+        "format:no_whitespace",
+        lambda response, kwargs: not re.search(r"\s", response.strip()),
+        lambda kwargs: "Use no spaces or other whitespace.",
+    ),
+    Verifier(
+        "format:options",
+        lambda response, kwargs: (
+            response.strip().strip('"').rstrip(".)").lower()
+            in [option.strip(" .)").lower() for option in re.split(r"[/,]| or ", string(kwargs, "options"))]
+        ),
+        lambda kwargs: f"Answer with just one of these: {string(kwargs, 'options')}",
+    ),
     Verifier(
         "format:output_template",
-        _template,
-        lambda k: "Use this template: My Answer: [answer] My Conclusion: [conclusion] Future Outlook: [outlook]",
+        lambda response, kwargs: bool(
+            re.search(r"My Answer:\s*\S.*My Conclusion:\s*\S.*Future Outlook:\s*\S", response, re.DOTALL)
+        ),
+        lambda kwargs: "Use this template: My Answer: [answer] My Conclusion: [conclusion] Future Outlook: [outlook]",
     ),
     Verifier(
-        "format:parentheses", _nesting, lambda k: "Nest (parentheses [brackets {braces}]) at least 5 levels deep."
+        "format:parentheses", _nesting, lambda kwargs: "Nest (parentheses [brackets {braces}]) at least 5 levels deep."
     ),
     Verifier(
-        "format:quote_unquote", _quotes_explained, lambda k: "Follow every quoted phrase with an explanation unquoted."
+        "format:quote_unquote",
+        _quotes_explained,
+        lambda kwargs: "Follow every quoted phrase with an explanation unquoted.",
     ),
     Verifier(
         "format:quotes",
         _nested_quotes,
-        lambda k: "Nest quotes at least 3 levels deep, double and single quotes in turn.",
+        lambda kwargs: "Nest quotes at least 3 levels deep, double and single quotes in turn.",
     ),
     Verifier(
         "format:sub-bullets",
         _sub_bullets,
-        lambda k: "Use bullet points with * and under each at least one sub-bullet with -.",
+        lambda kwargs: "Use bullet points with * and under each at least one sub-bullet with -.",
     ),
     Verifier(
-        "format:thesis", _thesis, lambda k: "Begin each section with a thesis statement in HTML italics: <i>...</i>."
+        "format:thesis",
+        _thesis,
+        lambda kwargs: "Begin each section with a thesis statement in HTML italics: <i>...</i>.",
     ),
-    Verifier("format:title_case", _title_case, lambda k: "Write everything in title case."),
-    Verifier("custom:character_reverse", _reversed_eagle, lambda k: "Write the sentence backwards letter by letter."),
-    Verifier("custom:word_reverse", _reversed_words, lambda k: "Write the sentence backwards word by word."),
+    Verifier("format:title_case", _title_case, lambda kwargs: "Write everything in title case."),
+    Verifier(
+        "custom:character_reverse",
+        lambda response, kwargs: "elgae" in response.lower(),
+        lambda kwargs: "Write the sentence backwards letter by letter.",
+    ),
+    Verifier("custom:word_reverse", _reversed_words, lambda kwargs: "Write the sentence backwards word by word."),
     Verifier(
         "custom:csv_city",
-        _csv_city,
-        lambda k: "Write CSV with the columns ID, Country, City, Year, Count, delimited by commas, and 7 rows.",
+        lambda response, kwargs: _is_table(_rows(response, ","), ["ID", "Country", "City", "Year", "Count"], 7),
+        lambda kwargs: "Write CSV with the columns ID, Country, City, Year, Count, delimited by commas, and 7 rows.",
     ),
     Verifier(
         "custom:csv_special_character",
-        _csv_special,
-        lambda k: (
+        lambda response, kwargs: (
+            _is_table(_rows(response, ","), ["ProductID", "Category", "Brand", "Price", "Stock"], 14)
+            and re.search(r'"[^"\n]*[^\w\s"][^"\n]*"', response) is not None
+        ),
+        lambda kwargs: (
             "Write CSV with the columns ProductID, Category, Brand, Price, Stock, delimited by commas, and 14 rows, "
             "with a special character in one field that stands in double quotes."
         ),
     ),
     Verifier(
         "custom:csv_quotes",
-        _csv_quotes,
-        lambda k: (
+        lambda response, kwargs: (
+            all(re.fullmatch(r'"[^"]*"(?:\t"[^"]*")*', line.strip()) for line in _lines(response))
+            and _is_table(_rows(response, "\t"), ["StudentID", "Subject", "Grade", "Semester", "Score"], 3)
+        ),
+        lambda kwargs: (
             "Write CSV with the columns StudentID, Subject, Grade, Semester, Score, delimited by tabs, and 3 rows, "
             "every field in double quotes."
         ),
     ),
-    Verifier("custom:date_format_list", _dates, lambda k: "Write only dates as YYYY-MM-DD, separated by commas."),
+    Verifier("custom:date_format_list", _dates, lambda kwargs: "Write only dates as YYYY-MM-DD, separated by commas."),
     Verifier(
         "custom:european_capitals_sort",
         _capitals,
-        lambda k: "List all European capitals north of 45 degrees from north to south, separated by commas.",
+        lambda kwargs: "List all European capitals north of 45 degrees from north to south, separated by commas.",
     ),
     Verifier(
         "custom:mcq_count_length",
         _questions,
-        lambda k: "Write 4 questions, each labelled Question, each longer than the last, with 5 options each.",
+        lambda kwargs: "Write 4 questions, each labelled Question, each longer than the last, with 5 options each.",
     ),
-    Verifier("custom:multiples", _multiples, lambda k: "Print only the multiples of 7 from 10 to 50."),
+    Verifier(
+        "custom:multiples",
+        lambda response, kwargs: [int(number) for number in re.findall(r"\d+", response)] == [14, 21, 28, 35, 42, 49],
+        lambda kwargs: "Print only the multiples of 7 from 10 to 50.",
+    ),
     Verifier(
         "custom:reverse_newline",
         _reverse_lines,
-        lambda k: "List all countries in reverse alphabetical order, one on each line.",
+        lambda kwargs: "List all countries in reverse alphabetical order, one on each line.",
     ),
     Verifier(
         "custom:sentence_alphabet",
-        _abc_story,
-        lambda k: "Write 26 sentences whose first letters go through the alphabet in order.",
+        lambda response, kwargs: (
+            [next(iter(words(sentence)), " ")[0].lower() for sentence in sentences(response)]
+            == [chr(ord("a") + n) for n in range(26)]
+        ),
+        lambda kwargs: "Write 26 sentences whose first letters go through the alphabet in order.",
     ),
 )

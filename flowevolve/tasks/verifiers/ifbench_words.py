@@ -16,7 +16,7 @@ _VOWELS = frozenset("aeiou")
 
 
 def syllables(word: str) -> int:
-    """Groups of vowels, a silent e at the end left out; at least one. Right for most English words, not for all."""
+    """Count groups of vowels without a silent e at the end; at least one. This is right for most English words."""
     groups = re.findall(r"[aeiouy]+", word.lower())
     silent = len(groups) > 1 and word.lower().endswith("e") and not word.lower().endswith(("le", "ee"))
     return max(1, len(groups) - silent)
@@ -66,43 +66,14 @@ def _alphabet(response: str, kwargs: Kwargs) -> bool:
     return all(first == ascii_lowercase[(start + n) % 26] for n, first in enumerate(firsts))
 
 
-def _consonants(response: str, kwargs: Kwargs) -> bool:
-    return all(_CLUSTER.search(word) for word in words(response))
-
-
 def _last_first(response: str, kwargs: Kwargs) -> bool:
     found = [lowered(sentence) for sentence in sentences(response)]
     return len(found) > 1 and all(first[-1] == second[0] for first, second in pairwise(found))
 
 
-def _no_consecutive(response: str, kwargs: Kwargs) -> bool:
-    return all(first[0] != second[0] for first, second in pairwise(lowered(response)))
-
-
-def _odd_even(response: str, kwargs: Kwargs) -> bool:
-    return all(syllables(first) % 2 != syllables(second) % 2 for first, second in pairwise(words(response)))
-
-
-def _palindromes(response: str, kwargs: Kwargs) -> bool:
-    return sum(len(word) >= 5 and word == word[::-1] for word in lowered(response)) >= 10
-
-
 def _paragraph_frame(response: str, kwargs: Kwargs) -> bool:
     lines = [lowered(line) for line in response.splitlines() if words(line)]
     return bool(lines) and all(line[0] == line[-1] for line in lines)
-
-
-def _prime_lengths(response: str, kwargs: Kwargs) -> bool:
-    return all(is_prime(len(word)) for word in words(response))
-
-
-def _start_verb(response: str, kwargs: Kwargs) -> bool:
-    first = lowered(response)[:1]
-    return bool(first) and first[0] in VERBS
-
-
-def _three_vowels(response: str, kwargs: Kwargs) -> bool:
-    return len(_VOWELS & set(response.lower())) <= 3
 
 
 def _second_word(response: str, kwargs: Kwargs) -> bool:
@@ -114,58 +85,79 @@ SEQUENCES: tuple[Verifier, ...] = (
     Verifier(
         "sentence:alliteration_increment",
         _alliteration,
-        lambda k: "Let each sentence have a longer run of words with the same first letter than the one before.",
+        lambda kwargs: "Let each sentence have a longer run of words with the same first letter than the one before.",
     ),
     Verifier(
         "sentence:increment",
         _increment,
-        lambda k: f"Let each sentence have exactly {integer(k, 'small_n')} more words than the one before.",
+        lambda kwargs: f"Let each sentence have exactly {integer(kwargs, 'small_n')} more words than the one before.",
     ),
     Verifier(
         "sentence:keyword",
         _sentence_keyword,
-        lambda k: f'Use the word "{string(k, "word")}" in sentence number {integer(k, "N")}.',
+        lambda kwargs: f'Use the word "{string(kwargs, "word")}" in sentence number {integer(kwargs, "N")}.',
     ),
     Verifier(
         "words:keywords_specific_position",
         _keyword_place,
-        lambda k: (
-            f'Make "{string(k, "keyword")}" the word number {integer(k, "m")} of sentence number {integer(k, "n")}.'
+        lambda kwargs: (
+            f'Make "{string(kwargs, "keyword")}" the word number {integer(kwargs, "m")} of sentence number '
+            f"{integer(kwargs, 'n')}."
         ),
     ),
     Verifier(
         "words:alphabet",
         _alphabet,
-        lambda k: "Start each word with the letter of the alphabet that follows the last word's, A after Z.",
+        lambda kwargs: "Start each word with the letter of the alphabet that follows the last word's, A after Z.",
     ),
     Verifier(
-        "words:consonants", _consonants, lambda k: "Use only words with two or more consonants next to each other."
+        "words:consonants",
+        lambda response, kwargs: all(_CLUSTER.search(word) for word in words(response)),
+        lambda kwargs: "Use only words with two or more consonants next to each other.",
     ),
     Verifier(
-        "words:last_first", _last_first, lambda k: "Start each sentence with the last word of the sentence before."
+        "words:last_first", _last_first, lambda kwargs: "Start each sentence with the last word of the sentence before."
     ),
-    Verifier("words:no_consecutive", _no_consecutive, lambda k: "Never start two words in a row with the same letter."),
+    Verifier(
+        "words:no_consecutive",
+        lambda response, kwargs: all(first[0] != second[0] for first, second in pairwise(lowered(response))),
+        lambda kwargs: "Never start two words in a row with the same letter.",
+    ),
     Verifier(
         "words:odd_even_syllables",
-        _odd_even,
-        lambda k: "Alternate between words with an odd and with an even number of syllables.",
+        lambda response, kwargs: all(
+            syllables(first) % 2 != syllables(second) % 2 for first, second in pairwise(words(response))
+        ),
+        lambda kwargs: "Alternate between words with an odd and with an even number of syllables.",
     ),
     Verifier(
         "words:palindrome",
-        _palindromes,
-        lambda k: "Include at least 10 palindromes that are single words of at least 5 letters.",
+        lambda response, kwargs: sum(len(word) >= 5 and word == word[::-1] for word in lowered(response)) >= 10,
+        lambda kwargs: "Include at least 10 palindromes that are single words of at least 5 letters.",
     ),
     Verifier(
         "words:paragraph_last_first",
         _paragraph_frame,
-        lambda k: "End each paragraph with the word it started with, one line per paragraph.",
+        lambda kwargs: "End each paragraph with the word it started with, one line per paragraph.",
     ),
-    Verifier("words:prime_lengths", _prime_lengths, lambda k: "Use only words whose length is a prime number."),
-    Verifier("words:start_verb", _start_verb, lambda k: "Start with a verb."),
-    Verifier("words:vowel", _three_vowels, lambda k: "Use at most three different vowels in all words together."),
+    Verifier(
+        "words:prime_lengths",
+        lambda response, kwargs: all(is_prime(len(word)) for word in words(response)),
+        lambda kwargs: "Use only words whose length is a prime number.",
+    ),
+    Verifier(
+        "words:start_verb",
+        lambda response, kwargs: not VERBS.isdisjoint(lowered(response)[:1]),
+        lambda kwargs: "Start with a verb.",
+    ),
+    Verifier(
+        "words:vowel",
+        lambda response, kwargs: len(_VOWELS & set(response.lower())) <= 3,
+        lambda kwargs: "Use at most three different vowels in all words together.",
+    ),
     Verifier(
         "words:words_position",
         _second_word,
-        lambda k: f'Make "{string(k, "keyword")}" the second word and the second to last word.',
+        lambda kwargs: f'Make "{string(kwargs, "keyword")}" the second word and the second to last word.',
     ),
 )

@@ -14,21 +14,9 @@ _TITLE = re.compile(r"<<([^\n<>]+)>>")
 _RESPONSES = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 
 
-def _no_comma(response: str, kwargs: Kwargs) -> bool:
-    return "," not in response
-
-
 def _quotation(response: str, kwargs: Kwargs) -> bool:
     text = response.strip()
     return len(text) > 1 and text.startswith('"') and text.endswith('"')
-
-
-def _end_phrase(response: str, kwargs: Kwargs) -> bool:
-    return response.strip().strip('"').rstrip().lower().endswith(string(kwargs, "end_phrase").strip().lower())
-
-
-def _placeholders(response: str, kwargs: Kwargs) -> bool:
-    return len(re.findall(r"\[[^\[\]]*\]", response)) >= integer(kwargs, "num_placeholders")
 
 
 def _postscript(response: str, kwargs: Kwargs) -> bool:
@@ -36,19 +24,6 @@ def _postscript(response: str, kwargs: Kwargs) -> bool:
     letters = [re.escape(letter) for letter in marker if letter.isalpha()]
     dotted = r"\.?\s?".join(letters) if marker.upper().startswith("P.") else re.escape(marker)
     return re.search(rf"(?:^|\s){dotted}", response, re.IGNORECASE) is not None
-
-
-def _bullets(response: str, kwargs: Kwargs) -> bool:
-    return len(_BULLET.findall(response)) == integer(kwargs, "num_bullets")
-
-
-def _highlights(response: str, kwargs: Kwargs) -> bool:
-    found = [first or second for first, second in _HIGHLIGHT.findall(response)]
-    return sum(bool(text.strip()) for text in found) >= integer(kwargs, "num_highlights")
-
-
-def _title(response: str, kwargs: Kwargs) -> bool:
-    return any(title.strip() for title in _TITLE.findall(response))
 
 
 def _sections(response: str, kwargs: Kwargs) -> bool:
@@ -65,14 +40,6 @@ def _json(response: str, kwargs: Kwargs) -> bool:
     return True
 
 
-def _constrained(response: str, kwargs: Kwargs) -> bool:
-    return any(answer in response for answer in _RESPONSES)
-
-
-def _repeats_prompt(response: str, kwargs: Kwargs) -> bool:
-    return response.strip().lower().startswith(string(kwargs, "prompt_to_repeat").strip().lower())
-
-
 def _two_responses(response: str, kwargs: Kwargs) -> bool:
     parts = [part.strip() for part in response.split("******")]
     inner = [part for part in parts if part]
@@ -80,18 +47,22 @@ def _two_responses(response: str, kwargs: Kwargs) -> bool:
 
 
 FORMAT: tuple[Verifier, ...] = (
-    Verifier("punctuation:no_comma", _no_comma, lambda kwargs: "Do not use any commas."),
+    Verifier(
+        "punctuation:no_comma", lambda response, kwargs: "," not in response, lambda kwargs: "Do not use any commas."
+    ),
     Verifier("startend:quotation", _quotation, lambda kwargs: "Put the whole answer in double quotation marks."),
     Verifier(
         "startend:end_checker",
-        _end_phrase,
+        lambda response, kwargs: (
+            response.strip().strip('"').rstrip().lower().endswith(string(kwargs, "end_phrase").strip().lower())
+        ),
         lambda kwargs: (
             f'End the answer with exactly this phrase and nothing after it: "{string(kwargs, "end_phrase")}"'
         ),
     ),
     Verifier(
         "detectable_content:number_placeholders",
-        _placeholders,
+        lambda response, kwargs: len(re.findall(r"\[[^\[\]]*\]", response)) >= integer(kwargs, "num_placeholders"),
         lambda kwargs: (
             f"Use at least {integer(kwargs, 'num_placeholders')} placeholders in square brackets, such as [name]."
         ),
@@ -103,18 +74,23 @@ FORMAT: tuple[Verifier, ...] = (
     ),
     Verifier(
         "detectable_format:number_bullet_lists",
-        _bullets,
+        lambda response, kwargs: len(_BULLET.findall(response)) == integer(kwargs, "num_bullets"),
         lambda kwargs: (
             f"Use exactly {integer(kwargs, 'num_bullets')} bullet points, each on a line starting with '* '."
         ),
     ),
     Verifier(
         "detectable_format:number_highlighted_sections",
-        _highlights,
+        lambda response, kwargs: (
+            sum(bool(text.strip()) for text in [first or second for first, second in _HIGHLIGHT.findall(response)])
+            >= integer(kwargs, "num_highlights")
+        ),
         lambda kwargs: f"Highlight at least {integer(kwargs, 'num_highlights')} passages like this: *highlighted*.",
     ),
     Verifier(
-        "detectable_format:title", _title, lambda kwargs: "Give it a title in double angle brackets, such as <<title>>."
+        "detectable_format:title",
+        lambda response, kwargs: any(title.strip() for title in _TITLE.findall(response)),
+        lambda kwargs: "Give it a title in double angle brackets, such as <<title>>.",
     ),
     Verifier(
         "detectable_format:multiple_sections",
@@ -127,12 +103,14 @@ FORMAT: tuple[Verifier, ...] = (
     Verifier("detectable_format:json_format", _json, lambda kwargs: "Answer with valid JSON and nothing else."),
     Verifier(
         "detectable_format:constrained_response",
-        _constrained,
+        lambda response, kwargs: any(answer in response for answer in _RESPONSES),
         lambda kwargs: f"Answer with one of these: {' '.join(repr(answer) for answer in _RESPONSES)}",
     ),
     Verifier(
         "combination:repeat_prompt",
-        _repeats_prompt,
+        lambda response, kwargs: (
+            response.strip().lower().startswith(string(kwargs, "prompt_to_repeat").strip().lower())
+        ),
         lambda kwargs: (
             "First repeat this request word for word, then answer it, saying nothing before it: "
             f'"{string(kwargs, "prompt_to_repeat")}"'

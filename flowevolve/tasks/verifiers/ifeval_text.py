@@ -23,34 +23,8 @@ from flowevolve.tasks.verifiers.text import (
 
 def _relation(kwargs: Kwargs, relation: str, number: str) -> str:
     named, limit = string(kwargs, relation), integer(kwargs, number)
-    holds(0, named, limit)  # an InputError if there is no such relation
+    holds(0, named, limit)  # raises an InputError if there is no such relation
     return f"{named} {limit}"
-
-
-def _all_keywords(response: str, kwargs: Kwargs) -> bool:
-    return all(contains_word(response, word) for word in strings(kwargs, "keywords"))
-
-
-def _no_forbidden(response: str, kwargs: Kwargs) -> bool:
-    return not any(contains_word(response, word) for word in strings(kwargs, "forbidden_words"))
-
-
-def _keyword_frequency(response: str, kwargs: Kwargs) -> bool:
-    count = count_word(response, string(kwargs, "keyword"))
-    return holds(count, string(kwargs, "relation"), integer(kwargs, "frequency"))
-
-
-def _letter_frequency(response: str, kwargs: Kwargs) -> bool:
-    count = response.lower().count(string(kwargs, "letter").lower())
-    return holds(count, string(kwargs, "let_relation"), integer(kwargs, "let_frequency"))
-
-
-def _number_words(response: str, kwargs: Kwargs) -> bool:
-    return holds(len(words(response)), string(kwargs, "relation"), integer(kwargs, "num_words"))
-
-
-def _number_sentences(response: str, kwargs: Kwargs) -> bool:
-    return holds(len(sentences(response)), string(kwargs, "relation"), integer(kwargs, "num_sentences"))
 
 
 def _number_paragraphs(response: str, kwargs: Kwargs) -> bool:
@@ -70,23 +44,6 @@ def _nth_paragraph_first_word(response: str, kwargs: Kwargs) -> bool:
     return bool(first) and first[0].lower() == string(kwargs, "first_word").lower()
 
 
-def _all_capital(response: str, kwargs: Kwargs) -> bool:
-    return response.isupper()
-
-
-def _all_lowercase(response: str, kwargs: Kwargs) -> bool:
-    return response.islower()
-
-
-def _capital_words(response: str, kwargs: Kwargs) -> bool:
-    count = sum(word.isupper() for word in words(response))
-    return holds(count, string(kwargs, "capital_relation"), integer(kwargs, "capital_frequency"))
-
-
-def _in_language(response: str, kwargs: Kwargs) -> bool:
-    return looks_like(response, string(kwargs, "language"))
-
-
 def _language_name(kwargs: Kwargs) -> str:
     code = string(kwargs, "language")
     if code not in LANGUAGES:
@@ -97,24 +54,30 @@ def _language_name(kwargs: Kwargs) -> str:
 TEXT: tuple[Verifier, ...] = (
     Verifier(
         "keywords:existence",
-        _all_keywords,
+        lambda response, kwargs: all(contains_word(response, word) for word in strings(kwargs, "keywords")),
         lambda kwargs: f"Include these keywords in the answer: {quoted_list(strings(kwargs, 'keywords'))}.",
     ),
     Verifier(
         "keywords:forbidden_words",
-        _no_forbidden,
+        lambda response, kwargs: not any(contains_word(response, word) for word in strings(kwargs, "forbidden_words")),
         lambda kwargs: f"Do not use any of these words: {quoted_list(strings(kwargs, 'forbidden_words'))}.",
     ),
     Verifier(
         "keywords:frequency",
-        _keyword_frequency,
+        lambda response, kwargs: holds(
+            count_word(response, string(kwargs, "keyword")), string(kwargs, "relation"), integer(kwargs, "frequency")
+        ),
         lambda kwargs: (
             f'Use the word "{string(kwargs, "keyword")}" {_relation(kwargs, "relation", "frequency")} times.'
         ),
     ),
     Verifier(
         "keywords:letter_frequency",
-        _letter_frequency,
+        lambda response, kwargs: holds(
+            response.lower().count(string(kwargs, "letter").lower()),
+            string(kwargs, "let_relation"),
+            integer(kwargs, "let_frequency"),
+        ),
         lambda kwargs: (
             f'Let the character "{string(kwargs, "letter")}" appear '
             f"{_relation(kwargs, 'let_relation', 'let_frequency')} times, small or large."
@@ -122,12 +85,14 @@ TEXT: tuple[Verifier, ...] = (
     ),
     Verifier(
         "length_constraints:number_words",
-        _number_words,
+        lambda response, kwargs: holds(len(words(response)), string(kwargs, "relation"), integer(kwargs, "num_words")),
         lambda kwargs: f"Write {_relation(kwargs, 'relation', 'num_words')} words.",
     ),
     Verifier(
         "length_constraints:number_sentences",
-        _number_sentences,
+        lambda response, kwargs: holds(
+            len(sentences(response)), string(kwargs, "relation"), integer(kwargs, "num_sentences")
+        ),
         lambda kwargs: f"Write {_relation(kwargs, 'relation', 'num_sentences')} sentences.",
     ),
     Verifier(
@@ -143,18 +108,30 @@ TEXT: tuple[Verifier, ...] = (
             f'paragraph {integer(kwargs, "nth_paragraph")} with the word "{string(kwargs, "first_word")}".'
         ),
     ),
-    Verifier("change_case:english_capital", _all_capital, lambda kwargs: "Write everything in capital letters only."),
-    Verifier("change_case:english_lowercase", _all_lowercase, lambda kwargs: "Write everything in lowercase only."),
+    Verifier(
+        "change_case:english_capital",
+        lambda response, kwargs: response.isupper(),
+        lambda kwargs: "Write everything in capital letters only.",
+    ),
+    Verifier(
+        "change_case:english_lowercase",
+        lambda response, kwargs: response.islower(),
+        lambda kwargs: "Write everything in lowercase only.",
+    ),
     Verifier(
         "change_case:capital_word_frequency",
-        _capital_words,
+        lambda response, kwargs: holds(
+            sum(word.isupper() for word in words(response)),
+            string(kwargs, "capital_relation"),
+            integer(kwargs, "capital_frequency"),
+        ),
         lambda kwargs: (
             f"Write {_relation(kwargs, 'capital_relation', 'capital_frequency')} words in all capital letters."
         ),
     ),
     Verifier(
         "language:response_language",
-        _in_language,
+        lambda response, kwargs: looks_like(response, string(kwargs, "language")),
         lambda kwargs: f"Write the whole answer in {_language_name(kwargs)} and in no other language.",
     ),
 )

@@ -1,7 +1,8 @@
-"""Which language a text is in: by its script, and among languages of one script by their most frequent words.
+"""Detects the language of a text by its script and, among languages of one script, by their most frequent words.
 
-Enough to tell whether an answer is in the language asked for. It cannot tell close relatives apart from a few words
-(Hindi, Marathi and Nepali share a script and are told apart by function words only), and says no when it has no sign.
+This is enough to tell whether an answer is in the language that was asked for. Languages of one script, such as Hindi,
+Marathi and Nepali, are told apart by function words alone, which a few words may not contain. A text without any sign
+of the language counts as not in it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Word lists that some constraints refer to. Closed classes are complete enough to count; verbs are a sample."""
+"""Word lists that some constraints refer to. The list of verbs is a sample; the others are nearly complete."""
 
 from __future__ import annotations
 

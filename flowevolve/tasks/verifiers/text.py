@@ -1,4 +1,4 @@
-"""Splitting answers into words, sentences and paragraphs, and reading constraint parameters strictly."""
+"""Splits answers into words, sentences and paragraphs, and reads the parameters of constraints strictly."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SENTENCE_END = re.compile(r"[.!?]+[\"'”’)\]]*(?=\s|$)|[。！？]")
 
 
 def words(text: str) -> list[str]:
-    """Runs of letters and digits, apostrophes and hyphens inside included."""
+    """The words of a text: runs of letters and digits, with apostrophes and hyphens inside."""
     return _WORD.findall(text)
 
 
 def sentences(text: str) -> list[str]:
-    """Sentences by their end marks; common abbreviations don't end one, and a line break always does."""
+    """The sentences of a text. Line breaks end a sentence, and so do end marks that don't belong to an abbreviation."""
     found: list[str] = []
     for line in text.splitlines():
         start = 0
@@ -33,22 +33,22 @@ def sentences(text: str) -> list[str]:
 
 
 def paragraphs(text: str) -> list[str]:
-    """Parts between blank lines."""
+    """The parts of a text between blank lines."""
     return [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()]
 
 
 def contains_word(text: str, word: str) -> bool:
-    """Whether the word or phrase stands in the text on its own, in any case."""
+    """Whether the word or phrase occurs in the text on its own, in upper or lower case."""
     return count_word(text, word) > 0
 
 
 def count_word(text: str, word: str) -> int:
-    """How often the word or phrase stands in the text on its own, in any case."""
+    """How often the word or phrase occurs in the text on its own, in upper or lower case."""
     return len(re.findall(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE))
 
 
 def integer(kwargs: Kwargs, name: str) -> int:
-    """A whole-number parameter.
+    """Read a parameter that is a whole number.
 
     Raises:
         InputError: if it is missing or not a number.
@@ -60,7 +60,7 @@ def integer(kwargs: Kwargs, name: str) -> int:
 
 
 def string(kwargs: Kwargs, name: str) -> str:
-    """A text parameter.
+    """Read a parameter that is a text.
 
     Raises:
         InputError: if it is missing or not a text.
@@ -72,7 +72,7 @@ def string(kwargs: Kwargs, name: str) -> str:
 
 
 def strings(kwargs: Kwargs, name: str) -> list[str]:
-    """A list-of-texts parameter.
+    """Read a parameter that is a list of texts.
 
     Raises:
         InputError: if it is missing or not a list of texts.
@@ -84,7 +84,7 @@ def strings(kwargs: Kwargs, name: str) -> list[str]:
 
 
 def holds(count: int, relation: str, limit: int) -> bool:
-    """``count`` against a limit, for the relations the data uses: 'at least' and 'less than'.
+    """Whether ``count`` has the relation 'at least' or 'less than' to a limit. The data has no other relations.
 
     Raises:
         InputError: for any other relation.
@@ -95,5 +95,5 @@ def holds(count: int, relation: str, limit: int) -> bool:
 
 
 def quoted_list(items: Sequence[str]) -> str:
-    """``"a", "b"``."""
+    """The items in double quotation marks, separated by commas."""
     return ", ".join(f'"{item}"' for item in items)

@@ -8,7 +8,7 @@ import pytest
 
 from flowevolve.artifact import Artifact
 from flowevolve.programs import Verdict
-from flowevolve.programs.evaluator import EvaluatorProblem, in_view
+from flowevolve.programs.evaluator import EvaluatorProblem, with_readable_evaluator
 from flowevolve.sandbox import Sandbox, SandboxSettings
 
 Judge = Callable[[EvaluatorProblem, str | None], Awaitable[Verdict]]
@@ -30,7 +30,7 @@ def judge_in(seconds: float) -> Judge:
     async def judged(problem: EvaluatorProblem, program: str | None) -> Verdict:
         settings = SandboxSettings(concurrency=1, timeout=seconds, memory_mb=1024, preload=())
         artifact = problem.seed() if program is None else Artifact({problem.file: program}, kind="program")
-        async with Sandbox(in_view(settings, problem)) as sandbox:
+        async with Sandbox(with_readable_evaluator(settings, problem)) as sandbox:
             return await problem.judge(artifact, problem.cases[0], sandbox)
 
     return judged

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from gepa.core.adapter import EvaluationBatch
 from gepa.utils import NoImprovementStopper
+from structlog.testing import capture_logs
 
 import flowevolve.compat.gepa as compat
+from flowevolve.compat.signed import KEY_VARIABLE
 from flowevolve.errors import InputError
 from tests.compat.gepa.dummies import SEED, TRAIN, VAL, GEPAHashAdapter, Silent, reflect
 
@@ -73,6 +75,19 @@ def test_a_run_goes_on_where_it_was_interrupted(tmp_path: Path, calls: int) -> N
     result = optimize(second, tmp_path, frontier_type="hybrid")
     assert broken.calls + second.calls == whole.calls
     assert replace(result, run_dir=None) == expected
+
+
+def test_what_another_owners_key_has_signed_is_evaluated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = Fragile(breaks_at=3)
+    with pytest.raises(OutOfOrderError):
+        optimize(broken, tmp_path / "run")
+    monkeypatch.setenv(KEY_VARIABLE, str(tmp_path / "other.key"))
+    second = Fragile()
+    with capture_logs() as logs:
+        result = optimize(second, tmp_path / "run")
+    (said,) = [line for line in logs if line["event"] == "payload.not_loaded"]
+    assert str(tmp_path / "other.key") in said["why"]
+    assert result.total_metric_calls >= 130
 
 
 def test_an_adapters_state_is_given_back(tmp_path: Path) -> None:

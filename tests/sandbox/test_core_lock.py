@@ -1,4 +1,4 @@
-"""Cores among processes: claims on files."""
+"""Cores among processes: locks on files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from flowevolve.errors import InputError
-from flowevolve.sandbox.claim import Claim, wait_for_one
+from flowevolve.sandbox.core_lock import CoreLock, acquire_any
 from flowevolve.sandbox.cores import Cores
 
 pytestmark = pytest.mark.anyio
@@ -20,19 +20,19 @@ pytestmark = pytest.mark.anyio
 HOLDER = """
 import sys
 from pathlib import Path
-from flowevolve.sandbox.claim import Claim
-print(Claim(Path(sys.argv[1]), 0).take(), flush=True)
+from flowevolve.sandbox.core_lock import CoreLock
+print(CoreLock(Path(sys.argv[1]), 0).try_acquire(), flush=True)
 sys.stdin.read()
 """
 
 
 def free(folder: Path, core: int = 0) -> bool:
     """Whether anybody could have the core at once."""
-    claim = Claim(folder, core)
+    lock = CoreLock(folder, core)
     try:
-        return claim.take()
+        return lock.try_acquire()
     finally:
-        claim.close()
+        lock.close()
 
 
 async def test_two_who_measure_take_different_cores(tmp_path: Path) -> None:
@@ -86,22 +86,22 @@ async def test_who_waits_has_whichever_core_is_free_first(tmp_path: Path) -> Non
 
 
 def test_who_had_it_waits_behind_who_waits(tmp_path: Path) -> None:
-    held, waiting = Claim(tmp_path, 0), Claim(tmp_path, 0)
-    assert held.take()
-    assert waiting.line_up()
+    held, waiting = CoreLock(tmp_path, 0), CoreLock(tmp_path, 0)
+    assert held.try_acquire()
+    assert waiting.join_queue()
     held.close()
     assert not free(tmp_path)
-    assert wait_for_one([waiting], Event()) is waiting
+    assert acquire_any([waiting], Event()) is waiting
     assert not free(tmp_path)
     waiting.close()
     assert free(tmp_path)
 
 
 def test_who_gives_up_has_nothing(tmp_path: Path) -> None:
-    held, waiting, give_up = Claim(tmp_path, 0), Claim(tmp_path, 0), Event()
-    assert held.take()
+    held, waiting, give_up = CoreLock(tmp_path, 0), CoreLock(tmp_path, 0), Event()
+    assert held.try_acquire()
     give_up.set()
-    assert wait_for_one([waiting], give_up) is None
+    assert acquire_any([waiting], give_up) is None
     waiting.close()
     held.close()
     assert free(tmp_path)
@@ -122,7 +122,7 @@ def test_a_folder_that_can_not_be_used_is_named(tmp_path: Path, monkeypatch: pyt
     file = tmp_path / "file"
     file.touch()
     with pytest.raises(InputError, match=r"file: .*TMPDIR"):
-        Claim(file, 0)
+        CoreLock(file, 0)
     monkeypatch.setattr(os, "getuid", lambda: tmp_path.stat().st_uid + 1)
     with pytest.raises(InputError, match="somebody else"):
-        Claim(tmp_path, 0)
+        CoreLock(tmp_path, 0)
