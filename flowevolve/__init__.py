@@ -37,6 +37,7 @@ from flowevolve.resume import resume as resume
 from flowevolve.run import open_run as open_run
 from flowevolve.run import run as run
 from flowevolve.section import Section as Section
+from flowevolve.stage import CommittingStage as CommittingStage
 from flowevolve.stage import Discard as Discard
 from flowevolve.stage import Emit as Emit
 from flowevolve.stage import Exhausted as Exhausted

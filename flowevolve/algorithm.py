@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, cast
+from typing import ClassVar, Generic, Protocol, runtime_checkable
 
 from pydantic import BaseModel
+from typing_extensions import TypeVar
 
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost
 from flowevolve.context import PoolReader, StageContext, UpdateContext
-from flowevolve.core.policies import BatchSize, NoRacing, Racing, Speculation
+from flowevolve.core.policies import NoRacing, Racing, Speculation
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.errors import InputError
 from flowevolve.events import Event
@@ -21,6 +22,8 @@ from flowevolve.pool import DEFAULT_POOL, Candidate, Update
 from flowevolve.section import Section
 from flowevolve.stage import NO_EMISSIONS, Emit, Graph, Stage, StageFunction
 from flowevolve.tasks.base import Task
+
+ConfigT_co = TypeVar("ConfigT_co", bound=BaseModel, default=BaseModel, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class StageWorkers:
 
 @dataclass(frozen=True, slots=True)
 class WorkersWanted:
-    """What a user said of a stage's workers; None where nothing."""
+    """What a user said of a stage's workers; None where they said nothing."""
 
     start: int | None = None
     least: int | None = None
@@ -56,7 +59,7 @@ class WorkersWanted:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """How a run is to go about an algorithm, as far as the user said; of stages by their names."""
+    """How a user wants an algorithm to be run. ``workers`` has stages by their names."""
 
     workers: Mapping[str, WorkersWanted] = field(default_factory=dict)
     speculation: Speculation = field(default_factory=Speculation)
@@ -65,7 +68,7 @@ class Tuning:
     """For programs that the algorithm itself runs; those of task ``program`` are the task's."""
 
     def workers_of(self, defaults: Mapping[str, Workers]) -> StageWorkers:
-        """The workers of every stage that can be given some, bounds widened to hold a start the user chose.
+        """The workers of every stage that can be given some. Bounds are widened where the user's start is outside.
 
         Raises:
             InputError: if the user named another stage, or a start outside bounds of their own.
@@ -82,7 +85,7 @@ class Tuning:
 
     def check_no_speculation(self, algorithm: str) -> None:
         """Raises:
-        InputError: if the user asked for speculation or racing, of which this algorithm has none.
+        InputError: if the user asked for speculation or racing, and this algorithm has neither.
         """
         if self.speculation.alpha:
             raise InputError(f"speculation.alpha: algorithm {algorithm} has no stage that can speculate")
@@ -118,23 +121,50 @@ def check_components(candidate: Candidate, seed: Artifact) -> Candidate:
 
 
 class Archive(Protocol):
-    """The algorithm's view of the pool. A pure function of the log: nothing but `apply` changes it."""
+    """An algorithm's view of the pool. It is a function of the log alone: nothing but `apply` changes it."""
 
     def apply(self, update: Update) -> None:
         """Take in the next update. Called once for every commit, in order."""
         ...
 
 
-class Algorithm:
+@runtime_checkable
+class NamesRoles(Protocol):
+    """A configuration that chooses the names of LLM roles, beside those in its algorithm's ``roles``."""
+
+    @property
+    def named_roles(self) -> Sequence[str]: ...
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """An algorithm with state that the event log can't tell, such as what a user's own object remembers."""
+
+    def state(self) -> Mapping[str, JSON]:
+        """Plain data. Asked after every commit and when the run stops; written where it has changed."""
+        ...
+
+    def restore(self, state: Mapping[str, JSON]) -> None:
+        """Take back what `state` last returned in a run that was interrupted, after all its events were replayed."""
+        ...
+
+
+class Algorithm(Generic[ConfigT_co]):
     """Base of algorithms: subclass, name it, give it archives and a graph.
 
-    ``config_type`` is the model its settings are checked against before `make` gets them, by default one without any;
-    ``roles`` are the LLM roles it calls, beside those that `named_roles` finds in its settings; ``staleness`` names the
-    policy that a run without another goes by. ``init`` yields emissions into the graph before the stream starts
-    (usually the seed, to be evaluated); when they have drained, ``fit`` may commit what was learnt from them.
-    ``finish`` may emit once more when everything has drained or was cut off; the pool may be empty then. An algorithm
-    that is an async context manager is entered for the time of its run, as a task is: what it holds open, such as a
-    global memory, it has from there.
+    ``config_type`` is the model that its settings are checked against, by default one without any; an algorithm that
+    can be named in a configuration is constructed with the task, its checked settings and the tuning. ``roles`` are the
+    LLM roles that it calls, beside those that its settings name (`NamesRoles`); ``staleness`` names the policy of a run
+    that names no other.
+
+    ``init`` yields emissions into the graph before the stream starts (usually the seed, to be evaluated); when they
+    have drained, ``fit`` may commit what was learnt from them. ``finish`` may emit once more when everything has
+    drained or was cut off; the pool may be empty then. An algorithm that is an async context manager is entered for the
+    time of its run, as a task is: there it opens what it needs to hold open, such as a global memory.
+
+    State lives in two places, and both follow the event log. Archives change in `Archive.apply` alone, by commits. What
+    stages remember beside that changes in `apply_event` alone, which is told of every event as it is written. A run
+    that was interrupted is rebuilt by telling both of the same commits and events again.
     """
 
     name: ClassVar[str]
@@ -144,21 +174,13 @@ class Algorithm:
     pools: Sequence[str] = (DEFAULT_POOL,)
     archives: Sequence[Archive] = ()
 
-    @classmethod
-    def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> Algorithm:
-        """Construct it from a run's configuration: its own settings, checked, and how to run it.
-
-        By default these are what its constructor is called with.
-
-        Raises:
-            InputError: if the task does not suit it, or ``tuning`` asks for what it does not have.
+    def __init__(self, task: Task, config: ConfigT_co, tuning: Tuning) -> None:
+        """Raises:
+        InputError: if the task does not suit it, or ``tuning`` asks for what it does not have.
         """
-        return cast("Callable[[Task, BaseModel, Tuning], Algorithm]", cls)(task, config, tuning)
-
-    @classmethod
-    def named_roles(cls, config: BaseModel) -> Sequence[str]:
-        """The LLM roles whose names its settings choose; those in ``roles`` may be among them."""
-        return ()
+        self.task = task
+        self.config = config
+        self.tuning = tuning
 
     def graph(self) -> Graph:
         raise NotImplementedError(f"{type(self).__name__} needs a graph()")
@@ -172,36 +194,33 @@ class Algorithm:
         best = self.best()
         return () if best is None else (best,)
 
-    def welcome(self, candidate: Candidate) -> Emit:
+    def inject(self, candidate: Candidate) -> Emit:
         """Where a candidate from outside goes (`flowevolve.Engine.inject`), naming the stage: to be evaluated, mostly.
 
         Raises:
             InputError: if the algorithm takes none, or not this one.
         """
-        raise InputError(f"algorithm {self.name!r} takes no candidates from outside: it has no welcome()")
+        raise InputError(f"algorithm {self.name!r} takes no candidates from outside: it has no inject()")
 
     def estimate(self, trigger: str | None = None) -> Cost:
-        """What one flow, ordinary or of this trigger, is expected to spend at least; reserved when it is admitted.
+        """What one flow, ordinary or of this trigger, is expected to spend at least; reserved when it is opened.
 
         The trigger is ``inject`` for a candidate from outside.
         """
         return Cost(proposals=1)
 
-    def finishing(self, part: Callable[[Cost], float]) -> Cost:
-        """What `finish` is expected to spend: while flows are admitted, that much of the budget is kept for it.
+    def estimate_finish(self, share: Callable[[Cost], float]) -> Cost:
+        """What `finish` is expected to spend: as long as flows are opened, that much of the budget is kept for it.
 
-        ``part`` says what share a cost is of the limit of which it is the largest share.
+        ``share`` says which share of its limit a cost is, for the limit of which that is largest.
         """
         return Cost()
-
-    def step_width(self) -> BatchSize | None:
-        """The policy for how many flows a step of the synchronous form opens; None: as many as the user says."""
-        return None
 
     def gap(self, item: Item[object], pool: PoolReader) -> int:
         """How many changes of the pool an item has missed that matter to it: by default, all commits.
 
-        Asked whenever an item is taken, but for tickets; about an item sent to repair, as it was before.
+        Asked whenever an item is taken, unless it is a ticket. An item that was sent to repair is shown as it was
+        before.
         """
         return pool.version - item.version
 
@@ -213,25 +232,19 @@ class Algorithm:
     async def fit(self, context: UpdateContext) -> None:
         """Learn from what init produced. An `LLMError` that it raises ends the run."""
 
-    def recall(self, event: Event) -> None:
-        """Rebuild what stages keep beside the log: told of every event of an interrupted run, oldest first, with the
-        archives as they were then.
-        """
-
-    def flow_ended(self, flow: int) -> None:
-        """The flow of this number is over, whatever came of it. `recall` is told of its event, ``flow.close``."""
-
-    def state(self) -> Mapping[str, JSON] | None:
-        """Plain data that can't be told from the log, such as what a user's own object remembers; None: there is none.
-
-        Asked after every commit and when the run stops; written where it has changed.
-        """
-        return None
-
-    def restore(self, state: Mapping[str, JSON]) -> None:
-        """Take back what `state` last returned in a run that was interrupted, after all of `recall`."""
-
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
         """Emissions to end with, each naming its stage."""
         for emission in NO_EMISSIONS:
             yield emission
+
+    def apply_event(self, event: Event) -> None:
+        """Change what stages remember beside the archives. Told of every event of the run in order, with the archives
+        as they were then: when it is written, and again when an interrupted run is rebuilt.
+        """
+
+    def replay_event(self, event: Event) -> None:
+        """Told of an event of an interrupted run that is being rebuilt: by default `apply_event` is.
+
+        Only an algorithm over a user's own objects, which change themselves as the run goes on, has more to do here.
+        """
+        self.apply_event(event)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, cast
 
-from flowevolve.algorithm import Algorithm, Tuning, WorkersWanted
+from flowevolve.algorithm import Algorithm, NamesRoles, Tuning, WorkersWanted
 from flowevolve.backends import BACKENDS, SHIPPED_BACKENDS
 from flowevolve.concurrency import Pulse
 from flowevolve.config import Config
@@ -186,7 +186,7 @@ def find_algorithm(config: Config) -> type[Algorithm]:
 def make_algorithm(config: Config, task: Task) -> Algorithm:
     factory = find_algorithm(config)
     settings = validated(factory.config_type, config.algorithm.settings, "algorithm")
-    return factory.make(task, settings, make_tuning(config))
+    return factory(task, settings, make_tuning(config))
 
 
 def make_tuning(config: Config) -> Tuning:
@@ -209,7 +209,8 @@ def make_roles(config: Config) -> dict[str, RoleSettings]:
     """
     factory = find_algorithm(config)
     settings = validated(factory.config_type, config.algorithm.settings, "algorithm")
-    return role_settings(config, [*factory.roles, *factory.named_roles(settings)])
+    named = settings.named_roles if isinstance(settings, NamesRoles) else ()
+    return role_settings(config, [*factory.roles, *named])
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
 from random import Random
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, overload
 
 from anyio.abc import TaskGroup
 
@@ -22,8 +22,10 @@ from flowevolve.item_ids import ItemId, WorkPart
 from flowevolve.llm.calls import CallScope
 from flowevolve.llm.types import JSON, ChatReply, EmbedReply, Message
 from flowevolve.pool import Candidate, Change, Pool, Snapshot, Status, Update
+from flowevolve.record import Record
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Record)
 
 
 class PoolReader(Protocol):
@@ -224,26 +226,47 @@ class StageContext:
         """Write an event."""
         self._services.record(kind, self.stage, self.item_id, lambda: data)
 
+    @overload
     def decide(
         self, kind: str, make: Callable[[], Mapping[str, JSON]], *, key: str | None = None
-    ) -> Mapping[str, JSON]:
-        """Settle something once for this item: what ``make`` returns is written as an event of this kind.
+    ) -> Mapping[str, JSON]: ...
+    @overload
+    def decide(self, kind: type[R], make: Callable[[], R], *, key: str | None = None) -> R: ...
+    def decide(
+        self, kind: str | type[R], make: Callable[[], Mapping[str, JSON] | R], *, key: str | None = None
+    ) -> Mapping[str, JSON] | R:
+        """Settle something once for this item: what ``make`` returns is written as an event, of this kind or of the
+        kind that this class of records has.
 
         After a crash the work on an item is done again on a pool that may have moved on; then the event is found
         instead, and ``make`` is not called. What a stage reads from the pool to write a prompt is settled like this,
         else the replies it had paid for would answer other questions. The event has ``stage`` and ``item``, too.
         Where jobs side by side settle something of one kind, each gives a ``key`` of its own.
         """
-        return self._services.record(kind, self.stage, self.item_id, make, key)
+        name = kind if isinstance(kind, str) else kind.kind
+        data = self._services.record(name, self.stage, self.item_id, lambda: _json(make()), key)
+        return data if isinstance(kind, str) else kind.from_json(data)
 
+    @overload
     async def once(
         self, kind: str, make: Callable[[], Awaitable[Mapping[str, JSON]]], *, key: str | None = None
-    ) -> Mapping[str, JSON]:
+    ) -> Mapping[str, JSON]: ...
+    @overload
+    async def once(self, kind: type[R], make: Callable[[], Awaitable[R]], *, key: str | None = None) -> R: ...
+    async def once(
+        self, kind: str | type[R], make: Callable[[], Awaitable[Mapping[str, JSON] | R]], *, key: str | None = None
+    ) -> Mapping[str, JSON] | R:
         """As `decide`, for what takes long: a program's scores, a timing. Awaited, and on disk when it returns.
 
         Nothing is written where ``make`` raises. LLM calls don't belong in it: they are in the journal themselves.
         """
-        return await self._services.once(kind, self.stage, self.item_id, make, key)
+
+        async def made() -> Mapping[str, JSON]:
+            return _json(await make())
+
+        name = kind if isinstance(kind, str) else kind.kind
+        data = await self._services.once(name, self.stage, self.item_id, made, key)
+        return data if isinstance(kind, str) else kind.from_json(data)
 
     async def keep(self, kind: str, make: Callable[[], Awaitable[T]], *, key: str | None = None) -> T:
         """As `once`, for a result that is not plain data: the event names its type, and the journal keeps it until the
@@ -266,6 +289,10 @@ class UpdateContext(StageContext):
             EngineError: if a change is not allowed.
         """
         return self._services.commit(changes, self.item_id, self.stage)
+
+
+def _json(made: Mapping[str, JSON] | Record) -> Mapping[str, JSON]:
+    return made.to_json() if isinstance(made, Record) else made
 
 
 class ChatFunction(Protocol):

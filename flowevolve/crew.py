@@ -11,7 +11,7 @@ import anyio
 from flowevolve.core.policies import Place, StageLoad
 from flowevolve.counts import Level, StageCounts
 from flowevolve.queue import QueueStats
-from flowevolve.stage import Stage
+from flowevolve.stage import AnyStage
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class _Seen(NamedTuple):
 class Crew:
     """Who works at a stage. A worker that is let go finishes its item; an idle one leaves at once, empty-handed."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: AnyStage) -> None:
         self.wanted = stage.workers
         self._name = stage.name
         self._least, self._most = stage.bounds or (stage.workers, stage.workers)

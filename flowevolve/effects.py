@@ -13,7 +13,7 @@ from functools import partial
 from itertools import chain, count
 from typing import TypeVar, cast
 
-from flowevolve.algorithm import Algorithm
+from flowevolve.algorithm import Algorithm, Stateful
 from flowevolve.archived_pool import ArchivedPool
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost, Ledger
@@ -296,9 +296,9 @@ class Effects:
         Raises:
             EngineError: if it is no plain data.
         """
-        state = self._algorithm.state()
-        if state is None:
+        if not isinstance(self._algorithm, Stateful):
             return
+        state = self._algorithm.state()
         try:
             text = json.dumps(state)
         except (TypeError, ValueError) as error:

@@ -21,7 +21,7 @@ from flowevolve.errors import EngineError
 from flowevolve.item import Item
 from flowevolve.queue import ItemQueue, QueueClosedError, QueueStats
 from flowevolve.runtime import Runtime
-from flowevolve.stage import Stage
+from flowevolve.stage import AnyStage
 
 QueuedItem = tuple[str, Item[object]]
 
@@ -134,13 +134,13 @@ class Stream:
             anyio.current_time(), seconds, stages, runtime.effects.open_calls.take_mean(), runtime.call_limit
         )
 
-    def _place(self, stage: Stage) -> Place:
+    def _place(self, stage: AnyStage) -> Place:
         graph = self._runtime.graph
         if stage.name == graph.repair:
             return "repair"
         return "first" if stage.name in graph.stage(graph.entry).to[:1] else "later"
 
-    def _hire(self, stage: Stage) -> None:
+    def _hire(self, stage: AnyStage) -> None:
         if self._tasks is None:
             raise EngineError("the executor was not started")
         crew = self._crews[stage.name]
@@ -162,7 +162,7 @@ class Stream:
             not self._queues[stage.name] for stage in graph.stages if not stage.gathers
         )
 
-    async def _work(self, stage: Stage, worker: int) -> None:
+    async def _work(self, stage: AnyStage, worker: int) -> None:
         queue, crew = self._queues[stage.name], self._crews[stage.name]
         while crew.keeps(worker):
             if stage.gather_by is not None:
@@ -182,12 +182,12 @@ class Stream:
         with self._runtime.in_work(items):
             await self._runtime.pause.wait_for_items()
 
-    async def _work_on(self, stage: Stage, taken: Sequence[Item[object]], worker: int) -> None:
+    async def _work_on(self, stage: AnyStage, taken: Sequence[Item[object]], worker: int) -> None:
         ready = await self._look(stage, taken)
         if ready:
             await self._runtime.work(stage, ready, worker, partial(self._send, stage.name))
 
-    async def _look(self, stage: Stage, taken: Sequence[Item[object]]) -> list[Item[object]]:
+    async def _look(self, stage: AnyStage, taken: Sequence[Item[object]]) -> list[Item[object]]:
         """The items still worth working on here; those that need repair are sent there."""
         ready: list[Item[object]] = []
         for item in taken:
@@ -260,7 +260,7 @@ class Lockstep:
     def workers(self, stage: str) -> int:
         return self._runtime.graph.stage(stage).workers
 
-    def _batches(self, stage: Stage, items: Sequence[Item[object]]) -> list[Sequence[Item[object]]]:
+    def _batches(self, stage: AnyStage, items: Sequence[Item[object]]) -> list[Sequence[Item[object]]]:
         """What is handed over together."""
         alike: dict[Hashable, list[Item[object]]] = {}
         for item in items:
@@ -269,7 +269,7 @@ class Lockstep:
         return [group[start : start + size] for group in alike.values() for start in range(0, len(group), size)]
 
     async def _run_stage(
-        self, stage: Stage, items: Sequence[Item[object]], together: Sequence[Sequence[Item[object]]]
+        self, stage: AnyStage, items: Sequence[Item[object]], together: Sequence[Sequence[Item[object]]]
     ) -> None:
         batches = [*together, *self._batches(stage, items)]
         emitted: list[list[QueuedItem]] = [[] for _ in batches]

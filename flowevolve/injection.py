@@ -33,7 +33,7 @@ async def inject(
     Raises:
         InputError: if the run admits nothing more, its budget has no room, the algorithm takes no candidates from
             outside, a parent is unknown, the artifact is none, or the attributes are no plain data.
-        EngineError: if ``welcome`` names no stage; what it raises itself comes out as it is.
+        EngineError: if the algorithm's ``inject`` names no stage; what it raises itself comes out as it is.
     """
     _check_given(artifact, attributes)
     while not runtime.turns.is_open and runtime.stop_reason is None:
@@ -44,7 +44,7 @@ async def inject(
     if unknown:
         raise InputError(f"inject: the pool has no candidates {unknown}; parents are given by their ids")
     estimate = algorithm.estimate(INJECTION)
-    refusal = runtime.ledger.refusal(estimate, algorithm.finishing(runtime.ledger.part))
+    refusal = runtime.ledger.refusal(estimate, algorithm.estimate_finish(runtime.ledger.part))
     if refusal is not None:
         raise InputError(
             f"inject: budget.{refusal} is spent, or kept for open work and the end of the run; give the run more"
@@ -56,10 +56,10 @@ async def inject(
         origin = [runtime.pool[name] for name in parents]
         candidate = context.propose(artifact, parents=origin, operator="injected", attributes=attributes)
         try:
-            emission = algorithm.welcome(candidate)
+            emission = algorithm.inject(candidate)
             if emission.to not in runtime.graph.positions:
                 raise EngineError(
-                    f"algorithm {algorithm.name!r}: welcome() names no stage of its graph: {emission.to!r}"
+                    f"algorithm {algorithm.name!r}: inject() names no stage of its graph: {emission.to!r}"
                 )
         except Exception as error:  # raised again below, outside the flow, which would stay open for ever
             refused.append(error)

@@ -8,7 +8,6 @@ in the phase in which it was.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
@@ -19,7 +18,7 @@ from anyio.lowlevel import checkpoint
 from flowevolve.algorithm import Algorithm
 from flowevolve.budget import Budget, Cost
 from flowevolve.clock import in_thread
-from flowevolve.context import StageContext, UpdateContext
+from flowevolve.context import UpdateContext
 from flowevolve.core.policies import Allocation
 from flowevolve.errors import BackendRefusedError, EngineError, FlowevolveError
 from flowevolve.event_kinds import AllocationChanged, DrainEnded, ItemHeld, RunResumed, RunStarted
@@ -28,7 +27,7 @@ from flowevolve.item import Item, Ticket
 from flowevolve.llm.types import LLMError
 from flowevolve.recovery import FIT, History, Phase, RecoveredState, Start, recover
 from flowevolve.runtime import Runtime
-from flowevolve.stage import NO_EMISSIONS, Emit, Stage, Trigger
+from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit, Trigger
 from flowevolve.steps import Steps
 from flowevolve.stop_reasons import STALLED
 
@@ -60,7 +59,7 @@ class Lifecycle:
         self._start = start
         self._about = about
         self._interrupted: RecoveredState | None = None
-        self._steps = Steps(runtime, executor, algorithm.step_width())
+        self._steps = Steps(runtime, executor, runtime.graph.step_width)
         self._evolving = False
         """Whether init is over."""
         self._finished = -1
@@ -186,17 +185,10 @@ class Lifecycle:
         self, name: str, emit: Callable[[UpdateContext], AsyncGenerator[Emit]], before: Phase | None
     ) -> Item[Ticket]:
         """Run a phase's emissions through the graph as one flow, or what is left of that; returns its ticket."""
-
-        async def run(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-            if not isinstance(context, UpdateContext):
-                raise EngineError(f"phase {name} needs a context that can commit")
-            async with aclosing(emit(context)) as emissions:
-                async for emission in emissions:
-                    yield emission
-
         ticket = self._runtime.open_flow(name, Ticket(), Cost(), phase=True) if before is None else before.ticket
         if before is None or not before.done:
-            await self._runtime.work(Stage(name, run, commits=True), [ticket], 0, self._executor.put)
+            stage = CommittingStage(name, lambda item, context: emit(context))
+            await self._runtime.work(stage, [ticket], 0, self._executor.put)
         await self._drain()
         return ticket
 
@@ -226,7 +218,7 @@ class Lifecycle:
         """Open a flow for this trigger, or an ordinary one, if there is budget for it; else wait for some."""
         runtime = self._runtime
         estimate = self._algorithm.estimate(None if trigger is None else trigger.name)
-        refusal = runtime.ledger.refusal(estimate, self._algorithm.finishing(runtime.ledger.part))
+        refusal = runtime.ledger.refusal(estimate, self._algorithm.estimate_finish(runtime.ledger.part))
         if refusal is None:
             stage = runtime.graph.entry if trigger is None else trigger.stage
             ticket = runtime.open_flow(stage, runtime.turns.ticket(trigger), estimate)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from flowevolve.algorithm import Algorithm
+from flowevolve.algorithm import Algorithm, Stateful
 from flowevolve.archived_pool import ArchivedPool
 from flowevolve.budget import RECENT_FLOWS, Cost
 from flowevolve.errors import InputError
@@ -259,7 +259,7 @@ class _Fold:
             case StageEvent() | OwnEvent() as said if said.item in self._works:
                 self._works[said.item].events.setdefault((event.kind, said.key), deque()).append(event)
         self._tally.take(event)
-        self._algorithm.recall(event)
+        self._algorithm.replay_event(event)
 
     def _flow_opened(self, opened: FlowOpened, time: float) -> None:
         flow = OpenFlow(opened.stage, opened.phase, opened.trigger)
@@ -321,7 +321,7 @@ class _Fold:
 
     def finished(self, history: History) -> RecoveredState:
         """The state at the end of the log."""
-        if self._state is not None:
+        if self._state is not None and isinstance(self._algorithm, Stateful):
             self._algorithm.restore(self._state)
         inhabited = {live.item.flow for live in self._live.values()}
         empty = [number for number in self._flows if number not in inhabited]

@@ -6,7 +6,7 @@ consumed, discarded with a reason, or is still held when the run stops.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ from flowevolve.llm.types import LLMError
 from flowevolve.pause import Pause
 from flowevolve.pool import DEFAULT_POOL, Candidate, Move, Pool, Update
 from flowevolve.recovery import RecoveredState
-from flowevolve.stage import Discard, Emit, Exhausted, Graph, NotYet, Stage, Trigger
+from flowevolve.stage import AnyStage, CommittingStage, Discard, Emit, Exhausted, Graph, NotYet, Trigger
 from flowevolve.stop_reasons import EXHAUSTED, FAILED, TARGET_SCORE, StopReason
 from flowevolve.tally import Tally
 from flowevolve.turns import Turns
@@ -83,6 +83,7 @@ class Runtime:
         self.pause = Pause()
         self.tally = Tally(self.graph)
         self._stop_counting = events.subscribe(self.tally.take)
+        events.subscribe(algorithm.apply_event)
         self.effects = Effects(
             algorithm,
             llm=llm,
@@ -153,7 +154,7 @@ class Runtime:
             return not self.hurry and (self.turns.ready or bool(self.flows))
         return self.stop_reason is None
 
-    def batch_size(self, stage: Stage) -> int:
+    def batch_size(self, stage: AnyStage) -> int:
         """How many items the stage is to be handed together next."""
         if stage.gather_by is None:
             return stage.gather
@@ -175,7 +176,7 @@ class Runtime:
         finally:
             self.items_in_work -= items
 
-    async def work(self, stage: Stage, items: Sequence[Item[object]], worker: int, send: Send) -> None:
+    async def work(self, stage: AnyStage, items: Sequence[Item[object]], worker: int, send: Send) -> None:
         """Run a stage on items taken together and hand everything it emits to ``send``.
 
         Cancelled, it leaves the items unsettled: they stay live.
@@ -186,20 +187,20 @@ class Runtime:
         began = self._events.elapsed()
         with self.in_work(len(items)):
             async with anyio.create_task_group() as tasks:
-                outcome, reason = await self._run_stage(stage, item, self.context(stage, item.id, worker, tasks), send)
+                outcome, reason = await self._run_stage(stage, item, worker, tasks, send)
                 tasks.cancel_scope.cancel()
         seconds = self._events.elapsed() - began
         for taken in items:
             self.settle(stage.name, taken, outcome, reason, seconds if taken is items[0] else 0.0)
 
     async def _run_stage(
-        self, stage: Stage, item: Item[object], context: StageContext, send: Send
+        self, stage: AnyStage, item: Item[object], worker: int, tasks: TaskGroup, send: Send
     ) -> tuple[Outcome, str]:
         work = self.effects.works.get(item.id)
         children = 0 if work is None else work.children
         changes = self.turns.changes
         try:
-            async with aclosing(stage.run(item, context)) as emissions:
+            async with aclosing(self._begin(stage, item, worker, tasks)) as emissions:
                 async for emit in emissions:
                     target = self._target(stage, emit)
                     if work is None or not work.handed_on(target, emit.payload):
@@ -221,7 +222,7 @@ class Runtime:
             return "discarded", f"failed: {error}"
         return "consumed", ""
 
-    def _not_yet(self, stage: Stage, item: Item[object], changes: int) -> tuple[Outcome, str]:
+    def _not_yet(self, stage: AnyStage, item: Item[object], changes: int) -> tuple[Outcome, str]:
         ticket = item.payload
         if not isinstance(ticket, Ticket):
             raise EngineError(f"stage {stage.name!r} raised NotYet for an item that is under way; raise Discard")
@@ -229,19 +230,21 @@ class Runtime:
             self.turns.hold(changes)
         return NOTHING_TO_DO
 
-    def context(self, stage: Stage, item_id: ItemId, worker: int, tasks: TaskGroup) -> StageContext:
+    def _begin(self, stage: AnyStage, item: Item[object], worker: int, tasks: TaskGroup) -> AsyncGenerator[Emit]:
+        """A stage at work on an item, with the context that it needs."""
         # In steps of two, so that a stage's less urgent calls have a place between it and the stage before.
         priority = 2 * (len(self.graph.stages) - self.graph.positions.get(stage.name, 0))
-        kind = UpdateContext if stage.commits else StageContext
-        return kind(self.effects, tasks, stage.name, item_id, worker, priority)
+        if isinstance(stage, CommittingStage):
+            return stage.run(item, UpdateContext(self.effects, tasks, stage.name, item.id, worker, priority))
+        return stage.run(item, StageContext(self.effects, tasks, stage.name, item.id, worker, priority))
 
-    def _target(self, stage: Stage, emit: Emit) -> str:
+    def _target(self, stage: AnyStage, emit: Emit) -> str:
         target = emit.to if emit.to is not None else next(iter(stage.to), "")
         if target not in self.graph.positions:
             raise EngineError(f"stage {stage.name!r} emitted to {target!r}, which the graph does not have")
         return target
 
-    def _emission(self, stage: Stage, target: str, item: Item[object], emit: Emit, index: int) -> Item[object]:
+    def _emission(self, stage: AnyStage, target: str, item: Item[object], emit: Emit, index: int) -> Item[object]:
         repaired = stage.name == self.graph.repair
         stale = item.expect(Stale).item if repaired else item
         child: Item[object] = Item(
@@ -262,7 +265,7 @@ class Runtime:
         sent = ItemSent(item.id, source, target, payload, item.version, item.derives, item.repairs)
         self.log(sent, item.payload)
 
-    def mark_taken(self, stage: Stage, item: Item[object], judged: Decision | None = None) -> None:
+    def mark_taken(self, stage: AnyStage, item: Item[object], judged: Decision | None = None) -> None:
         """Note that an item was taken at a stage, and what the staleness policy said of it, if it was asked."""
         if item.id not in self.effects.works:  # else it was taken before the run was interrupted
             self.log(ItemTaken(item.id, stage.name, self._gap(item), judged))
@@ -274,7 +277,7 @@ class Runtime:
             return self.pool.version - item.version
         return self._algorithm.gap(payload.item if isinstance(payload, Stale) else item, self.pool)
 
-    def take(self, stage: Stage, item: Item[object]) -> Item[object] | None:
+    def take(self, stage: AnyStage, item: Item[object]) -> Item[object] | None:
         """Look at an item as it is taken: the item itself to work on, or None if it went no further.
 
         An item that needs repair comes back with a `Stale` payload: send it to the graph's repair stage.
@@ -296,7 +299,7 @@ class Runtime:
         self.settle(stage.name, item, *SENT_TO_REPAIR)
         return sent
 
-    def _judge(self, stage: Stage, item: Item[object]) -> Decision | None:
+    def _judge(self, stage: AnyStage, item: Item[object]) -> Decision | None:
         """What is to become of an item that may be stale; None if it can't be, or nobody is asked."""
         if item.id in self.effects.works or stage.name == self.graph.repair or isinstance(item.payload, Ticket):
             return None
@@ -338,7 +341,6 @@ class Runtime:
     def close_flow(self, flow: int) -> None:
         """Tell that a flow has ended."""
         self.log(FlowClosed(flow))
-        self._algorithm.flow_ended(flow)
 
     def end_phase(self, name: str, ticket: Item[Ticket], stage: str | None = None) -> None:
         """init or finish is over; ``stage`` is whose work on its ticket came last, if not its own."""

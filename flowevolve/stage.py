@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import ClassVar, Generic, Protocol
 
+from typing_extensions import TypeVar
+
+from flowevolve.context import StageContext, UpdateContext
 from flowevolve.core.policies import BatchSize
 from flowevolve.errors import EngineError
 from flowevolve.item import Item
 from flowevolve.pool import Update
 
-if TYPE_CHECKING:
-    from flowevolve.context import StageContext
+ContextT_contra = TypeVar("ContextT_contra", bound=StageContext, contravariant=True, default=StageContext)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +55,18 @@ class NotYet(Exception):  # noqa: N818 - an outcome, not an error
     """Raised in the entry stage: nothing to start now, but there may be after a commit or the end of another flow."""
 
 
-class StageFunction(Protocol):
+class StageFunction(Protocol[ContextT_contra]):
     """What a stage runs. The payload of a gathering stage's item is `flowevolve.item.Gathered`."""
 
-    def __call__(self, item: Item[object], context: StageContext, /) -> AsyncGenerator[Emit]: ...
+    def __call__(self, item: Item[object], context: ContextT_contra, /) -> AsyncGenerator[Emit]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """A named step and how it is run."""
+class _StageSettings(Generic[ContextT_contra]):
+    """What every stage has, whichever context its function needs."""
 
     name: str
-    run: StageFunction
+    run: StageFunction[ContextT_contra]
     to: tuple[str, ...] = ()
     """Successors; the first is the default."""
     workers: int = 1
@@ -73,11 +75,9 @@ class Stage:
     gather: int = 1
     """How many items are handed over at once, as one; fewer only when no more can come."""
     gather_by: BatchSize | None = None
-    """Asked before each gathering how many it takes; ``gather`` then is the most."""
+    """Asked before each gathering how many items it takes; ``gather`` then is the most."""
     gather_key: Callable[[Item[object]], Hashable] | None = None
     """Only items with the same key are gathered: of one parent, say, or one pool version."""
-    commits: bool = False
-    """Whether it is the update stage: one worker, and its context can commit."""
     repair_to: str | None = None
     """Where an item that was stale here goes on after repair; None where there is nothing to repair."""
     bounds: tuple[int, int] | None = None
@@ -97,6 +97,26 @@ class Stage:
             raise EngineError(f"stage {self.name!r} is exclusive: it has one worker and no bounds")
         if self.bounds is not None and not 1 <= self.bounds[0] <= self.workers <= self.bounds[1]:
             raise EngineError(f"stage {self.name!r}: {self.workers} workers, but the bounds are {self.bounds}")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage(_StageSettings[StageContext]):
+    """A named step and how it is run."""
+
+    commits: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommittingStage(_StageSettings[UpdateContext]):
+    """The one stage of a graph that changes the pool: its function is given a context that can commit.
+
+    `flowevolve.stages.committing` makes one of a function that hands nothing on.
+    """
+
+    commits: ClassVar[bool] = True
+
+
+AnyStage = Stage | CommittingStage
 
 
 class Trigger(Protocol):
@@ -120,10 +140,12 @@ class Graph:
         EngineError: if a name is unknown or used twice, or not exactly one stage commits.
     """
 
-    stages: tuple[Stage, ...]
+    stages: tuple[AnyStage, ...]
     entry: str
     repair: str | None = None
     triggers: tuple[Trigger, ...] = ()
+    step_width: BatchSize | None = None
+    """The policy for how many flows a step of the lockstep form opens; None: as many as the user says."""
     positions: Mapping[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -143,7 +165,7 @@ class Graph:
         if len(committing) != 1 or committing[0].workers != 1:
             raise EngineError("exactly one stage of a graph commits, with one worker")
 
-    def stage(self, name: str) -> Stage:
+    def stage(self, name: str) -> AnyStage:
         return self.stages[self.positions[name]]
 
     def is_back_edge(self, source: str, target: str) -> bool:

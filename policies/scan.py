@@ -1,4 +1,4 @@
-"""Who is merged with whom when many texts become one: Combee's augmented shuffle and parallel scan (arXiv 2604.04247).
+"""What is merged with what when many texts become one: Combee's augmented shuffle and parallel scan (arXiv 2604.04247).
 
 Everything here is about positions in a sequence, whatever that holds.
 """
@@ -12,9 +12,10 @@ Group = tuple[int, ...]
 
 
 def shuffled_groups(count: int, copies: int, most: int, rng: Random) -> Sequence[Group]:
-    """Every position of ``count`` in ``copies`` groups of at most ``most``, equally large up to one, drawn at random.
+    """Random groups of at most ``most`` positions, in which every one of ``count`` positions occurs ``copies`` times.
 
-    No group has a position twice. Where all fit into one group, that is the only one.
+    The sizes of groups differ by one at most, and no group has a position twice. If all positions fit into one group,
+    there is only that one.
     """
     if count <= most:
         return [tuple(range(count))]
@@ -32,7 +33,7 @@ def shuffled_groups(count: int, copies: int, most: int, rng: Random) -> Sequence
 
 
 def neighbour_groups(count: int, most: int) -> Sequence[Group]:
-    """The positions of ``count`` in order, in groups of at most ``most`` that are equally large up to one."""
+    """``count`` positions in order, in groups of at most ``most``. The sizes of groups differ by one at most."""
     groups: list[Group] = []
     start = 0
     for size in _sizes(count, most):

@@ -1,4 +1,4 @@
-"""Which texts say nearly the same, by their embeddings: what keeps playbooks and memories free of repetition."""
+"""Which texts say nearly the same, by their embeddings. This keeps playbooks and memories free of repetition."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def cosine(first: Vector, second: Vector) -> float:
 def near_groups(vectors: Sequence[Vector], threshold: float) -> list[list[int]]:
     """Groups of two or more places whose vectors have at least this cosine with the group's first.
 
-    Greedy, as in ACE's grow-and-refine: whoever comes first founds a group and takes all that are near it and free.
+    Greedy, as in ACE's grow-and-refine: the first place that is free starts a group, and all free places near it join.
     """
     free = list(range(len(vectors)))
     groups: list[list[int]] = []
@@ -39,12 +39,12 @@ class Likeness:
     """Says how a new text relates to those that there are."""
 
     duplicate: float = 0.90
-    """From this cosine on it says the same."""
+    """From this cosine on, two texts say the same."""
     unlike: float = 0.60
-    """Below this one it is about something else."""
+    """Below this cosine, they are about different things."""
 
     def relation(self, vector: Vector, others: Sequence[Vector]) -> tuple[Relation, int | None]:
-        """To the nearest of the others, and which that is; ``unlike`` where there are none."""
+        """The relation to the nearest of the others, and which one that is; ``unlike`` if there are no others."""
         if not others:
             return "unlike", None
         similar = [cosine(vector, other) for other in others]

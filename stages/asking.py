@@ -1,4 +1,4 @@
-"""Asking an agent: one LLM call, its tokens by agent in the log, and the strict reading of the reply."""
+"""Asking an agent: one LLM call, an event that counts its tokens for the agent, and the strict reading of the reply."""
 
 from __future__ import annotations
 
@@ -8,11 +8,19 @@ from typing import TypeVar
 from flowevolve.context import StageContext
 from flowevolve.events import Event
 from flowevolve.llm.types import ChatReply, LLMError, Message, UnparsableReplyError, Usage
+from flowevolve.record import Record
 
 T = TypeVar("T")
 
-ANSWERED = "agent.answered"
-"""The kind of the event that says what an agent's answer took: ``agent``, ``role``, tokens."""
+
+class Answered(Record, kind="agent.answered"):
+    """What an agent's answer took, in tokens."""
+
+    agent: str
+    role: str
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
 
 
 async def ask(
@@ -48,7 +56,9 @@ async def try_asking(
     candidate: str | None = None,
     max_tokens: int | None = None,
 ) -> T | None:
-    """As `ask`, for who can go on without: None where no reply came (the event ``reply.missing``) or can be read."""
+    """As `ask`, for callers that can do without an answer: None where no reply came (the event ``reply.missing``) or it
+    can't be read.
+    """
     try:
         return await ask(context, role, prompt, read, agent=agent, candidate=candidate, max_tokens=max_tokens)
     except UnparsableReplyError:
@@ -75,14 +85,15 @@ async def call(
     """
     messages = [Message("user", prompt)]
     reply = await context.chat(role, messages, candidate=candidate, max_tokens=max_tokens, temperature=temperature)
-    context.log(
-        ANSWERED,
+    paid = reply.paid
+    answered = Answered(
         agent=agent,
         role=role,
-        prompt_tokens=reply.paid.prompt_tokens,
-        completion_tokens=reply.paid.completion_tokens,
-        cached_tokens=reply.paid.cached_tokens,
+        prompt_tokens=paid.prompt_tokens,
+        completion_tokens=paid.completion_tokens,
+        cached_tokens=paid.cached_tokens,
     )
+    context.log(Answered.kind, **answered.to_json())
     return reply
 
 
@@ -111,8 +122,8 @@ def tokens_by_agent(events: Iterable[Event]) -> dict[str, Usage]:
     """What each agent's answers took, from a run's events; calls that failed are in no count."""
     sums: dict[str, Usage] = {}
     for event in events:
-        if event.kind == ANSWERED:
-            counts = (int(str(event.data[f"{name}_tokens"])) for name in ("prompt", "completion", "cached"))
-            agent = str(event.data["agent"])
-            sums[agent] = sums.get(agent, Usage()) + Usage(*counts)
+        if event.kind == Answered.kind:
+            told = Answered.from_json(event.data)
+            usage = Usage(told.prompt_tokens, told.completion_tokens, told.cached_tokens)
+            sums[told.agent] = sums.get(told.agent, Usage()) + usage
     return sums

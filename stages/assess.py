@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 
+from flowevolve.assessment import Assessment
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext
 from flowevolve.item import Item
-from flowevolve.llm.types import JSON
 from flowevolve.pool import Candidate
 from flowevolve.programs.task import ProgramTask
 from flowevolve.stage import Emit
@@ -33,8 +33,8 @@ class Level:
 class Assess:
     """Takes `Written`, emits `Assessed`. The cases are the task's validation examples; those of a level run at once.
 
-    Of cases that were not run, as of those that failed, the score is the task's worst. ``levels`` is a function where
-    they change during a run; so is ``cases``, which says what to run where that is not all there is.
+    A case that was not run has the task's worst score, as one that failed has. ``levels`` is a function where they
+    change during a run; ``cases`` is a function that says what to run where that is not every case.
     """
 
     rollouts: Rollouts
@@ -47,7 +47,7 @@ class Assess:
         yield Emit(assessed)
 
     async def assess(self, candidate: Candidate, context: StageContext) -> Assessed:
-        """One evaluation, for stages that make it a part of theirs.
+        """One evaluation, for stages of which it is a part.
 
         Raises:
             TaskFailedError: if the task's own code has failed every time.
@@ -78,7 +78,7 @@ class Assess:
     async def _run(
         self, candidate: Candidate, cases: Sequence[str], done: dict[str, Rollout], context: StageContext
     ) -> None:
-        """Those that were not run before."""
+        """Run those of the cases that were not run before."""
         left = [case for case in cases if case not in done]
         rollouts = await self.rollouts.run(candidate, left, "val", context)
         done.update(zip(left, rollouts, strict=True))
@@ -92,15 +92,9 @@ class Assess:
         scores = {case: done[case].score.value if case in done else self._worst() for case in cases}
         ran = [done[case] for case in cases if case in done]
         failure = _failure(ran) or rejection
-        attributes: dict[str, JSON] = {
-            "feedback": "\n".join([*_feedback(ran), *([rejection] if rejection else [])]),
-            "failure": failure,
-            "metrics": _metrics(ran),
-        }
-        return Assessed(
-            replace(candidate, attributes={**candidate.attributes, **attributes}).scored(scores),
-            failure,
-        )
+        feedback = "\n".join([*_feedback(ran), *([rejection] if rejection else [])])
+        assessment = Assessment(feedback=feedback, failure=failure, metrics=_metrics(ran))
+        return Assessed(assessment.on(candidate).scored(scores), failure)
 
 
 def _failure(rollouts: Sequence[Rollout]) -> str | None:
@@ -112,7 +106,7 @@ def _failure(rollouts: Sequence[Rollout]) -> str | None:
 
 
 def _feedback(rollouts: Sequence[Rollout]) -> list[str]:
-    """What was said, a case a line; of many cases those that failed first."""
+    """What was said of each case, one a line. Where there are many cases, those that failed come first."""
     if len(rollouts) == 1:
         return [rollouts[0].score.feedback]
     shown = sorted(rollouts, key=lambda each: each.score.failure is None)[:_SHOWN]
@@ -120,7 +114,7 @@ def _feedback(rollouts: Sequence[Rollout]) -> list[str]:
     return [*said, *([f"and {len(rollouts) - _SHOWN} more cases"] if len(rollouts) > _SHOWN else [])]
 
 
-def _metrics(rollouts: Sequence[Rollout]) -> dict[str, JSON]:
+def _metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
     """Means over the cases that have them."""
     names = dict.fromkeys(name for each in rollouts for name in each.score.metrics)
     return {name: fmean(each.score.metrics[name] for each in rollouts if name in each.score.metrics) for name in names}

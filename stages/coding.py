@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from flowevolve.artifact import Artifact
+from flowevolve.assessment import Assessment, works
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext
 from flowevolve.llm.types import JSON, UnparsableReplyError
@@ -16,12 +17,11 @@ from flowevolve.stages.asking import call, understand
 
 
 def as_shown(program: Candidate, failure: str | None = None) -> ShownProgram:
-    """A program as prompts show it, with what its assessment said. One that failed or is not scored has no score;
+    """A program as prompts show it, with what its assessment said. One that failed or was not scored has no score;
     ``failure`` is that of one whose attributes don't say so yet.
     """
-    works = failure is None and program.attributes.get("failure") is None
-    score = program.mean_score if works and program.scores else None
-    return ShownProgram(program.artifact, score, str(program.attributes.get("feedback", "")))
+    score = program.mean_score if failure is None and works(program) and program.scores else None
+    return ShownProgram(program.artifact, score, Assessment.of(program).feedback)
 
 
 async def write_program(

@@ -1,23 +1,20 @@
-"""The short way to write a stage that commits and hands nothing on."""
+"""The short way to write the stage that commits."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
-from flowevolve.context import StageContext, UpdateContext
-from flowevolve.errors import EngineError
+from flowevolve.context import UpdateContext
 from flowevolve.item import Item
-from flowevolve.stage import NO_EMISSIONS, Emit, StageFunction
+from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit
 
 
-def committing(work: Callable[[Item[object], UpdateContext], Awaitable[None]]) -> StageFunction:
-    """A stage function, for the committing stage of a graph, of an async function that returns nothing."""
+def committing(name: str, work: Callable[[Item[object], UpdateContext], Awaitable[None]]) -> CommittingStage:
+    """The committing stage of a graph, made of an async function that hands nothing on."""
 
-    async def run(item: Item[object], context: StageContext, /) -> AsyncGenerator[Emit]:
-        if not isinstance(context, UpdateContext):
-            raise EngineError(f"stage {context.stage!r} commits: say so in the graph, commits=True")
+    async def run(item: Item[object], context: UpdateContext, /) -> AsyncGenerator[Emit]:
         await work(item, context)
         for emission in NO_EMISSIONS:
             yield emission
 
-    return run
+    return CommittingStage(name, run)

@@ -1,4 +1,4 @@
-"""evaluate: score a candidate on the whole validation set, or on as much of it as is worth it.
+"""evaluate: score a candidate on the whole validation set, or on a part of it if it is not worth finishing.
 
 With speculation, a candidate that beats the pool on the first part of the validation order is released while the rest
 is being run (FlashEvolve §3.3); with racing, an evaluation that is not worth finishing is stopped.

@@ -19,8 +19,8 @@ from flowevolve.tasks.base import Rollout
 class Generate:
     """``skip_perfect``: a minibatch on which everything passed has nothing to teach and ends here.
 
-    With speculation samples go on as soon as enough are in; those still running follow as an item of their own, so that
-    one selection makes several proposals, each from a part of the minibatch (FlashEvolve §3.3).
+    With speculation, samples are handed on as soon as enough are in. Those that are still running follow as an item of
+    their own, so one selection makes several proposals, each from a part of the minibatch (FlashEvolve §3.3).
     """
 
     rollouts: Rollouts

@@ -34,8 +34,8 @@ class Rolled:
 class Proposed:
     """A new candidate and what it has to beat: ``baseline`` holds scores on the examples of ``batch``.
 
-    None where they are not known (a repaired proposal has another parent than the one that was run): then the first
-    parent is run beside the candidate.
+    It is None where the scores are not known, as a repaired proposal has another parent than the one that was run. Then
+    the first parent is run beside the candidate.
     """
 
     candidate: Candidate
@@ -50,7 +50,7 @@ class Proposed:
 class Released:
     """A candidate with its scores on the speculative prefix, while the rest is being run.
 
-    Not a ``candidate``: what becomes of the candidate does not hang on this item.
+    It is called ``partial`` and not ``candidate``, as the fate of the candidate does not depend on this item.
     """
 
     partial: Candidate
@@ -77,8 +77,7 @@ class Written:
 class Assessed:
     """A candidate with its score on every case, and ``feedback``, ``failure`` and ``metrics`` among its attributes.
 
-    ``failure`` says why it is no good, in one line: it did not run to its end, its result is no solution, or it was
-    below what a level asks for. None: it works.
+    ``failure`` says in one line why it is no good (`flowevolve.assessment.Assessment`). None: it works.
     """
 
     candidate: Candidate

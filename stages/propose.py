@@ -35,16 +35,16 @@ class Propose:
 
 
 def rewritten(selected: Selected, texts: Sequence[str | None]) -> Artifact:
-    """The parent's artifact with those new texts of the selected components that there are."""
+    """The parent's artifact with the new texts of the selected components, as far as there are any."""
     new = zip(selected.components, texts, strict=True)
     return selected.parent.artifact.replace(**{component: text for component, text in new if text is not None})
 
 
 async def reflect_all(rolled: Rolled, context: StageContext) -> tuple[str | None, ...]:
-    """A better text of each selected component, in their order, by calls side by side; None where `reflect` has none.
+    """A better text of each selected component, in their order, by calls side by side; None where `reflect` raises.
 
     Raises:
-        Discard: as `reflect`, if it has none of any.
+        Discard: as `reflect`, if it raises for every component.
     """
     selected = rolled.selected
 

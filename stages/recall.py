@@ -1,12 +1,12 @@
-"""Global memory as parts of stages: experience with other tasks is looked up, and what a run has learnt is added."""
+"""Global memory as parts of stages: they look up experience with other tasks, and add what a run has learnt."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from typing import cast
+from typing import TypeVar
 
 from flowevolve.agents.memory import (
     Step,
@@ -18,12 +18,13 @@ from flowevolve.agents.memory import (
 from flowevolve.clock import in_thread
 from flowevolve.context import StageContext
 from flowevolve.events import Event
-from flowevolve.llm.types import JSON, LLMError
+from flowevolve.llm.types import LLMError
 from flowevolve.memory.embedders import Vector
 from flowevolve.memory.entries import Entry, MemoryUnavailableError
 from flowevolve.memory.store import GlobalMemory, text_to_embed
 from flowevolve.policies.similarity import Likeness, near_groups
 from flowevolve.programs.prompts import ShownProgram
+from flowevolve.record import Record
 from flowevolve.stages.asking import try_asking
 from flowevolve.stages.remember import AGENT
 
@@ -32,13 +33,38 @@ OpenMemory = Callable[[], GlobalMemory | None]
 are made."""
 
 
+class Looked(Record, kind="memory.looked"):
+    """How many entries the memory has."""
+
+    entries: int
+    error: str | None = None
+
+
+class Recalled(Record, kind="memory.recalled"):
+    """What was searched for, and what was found."""
+
+    queries: tuple[str, ...]
+    entries: tuple[Entry, ...]
+    error: str | None = None
+
+
+class Distilled(Record, kind="memory.distilled"):
+    """What was added to the memory, and a digest of the steps that it was made of."""
+
+    steps: str
+    entries: tuple[Entry, ...]
+
+
+Answer = TypeVar("Answer", Looked, Recalled)
+
+
 @dataclass(frozen=True)
 class Recall:
-    """Looks up experience with other tasks: ``queries`` by one call, then the ``top`` entries nearest to each. What
-    earlier runs of the same task have left counts, too.
+    """Looks up experience with other tasks: one call writes ``queries``, then the ``top`` entries nearest to each are
+    taken. What earlier runs of the same task have left is among them.
 
-    A memory that is empty costs no call; one that does not answer, or a reply that can't be read, costs the experience
-    alone.
+    An empty memory costs no call. Where the memory does not answer, or the reply can't be read, the stage goes on
+    without experience.
     """
 
     statement: str
@@ -48,16 +74,15 @@ class Recall:
     top: int = 3
 
     async def recall(self, program: ShownProgram, known: str, context: StageContext) -> tuple[Entry, ...]:
-        """What may help to improve a program, of what says nearly the same only the nearest; ``known`` is what is known
-        of its own task.
+        """Entries that may help to improve a program; of those that say nearly the same, only the nearest. ``known``
+        is what is known of its own task.
 
-        Settled for this item as `memory.looked` and `memory.recalled`: others may add to the memory meanwhile.
+        They are settled for this item, as other runs may add to the memory meanwhile.
         """
         memory = self.memory()
         if memory is None:
             return ()
-        looked = await _settled("memory.looked", partial(_look, memory), context)
-        if not looked["entries"]:
+        if not (await _settled(Looked, partial(_look, memory), context)).entries:
             return ()
         prompt = queries_prompt(self.statement, program, known, self.queries)
         read = partial(read_queries, count=self.queries)
@@ -65,8 +90,7 @@ class Recall:
         vectors = None if queries is None else await _embedded(memory, queries, context)
         if queries is None or vectors is None:
             return ()
-        found = await _settled("memory.recalled", partial(_search, memory, queries, vectors, self.top), context)
-        return tuple(Entry(**each) for each in cast("list[dict[str, str]]", found["entries"]))
+        return (await _settled(Recalled, partial(_search, memory, queries, vectors, self.top), context)).entries
 
 
 @dataclass
@@ -78,14 +102,15 @@ class Distill:
     memory: OpenMemory
     role: str = AGENT
     _done: str | None = field(default=None, init=False)
-    """Of which steps it was done last."""
+    """A digest of the steps that were distilled last."""
 
     async def distill(
         self, best: ShownProgram, improving: Sequence[Step], degrading: Sequence[Step], context: StageContext
     ) -> tuple[Entry, ...]:
-        """For the run's finish: one call, and what it gives is added; nothing where that was done for these steps.
+        """For the run's finish: one call, and what it gives is added. Nothing is done if these steps were distilled
+        already.
 
-        It is not done where the store failed, or no vectors came: a run that goes on and ends again tries again.
+        Where the store fails, or no vectors come, nothing is added: a run that goes on and ends again tries again.
         """
         memory, steps = self.memory(), _digest(improving, degrading)
         if memory is None or not (improving or degrading) or steps == self._done:
@@ -97,17 +122,16 @@ class Distill:
         if not entries or vectors is None:
             return ()
         try:
-            await context.once("memory.distilled", partial(_add, memory, entries, vectors, steps))
+            await context.once(Distilled, partial(_add, memory, entries, vectors, steps))
         except MemoryUnavailableError as error:
             context.log("memory.unavailable", error=str(error))
             return ()
-        self._done = steps
         return entries
 
-    def recall(self, event: Event) -> None:
-        """For the algorithm's `recall`: a run that is finished again, as one that goes on is, distills what is new."""
-        if event.kind == "memory.distilled":
-            self._done = str(event.data["steps"])
+    def apply_event(self, event: Event) -> None:
+        """For the algorithm's `apply_event`: a run that goes on and is finished again distills only what is new."""
+        if event.kind == Distilled.kind:
+            self._done = Distilled.from_json(event.data).steps
 
 
 def shown_entries(entries: Sequence[Entry]) -> str:
@@ -124,43 +148,37 @@ async def _embedded(memory: GlobalMemory, texts: Sequence[str], context: StageCo
         return None
 
 
-async def _settled(
-    kind: str, make: Callable[[], Awaitable[Mapping[str, JSON]]], context: StageContext
-) -> Mapping[str, JSON]:
-    """What the store says, or said before a crash; its failures are events, too, so that somebody notices."""
-    said = await context.once(kind, make)
-    if "error" in said:
-        context.log("memory.unavailable", error=said["error"])
+async def _settled(record: type[Answer], make: Callable[[], Awaitable[Answer]], context: StageContext) -> Answer:
+    """What the store says, or said before a crash. Its failures are events as well, so that somebody notices them."""
+    said = await context.once(record, make)
+    if said.error is not None:
+        context.log("memory.unavailable", error=said.error)
     return said
 
 
-async def _look(memory: GlobalMemory) -> Mapping[str, JSON]:
+async def _look(memory: GlobalMemory) -> Looked:
     try:
-        return {"entries": await memory.size()}
+        return Looked(entries=await memory.size())
     except MemoryUnavailableError as error:
-        return {"entries": 0, "error": str(error)}
+        return Looked(entries=0, error=str(error))
 
 
-async def _search(
-    memory: GlobalMemory, queries: Sequence[str], vectors: Sequence[Vector], top: int
-) -> Mapping[str, JSON]:
+async def _search(memory: GlobalMemory, queries: Sequence[str], vectors: Sequence[Vector], top: int) -> Recalled:
     try:
         found = await memory.search(vectors, top)
     except MemoryUnavailableError as error:
-        return {"queries": list(queries), "entries": [], "error": str(error)}
+        return Recalled(queries=tuple(queries), entries=(), error=str(error))
     groups = await in_thread(near_groups, [each.vector for each in found], Likeness().duplicate)
     repeated = {place for group in groups for place in group[1:]}
-    entries: list[JSON] = [asdict(each.entry) for place, each in enumerate(found) if place not in repeated]
-    return {"queries": list(queries), "entries": entries}
+    entries = tuple(each.entry for place, each in enumerate(found) if place not in repeated)
+    return Recalled(queries=tuple(queries), entries=entries)
 
 
-async def _add(
-    memory: GlobalMemory, entries: Sequence[Entry], vectors: Sequence[Vector], steps: str
-) -> Mapping[str, JSON]:
+async def _add(memory: GlobalMemory, entries: tuple[Entry, ...], vectors: Sequence[Vector], steps: str) -> Distilled:
     await memory.add(entries, vectors)
-    return {"steps": steps, "entries": [asdict(entry) for entry in entries]}
+    return Distilled(steps=steps, entries=entries)
 
 
 def _digest(improving: Sequence[Step], degrading: Sequence[Step]) -> str:
-    """Names the steps."""
+    """A short digest that stands for these steps."""
     return sha256(repr((tuple(improving), tuple(degrading))).encode("utf-8", "surrogatepass")).hexdigest()[:12]

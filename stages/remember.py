@@ -1,4 +1,4 @@
-"""Local memory as stages: what a change has taught, and a memory that has become too long made shorter.
+"""Local memory as stages: they learn from changes, and shorten a memory that has become too long.
 
     … ─▶ assess ─▶ reflect ─▶ update ─▶ compress ─▶ update
 
@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+
+from pydantic import JsonValue
 
 from flowevolve.agents.memory import (
     DIRECTIONS_KEPT,
@@ -30,8 +31,8 @@ from flowevolve.archives.memory import Learned, Memory, compressed_note, learned
 from flowevolve.context import StageContext
 from flowevolve.item import Item
 from flowevolve.kinds import payload
-from flowevolve.llm.types import JSON
 from flowevolve.pool import Candidate, Change, Note
+from flowevolve.record import Record
 from flowevolve.stage import Emit
 from flowevolve.stages.asking import try_asking
 from flowevolve.stages.coding import as_shown
@@ -60,18 +61,38 @@ class Compression:
 @payload("memory.Compressed")
 @dataclass(frozen=True, slots=True)
 class Compressed:
-    """A memory made shorter: what was read of it (ids and counts), and what was written."""
+    """A memory made shorter: the ids and counts of the entries that were read, and what was written."""
 
     read: Mapping[str, int]
     written: Digest
 
 
-@dataclass(frozen=True, slots=True)
-class Recollection:
-    """A memory as a prompt shows it, and the version of the pool it is of."""
+class MemoryRead(Record, kind="memory.read"):
+    """The memory as a prompt shows it, and the version of the pool that it was read at."""
 
     text: str
     version: int
+
+
+class Board(Record, kind="memory.board"):
+    """The directions that a reflection is shown."""
+
+    directions: str
+    version: int
+
+
+class Compressing(Record, kind="memory.compressing"):
+    """What a compression has read: the ids and counts of entries, and what they say."""
+
+    read: Mapping[str, int]
+    memory: dict[str, JsonValue]
+    version: int
+
+
+class CompressionDue(Record, kind="memory.due"):
+    """Whether a compression is begun with a lesson."""
+
+    due: bool
 
 
 def score_change(parent: Candidate, child: Assessed) -> float:
@@ -79,18 +100,17 @@ def score_change(parent: Candidate, child: Assessed) -> float:
     return child.candidate.mean_score - parent.mean_score
 
 
-def recollect(memory: Memory, context: StageContext) -> Recollection:
-    """The memory now, settled for this item as `memory.read`: work that is done again after a crash reads the same."""
-    settled = context.decide("memory.read", lambda: {"text": render(memory), "version": context.pool.version})
-    return Recollection(str(settled["text"]), int(str(settled["version"])))
+def recollect(memory: Memory, context: StageContext) -> MemoryRead:
+    """The memory now, settled for this item: work that is done again after a crash reads the same."""
+    return context.decide(MemoryRead, lambda: MemoryRead(text=render(memory), version=context.pool.version))
 
 
 @dataclass(frozen=True)
 class Reflect:
-    """Learns from the change between a candidate and its first parent; a candidate that failed teaches, too.
+    """Learns from the change between a candidate and its first parent, also where the candidate failed.
 
     ``change`` says by how much the score rose, where that is not the difference of the mean scores. With a ``memory``
-    the directions in it are shown, settled for this item as `memory.board`.
+    the prompt shows the directions that are in it.
     """
 
     statement: str
@@ -103,7 +123,7 @@ class Reflect:
         yield Emit(Reflected(assessed.candidate, assessed.failure, await self.reflect(assessed, context)))
 
     async def reflect(self, assessed: Assessed, context: StageContext) -> Learned | None:
-        """One call, for stages that make it a part of theirs; None where nothing came of it."""
+        """One call, for stages of which it is a part; None where no reply can be read."""
         child = assessed.candidate
         if not child.parents:
             return None
@@ -122,18 +142,17 @@ class Reflect:
         memory = self.memory
         if memory is None:
             return ""
-        settled = context.decide(
-            "memory.board", lambda: {"directions": shown_board(memory.directions), "version": context.pool.version}
-        )
-        return str(settled["directions"])
+        return context.decide(
+            Board, lambda: Board(directions=shown_board(memory.directions), version=context.pool.version)
+        ).directions
 
 
 @dataclass(frozen=True)
 class Compress:
-    """Writes a memory anew in fewer words, by one call. What is too long even so, or where no reply can be read, is cut
-    down to the directions that were tried most and the latest lessons.
+    """Has a memory rewritten in fewer words, by one call. If it is still too long, or no reply can be read, only the
+    directions that were tried most and the latest lessons are kept.
 
-    The memory may go on growing meanwhile: the commit puts what was written in the place of what was read alone.
+    The memory may grow meanwhile: the commit replaces nothing but the entries that were read.
     """
 
     memory: Memory
@@ -142,21 +161,19 @@ class Compress:
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         item.expect(Compression)
         memory = self.memory
-        settled = context.decide(
-            "memory.compressing",
-            lambda: {"read": dict(memory.read), "memory": memory.digest.to_json(), "version": context.pool.version},
+        begun = context.decide(
+            Compressing,
+            lambda: Compressing(read=memory.read, memory=memory.digest.to_json(), version=context.pool.version),
         )
-        digest = Digest.of(cast("dict[str, JSON]", settled["memory"]))
+        digest = Digest.of(begun.memory)
         prompt = compress_prompt(digest, memory.limit_tokens // 2)
         written = await try_asking(context, self.role, prompt, read_digest, agent="compress")
-        read = cast("dict[str, int]", settled["read"])
-        fitting = _within(written or digest, memory.limit_tokens)
-        yield Emit(Compressed(read, fitting), version=int(str(settled["version"])))
+        yield Emit(Compressed(begun.read, _within(written or digest, memory.limit_tokens)), version=begun.version)
 
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """What working in a lesson takes: changes to commit, and emissions after that."""
+    """How a lesson enters the memory: changes to commit, and what to emit after the commit."""
 
     changes: Sequence[Change]
     emissions: Sequence[Emit]
@@ -166,7 +183,7 @@ def learn(learned: Learned | None, memory: Memory, context: StageContext, to: st
     """For the committing stage: what to commit with a candidate, and what to emit after that, to the stage ``to``."""
     if learned is None:
         return Learning((), ())
-    due = bool(context.decide("memory.due", lambda: {"due": memory.due(learned)})["due"])
+    due = context.decide(CompressionDue, lambda: CompressionDue(due=memory.due(learned))).due
     return Learning(
         (learned_note(learned, memory.pool, compress=due),),
         (Emit(Compression(), to=to),) if due else (),
@@ -179,8 +196,8 @@ def shorten(compressed: Compressed, memory: Memory) -> Note:
 
 
 def _true_to(insight: Insight, change: float, failure: str | None) -> Insight:
-    """An insight whose outcome is not at odds with what was measured; of a program that works it may be neutral, by
-    however much the score changed: no measure says from where on that is more than chance.
+    """The insight with the outcome that was measured. If the program works, the reply may call the outcome neutral,
+    however much the score changed: no measurement says which changes of the score are more than chance.
     """
     said = insight.direction.outcome
     measured: DirectionOutcome = "success" if change > 0 else "failed"
@@ -189,7 +206,7 @@ def _true_to(insight: Insight, change: float, failure: str | None) -> Insight:
 
 
 def _within(digest: Digest, tokens: int) -> Digest:
-    """The directions that were tried most and the latest lessons: as many as there may be, and as there is room for."""
+    """The directions that were tried most and the latest lessons, as many as are allowed and fit into the tokens."""
     directions, lessons = list(digest.directions), list(digest.lessons[-LESSONS_KEPT:])
     while len(directions) > DIRECTIONS_KEPT or (directions and tokens_of(directions, ()) > tokens):
         directions.remove(min(directions, key=lambda each: each[1]))

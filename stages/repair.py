@@ -1,4 +1,4 @@
-"""repair: judge a stale proposal against what happened since, and work what is still useful into the current version.
+"""repair: judge a stale proposal against what happened since, and patch what is still useful onto the current version.
 
 FlashEvolve §3.2, *Reflective Async*: the judge sees the stale artifact, the parent it was made from, every update since
 its version and the current version. Its verdict, reason and patch are logged for every item.
@@ -8,17 +8,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 from flowevolve.artifact import Artifact
 from flowevolve.context import StageContext
 from flowevolve.errors import EngineError
 from flowevolve.item import Item, Stale
-from flowevolve.llm.types import JSON, Message, UnparsableReplyError
+from flowevolve.llm.types import Message, UnparsableReplyError
 from flowevolve.pool import Candidate
 from flowevolve.prompts import judge_prompt, parse_verdict
+from flowevolve.record import Record
 from flowevolve.stage import Discard, Emit
 from flowevolve.stages.payloads import Proposed
+
+
+class Began(Record, kind="repair.began"):
+    """What a proposal is compared with: candidates by their ids, so that an interrupted repair asks the same again."""
+
+    head: str
+    version: int
+    updates: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -30,9 +38,9 @@ class Repair:
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         stale = item.expect(Stale)
         proposed = stale.item.expect(Proposed)
-        began = context.decide("repair.began", lambda: self._now(stale.item.version, context))
-        head, version = context.pool[cast(str, began["head"])], cast(int, began["version"])
-        updates = [context.pool[name].artifact for name in cast("list[str]", began["updates"])]
+        began = context.decide(Began, lambda: self._now(stale.item.version, context))
+        head, version = context.pool[began.head], began.version
+        updates = [context.pool[name].artifact for name in began.updates]
         artifact = await _judge(proposed.candidate, head, updates, version - stale.item.version, context)
         if artifact is None:
             yield Emit(proposed, to=stale.back_to, version=version)
@@ -49,18 +57,17 @@ class Repair:
             derives=tuple(parent.id for parent in parents),
         )
 
-    def _now(self, since: int, context: StageContext) -> Mapping[str, JSON]:
-        """What the judge is to compare with, so that an interrupted repair asks it the same again."""
+    def _now(self, since: int, context: StageContext) -> Began:
         head = self.head()
         if head is None:
             raise EngineError("an item went stale, so the pool must have a best candidate; the archive names none")
-        updates: list[JSON] = [
+        updates = tuple(
             added.id
             for update in context.pool.updates_between(since)
             for added in update.added()
             if context.pool.status(added.id) != "revoked"
-        ]
-        return {"head": head.id, "version": context.pool.version, "updates": updates}
+        )
+        return Began(head=head.id, version=context.pool.version, updates=updates)
 
 
 async def _judge(

@@ -42,7 +42,8 @@ class Rollouts:
     ) -> tuple[Rollout, ...]:
         """One rollout per example, in order. A failed one has the task's worst score and says why.
 
-        Failed is also one that is not what the protocol says, or whose score is infinite or no number.
+        A rollout that does not keep to the protocol has failed, too, and so has one whose score is infinite or no
+        number.
 
         Raises:
             TaskFailedError: if the task's own code has failed every time.
@@ -54,7 +55,7 @@ class Rollouts:
     async def again(
         self, candidate: Candidate, example_id: str, split: str, context: StageContext, attempt: str
     ) -> Rollout:
-        """One more rollout of an example in the same work; ``attempt`` tells its calls from those of other ones.
+        """One more rollout of an example in the same work. ``attempt`` tells its calls from those of other rollouts.
 
         Raises:
             TaskFailedError: as `run`.
@@ -114,14 +115,14 @@ class Rollouts:
         return 0.0 if self._measured is None else self._measured.worst
 
     def _ranked(self, rollout: Rollout, context: StageContext) -> Rollout:
-        """As failed, if its score is infinite or no number: nothing could be ranked beside it."""
+        """The rollout; as a failed one if its score is infinite or no number, which nothing could be ranked against."""
         score = rollout.score
         if isfinite(score.value):
             self._worked = True
             return rollout
         reason = f"its score is {score.value}"
         context.log("rollout.failed", example=rollout.example_id, reason=reason)
-        if self._measured is None:  # else what was measured may be at fault, and not the task
+        if self._measured is None:  # otherwise what was measured may be at fault, and not the task
             self._count_failure(ValueError(reason))
         ranked = replace(score, value=self._worst, passed=False, failure=score.failure or reason)
         return replace(rollout, score=ranked)

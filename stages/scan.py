@@ -12,16 +12,16 @@ from flowevolve.policies.scan import Group, neighbour_groups, shuffled_groups
 
 T = TypeVar("T")
 Merge = Callable[[Sequence[T], str], Awaitable[T | None]]
-"""Merges two or more; the text names the merge within its scan (``0.3``: level and place). None: nothing came of it."""
+"""Merges two or more parts; None: the merge failed. The text names the merge in its scan (``0.3``: level and place)."""
 
 
 async def scan(parts: Sequence[T], merge: Merge[T], *, copies: int, most: int, rng: Random) -> Sequence[T]:
-    """Merge all in a balanced tree of groups of at most ``most``, level by level, the groups of a level side by side.
+    """Merge all parts in a balanced tree of groups of at most ``most``. The groups of a level are merged side by side.
 
-    On the first level every part is in ``copies`` groups drawn at random, so that what one merge overlooks, or a merge
-    of which nothing came, is not lost. Above it the parts of a merge of which nothing came are merged on the next level
-    with the others. Returns one; several, which hold everything, if nothing came of any merge of the last level; or
-    none, if nothing came of any of the first, or there are no parts.
+    On the first level every part is in ``copies`` groups drawn at random, so that nothing is lost if one merge
+    overlooks it or fails. On later levels the parts of a merge that fails go on to the next level with the others.
+    Returns one merged part. If all merges of the last level fail it returns several, which together hold everything; if
+    all of the first level fail, or there are no parts, it returns none.
     """
     merged = await _level(parts, shuffled_groups(len(parts), copies, most, rng), merge, 0) if parts else []
     left = [each for each, _ in merged if each is not None]
@@ -39,7 +39,7 @@ async def scan(parts: Sequence[T], merge: Merge[T], *, copies: int, most: int, r
 async def _level(
     parts: Sequence[T], groups: Sequence[Group], merge: Merge[T], level: int
 ) -> list[tuple[T | None, Sequence[T]]]:
-    """What came of the merge of each group, and the group's parts."""
+    """For each group what its merge made, None where it failed, and the group's parts."""
     grouped = [[parts[position] for position in group] for group in groups]
     jobs = [partial(_merged, group, merge, f"{level}.{place}") for place, group in enumerate(grouped)]
     return list(zip(await run_all(jobs), grouped, strict=True))

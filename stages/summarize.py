@@ -9,10 +9,10 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 
 from flowevolve.agents.abstracts import Summary, read_summary, summarize_prompt
-from flowevolve.archives.evolve_buffer import ABSTRACT, INHERITED, NEW
+from flowevolve.archives.evolve_buffer import Abstract
 from flowevolve.context import StageContext
 from flowevolve.item import Item
-from flowevolve.llm.types import JSON, LLMError, UnparsableReplyError
+from flowevolve.llm.types import LLMError, UnparsableReplyError
 from flowevolve.pool import Candidate
 from flowevolve.stage import Emit
 from flowevolve.stages.asking import ask
@@ -25,10 +25,10 @@ UNDESCRIBED = "Nobody has described this program."
 
 @dataclass(frozen=True)
 class Summarize:
-    """Takes `Assessed`, emits it with `ABSTRACT`, `INHERITED` and `NEW` among the candidate's attributes.
+    """Takes `Assessed`, emits it with an `Abstract` noted on the candidate.
 
-    An evaluation is worth more than its description: where the reply can't be read, or the call fails for good, the
-    abstract is that of the first parent, which says so (`stand_in`), and the event ``candidate.undescribed`` tells it.
+    An evaluation is worth more than its description. If the reply can't be read, or the call fails for good, the
+    abstract repeats that of the first parent and says so (`stand_in`), and there is an event ``candidate.undescribed``.
     """
 
     role: str
@@ -37,13 +37,8 @@ class Summarize:
         assessed = item.expect(Assessed)
         candidate = assessed.candidate
         summary = await summarize(candidate, abstract_of_parent(candidate, context), self.role, context)
-        attributes: dict[str, JSON] = {
-            ABSTRACT: summary.abstract,
-            INHERITED: list(summary.inherited),
-            NEW: list(summary.new),
-        }
-        described = replace(candidate, attributes={**candidate.attributes, **attributes})
-        yield Emit(replace(assessed, candidate=described))
+        abstract = Abstract(abstract=summary.abstract, inherited=summary.inherited, new=summary.new)
+        yield Emit(replace(assessed, candidate=abstract.on(candidate)))
 
 
 async def summarize(candidate: Candidate, parent: str, role: str, context: StageContext) -> Summary:
@@ -57,25 +52,18 @@ async def summarize(candidate: Candidate, parent: str, role: str, context: Stage
 
 
 def stand_in(parent: str) -> Summary:
-    """For a program that could not be described: what it was made from, and that this is all that is known."""
+    """The summary of a program that could not be described: what it was made from, and that nothing else is known."""
     if parent.startswith(UNDESCRIBED):
         return Summary(parent)
     return Summary(f"{UNDESCRIBED} It was made from this:\n{parent}" if parent else UNDESCRIBED)
 
 
 def abstract_of_parent(candidate: Candidate, context: StageContext) -> str:
-    """What the first parent is in words; empty where there is none."""
+    """The first parent in words; empty if there is none."""
     return in_words(context.pool[candidate.parents[0]]) if candidate.parents else ""
 
 
 def in_words(candidate: Candidate) -> str:
     """A described candidate as prompts show it, with its traits; empty if it was not described."""
-    said = candidate.attributes
-    abstract, inherited, new = said.get(ABSTRACT), said.get(INHERITED), said.get(NEW)
-    if not isinstance(abstract, str):
-        return ""
-    return str(Summary(abstract, _texts(inherited), _texts(new)))
-
-
-def _texts(value: JSON) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list) else ()
+    said = Abstract.of(candidate)
+    return str(Summary(said.abstract, said.inherited, said.new)) if said.abstract else ""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from flowevolve.context import StageContext, UpdateContext
+from flowevolve.context import UpdateContext
 from flowevolve.core.policies import Standing, ValidationAcceptance
-from flowevolve.errors import EngineError
 from flowevolve.item import Item
 from flowevolve.llm.types import JSON
 from flowevolve.policies.acceptance import Everything
 from flowevolve.pool import Add, Candidate, Move
-from flowevolve.stage import NO_EMISSIONS, Discard, Emit
+from flowevolve.stage import Discard
 from flowevolve.stages.payloads import Evaluated, Released
 
 
@@ -20,25 +19,21 @@ from flowevolve.stages.payloads import Evaluated, Released
 class Update:
     """Enters released candidates as speculative, and settles evaluated ones by the acceptance policy.
 
-    ``standing`` is None while nothing is confirmed: the first candidate always enters.
+    It is made a stage by `flowevolve.stages.committing`. ``standing`` is None while nothing is confirmed: the first
+    candidate always enters.
     """
 
     standing: Callable[[], Standing | None]
     acceptance: ValidationAcceptance = field(default_factory=Everything)
 
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        if not isinstance(context, UpdateContext):
-            raise EngineError("the update stage must be the committing stage of its graph")
+    async def __call__(self, item: Item[object], context: UpdateContext) -> None:
         if isinstance(item.payload, Released):
             _release(item.payload.partial, context)
         else:
             self._settle(item.expect(Evaluated).candidate, context)
-        for emission in NO_EMISSIONS:
-            yield emission
 
     def _settle(self, candidate: Candidate, context: UpdateContext) -> None:
-        judged = context.decide("candidate.validated", lambda: self._judge(candidate))
-        accepted = bool(judged["accepted"])
+        accepted = bool(context.decide("candidate.validated", lambda: self._judge(candidate))["accepted"])
         if context.pool.status(candidate.id) == "speculative":
             context.commit([Move(candidate.id, "confirmed" if accepted else "revoked", candidate.scores)])
         elif accepted:

@@ -27,7 +27,7 @@ from flowevolve.llm.types import JSON, ChatReply, ChatRequest, EmbedReply, Embed
 from flowevolve.memory.hashing import hashed_embedding
 from flowevolve.pool import Add, Candidate
 from flowevolve.sim.code_prompt import sections
-from flowevolve.stage import Emit, Exhausted, Graph, Stage
+from flowevolve.stage import CommittingStage, Emit, Exhausted, Graph, Stage
 from flowevolve.stages.payloads import Assessed, Written
 from flowevolve.stages.remember import Compress, Compressed, Compression, Reflect, Reflected, learn, recollect, shorten
 
@@ -111,7 +111,7 @@ class Remembering(fe.Algorithm):
                 Stage("assess", self._assess, ("reflect",), workers=3),
                 Stage("reflect", Reflect("Find a number.", memory=self.memory), ("update",), workers=3),
                 Stage("compress", Compress(self.memory), ("update",)),
-                Stage("update", self._update, ("compress",), commits=True),
+                CommittingStage("update", self._update, ("compress",)),
             ),
             entry="write",
         )
@@ -141,8 +141,7 @@ class Remembering(fe.Algorithm):
         failure = "crashed" if candidate.parents and score % 4 == 0 else None
         yield Emit(Assessed(candidate.scored({"case": 0.0 if failure else score}), failure))
 
-    async def _update(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        assert isinstance(context, UpdateContext)
+    async def _update(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         match item.payload:
             case Compressed() as compressed:
                 context.commit([shorten(compressed, self.memory)])

@@ -21,7 +21,7 @@ from flowevolve.llm.role import Role
 from flowevolve.llm.types import ChatReply, ChatRequest, LLMError, Message, ServerError, Usage
 from flowevolve.result import Result
 from flowevolve.run import Given, Watchers, carry_out, make_plan
-from flowevolve.stage import NO_EMISSIONS, Emit, Graph, Stage
+from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit, Graph, Stage
 from flowevolve.tasks.house_style import house_style_task, make_rows
 from tests import interruption
 
@@ -84,8 +84,11 @@ class Asking(fe.Algorithm):
 
     name = "asking"
 
+    def __init__(self) -> None:
+        """It needs no task."""
+
     def graph(self) -> Graph:
-        return Graph((Stage("ask", self._ask, ("end",), workers=4), Stage("end", self._end, commits=True)), entry="ask")
+        return Graph((Stage("ask", self._ask, ("end",), workers=4), CommittingStage("end", self._end)), entry="ask")
 
     async def _end(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         for emission in NO_EMISSIONS:

@@ -27,7 +27,7 @@ from flowevolve.registry import Registry
 from flowevolve.result import Result
 from flowevolve.resume import resume
 from flowevolve.run import run
-from flowevolve.stage import NO_EMISSIONS, Emit, Exhausted, Graph, Stage
+from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage
 from flowevolve.store.reading import Recorded
 from tests.interruption import Echo, evolve
 
@@ -112,7 +112,7 @@ class Placing(fe.Algorithm):
         return None
 
     def graph(self) -> Graph:
-        stages = (Stage("place", self._place, ("update",), workers=2), Stage("update", self._update, commits=True))
+        stages = (Stage("place", self._place, ("update",), workers=2), CommittingStage("update", self._update))
         return Graph(stages, entry="place")
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
@@ -128,8 +128,7 @@ class Placing(fe.Algorithm):
         reply = await context.chat("task", [Message("user", f"{total:.0f}")])
         yield Emit(context.propose(fe.Artifact({"a": reply.text}), parents=[], operator="placed"))
 
-    async def _update(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        assert isinstance(context, UpdateContext)
+    async def _update(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         context.commit([Add(item.expect(Candidate))])
         for emission in NO_EMISSIONS:
             yield emission

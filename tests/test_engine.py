@@ -29,7 +29,7 @@ from flowevolve.policies.staleness import Full, Guarded
 from flowevolve.policies.stopping import NoImprovement
 from flowevolve.policies.triggers import EveryCommits, EverySeconds, Stagnation
 from flowevolve.pool import Add, Candidate, Note, Update
-from flowevolve.stage import NO_EMISSIONS, Discard, Emit, Exhausted, Graph, Stage, Trigger
+from flowevolve.stage import NO_EMISSIONS, AnyStage, CommittingStage, Discard, Emit, Exhausted, Graph, Stage, Trigger
 
 
 @dataclass(frozen=True)
@@ -80,14 +80,14 @@ class Toy(Algorithm):
 
     def graph(self) -> Graph:
         names = ["entry", *(f"s{n}" for n in range(len(self._plans))), "update"]
-        stages = [Stage("entry", self._enter, (names[1],))]
+        stages: list[AnyStage] = [Stage("entry", self._enter, (names[1],))]
         for number, plan in enumerate(self._plans):
             stages.append(
                 Stage(
                     names[number + 1], self._step(plan), (names[number + 2],), plan.workers, plan.capacity, plan.gather
                 )
             )
-        stages.append(Stage("update", self._update, commits=True))
+        stages.append(CommittingStage("update", self._update))
         stages.append(Stage("extra", self._extra))
         return Graph(tuple(stages), entry="entry", triggers=self._triggers)
 
@@ -107,8 +107,7 @@ class Toy(Algorithm):
 
         return step
 
-    async def _update(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        assert isinstance(context, UpdateContext)
+    async def _update(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         candidate = context.propose(Artifact({"text": item.id}), parents=[], operator="toy")
         context.commit([Add(candidate.scored({"x": context.random.random()}))])
         for emission in NO_EMISSIONS:
@@ -257,8 +256,7 @@ def test_a_gathering_stage_gets_full_batches_and_the_rest_at_the_end() -> None:
     sizes: list[int] = []
 
     class Gathering(Toy):
-        async def _update(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-            assert isinstance(context, UpdateContext)
+        async def _update(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
             context.commit([Note("n", {})])
             for emission in NO_EMISSIONS:
                 yield emission
@@ -434,8 +432,8 @@ def test_a_caller_that_falls_behind_is_told() -> None:
 
 
 def test_graphs_that_make_no_sense_are_refused() -> None:
-    def stage(name: str, *to: str, commits: bool = False, workers: int = 1) -> Stage:
-        return Stage(name, Toy([])._enter, to, workers, commits=commits)
+    def stage(name: str, *to: str, commits: bool = False, workers: int = 1) -> AnyStage:
+        return (CommittingStage if commits else Stage)(name, Toy([])._enter, to, workers)
 
     with pytest.raises(EngineError, match="same name"):
         Graph((stage("a"), stage("a", commits=True)), entry="a")

@@ -14,7 +14,7 @@ from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.role import Role
 from flowevolve.llm.types import ChatReply, ChatRequest, Message, RejectedError
 from flowevolve.pool import Add, Candidate
-from flowevolve.stage import NO_EMISSIONS, Emit, Exhausted, Graph, Stage
+from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage
 from tests.interruption import Echo, echo, events_of, evolve
 
 
@@ -31,7 +31,7 @@ class Learning(fe.Algorithm):
         return None
 
     def graph(self) -> Graph:
-        return Graph((Stage("start", self._start), Stage("update", self._update, commits=True)), entry="start")
+        return Graph((Stage("start", self._start), CommittingStage("update", self._update)), entry="start")
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         reply = await context.chat("task", [Message("user", "seed")])
@@ -51,8 +51,7 @@ class Learning(fe.Algorithm):
         raise Exhausted
         yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
 
-    async def _update(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        assert isinstance(context, UpdateContext)
+    async def _update(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         context.commit([Add(item.expect(Candidate))])
         for emission in NO_EMISSIONS:
             yield emission

@@ -24,7 +24,19 @@ from flowevolve.llm.retry import RetryPolicy
 from flowevolve.policies.staleness import Guarded, Reflective
 from flowevolve.policies.triggers import EveryCommits, EverySeconds
 from flowevolve.pool import Add, Candidate, Move, Note, Update
-from flowevolve.stage import NO_EMISSIONS, Discard, Emit, Exhausted, Graph, NotYet, Stage, StageFunction, Trigger
+from flowevolve.stage import (
+    NO_EMISSIONS,
+    AnyStage,
+    CommittingStage,
+    Discard,
+    Emit,
+    Exhausted,
+    Graph,
+    NotYet,
+    Stage,
+    StageFunction,
+    Trigger,
+)
 
 Phase = Callable[[StageContext], AsyncGenerator[Emit]]
 
@@ -59,8 +71,7 @@ async def consume(item: Item[object], context: StageContext) -> AsyncGenerator[E
         yield emission
 
 
-async def add(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-    assert isinstance(context, UpdateContext)
+async def add(item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
     context.commit([Add(item.expect(Carrier).candidate)])
     for emission in NO_EMISSIONS:
         yield emission
@@ -91,17 +102,17 @@ class Small(Algorithm):
         self,
         entry: StageFunction,
         *between: Stage,
-        update: StageFunction = add,
+        update: StageFunction[UpdateContext] = add,
         init: Phase = nothing,
         finish: Phase = nothing,
         triggers: tuple[Trigger, ...] = (),
         repair: str | None = None,
         pools: Sequence[str] = ("main",),
     ) -> None:
-        self._stages = (
+        self._stages: tuple[AnyStage, ...] = (
             Stage("entry", entry, (*(stage.name for stage in between), "update")),
             *between,
-            Stage("update", update, commits=True),
+            CommittingStage("update", update),
         )
         self._init, self._finish, self._triggers, self._repair = init, finish, triggers, repair
         self._archive = Best()
@@ -226,8 +237,7 @@ def test_a_released_candidate_is_revoked_in_its_own_pool() -> None:
         await anyio.sleep(1)
         raise Discard("stopped")
 
-    async def update(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        assert isinstance(context, UpdateContext)
+    async def update(item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         context.commit([Add(item.expect(Release).partial, "speculative", pool="programs")])
         for emission in NO_EMISSIONS:
             yield emission
@@ -319,8 +329,7 @@ def test_a_payload_can_be_about_several_candidates() -> None:
     assert list(ran.statuses().values()) == ["rejected", "rejected"]
 
 
-async def commit(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-    assert isinstance(context, UpdateContext)
+async def commit(item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
     context.commit([Note("n", {})])
     for emission in NO_EMISSIONS:
         yield emission
@@ -573,8 +582,7 @@ def test_a_carried_candidate_counts_as_what_an_item_derives_from() -> None:
         await anyio.sleep(10)
         yield Emit(item.payload)
 
-    async def update(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        assert isinstance(context, UpdateContext)
+    async def update(item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         if isinstance(item.payload, Release):
             context.commit([Add(item.payload.partial, "speculative")])
         elif not item.expect(Carrier).candidate.parents:

@@ -15,7 +15,7 @@ from flowevolve.errors import InputError
 from flowevolve.item import Item, Ticket
 from flowevolve.policies.staleness import Full, Guarded, Reflective
 from flowevolve.pool import Candidate, Note
-from flowevolve.stage import NO_EMISSIONS, Emit, Exhausted, Graph, Stage
+from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage
 from tests.interruption import events_of, evolve
 
 
@@ -27,6 +27,9 @@ class Islands(fe.Algorithm):
     pools = ("quiet", "busy")
     archives = ()
 
+    def __init__(self) -> None:
+        """It needs no task."""
+
     def best(self) -> Candidate | None:
         return None
 
@@ -35,7 +38,7 @@ class Islands(fe.Algorithm):
             (
                 Stage("select", self._select, ("work",)),
                 Stage("work", self._work, ("update",), workers=2),
-                Stage("update", self._update, commits=True),
+                CommittingStage("update", self._update),
             ),
             entry="select",
         )
@@ -50,8 +53,7 @@ class Islands(fe.Algorithm):
         await anyio.sleep(1 if item.expect(str) == "busy" else 20)
         yield Emit(item.payload)
 
-    async def _update(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        assert isinstance(context, UpdateContext)
+    async def _update(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         context.commit([Note("seen", {}, pool=item.expect(str))])
         for emission in NO_EMISSIONS:
             yield emission

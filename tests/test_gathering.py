@@ -18,7 +18,7 @@ from flowevolve.errors import EngineError
 from flowevolve.item import Gathered, Item, Ticket
 from flowevolve.pool import Candidate, Note
 from flowevolve.queue import ItemQueue
-from flowevolve.stage import NO_EMISSIONS, Emit, Exhausted, Graph, Stage
+from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage
 from tests.interruption import Fact, events_of, evolve
 
 
@@ -48,9 +48,6 @@ class Combining(fe.Algorithm):
     def best(self) -> Candidate | None:
         return None
 
-    def step_width(self) -> Doubling | None:
-        return self._width
-
     def graph(self) -> Graph:
         return Graph(
             (
@@ -63,9 +60,10 @@ class Combining(fe.Algorithm):
                     gather_by=Doubling(3.0),
                     gather_key=(lambda item: item.expect(int) % 2) if self._by_kind else None,
                 ),
-                Stage("update", self._update, commits=True),
+                CommittingStage("update", self._update),
             ),
             entry="start",
+            step_width=self._width,
         )
 
     async def _start(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
@@ -78,8 +76,7 @@ class Combining(fe.Algorithm):
         await anyio.sleep(len(members))
         yield Emit([member.expect(int) for member in members])
 
-    async def _update(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        assert isinstance(context, UpdateContext)
+    async def _update(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         context.commit([Note("combined", {"members": item.expect(list)})])
         for emission in NO_EMISSIONS:
             yield emission

@@ -19,7 +19,7 @@ from flowevolve.llm.types import ChatReply, LLMError, Message, RejectedError
 from flowevolve.playback import Playback, PlayedCall
 from flowevolve.policies.triggers import EverySeconds, Stagnation
 from flowevolve.pool import Add, Candidate
-from flowevolve.stage import NO_EMISSIONS, Emit, Exhausted, Graph, Stage, Trigger
+from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage, Trigger
 from tests import interruption
 
 
@@ -45,7 +45,7 @@ class Counting(fe.Algorithm):
         return Graph(
             (
                 Stage("make", self._make, ("update",)),
-                Stage("update", self._update, commits=True, gather=self._gather),
+                CommittingStage("update", self._update, gather=self._gather),
                 Stage("extra", self._extra),
             ),
             entry="make",
@@ -58,8 +58,7 @@ class Counting(fe.Algorithm):
         await anyio.sleep(2)
         yield Emit(context.propose(fe.Artifact({"a": item.id}), parents=[], operator="new"))
 
-    async def _update(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        assert isinstance(context, UpdateContext)
+    async def _update(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         payload = item.payload
         members = payload.items if isinstance(payload, Gathered) else (item,)
         await anyio.sleep(1)

@@ -21,7 +21,7 @@ from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.llm.types import JSON
 from flowevolve.pool import Add, Candidate
-from flowevolve.stage import NO_EMISSIONS, Discard, Emit, Exhausted, Graph, Stage
+from flowevolve.stage import NO_EMISSIONS, CommittingStage, Discard, Emit, Exhausted, Graph, Stage
 from flowevolve.store.history import RunHistory
 from flowevolve.store.rundir import RunDirectory
 from tests.interruption import events_of, evolve
@@ -56,7 +56,7 @@ class Measuring(fe.Algorithm):
 
     def graph(self) -> Graph:
         return Graph(
-            (Stage("measure", self._measure, ("update",), workers=2), Stage("update", self._update, commits=True)),
+            (Stage("measure", self._measure, ("update",), workers=2), CommittingStage("update", self._update)),
             entry="measure",
         )
 
@@ -90,8 +90,7 @@ class Measuring(fe.Algorithm):
         artifact = fe.Artifact({"item": item.id})
         yield Emit(context.propose(artifact, parents=[], operator="m").scored({**scores, "t": timing.seconds}))
 
-    async def _update(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        assert isinstance(context, UpdateContext)
+    async def _update(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         context.commit([Add(item.expect(Candidate))])
         for emission in NO_EMISSIONS:
             yield emission

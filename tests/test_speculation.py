@@ -29,6 +29,7 @@ from flowevolve.llm.retry import RetryPolicy
 from flowevolve.policies.acceptance import Improvement
 from flowevolve.policies.staleness import Full, Guarded, Reflective
 from flowevolve.stage import Discard, Emit, Graph, Stage
+from flowevolve.stages.committing import committing
 from flowevolve.stages.payloads import Evaluated, Proposed, Released, Selected
 from flowevolve.stages.update import Update
 
@@ -90,7 +91,7 @@ class Speculating(Algorithm):
                 Stage("make", self._make, ("evaluate",), workers, bounds=BOUNDS),
                 Stage("repair", self._repair, ("evaluate",), workers, bounds=BOUNDS),
                 Stage("evaluate", self._evaluate, ("update",), workers, 2, repair_to="evaluate", bounds=BOUNDS),
-                Stage("update", Update(self.archive.standing, Improvement()), commits=True),
+                committing("update", Update(self.archive.standing, Improvement())),
             ),
             entry="select",
             repair="repair",

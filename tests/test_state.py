@@ -13,7 +13,7 @@ from flowevolve.errors import EngineError
 from flowevolve.item import Item, Ticket
 from flowevolve.llm.types import JSON
 from flowevolve.pool import Candidate, Note
-from flowevolve.stage import NO_EMISSIONS, Emit, Exhausted, Graph, Stage
+from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage
 from tests.interruption import events_of, evolve
 
 
@@ -31,7 +31,7 @@ class Remembering(fe.Algorithm):
         return None
 
     def graph(self) -> Graph:
-        return Graph((Stage("start", self._start, ("update",)), Stage("update", self._update, commits=True)), "start")
+        return Graph((Stage("start", self._start, ("update",)), CommittingStage("update", self._update)), "start")
 
     def state(self) -> Mapping[str, JSON] | None:
         return self.memory
@@ -45,8 +45,7 @@ class Remembering(fe.Algorithm):
             raise Exhausted
         yield Emit(ordinal)
 
-    async def _update(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        assert isinstance(context, UpdateContext)
+    async def _update(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         seen = item.expect(int)
         if seen % 2:
             self.memory[f"seen {seen}"] = [seen]

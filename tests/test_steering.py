@@ -17,7 +17,7 @@ from flowevolve.events import Event
 from flowevolve.item import Item, Ticket
 from flowevolve.policies.staleness import Guarded
 from flowevolve.pool import Add, Candidate
-from flowevolve.stage import NO_EMISSIONS, Emit, Exhausted, Graph, Stage
+from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage
 from tests.interruption import Fact, events_of, evolve
 
 
@@ -39,13 +39,13 @@ class Growing(fe.Algorithm):
             (
                 Stage("make", self._make, ("evaluate",), workers=2),
                 Stage("evaluate", self._evaluate, ("update",), workers=2, capacity=1),
-                Stage("update", self._update, commits=True),
+                CommittingStage("update", self._update),
             ),
             entry="make",
         )
 
-    def welcome(self, candidate: Candidate) -> Emit:
-        return Emit(candidate, to="evaluate") if self._welcoming else super().welcome(candidate)
+    def inject(self, candidate: Candidate) -> Emit:
+        return Emit(candidate, to="evaluate") if self._welcoming else super().inject(candidate)
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         await anyio.sleep(1)
@@ -62,8 +62,7 @@ class Growing(fe.Algorithm):
         await anyio.sleep(3)
         yield Emit(item.payload)
 
-    async def _update(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        assert isinstance(context, UpdateContext)
+    async def _update(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         context.commit([Add(item.expect(Candidate).scored({"x": 1.0}))])
         for emission in NO_EMISSIONS:
             yield emission
@@ -188,7 +187,7 @@ def test_what_can_not_be_injected_is_refused_and_the_run_goes_on(
 class Lost(Growing):
     """Does not know what to do with a candidate from outside."""
 
-    def welcome(self, candidate: Candidate) -> Emit:
+    def inject(self, candidate: Candidate) -> Emit:
         if candidate.artifact["a"] == "x":
             raise KeyError("x")
         return Emit(candidate, to="nowhere")

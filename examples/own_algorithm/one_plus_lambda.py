@@ -42,15 +42,16 @@ class Best:
         return self.candidate is None or other.mean_score > self.candidate.mean_score
 
 
-class OnePlusLambda(fe.Algorithm):
+class OnePlusLambda(fe.Algorithm[Settings]):
     name = "reflective_search"
     config_type = Settings
     staleness = "full"
 
-    def __init__(self, task: fe.Task, settings: Settings, tuning: fe.Tuning) -> None:
-        self.task, self.settings, self.rollouts = task, settings, Rollouts(task)
+    def __init__(self, task: fe.Task, config: Settings, tuning: fe.Tuning) -> None:
+        super().__init__(task, config, tuning)
+        self.rollouts = Rollouts(task)
         self.train, self.val = ([row.id for row in split] for split in (task.data.train, task.data.val))
-        if len(self.train) < settings.examples:
+        if len(self.train) < config.examples:
             raise fe.InputError(f"algorithm.examples: there are only {len(self.train)} training examples; take fewer")
         self.archive = Best()
         self.archives = (self.archive,)
@@ -60,7 +61,7 @@ class OnePlusLambda(fe.Algorithm):
             fe.Stage("select", self.select, to=("propose",)),
             fe.Stage("propose", self.propose, to=("evaluate",), workers=8),
             fe.Stage("evaluate", self.evaluate, to=("update",), workers=8),
-            fe.Stage("update", committing(self.update), commits=True),
+            committing("update", self.update),
         )
         return fe.Graph(stages, entry="select")
 
@@ -71,8 +72,8 @@ class OnePlusLambda(fe.Algorithm):
         parent = self.archive.candidate
         if parent is None:
             raise fe.Exhausted
-        for _ in range(self.settings.children):
-            batch = tuple(context.random.sample(self.train, self.settings.examples))
+        for _ in range(self.config.children):
+            batch = tuple(context.random.sample(self.train, self.config.examples))
             yield fe.Emit(Selected(parent, batch), version=context.pool.version, derives=(parent.id,))
 
     async def propose(self, item: fe.Item[object], context: fe.StageContext) -> AsyncGenerator[fe.Emit]:

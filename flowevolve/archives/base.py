@@ -12,7 +12,7 @@ from flowevolve.pool import Candidate
 
 
 class CandidateArchive(Archive, Ranked, Protocol):
-    """An archive that parents are selected from, and that candidates are measured against."""
+    """An archive from which parents are selected, and against which candidates are measured."""
 
     @property
     def confirmed(self) -> Sequence[Candidate]:

@@ -1,20 +1,19 @@
 """Behaviour spaces: what candidates are like, as points between 0 and 1, and the cells these fall into.
 
-Scales and centroids are fitted once, on candidates that are there already, and then stay: were they to move with every
-candidate, as in the published code, elites would lie in other cells than those they were put in.
+Scales and centroids are fitted once, on the first candidates, and then stay. If they moved with every candidate, as in
+the published code, elites would later lie in other cells than those they were put into.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON
+from flowevolve.record import Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,17 +21,16 @@ if TYPE_CHECKING:
     from ribs.archives import CVTArchive
 
 STD_FLOOR = 0.1
-"""The least standard deviation that is reckoned with."""
+"""A smaller standard deviation is taken to be this."""
 Z_LIMIT = 10.0
-"""Values further off than so many standard deviations are taken to be so far off."""
+"""Values further than this many standard deviations from the mean are taken to be this far from it."""
 SAMPLES = 10_000
-"""Points that uniform centroids are found from; ten times the centroids, where that is more."""
+"""The number of points that uniform centroids are found from; ten times the centroids, where that is more."""
 
 Placement = Literal["data", "uniform"]
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(NamedTuple):
     """Brings one feature between 0 and 1: the logistic function of its z-score."""
 
     mean: float
@@ -40,7 +38,7 @@ class Scale:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Scale:
-        """Fitted on values; of fewer than two the deviation is taken to be 1.
+        """The scale fitted on these values; if there is only one, the deviation is taken to be 1.
 
         Raises:
             ValueError: if there is no value.
@@ -48,37 +46,24 @@ class Scale:
         return cls(fmean(values), max(STD_FLOOR, stdev(values)) if len(values) > 1 else 1.0)
 
     def __call__(self, value: float | None) -> float:
-        """0.5 for the mean, and for what is not known."""
+        """0.5 for the mean, and for a value that is not known."""
         if value is None:
             return 0.5
         z = max(-Z_LIMIT, min(Z_LIMIT, (value - self.mean) / self.std))
         return 1 / (1 + math.exp(-z))
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
-    """Scales by the features' names, and centroids, each a coordinate per feature: a point's cell is the nearest's."""
+class Space(Record, kind="map_elites.fitted"):
+    """Scales by the features' names, and centroids with a coordinate per feature: a point is in the cell of the nearest
+    one. The note of a space brings it to a `flowevolve.archives.map_elites.MapElites`.
+    """
 
     scales: Mapping[str, Scale]
     centroids: tuple[tuple[float, ...], ...]
 
     def point(self, descriptor: Mapping[str, float]) -> tuple[float, ...]:
-        """Where a candidate with these features is."""
+        """The place of a candidate with these features."""
         return tuple(scale(descriptor.get(name)) for name, scale in self.scales.items())
-
-    def to_json(self) -> dict[str, JSON]:
-        """As `read` takes it."""
-        return {
-            "scales": {name: [scale.mean, scale.std] for name, scale in self.scales.items()},
-            "centroids": [list(centroid) for centroid in self.centroids],
-        }
-
-    @classmethod
-    def read(cls, data: Mapping[str, JSON]) -> Space:
-        """The space that `to_json` made this of."""
-        scales = cast("dict[str, list[float]]", data["scales"])
-        centroids = cast("list[list[float]]", data["centroids"])
-        return cls({name: Scale(*pair) for name, pair in scales.items()}, tuple(map(tuple, centroids)))
 
 
 def fit_space(
@@ -87,7 +72,8 @@ def fit_space(
     """Fit scales to candidates, then centroids: k-means of the candidates' points, or of points all over the space.
 
     There are at most ``cells`` centroids, and with ``data`` no more than there are different points. With fewer than
-    two of these, data say nothing of the space, and centroids are ``uniform``. Takes a second or so of CPU time.
+    two different points the data say nothing about the space, and centroids are ``uniform``. This takes about a second
+    of CPU time.
 
     Raises:
         ValueError: if no candidate has a feature of a name.
@@ -95,10 +81,11 @@ def fit_space(
     """
     known = {name: [each[name] for each in descriptors if name in each] for name in names}
     scales = {name: Scale.of(values) for name, values in known.items()}
-    points = [Space(scales, ()).point(each) for each in descriptors]
+    unplaced = Space(scales=scales, centroids=())
+    points = [unplaced.point(each) for each in descriptors]
     if placement == "data" and len(set(map(_rounded, points))) > 1:
-        return Space(scales, k_means(points, cells, seed))
-    return Space(scales, uniform_centroids(len(names), cells, seed))
+        return Space(scales=scales, centroids=k_means(points, cells, seed))
+    return Space(scales=scales, centroids=uniform_centroids(len(names), cells, seed))
 
 
 def uniform_centroids(dimensions: int, cells: int, seed: int) -> tuple[tuple[float, ...], ...]:
@@ -111,7 +98,7 @@ def uniform_centroids(dimensions: int, cells: int, seed: int) -> tuple[tuple[flo
 
 
 def k_means(points: Sequence[tuple[float, ...]], count: int, seed: int) -> tuple[tuple[float, ...], ...]:
-    """The centroids of so many clusters of points; the points themselves, where there are no more different ones."""
+    """The centroids of ``count`` clusters of points; if there are no more different points, the points themselves."""
     from ribs.archives import k_means_centroids  # noqa: PLC0415 - loads half a dozen heavy packages
 
     samples = [_rounded(point) for point in points]
@@ -125,7 +112,7 @@ def k_means(points: Sequence[tuple[float, ...]], count: int, seed: int) -> tuple
 
 
 def _rounded(point: tuple[float, ...]) -> tuple[float, ...]:
-    """Points nearer than this are the same to k-means, whose squares of distances have rounding errors."""
+    """The point as k-means takes it: closer ones are the same to it, as squares of distances have rounding errors."""
     return tuple(round(value, 4) for value in point)
 
 
@@ -142,7 +129,7 @@ def check_ribs(who: str) -> None:
 
 
 def load_ribs() -> None:
-    """Takes seconds the first time: done in a thread, the event loop goes on meanwhile.
+    """Import ribs. The first time takes seconds, so it is done in a thread, in which the event loop can go on.
 
     Raises:
         InputError: if it can't be loaded.

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from flowevolve.archives.descriptors import check_ribs, cvt_archive, load_ribs, uniform_centroids
+from flowevolve.assessment import Assessment, works
 from flowevolve.pool import Candidate
 from flowevolve.programs.features import FEATURES, program_features
 
@@ -21,20 +22,15 @@ FITNESS = "fitness"
 """The feature that is the score itself."""
 
 
-def works(program: Candidate) -> bool:
-    """Whether a program came to its end with a result that is a solution."""
-    return program.attributes.get("failure") is None
-
-
 class Elites(Protocol):
-    """Programs that live. A function of the programs entered, in their order."""
+    """The programs that live: a function of the programs that were entered, in their order."""
 
     def enter(self, program: Candidate) -> None: ...
     def __iter__(self) -> Iterator[Candidate]: ...
 
 
 class Best:
-    """The best ``size``: a newcomer to a full population takes the place of the worst, if it is better.
+    """The best ``size`` programs: a new one takes the place of the worst if there is no room and it is better.
 
     Programs that failed are worse than all others.
     """
@@ -61,10 +57,10 @@ def _worth(program: Candidate) -> tuple[bool, float]:
 
 
 class Cells:
-    """Divides the unit cube: into ``count`` cells by CVT, or as a lattice has them, the largest with no more than that.
+    """Divides the unit cube: into ``count`` cells by CVT, or into a lattice, the largest that has no more cells.
 
-    They are made when they are first asked for, or by `make`: it takes a second or so of CPU time, so it belongs in a
-    thread. Equal arguments give equal cells.
+    The cells are made when they are first asked for, or by `make`. That takes about a second of CPU time, so it belongs
+    in a thread. Equal arguments give equal cells.
 
     Raises:
         InputError: if ribs is not installed.
@@ -104,7 +100,7 @@ class Cells:
 
 
 class Mapped:
-    """The best program of each cell, of equals the first; what failed has none.
+    """The best program of each cell, of equals the first. Programs that failed have no cell.
 
     ``names`` are the features that span the space: `FITNESS`, those of `flowevolve.programs.features` of all the
     program's files, and metrics. They are normalised by ``ranges`` where these have them, else by the least and the
@@ -161,6 +157,5 @@ def _normalised(value: float, span: tuple[float, float]) -> float:
 def _measures(program: Candidate, names: Sequence[str]) -> list[float]:
     """The features of a program; 0 where it has none, as of one that is not written in Python."""
     found = program_features(program.artifact, [name for name in names if name in FEATURES]) or {}
-    metrics = cast("Mapping[str, float]", program.attributes.get("metrics") or {})
-    known = {**metrics, **found, FITNESS: program.mean_score}
+    known = {**Assessment.of(program).metrics, **found, FITNESS: program.mean_score}
     return [value if isfinite(value := float(known.get(name, 0.0))) else 0.0 for name in names]

@@ -1,6 +1,6 @@
 """ContextEvolve's Evolve Buffer: every program that was evaluated, with its score and its abstract (Su et al., 2026).
 
-What failed stays in it, as ``rejected``: it may be an example, and is a parent only if that is wanted.
+Programs that failed stay in it as ``rejected``: they may be examples, and are parents only if that is wanted.
 """
 
 from __future__ import annotations
@@ -10,12 +10,18 @@ from collections.abc import Iterable, Sequence
 from random import Random
 
 from flowevolve.agents.abstracts import Trajectory
-from flowevolve.archives.elites import works
 from flowevolve.archives.trajectories import trajectories_to
+from flowevolve.assessment import works
 from flowevolve.pool import DEFAULT_POOL, Add, Candidate, Update
+from flowevolve.record import Attributes
 
-ABSTRACT, INHERITED, NEW = "abstract", "inherited", "new"
-"""Attributes: a program in words, and its traits."""
+
+class Abstract(Attributes):
+    """A program in words, and its traits; empty where nobody described it."""
+
+    abstract: str = ""
+    inherited: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
 
 
 class EvolveBuffer:
@@ -30,10 +36,10 @@ class EvolveBuffer:
         self._order: list[Candidate] = []
         """All that can be shown, oldest first."""
         self._versions: list[int] = []
-        """At which each of them came."""
+        """The version at which each of them came."""
         self._programs: dict[str, Candidate] = {}
         self._texts: list[Candidate] = []
-        """The oldest of each text."""
+        """The oldest program with each text."""
         self._known: set[str] = set()
         """Their texts (artifact ids)."""
         self._ranked: list[Candidate] = []
@@ -59,7 +65,7 @@ class EvolveBuffer:
     def _enter(self, program: Candidate, version: int) -> None:
         if program.operator == "seed" and self.seed is None:
             self.seed = program
-        if self._described and not program.attributes.get(ABSTRACT):
+        if self._described and not Abstract.of(program).abstract:
             return
         self._programs[program.id] = program
         self._order.append(program)

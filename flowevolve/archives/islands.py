@@ -1,28 +1,38 @@
 """Islands: populations of programs and of the prompts they were written with, that evolve side by side.
 
-What belongs where stands in candidates' attributes. All is a function of the log (CodeEvolve, arXiv 2510.14150, §4).
+What belongs where stands in the candidates' attributes. Everything is a function of the log (CodeEvolve, arXiv
+2510.14150, §4).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from typing import cast
 
-from flowevolve.archives.elites import Elites, works
-from flowevolve.errors import InputError
+from flowevolve.archives.elites import Elites
+from flowevolve.assessment import works
+from flowevolve.errors import EngineError, InputError
 from flowevolve.policies.exploration import Schedule
 from flowevolve.pool import DEFAULT_POOL, Add, Annotate, Candidate, Update
+from flowevolve.record import Attributes
 
 PROGRAMS, PROMPTS = DEFAULT_POOL, "prompts"
 """The pools."""
-ISLAND, PROMPT, ORIGIN, HOME = "island", "prompt", "origin", "home"
-"""Attributes: the island of a program or prompt; of a program the prompt it was written with; of a migrant the program
-it is a copy of, and the island it was born on.
-"""
-OWN_ATTRIBUTES = frozenset({ISLAND, PROMPT, ORIGIN, HOME})
 SEED, MIGRATE = "seed", "migrate"
 """Operators: of what all islands begin with; of copies that came from other islands."""
+
+
+class Place(Attributes):
+    """Where a program or a prompt belongs."""
+
+    island: int | None = None
+    """Its island; None for one from outside that was not placed yet."""
+    prompt: str | None = None
+    """The prompt that a program was written with."""
+    origin: str | None = None
+    """The program that a migrant is a copy of."""
+    home: int | None = None
+    """The island that a migrant was born on."""
 
 
 class Island:
@@ -31,7 +41,7 @@ class Island:
     def __init__(self, index: int, elites: Elites, schedule: Schedule, *, epoch: int, prompts: int) -> None:
         self.index = index
         self.evaluations = 0
-        """Of programs born here, but for the seed."""
+        """Evaluations of programs that were born here, without the seed's."""
         self.exploring = schedule.begin()
         self.seed: Candidate | None = None
         self.failures: dict[str, Candidate] = {}
@@ -42,7 +52,7 @@ class Island:
         self._most_prompts = prompts
         self._prompts: dict[str, Candidate] = {}
         self._entered: dict[str, int] = {}
-        """Texts of programs that were entered (artifact ids), and their place in line."""
+        """The artifact ids of programs that were entered, and the order in which they came."""
         self._ranked: list[Candidate] = []
         self._emigrated: set[str] = set()
         self._improved = False
@@ -78,17 +88,17 @@ class Island:
         return len(self._versions) - bisect_right(self._versions, version)
 
     def emigrants(self, rate: float) -> Sequence[Candidate]:
-        """The best programs that may leave, at most this part of all that live, and at least one if there is one.
+        """The best programs that may leave: at most this part of all that live, and at least one if there is one.
 
-        They work, were born here, have not left before, and the best of the island is not among them; nor is the seed,
-        which is everywhere.
+        They work, were born here and have not left before. The best of the island stays, and so does the seed, which is
+        on every island.
         """
         most = max(1, int(rate * len(self._ranked)))
         able = [
             each
             for each in self._ranked[1:]
             if works(each)
-            and ORIGIN not in each.attributes
+            and Place.of(each).origin is None
             and each.operator != SEED
             and each.id not in self._emigrated
         ]
@@ -111,8 +121,8 @@ class Island:
         self._prompts[prompt_id] = self._prompts[prompt_id].scored(scores)
 
     def enter(self, program: Candidate) -> None:
-        """A program that was evaluated, or has come from elsewhere. One with a text that was here before adds nothing
-        to the population.
+        """A program that was evaluated here, or has come from another island. One whose text was here before adds
+        nothing to the population.
         """
         before = self.best
         if program.artifact.id not in self._entered:
@@ -123,7 +133,7 @@ class Island:
         self._improved |= before is not None and best is not None and best.mean_score > before.mean_score
         if program.operator == SEED:
             self.seed = program
-        elif ORIGIN not in program.attributes:
+        elif Place.of(program).origin is None:
             self._born(program)
 
     def _rank(self, program: Candidate) -> tuple[bool, float, int]:
@@ -131,7 +141,7 @@ class Island:
 
     def _born(self, program: Candidate) -> None:
         if not works(program):
-            self.failures[str(program.attributes[PROMPT])] = program
+            self.failures[str(Place.of(program).prompt)] = program
         self.evaluations += 1
         if self.epoch_over():
             self.exploring = self._schedule.after(self.exploring, improved=self._improved)
@@ -161,9 +171,11 @@ class Islands:
         Raises:
             InputError: if there are not so many: the pool is that of a run with more.
         """
-        return self._at(cast(int, candidate.attributes[ISLAND]))
+        return self._at(Place.of(candidate).island)
 
-    def _at(self, index: int) -> Island:
+    def _at(self, index: int | None) -> Island:
+        if index is None:
+            raise EngineError("a candidate that was not placed on an island has entered the pool")
         if index >= len(self):
             raise InputError(f"algorithm.islands: is {len(self)}, but the pool has an island {index}; give more")
         return self._islands[index]
@@ -190,5 +202,6 @@ class Islands:
         island = self.of(program)
         island.enter(program)
         island.touch(version)
-        if ORIGIN in program.attributes:
-            self._at(cast(int, program.attributes[HOME])).emigrated(str(program.attributes[ORIGIN]))
+        place = Place.of(program)
+        if place.origin is not None:
+            self._at(place.home).emigrated(place.origin)

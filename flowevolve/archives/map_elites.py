@@ -7,34 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from flowevolve.archives.descriptors import Space, cvt_archive, k_means
 from flowevolve.pool import DEFAULT_POOL, Add, Annotate, Candidate, Note, Update
+from flowevolve.record import Attributes
 
 if TYPE_CHECKING:
     from ribs.archives import CVTArchive
 
-DESCRIPTOR = "descriptor"
-"""The attribute of a candidate that has its features by name, as they were measured."""
-FITTED = "map_elites.fitted"
-"""The kind of the note that brings the space."""
 
+class Described(Attributes):
+    """The features of a candidate by name, as they were measured; empty where nobody measured any."""
 
-def fitted_note(space: Space, pool: str = DEFAULT_POOL) -> Note:
-    """From this note on candidates fall into the cells of the space, those that are there already, too."""
-    return Note(FITTED, space.to_json(), pool)
-
-
-def descriptor_of(candidate: Candidate) -> Mapping[str, float]:
-    """The features of a candidate; none, where nobody measured any."""
-    return cast("dict[str, float]", candidate.attributes.get(DESCRIPTOR, {}))
+    descriptor: Mapping[str, int | float] = {}
 
 
 class MapElites:
     """Of the confirmed candidates of a pool, those with the highest mean score of their cell, of equals the first.
 
-    A function of the log. Before the space is fitted there are no cells, and every candidate is an elite.
+    It is a function of the log. The note of a `Space` brings the cells, and from then on all candidates fall into them.
+    Before that every candidate is an elite.
     """
 
     def __init__(self, pool: str = DEFAULT_POOL) -> None:
@@ -58,8 +51,8 @@ class MapElites:
                     place = self._places[name]
                     self._candidates[place] = _annotated(self._candidates[place], change)
                     rebuild = True
-                case Note(kind=kind, data=data) if kind == FITTED:
-                    self.space = Space.read(data)
+                case Note(kind=Space.kind, data=data):
+                    self.space = Space.from_json(data)
                     rebuild = True
                 case _:
                     pass
@@ -73,7 +66,7 @@ class MapElites:
         self._cells.add(
             [self._places[each.id] for each in candidates],
             [each.mean_score for each in candidates],
-            [self.space.point(descriptor_of(each)) for each in candidates],
+            [self.space.point(Described.of(each).descriptor) for each in candidates],
         )
 
     @property
@@ -83,7 +76,7 @@ class MapElites:
 
     @property
     def elites(self) -> Sequence[Candidate]:
-        """Oldest first."""
+        """The elites, oldest first."""
         if self._cells is None:
             return self._candidates
         return [self._candidates[place] for place in sorted(self._cells.data("solution").tolist())]
@@ -100,13 +93,13 @@ class MapElites:
         """The number of the cell it falls into; None before there are cells."""
         if self._cells is None or self.space is None:
             return None
-        return int(self._cells.index_of_single(self.space.point(descriptor_of(candidate))))
+        return int(self._cells.index_of_single(self.space.point(Described.of(candidate).descriptor)))
 
     def admits(self, candidate: Candidate) -> bool:
         """Whether it would be the elite of its cell: nobody is there, or nobody as good."""
         if self._cells is None or self.space is None:
             return True
-        occupied, elite = self._cells.retrieve_single(self.space.point(descriptor_of(candidate)))
+        occupied, elite = self._cells.retrieve_single(self.space.point(Described.of(candidate).descriptor))
         return not occupied or candidate.mean_score > float(elite["objective"])
 
     def best(self) -> Candidate | None:
@@ -115,14 +108,14 @@ class MapElites:
 
     def spread(self) -> Sequence[tuple[str, float, tuple[float, ...]]]:
         """The elites' ids, mean scores and points, for `representatives`; no points before there is a space."""
-        space = self.space or Space({}, ())
-        return [(each.id, each.mean_score, space.point(descriptor_of(each))) for each in self.elites]
+        space = self.space or Space(scales={}, centroids=())
+        return [(each.id, each.mean_score, space.point(Described.of(each).descriptor)) for each in self.elites]
 
 
 def representatives(spread: Sequence[tuple[str, float, tuple[float, ...]]], count: int, seed: int) -> list[str]:
-    """The ids of good elites that lie far from each other, best first: of so many clusters of elites the best each.
+    """The ids of good elites that lie far from each other, best first: the best of each of ``count`` clusters.
 
-    Takes some CPU time. A function of its arguments (k-means on the elites' points; LEVI, appendix F).
+    Clusters are found by k-means on the elites' points, which takes some CPU time (LEVI, appendix F).
     """
     if len(spread) <= count or not spread[0][2]:
         return [name for name, _, _ in sorted(spread, key=lambda each: -each[1])[:count]]
@@ -140,6 +133,6 @@ def _distance(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def _annotated(candidate: Candidate, change: Annotate) -> Candidate:
-    """As the pool has it then."""
+    """The candidate as the pool has it after this change."""
     new = replace(candidate, attributes={**candidate.attributes, **change.attributes})
     return new if change.scores is None else new.scored(change.scores)

@@ -1,34 +1,33 @@
 """What a run has learnt about its own task: which directions were tried with what outcome, and lessons.
 
 The local memory of Controlled Self-Evolution (§4.3): a direction board and an experience library. It is a function of
-the log's notes of the kinds `LEARNED` and `COMPRESSED`, so any version of it can be had again.
+the log's notes `NewLesson` and `Compressed`, so any version of it can be rebuilt.
 
-Compression is compare-and-swap. It says which entries it has read, and how often each had been counted by then. Where
-all of these are still there, they make way for what it wrote; what was counted of them since stays, under an id of its
-own, and what was learnt since stays as it is. Where one of them is gone, another compression was faster, and it does
-nothing.
+Compression is compare-and-swap. It says which entries it has read, and how often each had been counted by then. If all
+of these are still there, what it wrote takes their place. What was counted of them since is kept under a new id, and
+what was learnt since stays as it is. If one of them is gone, another compression was faster, and this one does nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
-from flowevolve.agents.memory import Digest, Direction, Insight, Lesson, Step, shown_memory
+from pydantic import JsonValue
+
+from flowevolve.agents.memory import Digest, Direction, DirectionOutcome, Insight, Lesson, Step, shown_memory
 from flowevolve.kinds import payload
-from flowevolve.llm.types import CHARS_PER_TOKEN, JSON
+from flowevolve.llm.types import CHARS_PER_TOKEN
 from flowevolve.pool import Note, Update
+from flowevolve.record import Record
 
 MEMORY = "memory"
 """The name of its pool."""
-LEARNED = "memory.learned"
-COMPRESSED = "memory.compressed"
 LIMIT_TOKENS = 1000
 STEPS_KEPT = 5
-"""Of the steps that raised the score most, and of those that lowered it most."""
+"""How many steps are kept of those that raised the score most, and of those that lowered it most."""
 _PATIENCE = 8
-"""After so many lessons a compression that has not come back is given up, and another one is due."""
+"""If a compression has not come back after this many lessons, it is given up and another one is due."""
 
 Said = Direction | Lesson
 
@@ -58,17 +57,38 @@ class Learned:
         return Lesson("success" if self.change > 0 else "failed", self.insight.lesson)
 
 
+class NewLesson(Record, kind="memory.learned"):
+    """What one step has taught. ``compress``: a compression is begun with it."""
+
+    candidate: str
+    parent: str
+    change: float
+    direction: str
+    outcome: DirectionOutcome
+    lesson: str
+    compress: bool
+
+
+class Compressed(Record, kind="memory.compressed"):
+    """Entries that were read, with the counts seen, and what takes their place, as `Digest` has it."""
+
+    read: Mapping[str, int]
+    directions: list[JsonValue]
+    lessons: list[JsonValue]
+
+
 def learned_note(learned: Learned, pool: str = MEMORY, *, compress: bool = False) -> Note:
     """The note that works in what a step has taught. ``compress`` says that a compression is begun with it."""
-    data: dict[str, JSON] = {
-        "candidate": learned.candidate,
-        "parent": learned.parent,
-        "change": learned.change,
-        **learned.insight.direction.to_json(),
-        "lesson": learned.insight.lesson,
-        "compress": compress,
-    }
-    return Note(LEARNED, data, pool)
+    insight = learned.insight
+    return NewLesson(
+        candidate=learned.candidate,
+        parent=learned.parent,
+        change=learned.change,
+        direction=insight.direction.direction,
+        outcome=insight.direction.outcome,
+        lesson=insight.lesson,
+        compress=compress,
+    ).note(pool)
 
 
 def compressed_note(read: Mapping[str, int], written: Digest, pool: str = MEMORY) -> Note:
@@ -76,7 +96,7 @@ def compressed_note(read: Mapping[str, int], written: Digest, pool: str = MEMORY
 
     Counts that nobody made are taken back: of each outcome there are never more than were read.
     """
-    return Note(COMPRESSED, {"read": dict(read), **written.to_json()}, pool)
+    return Compressed.from_json({"read": dict(read), **written.to_json()}).note(pool)
 
 
 class Memory:
@@ -106,10 +126,10 @@ class Memory:
     def apply(self, update: Update) -> None:
         for change in update.changes:
             if isinstance(change, Note) and change.pool == self.pool:
-                if change.kind == LEARNED:
-                    self._learn(change.data, update.version)
-                elif change.kind == COMPRESSED:
-                    self._compress(change.data)
+                if change.kind == NewLesson.kind:
+                    self._learn(NewLesson.from_json(change.data), update.version)
+                elif change.kind == Compressed.kind:
+                    self._compress(Compressed.from_json(change.data))
 
     @property
     def entries(self) -> Sequence[Noted]:
@@ -142,8 +162,8 @@ class Memory:
         return Digest(tuple(self.directions), tuple(self.lessons))
 
     def changed_since(self, version: int) -> list[Noted]:
-        """The entries that say what was not known at this version of the pool. Compression makes nothing newer; what it
-        has put in other words is as new as the newest that it may stand for.
+        """The entries that say what was not known at this version of the pool. Compression makes no entry newer: one
+        that it has reworded is as new as the newest entry that it may stand for.
         """
         return [each for each in self._entries.values() if each.since > version]
 
@@ -154,14 +174,13 @@ class Memory:
         new = tokens_of([(learned.insight.direction, 1)], [learned.lesson])
         return self.tokens + new > self.limit_tokens
 
-    def _learn(self, data: Mapping[str, JSON], version: int) -> None:
-        direction, change = Direction.of(data), float(cast(float, data["change"]))
-        insight = Insight(direction, str(data["lesson"]))
-        learned = Learned(str(data["candidate"]), str(data["parent"]), change, insight)
-        self._enter(direction, 1, version)
+    def _learn(self, new: NewLesson, version: int) -> None:
+        insight = Insight(Direction(new.direction, new.outcome), new.lesson)
+        learned = Learned(new.candidate, new.parent, new.change, insight)
+        self._enter(insight.direction, 1, version)
         self._enter(learned.lesson, 1, version)
-        self._rank(Step(change, insight))
-        if data["compress"]:
+        self._rank(Step(new.change, insight))
+        if new.compress:
             self._compressing = 0
         elif self._compressing is not None:
             self._compressing += 1
@@ -182,15 +201,15 @@ class Memory:
         name = f"{'d' if isinstance(said, Direction) else 'l'}-{self._last:05d}"
         self._entries[name] = Noted(name, said, count, since)
 
-    def _compress(self, data: Mapping[str, JSON]) -> None:
+    def _compress(self, compressed: Compressed) -> None:
         self._compressing = None
-        read = cast("dict[str, int]", data["read"])
+        read = compressed.read
         if not all(name in self._entries for name in read):
             self.conflicts += 1
             return
         before, self._entries = self._entries, {}
         gone = [before[name] for name in read]
-        written = _counted(Digest.of(data), [(each.said, read[each.id]) for each in gone])
+        written = _counted(Digest.of(compressed.to_json()), [(each.said, read[each.id]) for each in gone])
         kept = {_key(said) for said, _ in written}
         for said, count in written:
             self._enter(said, count, _known_since(said, gone, kept))
@@ -220,7 +239,7 @@ def tokens_of(directions: Sequence[tuple[Direction, int]], lessons: Sequence[Les
 
 
 def _counted(written: Digest, read: Sequence[tuple[Said, int]]) -> list[tuple[Said, int]]:
-    """What a compression wrote, no outcome counted more often than was read of it."""
+    """What a compression wrote, with no outcome counted more often than it was read."""
     left: dict[str, int] = {}
     for said, count in read:
         if isinstance(said, Direction):
@@ -235,16 +254,16 @@ def _counted(written: Digest, read: Sequence[tuple[Said, int]]) -> list[tuple[Sa
 
 
 def _known_since(said: Said, gone: Sequence[Noted], kept: Collection[tuple[str, str]]) -> int:
-    """The version that an entry of a compression was first known in: its own, where it was read as it is written, else
-    that of the newest which it may stand for. ``kept`` are the keys of all that was written.
+    """The version in which an entry of a compression was first known. If it was read as it is written, that is its own,
+    else that of the newest entry that it may stand for. ``kept`` are the keys of all that was written.
     """
     same = [each.since for each in gone if _key(each.said) == _key(said)]
-    alike = [each.since for each in gone if _key(each.said)[0] == _key(said)[0] and _key(each.said) not in kept]
-    return max(same or alike or [each.since for each in gone], default=0)
+    same_outcome = [each.since for each in gone if _key(each.said)[0] == _key(said)[0] and _key(each.said) not in kept]
+    return max(same or same_outcome or [each.since for each in gone], default=0)
 
 
 def _key(said: Said) -> tuple[str, str]:
-    """Two entries with the same key say the same; the first part is what ended alike."""
+    """Two entries with the same key say the same. Those whose first part is the same had the same outcome."""
     if isinstance(said, Direction):
         return said.outcome, said.direction.casefold()
     return f"{said.kind} lesson", " ".join(said.text.casefold().split())

@@ -1,14 +1,15 @@
 """GEPA's archive: for every validation example, who does best on it (arXiv 2507.19457, algorithm 2).
 
-The front of an example is who reaches the best score seen on it. A candidate is dominated if every front it is on
-holds another that is not; this is looked at from the lowest mean score up and, where GEPA leaves it open, from the
-oldest of equals. Whoever is dropped leaves another behind, so in this order only the last of a front can have to stay
-for it. So of each front the last is kept and not its members, whose number grows with the run where scores tie.
+The front of an example is made of the candidates that reach the best score seen on it. A candidate is dominated if
+every front that it is on holds another candidate that is not dominated. GEPA looks at candidates from the lowest mean
+score up; of equals, this archive takes the oldest first. A candidate that is dropped leaves another one on each of its
+fronts, so in this order only the last one of a front can have to stay for it. So only the last one of each front is
+kept, and not all members, whose number grows with the run where scores tie.
 
-A speculative candidate stands on the fronts of the examples it has scores for until it is confirmed, with all its
-scores, or revoked, as if it had never been there; it is never the best and sets no standard. One that was made from a
-revoked candidate, through any number of speculative ones, is set aside until its verdict: what would be made from it is
-stale before it is begun. The archive is a function of the log.
+A speculative candidate stands on the fronts of the examples that it has scores for. When it is confirmed it has all its
+scores; when it is revoked it is as if it had never been there. It is never the best and sets no standard. A candidate
+that was made from a revoked one, directly or through speculative ones, is set aside until its verdict, as anything made
+from it would be stale from the start. The archive is a function of the log.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from flowevolve.core.policies import Standing
 from flowevolve.pool import Add, Candidate, Move, Update
 
 Rank = tuple[float, int]
-"""Mean score, and place in order of age: 0 for the oldest; the speculative ones come after all others."""
+"""Mean score, and place in order of age: 0 for the oldest. Speculative candidates come after all others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """The best score on one example, and the highest rank of those that reach it."""
+    """The best score on one example, and the candidate of the highest rank that reaches it."""
 
     best: float
     rank: Rank

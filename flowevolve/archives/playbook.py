@@ -1,9 +1,9 @@
 """A playbook: bullets of advice with counters, grown and mended by small operations (ACE, arXiv 2510.04618, §3).
 
-It is a function of the log's notes of kind `PLAYBOOK`, so any version of it can be had again. UPDATE, MERGE and DELETE
-say which text of a bullet they were made for and do nothing to one that has changed since (compare and swap).
-Increments of counters commute and always count: those for a bullet that was merged go to the one it is part of now,
-those for one that was deleted are kept with it.
+It is a function of the log's `PlaybookChange` notes, so any version of it can be rebuilt. UPDATE, MERGE and DELETE say
+which text of a bullet they were made for, and do nothing to a bullet that has changed since (compare and swap).
+Increments of counters commute and always count: those for a bullet that was merged go to the bullet that it is part of
+now, those for one that was deleted are kept with it.
 """
 
 from __future__ import annotations
@@ -12,16 +12,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Literal, cast
+from typing import Literal
 
 from flowevolve.errors import InputError
 from flowevolve.kinds import payload
-from flowevolve.llm.types import CHARS_PER_TOKEN, JSON
+from flowevolve.llm.types import CHARS_PER_TOKEN
 from flowevolve.playbook_prompts import NOTE_LINE
 from flowevolve.pool import DEFAULT_POOL, Note, Update
-
-PLAYBOOK = "playbook"
-"""The kind of its notes; their data are operations and counts (`edit_note`)."""
+from flowevolve.record import Record
 
 Verb = Literal["ADD", "UPDATE", "MERGE", "DELETE"]
 Counts = Mapping[str, tuple[int, int]]
@@ -61,29 +59,24 @@ class Operation:
     text: str = ""
     seen: Mapping[str, str] = field(default_factory=dict)
 
-    def to_json(self) -> JSON:
-        return {"verb": self.verb, "section": self.section, "text": self.text, "seen": dict(self.seen)}
 
-    @classmethod
-    def of(cls, data: Mapping[str, JSON]) -> Operation:
-        """What `to_json` made this of."""
-        seen = cast("dict[str, str]", data["seen"])
-        return cls(cast(Verb, data["verb"]), str(data["section"]), str(data["text"]), seen)
+class PlaybookChange(Record, kind="playbook"):
+    """What changes a playbook. ``loaded`` are bullets that it starts from: id, section, text, helpful and harmful."""
+
+    loaded: tuple[tuple[str, str, str, int, int], ...] = ()
+    operations: tuple[Operation, ...]
+    counts: Counts
 
 
 def edit_note(operations: Sequence[Operation], counts: Counts, pool: str = DEFAULT_POOL) -> Note:
     """The note that changes a playbook."""
-    data: dict[str, JSON] = {
-        "operations": [operation.to_json() for operation in operations],
-        "counts": {name: list(added) for name, added in counts.items()},
-    }
-    return Note(PLAYBOOK, data, pool)
+    return PlaybookChange(operations=tuple(operations), counts=counts).note(pool)
 
 
 def load_note(bullets: Iterable[Bullet], pool: str = DEFAULT_POOL) -> Note:
     """The note that puts bullets with ids and counters into a playbook that has none of these ids."""
-    loaded: list[JSON] = [[each.id, each.section, each.text, each.helpful, each.harmful] for each in bullets]
-    return Note(PLAYBOOK, {"loaded": loaded, "operations": [], "counts": {}}, pool)
+    loaded = tuple((each.id, each.section, each.text, each.helpful, each.harmful) for each in bullets)
+    return PlaybookChange(loaded=loaded, operations=(), counts={}).note(pool)
 
 
 class Playbook:
@@ -110,19 +103,17 @@ class Playbook:
     def apply(self, update: Update) -> None:
         self.version = update.version
         for change in update.changes:
-            if isinstance(change, Note) and change.kind == PLAYBOOK and change.pool == self._pool:
-                self._take(change.data)
+            if isinstance(change, Note) and change.kind == PlaybookChange.kind and change.pool == self._pool:
+                self._take(PlaybookChange.from_json(change.data))
 
-    def _take(self, data: Mapping[str, JSON]) -> None:
-        for name, section, text, helpful, harmful in cast(
-            "list[tuple[str, str, str, int, int]]", data.get("loaded", ())
-        ):
+    def _take(self, change: PlaybookChange) -> None:
+        for name, section, text, helpful, harmful in change.loaded:
             self._live[name] = Bullet(name, section, text, helpful, harmful, self.version)
             self._last = max(self._last, int(name.rpartition("-")[2]))
-        for operation in cast("list[dict[str, JSON]]", data["operations"]):
-            self._do(Operation.of(operation))
-        for name, added in cast("dict[str, list[int]]", data["counts"]).items():
-            self._count(name, added[0], added[1])
+        for operation in change.operations:
+            self._do(operation)
+        for name, (helpful, harmful) in change.counts.items():
+            self._count(name, helpful, harmful)
 
     def _do(self, operation: Operation) -> None:
         if not self.fits(operation):
@@ -233,9 +224,9 @@ def slug(section: str) -> str:
 
 
 def within(bullets: Sequence[Bullet], token_budget: int) -> list[Bullet]:
-    """The bullets that a prompt has room for: the least helpful ones, and of equals the oldest, are left out.
+    """The bullets that a prompt has room for. The least helpful ones are left out, and of equals the oldest.
 
-    One that is longer than what is left is passed over for shorter ones.
+    A bullet that is longer than the room left is skipped, and shorter ones may still be taken.
     """
     ranked = sorted(bullets, key=lambda bullet: (bullet.harmful - bullet.helpful, -bullet.changed))
     kept: set[str] = set()

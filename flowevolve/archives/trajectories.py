@@ -1,6 +1,6 @@
-"""Trajectories: how programs came of each other, and what became of the score on the way (ContextEvolve, §4.2).
+"""Trajectories: how programs were made from each other, and how the score changed on the way (ContextEvolve, §4.2).
 
-A step is from a parent to its child, worth child − parent, so above 0 is better. A trajectory is up to so many steps.
+A step leads from a parent to its child. Its change is the child's score less the parent's, so more than 0 is better.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 
 from flowevolve.agents.abstracts import Trajectory, TrajectoryKind
-from flowevolve.archives.elites import works
+from flowevolve.assessment import works
 from flowevolve.policies.drawing import by_rank, draw
 from flowevolve.pool import Candidate
 
@@ -17,7 +17,7 @@ from flowevolve.pool import Candidate
 def trajectories_to(
     program: Candidate, parent_of: Callable[[Candidate], Candidate | None], steps: int
 ) -> Iterator[tuple[Trajectory, float]]:
-    """Those that end with ``program``, of one step up to ``steps``, each with how the score changed over all of it."""
+    """The trajectories of 1 to ``steps`` steps that end with ``program``, each with the change of the score over it."""
     names, changes, first = [program.id], list[float | None](), program
     while len(changes) < steps and (parent := parent_of(first)) is not None:
         changes.insert(0, first.mean_score - parent.mean_score if works(first) else None)
@@ -36,9 +36,9 @@ def kind_of(changes: Sequence[float | None]) -> TrajectoryKind:
 def draw_trajectories(
     found: Sequence[tuple[Trajectory, float]], count: int, weights: Mapping[TrajectoryKind, float], random: Random
 ) -> list[Trajectory]:
-    """Up to ``count``, one after another: a kind by its weight, and of that one by rank, where the first is the one on
-    which the score changed most. Ranks stand in for changes as weights, because scores have no common scale. No two
-    end with the same program: of one that does so with another, the other would say little more.
+    """Up to ``count``, drawn one after another: first a kind by its weight, then one of that kind by rank, where the
+    first is the one over which the score changed most. Ranks are the weights, and not changes, because scores have no
+    common scale. No two end with the same program, as the second one would say little more.
     """
     left = sorted(found, key=lambda each: -abs(each[1]))
     drawn: list[Trajectory] = []

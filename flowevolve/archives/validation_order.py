@@ -1,4 +1,4 @@
-"""In which order validation examples are run, so that the first ones tell the most (FlashEvolve §3.3)."""
+"""The order in which validation examples are run, so that the first ones tell the most (FlashEvolve §3.3)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from flowevolve.pool import Add, Move, Update
 class ValidationOrder:
     """Examples passed ``window`` times in a row go behind all others, and come back when they are failed again.
 
-    A round is one candidate that was confirmed, or revoked with all its scores: what the log tells. Candidates that
-    were turned down without ever being in the pool leave no trace there. An example is passed with a score of at least
-    ``passing``. The order is a function of the log.
+    A round is one candidate that was confirmed, or revoked with all its scores. Candidates that were rejected without
+    ever being in the pool do not count, as the pool knows nothing of them. An example is passed with a score of at
+    least ``passing``. The order is a function of the log.
     """
 
     def __init__(self, example_ids: Sequence[str], window: int = 3, passing: float = 1.0) -> None:

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from flowevolve import clock
 from flowevolve.algorithms.ace import ACE, update
 from flowevolve.algorithms.ace.payloads import Learned
-from flowevolve.algorithms.ace.progress import CURATING, Progress
-from flowevolve.algorithms.ace.update import Update
+from flowevolve.algorithms.ace.update import Curating, DueAfterSample, Progress, Update
 from flowevolve.archives.playbook import Playbook
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
@@ -233,22 +232,22 @@ def most_open(facts: Sequence[Fact]) -> int:
 
 def _lose_a_lesson(patch: pytest.MonkeyPatch) -> None:
     """The sample that makes a curation due hands on all lessons but its own."""
-    plan = Update._plan
+    due = Update._due
 
-    def without(update: Update, learned: Learned) -> Mapping[str, JSON]:
-        return {**plan(update, learned), "curate": [lesson.to_json() for lesson in update.progress.pending]}
+    def without(update: Update, learned: Learned) -> DueAfterSample:
+        return due(update, learned).model_copy(update={"curate": tuple(update.progress.pending)})
 
-    patch.setattr(Update, "_plan", without)
+    patch.setattr(Update, "_due", without)
 
 
 def _hand_on_twice(patch: pytest.MonkeyPatch) -> None:
     """Lessons that were given to a curator stay where they wait."""
     note = Progress._note
 
-    def keep(progress: Progress, kind: str, data: Mapping[str, JSON]) -> None:
+    def keep(progress: Progress, noted: Note) -> None:
         pending = progress.pending
-        note(progress, kind, data)
-        progress.pending = pending if kind == CURATING else progress.pending
+        note(progress, noted)
+        progress.pending = pending if noted.kind == Curating.kind else progress.pending
 
     patch.setattr(Progress, "_note", keep)
 

@@ -107,7 +107,7 @@ class Late(fe.Algorithm):
             (
                 fe.Stage("select", self.select, ("reconcile",)),
                 fe.Stage("reconcile", reconcile, ("update",)),
-                fe.Stage("update", self.take, commits=True),
+                fe.CommittingStage("update", self.take),
             ),
             entry="select",
         )

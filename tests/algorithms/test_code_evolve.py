@@ -12,7 +12,7 @@ import pytest
 import flowevolve as fe
 from flowevolve.algorithm import Tuning, WorkersWanted
 from flowevolve.algorithms.code_evolve import CodeEvolve
-from flowevolve.archives.islands import HOME, ISLAND, ORIGIN, PROMPT, PROMPTS
+from flowevolve.archives.islands import PROMPTS
 from flowevolve.core.policies import Speculation
 from flowevolve.engine import RunReport
 from flowevolve.errors import InputError
@@ -38,7 +38,7 @@ def test_it_improves_on_the_seed(run: Run) -> None:
     assert best is not None
     assert best.mean_score > 1.5
     assert report.spent.evaluations >= 90
-    assert {each.attributes[ISLAND] for each in evolved.frontier()} == {0, 1, 2}
+    assert {each.attributes["island"] for each in evolved.frontier()} == {0, 1, 2}
 
 
 def test_each_island_begins_with_programs_made_of_the_seed_alone(run: Run) -> None:
@@ -48,7 +48,7 @@ def test_each_island_begins_with_programs_made_of_the_seed_alone(run: Run) -> No
     assert {data["island"] for data in starts} == {0, 1, 2}
     assert all(not names(data, "inspirations") and not names(data, "ancestors") for data in starts)
     made = [each for each in programs(report.pool) if each.operator == "start"]
-    assert Counter(each.attributes[ISLAND] for each in made) == {0: 2, 1: 2, 2: 2}
+    assert Counter(each.attributes["island"] for each in made) == {0: 2, 1: 2, 2: 2}
     assert all(each.parents == () for each in made)
 
 
@@ -58,7 +58,7 @@ def test_exploiting_shows_ancestors_and_the_parents_prompt(run: Run) -> None:
     longest = 0
     for data in exploits:
         parent = report.pool[str(data["parent"])]
-        assert data["prompt"] == parent.attributes[PROMPT]
+        assert data["prompt"] == parent.attributes["prompt"]
         line: list[str] = []
         while parent.parents:
             parent = report.pool[parent.parents[0]]
@@ -78,9 +78,9 @@ def test_exploring_has_a_new_prompt_written_and_shows_no_ancestors(run: Run) -> 
     made = [each for each in programs(report.pool) if each.operator == "explore"]
     assert made
     for each in made:
-        prompt = prompts[str(each.attributes[PROMPT])]
+        prompt = prompts[str(each.attributes["prompt"])]
         assert prompt.operator == "meta"
-        assert prompt.attributes[ISLAND] == each.attributes[ISLAND]
+        assert prompt.attributes["island"] == each.attributes["island"]
         assert prompt.attributes["program"] == each.parents[0]
     roles = Counter((role, prompt.partition("\n")[0]) for role, prompt in asked(facts))
     assert set(roles) == {("code", CODE_TITLE), ("meta", META_TITLE)}
@@ -95,7 +95,7 @@ def test_inspirations_are_others_of_the_island_and_none_comes_twice(run: Run) ->
     for data in later:
         shown = [report.pool[name] for name in [str(data["parent"]), *names(data, "inspirations")]]
         assert len({each.artifact.id for each in shown}) == len(shown)
-        assert {each.attributes[ISLAND] for each in shown} == {data["island"]}
+        assert {each.attributes["island"] for each in shown} == {data["island"]}
     assert any(OTHERS_HEADING in prompt for _, prompt in asked(facts))
 
 
@@ -121,8 +121,8 @@ def test_a_prompt_is_worth_the_best_program_that_was_written_with_it(run: Run) -
     _, report, _ = run
     best: dict[str, float] = {}
     for each in programs(report.pool):
-        if ORIGIN not in each.attributes:
-            name = str(each.attributes[PROMPT])
+        if "origin" not in each.attributes:
+            name = str(each.attributes["prompt"])
             best[name] = max(best.get(name, 0.0), each.mean_score)
     prompts = {each.id: each.mean_score for name, each in report.pool.candidates() if name == PROMPTS}
     assert len(prompts) > 3
@@ -137,7 +137,7 @@ def test_program_and_prompt_enter_in_one_commit(run: Run) -> None:
         new = [change for change in changes if "add" in change and change["pool"] == PROMPTS]
         if new and event.data["version"] != 1:
             (program,) = [change for change in changes if "add" in change and change["pool"] == "main"]
-            assert cast("dict[str, JSON]", program["attributes"])[PROMPT] == new[0]["add"]
+            assert cast("dict[str, JSON]", program["attributes"])["prompt"] == new[0]["add"]
             pairs += 1
     assert pairs
 
@@ -167,14 +167,14 @@ def test_migrants_are_copies_that_arrive_as_roots_next_door(run: Run) -> None:
         for target in names(event.data, "to")
     )
     assert set(sent.values()) == {1}
-    copies = [each for each in programs(report.pool) if ORIGIN in each.attributes]
-    assert Counter((str(each.attributes[ORIGIN]), each.attributes[ISLAND]) for each in copies) == sent
+    copies = [each for each in programs(report.pool) if "origin" in each.attributes]
+    assert Counter((str(each.attributes["origin"]), each.attributes["island"]) for each in copies) == sent
     for each in copies:
-        origin = report.pool[str(each.attributes[ORIGIN])]
+        origin = report.pool[str(each.attributes["origin"])]
         assert (each.parents, each.artifact, each.scores) == ((), origin.artifact, origin.scores)
-        assert each.attributes[HOME] == origin.attributes[ISLAND] != each.attributes[ISLAND]
-        assert ORIGIN not in origin.attributes
-    assert len({name for name, _ in sent}) == len({str(each.attributes[ORIGIN]) for each in copies})
+        assert each.attributes["home"] == origin.attributes["island"] != each.attributes["island"]
+        assert "origin" not in origin.attributes
+    assert len({name for name, _ in sent}) == len({str(each.attributes["origin"]) for each in copies})
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_where_they_go(topology: str, targets: dict[int, list[int]]) -> None:
 def test_without_roads_nobody_moves() -> None:
     _, report, facts = ran(algorithm(migration={"every": 4, "topology": "empty"}))
     assert not moved(facts)
-    assert not [each for each in programs(report.pool) if ORIGIN in each.attributes]
+    assert not [each for each in programs(report.pool) if "origin" in each.attributes]
 
 
 def test_an_island_sends_every_so_many_of_its_own_epochs() -> None:
@@ -219,7 +219,7 @@ def test_a_candidate_from_outside_goes_to_an_island() -> None:
     evolved = algorithm()
     report, _ = evolve(evolved, roles=coder, beside=give, budget=fe.Budget(evaluations=60), max_in_flight=6)
     (given,) = [each for each in programs(report.pool) if each.artifact["program.py"] == "value = 2.9"]
-    assert given.attributes[ISLAND] in {0, 1, 2}
+    assert given.attributes["island"] in {0, 1, 2}
     best = evolved.best()
     assert best is not None
     assert best.mean_score >= 2.9

@@ -14,11 +14,11 @@ import pytest
 import flowevolve as fe
 from flowevolve.algorithms.code_evolve import CodeEvolve
 from flowevolve.algorithms.code_evolve.payloads import Chosen, Prompted
-from flowevolve.archives.islands import ISLAND, ORIGIN, Islands
+from flowevolve.archives.islands import Islands
 from flowevolve.context import StageContext
 from flowevolve.item import Item
 from flowevolve.pool import Pool
-from flowevolve.stage import Emit, Graph, StageFunction
+from flowevolve.stage import Emit, Graph, Stage, StageFunction
 from tests.algorithms.nearest import evolve_nearest
 from tests.code_evolving import algorithm, moved, programs, ran, selected, settings
 from tests.interruption import events_of
@@ -33,7 +33,8 @@ class Slow(CodeEvolve):
     def graph(self) -> Graph:
         graph = super().graph()
         stages = [
-            replace(each, run=self._slowed(each.run)) if each.name == "generate" else each for each in graph.stages
+            replace(each, run=self._slowed(each.run)) if isinstance(each, Stage) and each.name == "generate" else each
+            for each in graph.stages
         ]
         return Graph(tuple(stages), graph.entry)
 
@@ -139,9 +140,9 @@ def test_interrupted_with_many_flows_nothing_is_done_twice_and_turns_stay_even(s
     flows = Counter(str(event.data["item"]).partition(".")[0] for event in events_of(combined, "code_evolve.selected"))
     assert set(flows.values()) == {1}
     sent = Counter(
-        (each.attributes[ORIGIN], each.attributes[ISLAND])
+        (each.attributes["origin"], each.attributes["island"])
         for each in programs(report.pool)
-        if ORIGIN in each.attributes
+        if "origin" in each.attributes
     )
     assert set(sent.values()) == {1}
 

@@ -16,7 +16,6 @@ import flowevolve as fe
 from flowevolve.agents.abstracts import EXEMPLARS_TITLE, NAVIGATE_TITLE, SUMMARIZE_TITLE
 from flowevolve.algorithm import Tuning, WorkersWanted
 from flowevolve.algorithms.context_evolve import ContextEvolve
-from flowevolve.archives.evolve_buffer import ABSTRACT
 from flowevolve.core.policies import Speculation
 from flowevolve.engine import RunReport
 from flowevolve.errors import InputError
@@ -51,10 +50,10 @@ def test_every_program_enters_with_its_abstract(run: Run) -> None:
     _, report, facts = run
     for commit in said(facts, "pool.commit"):
         for change in cast("list[dict[str, dict[str, object]]]", commit["changes"]):
-            assert change["attributes"][ABSTRACT]
+            assert change["attributes"]["abstract"]
     for each in programs(report.pool):
         number = each.artifact["program.py"].removeprefix("value = ")
-        assert each.attributes[ABSTRACT] == f"It is about {number}."
+        assert each.attributes["abstract"] == f"It is about {number}."
         assert each.attributes["new"] == [f"the number {number}"]
 
 
@@ -104,7 +103,7 @@ def test_failures_stay_as_examples_with_their_abstracts_and_are_no_parents() -> 
     _, report, facts = ran(algorithm(Numbers(limit=1.4)))
     failed = {each.id for each in programs(report.pool, "rejected")}
     assert failed
-    assert all(report.pool[name].attributes[ABSTRACT] for name in failed)
+    assert all(report.pool[name].attributes["abstract"] for name in failed)
     shown = {name for data in said(facts, "context_evolve.sampled") for name in cast("list[str]", data["programs"])}
     assert shown & failed
     parents = {str(data["parent"]) for data in said(facts, "context_evolve.selected")}
@@ -146,8 +145,8 @@ def test_where_agents_say_nothing_that_can_be_read_the_search_goes_on() -> None:
     assert best.mean_score > 1.3
     undescribed = said(facts, "candidate.undescribed")
     assert len(undescribed) == len(programs(report.pool))
-    assert all(UNDESCRIBED in str(each.attributes[ABSTRACT]) for each in programs(report.pool))
-    assert max(len(str(each.attributes[ABSTRACT])) for each in programs(report.pool)) < 200
+    assert all(UNDESCRIBED in str(each.attributes["abstract"]) for each in programs(report.pool))
+    assert max(len(str(each.attributes["abstract"])) for each in programs(report.pool)) < 200
     assert "Heed" not in "".join(asked(facts, CODE_TITLE))
     unparsable = Counter(str(data.get("agent")) for data in said(facts, "reply.unparsable"))
     assert {"summarizer", "navigator", "sampler"} <= set(unparsable)
@@ -191,7 +190,7 @@ def test_none_is_ever_selected_without_an_abstract(
             continue
         if fact.kind == "pool.commit":
             for change in cast("list[dict[str, object]]", fact.data["changes"]):
-                assert cast("dict[str, object]", change["attributes"])[ABSTRACT]
+                assert cast("dict[str, object]", change["attributes"])["abstract"]
                 known.add(str(change["add"]))
         elif fact.kind == "context_evolve.selected":
             assert fact.data["parent"] in known
@@ -212,7 +211,7 @@ def test_without_the_summarizer_the_others_are_shown_code() -> None:
     assert all("value = " in prompt for title in (NAVIGATE_TITLE, EXEMPLARS_TITLE) for prompt in asked(facts, title))
     best = evolved.best()
     assert best is not None
-    assert ABSTRACT not in best.attributes
+    assert "abstract" not in best.attributes
 
 
 def test_without_the_navigator_there_is_no_guidance() -> None:
@@ -257,7 +256,7 @@ def test_a_candidate_from_outside_is_described_like_any_other() -> None:
 
     evolved, report, _ = ran(beside=give)
     (given_one,) = [each for each in programs(report.pool) if each.artifact["program.py"] == "value = 2.9"]
-    assert given_one.attributes[ABSTRACT] == "It is about 2.9."
+    assert given_one.attributes["abstract"] == "It is about 2.9."
     best = evolved.best()
     assert best is not None
     assert best.mean_score >= 2.9

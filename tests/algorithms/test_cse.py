@@ -16,8 +16,8 @@ from flowevolve.agents.plan import IMPLEMENT_TITLE, PLAN_TITLE
 from flowevolve.agents.slots import DIAGNOSE_TITLE, IMPROVE_HEADING, KEEP_HEADING, TAKE_HEADING
 from flowevolve.algorithm import Tuning, WorkersWanted
 from flowevolve.algorithms.cse import CSE, CSEConfig
-from flowevolve.algorithms.cse.population import Reward, sample
-from flowevolve.algorithms.cse.slots import crossing, mutation
+from flowevolve.algorithms.cse.select import Reward, sample
+from flowevolve.algorithms.cse.write import crossing, mutation
 from flowevolve.artifact import Artifact
 from flowevolve.core.policies import Speculation
 from flowevolve.errors import InputError

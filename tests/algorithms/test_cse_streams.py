@@ -11,7 +11,7 @@ import pytest
 import flowevolve as fe
 from flowevolve.agents.memory import BOARD_HEADING, COMPRESS_TITLE, DISTILL_TITLE, QUERIES_TITLE
 from flowevolve.agents.plan import IMPLEMENT_TITLE
-from flowevolve.archives.memory import COMPRESSED, LEARNED, Memory, render
+from flowevolve.archives.memory import Compressed, Memory, NewLesson, render
 from flowevolve.events import Event
 from flowevolve.llm.calls import CallRecord
 from flowevolve.policies.staleness import Guarded, Reflective
@@ -72,7 +72,7 @@ def test_there_no_step_reads_a_memory_that_is_about_to_be_shortened() -> None:
     shortened = [
         update.version
         for update in report.pool.updates_between(0)
-        if any(isinstance(change, Note) and change.kind == COMPRESSED for change in update.changes)
+        if any(isinstance(change, Note) and change.kind == Compressed.kind for change in update.changes)
     ]
     assert shortened
     assert not {version - 1 for version in shortened} & set(read)
@@ -191,7 +191,7 @@ def test_interrupted_anywhere_a_run_one_flow_wide_ends_as_it_would_have() -> Non
     settings: dict[str, Any] = {"compress_tokens": 60, "plans": 2}
     whole = ran(algorithm(**settings), **options)
     facts = whole[2]
-    assert COMPRESSED in {kind for kind, _ in cast("list[tuple[str, object]]", notes(whole[1].pool))}
+    assert Compressed.kind in {kind for kind, _ in cast("list[tuple[str, object]]", notes(whole[1].pool))}
     for cut in range(1, len(facts), 7):
         assert state(ran(algorithm(**settings), facts[:cut], **options)) == state(whole), cut
 
@@ -203,7 +203,7 @@ def test_interrupted_with_many_flows_nothing_is_done_twice(share: float) -> None
     assert report.spent.evaluations >= 31
     kept = [(event.data["item"], event.data["key"]) for event in events_of(combined, "rollout.kept")]
     assert len(kept) == len(set(kept))
-    learnt = [str(data["candidate"]) for kind, data in cast("list[Any]", notes(report.pool)) if kind == LEARNED]
+    learnt = [str(data["candidate"]) for kind, data in cast("list[Any]", notes(report.pool)) if kind == NewLesson.kind]
     assert len(learnt) == len(set(learnt))
 
 
@@ -223,7 +223,9 @@ def test_a_stop_between_evaluation_and_reflection_loses_neither() -> None:
         assert len(reflected) == 1
         kept = [(event.data["item"], event.data["key"]) for event in events_of(combined, "rollout.kept")]
         assert len(kept) == len(set(kept))
-        learnt = [str(data["candidate"]) for kind, data in cast("list[Any]", notes(report.pool)) if kind == LEARNED]
+        learnt = [
+            str(data["candidate"]) for kind, data in cast("list[Any]", notes(report.pool)) if kind == NewLesson.kind
+        ]
         assert learnt == [each.id for each in evaluated(report.pool) if each.parents]
 
 

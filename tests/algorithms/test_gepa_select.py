@@ -20,7 +20,7 @@ from flowevolve.llm.gate import Gate
 from flowevolve.llm.retry import RetryPolicy
 from flowevolve.policies.selection import CurrentBest, RoundRobin
 from flowevolve.pool import Add, Candidate
-from flowevolve.stage import NO_EMISSIONS, Emit, Graph, Stage
+from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit, Graph, Stage
 
 TRAIN = tuple(f"t{number}" for number in range(9))
 
@@ -33,21 +33,24 @@ class Selecting(Algorithm):
     def __init__(self) -> None:
         self.archive, self.schedule = ParetoArchive(), MergeSchedule(5)
         self.archives = (self.archive, self.schedule)
+        self._select = Select(self.archive, self.schedule, GEPAConfig(merge=True), CurrentBest(), RoundRobin(), TRAIN)
 
     def best(self) -> Candidate | None:
         return self.archive.best()
 
     def graph(self) -> Graph:
-        select = Select(self.archive, self.schedule, GEPAConfig(merge=True), CurrentBest(), RoundRobin(), TRAIN)
         return Graph(
             (
-                Stage("select", select, ("generate", "screen")),
+                Stage("select", self._select, ("generate", "screen")),
                 Stage("generate", self._spend),
                 Stage("screen", self._spend),
-                Stage("update", self._spend, commits=True),
+                CommittingStage("update", self._spend),
             ),
             entry="select",
         )
+
+    def apply_event(self, event: Event) -> None:
+        self._select.apply_event(event)
 
     async def _spend(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         context.spend(Cost(proposals=1))

@@ -10,8 +10,8 @@ import pytest
 
 from flowevolve import clock
 from flowevolve.algorithms.levi import LEVI, LEVIConfig
-from flowevolve.algorithms.levi.stages import bar
-from flowevolve.archives.map_elites import DESCRIPTOR, MapElites
+from flowevolve.algorithms.levi.evaluate import bar
+from flowevolve.archives.map_elites import Described, MapElites
 from flowevolve.config import parse_config
 from flowevolve.errors import InputError
 from flowevolve.events import Event
@@ -204,7 +204,7 @@ def test_after_the_fit_descriptors_are_those_of_the_proxy() -> None:
     result, _ = evolve({**LITTLE, "proxy": 3}, budget={"evaluations": 30})
     archive = archive_of(result)
     assert archive.space is not None
-    assert {len(cast("dict[str, float]", each.attributes[DESCRIPTOR])) for each in archive.candidates} == {4}
+    assert {len(Described.of(each).descriptor) for each in archive.candidates} == {4}
     assert len(archive.space.scales) == 4  # length, and three scores
 
 

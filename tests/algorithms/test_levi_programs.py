@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 import flowevolve as fe
 from flowevolve import clock
-from flowevolve.algorithms.levi.describing import SYNTAX, Describe
-from flowevolve.archives.map_elites import DESCRIPTOR, MapElites
+from flowevolve.algorithms.levi.evaluate import SYNTAX, Describe
+from flowevolve.archives.map_elites import Described, MapElites
 from flowevolve.artifact import Artifact
 from flowevolve.config import Config, parse_config
 from flowevolve.errors import InputError
@@ -68,7 +67,7 @@ def test_programs_are_told_apart_by_their_syntax_and_their_scores() -> None:
     assert archive.space is not None
     names = [*SYNTAX, "score case0", "score case1", "seconds"]
     assert list(archive.space.scales) == names
-    assert list(cast("dict[str, float]", archive.candidates[0].attributes[DESCRIPTOR])) == names
+    assert list(Described.of(archive.candidates[0]).descriptor) == names
     cells = [archive.cell_of(each) for each in archive.elites]
     assert len(set(cells)) == len(cells) > 1
 
@@ -129,7 +128,7 @@ def test_programs_of_several_files_are_told_apart_by_all_of_them() -> None:
     assert result.report.error is None
     seed = evaluated(result)[0]
     assert len(seed.artifact) == 2
-    descriptor = cast("dict[str, float]", seed.attributes[DESCRIPTOR])
+    descriptor = Described.of(seed).descriptor
     assert (descriptor["cyclomatic_complexity"], descriptor["comprehension_count"]) == (4.0, 2.0)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowevolve.algorithms.levi.payloads import Brief
-from flowevolve.algorithms.levi.progress import UNWRITTEN, Progress, plan_note
+from flowevolve.algorithms.levi.update import OpeningPlan, Progress, UnwrittenSeed
 from flowevolve.artifact import Artifact
 from flowevolve.budget import Cost
-from flowevolve.pool import Add, Candidate, Change, Note, Update
+from flowevolve.pool import Add, Candidate, Change, Update
 
-PLAN = plan_note(2, 3, 20)
-LOST = Note(UNWRITTEN, {"reason": "unparsable reply"})
+PLAN = OpeningPlan(seeds=2, tries=3, variants=20).note()
+LOST = UnwrittenSeed(reason="unparsable reply").note()
 
 
 def seed(name: str, operator: str = "diverse", failure: str | None = None) -> Add:
@@ -48,7 +48,7 @@ def test_tries_are_counted_whatever_came_of_them() -> None:
 
 def test_the_opening_is_over_once_it_has_had_its_share() -> None:
     begun: list[Change] = [PLAN, seed("own", "seed"), seed("1", failure="timeout"), LOST]
-    over = progress_after([*begun, Note(UNWRITTEN, {"reason": "spent", "last": True})])
+    over = progress_after([*begun, UnwrittenSeed(reason="spent", last=True).note()])
     assert (over.opening, over.gave_up, over.in_vain) == (False, False, 0)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowevolve.algorithms.levi.triggers import Evaluations
+from flowevolve.algorithms.levi.update import Evaluations
 from flowevolve.artifact import Artifact
 from flowevolve.pool import Add, Candidate, Change, Note, Update
 

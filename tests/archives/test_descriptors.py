@@ -38,7 +38,7 @@ def test_scales_have_floors_and_limits() -> None:
 
 def test_a_space_survives_the_log() -> None:
     space = fit_space(CORNER, ["a", "b"], cells=6, placement="data", seed=1)
-    assert Space.read(json.loads(json.dumps(space.to_json()))) == space
+    assert Space.from_json(json.loads(json.dumps(space.to_json()))) == space
 
 
 def test_few_points_are_their_own_centroids() -> None:

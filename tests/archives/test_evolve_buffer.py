@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve.agents.abstracts import Trajectory, TrajectoryKind
-from flowevolve.archives.evolve_buffer import ABSTRACT, EvolveBuffer
+from flowevolve.archives.evolve_buffer import EvolveBuffer
 from flowevolve.archives.trajectories import draw_trajectories, kind_of
 from flowevolve.artifact import Artifact
 from flowevolve.llm.types import JSON
@@ -34,7 +34,7 @@ class Log:
         abstract: str = "A way.",
         text: str = "",
     ) -> Candidate:
-        known: dict[str, JSON] = {ABSTRACT: abstract, "failure": "error" if failed else None}
+        known: dict[str, JSON] = {"abstract": abstract, "failure": "error" if failed else None}
         artifact = Artifact({"program.py": text or name}, "program")
         program = Candidate(
             name, artifact, (parent,) if parent else (), "generate" if parent else "seed", attributes=known

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve.archives.elites import Best
-from flowevolve.archives.islands import HOME, ISLAND, ORIGIN, PROMPT, PROMPTS, SEED, Island, Islands
+from flowevolve.archives.islands import PROMPTS, SEED, Island, Islands
 from flowevolve.artifact import Artifact
 from flowevolve.errors import InputError
 from flowevolve.llm.types import JSON
@@ -20,19 +20,19 @@ from flowevolve.pool import Add, Annotate, Candidate, Change, Update
 def program(
     name: str, score: float, island: int = 0, *, operator: str = "exploit", text: str = "", failure: str | None = None
 ) -> Candidate:
-    known: dict[str, JSON] = {ISLAND: island, PROMPT: f"p{island}", "failure": failure, "feedback": ""}
+    known: dict[str, JSON] = {"island": island, "prompt": f"p{island}", "failure": failure, "feedback": ""}
     artifact = Artifact({"program.py": text or name}, "program")
     return Candidate(name, artifact, operator=operator, attributes=known).scored({"one": score})
 
 
 def migrant(name: str, score: float, of: str, home: int, island: int) -> Candidate:
     made = program(name, score, island, operator="migrate")
-    return replace(made, attributes={**made.attributes, ORIGIN: of, HOME: home})
+    return replace(made, attributes={**made.attributes, "origin": of, "home": home})
 
 
 def prompt(name: str, score: float, island: int = 0) -> Candidate:
     artifact = Artifact({"instructions": name})
-    return Candidate(name, artifact, attributes={ISLAND: island}).scored({"best child": score})
+    return Candidate(name, artifact, attributes={"island": island}).scored({"best child": score})
 
 
 class Log:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve.archives.descriptors import Scale, Space, fit_space
-from flowevolve.archives.map_elites import DESCRIPTOR, MapElites, fitted_note, representatives
+from flowevolve.archives.map_elites import MapElites, representatives
 from flowevolve.artifact import Artifact
 from flowevolve.pool import Add, Annotate, Candidate, Change, Update
 
@@ -17,11 +17,11 @@ Row = tuple[float, float, float]
 ROWS = st.lists(
     st.tuples(st.floats(-50, 50), st.floats(0, 900), st.integers(-5, 5).map(float)), min_size=2, max_size=60
 )
-LINE = Space({"a": Scale(0.0, 1.0)}, ((0.1,), (0.5,), (0.9,)))
+LINE = Space(scales={"a": Scale(0.0, 1.0)}, centroids=((0.1,), (0.5,), (0.9,)))
 
 
 def candidate(name: int | str, a: float, score: float, b: float = 0.0) -> Candidate:
-    found = Candidate(str(name), Artifact({"x": str(name)}), attributes={DESCRIPTOR: {"a": a, "b": b}})
+    found = Candidate(str(name), Artifact({"x": str(name)}), attributes={"descriptor": {"a": a, "b": b}})
     return found.scored({"one": score})
 
 
@@ -42,7 +42,7 @@ def test_every_elite_is_the_best_of_its_own_cell(rows: list[Row], cut: int) -> N
     first, later = candidates[: min(cut, len(rows) - 1)], candidates[min(cut, len(rows) - 1) :]
     descriptors = [{"a": a, "b": b} for a, b, _ in rows[: len(first)]]
     space = fit_space(descriptors, ["a", "b"], cells=8, placement="data", seed=0)
-    archive = archive_of([Add(each) for each in first], [fitted_note(space)], *([Add(each)] for each in later))
+    archive = archive_of([Add(each) for each in first], [space.note()], *([Add(each)] for each in later))
     cells = [archive.cell_of(each) for each in archive.elites]
     assert len(set(cells)) == len(cells)
     for each in candidates:
@@ -63,7 +63,7 @@ def test_before_there_is_a_space_everybody_is_an_elite() -> None:
 
 
 def test_a_cell_is_won_by_a_better_score_alone() -> None:
-    archive = archive_of([Add(candidate(1, 0, 1.0)), fitted_note(LINE)])
+    archive = archive_of([Add(candidate(1, 0, 1.0)), LINE.note()])
     assert not archive.admits(candidate(2, 0.1, 1.0))
     assert archive.admits(candidate(2, 0.1, 1.1))
     assert archive.admits(candidate(2, 5.0, -9.0))
@@ -74,14 +74,14 @@ def test_a_cell_is_won_by_a_better_score_alone() -> None:
 
 
 def test_other_scores_make_other_elites() -> None:
-    archive = archive_of([Add(candidate(1, 0, 1.0)), Add(candidate(2, 0, 2.0)), fitted_note(LINE)])
+    archive = archive_of([Add(candidate(1, 0, 1.0)), Add(candidate(2, 0, 2.0)), LINE.note()])
     assert ids(archive.elites) == ["2"]
-    archive.apply(Update(2, (Annotate("1", {}, {"one": 3.0}), Annotate("2", {DESCRIPTOR: {"a": 9.0}})), "0", 0.0))
+    archive.apply(Update(2, (Annotate("1", {}, {"one": 3.0}), Annotate("2", {"descriptor": {"a": 9.0}})), "0", 0.0))
     assert ids(archive.elites) == ["1", "2"]
 
 
 def test_a_feature_nobody_measured_is_in_the_middle() -> None:
-    archive = archive_of([fitted_note(LINE)])
+    archive = archive_of([LINE.note()])
     assert archive.cell_of(Candidate("1", Artifact({"x": ""}))) == 1
 
 

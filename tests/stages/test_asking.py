@@ -33,9 +33,7 @@ class Asking(fe.Algorithm):
         return None
 
     def graph(self) -> Graph:
-        return Graph(
-            (Stage("end", self._end, ("update",)), Stage("update", committing(self._nothing), commits=True)), "end"
-        )
+        return Graph((Stage("end", self._end, ("update",)), committing("update", self._nothing)), "end")
 
     async def _end(self, item: Item[object], context: fe.StageContext) -> AsyncGenerator[Emit]:
         for emission in NO_EMISSIONS:

@@ -57,7 +57,7 @@ class Once(fe.Algorithm):
         stages = (
             fe.Stage("select", self._none, ("assess",)),
             fe.Stage("assess", Assess(Rollouts(self._task), self._task, self._levels), ("update",)),
-            fe.Stage("update", committing(self._update), commits=True),
+            committing("update", self._update),
         )
         return fe.Graph(stages, entry="select")
 

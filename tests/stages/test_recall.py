@@ -92,7 +92,7 @@ class Recalling(fe.Algorithm):
         return None
 
     def graph(self) -> Graph:
-        update = Stage("update", committing(self._nothing), commits=True)
+        update = committing("update", self._nothing)
         return Graph((Stage("recall", self._look, ("update",)), update), entry="recall")
 
     async def _look(self, item: Item[object], context: fe.StageContext) -> AsyncGenerator[Emit]:
@@ -105,8 +105,8 @@ class Recalling(fe.Algorithm):
     async def _nothing(self, item: Item[object], context: UpdateContext) -> None:
         pass
 
-    def recall(self, event: Event) -> None:
-        self._distill.recall(event)
+    def apply_event(self, event: Event) -> None:
+        self._distill.apply_event(event)
 
     async def finish(self, context: fe.StageContext) -> AsyncGenerator[Emit]:
         self.distilled = await self._distill.distill(PROGRAM, self._steps, [], context)

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from flowevolve.agents.memory import BOARD_HEADING, COMPRESS_TITLE, LESSONS_KEPT, REFLECT_TITLE, Lesson, shown_board
-from flowevolve.archives.memory import COMPRESSED, LEARNED, Memory
+from flowevolve.archives.memory import Compressed, Memory, NewLesson
 from flowevolve.llm.calls import CallRecord
 from flowevolve.llm.types import JSON, ChatReply, ChatRequest
 from flowevolve.pool import Add, Note, Pool
@@ -41,20 +41,20 @@ def children(pool: Pool) -> list[str]:
 def test_every_child_teaches_once_and_the_memory_keeps_to_its_limit(mode: str) -> None:
     algorithm, agent = Remembering(tickets=12), Agent()
     pool, _ = ran(algorithm, agent, mode=mode)
-    learned = notes(pool, LEARNED)
+    learned = notes(pool, NewLesson.kind)
     assert sorted(str(each["candidate"]) for each in learned) == sorted(children(pool))
     assert len(learned) == 12
-    assert notes(pool, COMPRESSED)
+    assert notes(pool, Compressed.kind)
     assert algorithm.memory.tokens <= 100
     counted = sum(count for _, count in algorithm.memory.directions)
     assert 0 < counted <= 12
-    assert sum(prompt.startswith(COMPRESS_TITLE) for prompt in agent.asked) == len(notes(pool, COMPRESSED))
+    assert sum(prompt.startswith(COMPRESS_TITLE) for prompt in agent.asked) == len(notes(pool, Compressed.kind))
 
 
 def test_a_child_that_failed_teaches_what_to_leave_alone_whatever_the_reply_claims() -> None:
     algorithm = Remembering(tickets=1)
     pool, _ = ran(algorithm)
-    [learned] = notes(pool, LEARNED)
+    [learned] = notes(pool, NewLesson.kind)
     assert learned["change"] == -3.0
     assert learned["outcome"] == "failed"
     assert algorithm.memory.lessons == [Lesson("failed", "It is about numbers: -3.0.")]
@@ -70,7 +70,7 @@ class Indifferent(Agent):
 
 def test_a_reply_may_call_a_change_neutral_of_a_child_that_works_whatever_its_score() -> None:
     pool, _ = ran(Remembering(tickets=7), Indifferent())
-    outcomes = {float(cast(float, each["change"])): each["outcome"] for each in notes(pool, LEARNED)}
+    outcomes = {float(cast(float, each["change"])): each["outcome"] for each in notes(pool, NewLesson.kind)}
     assert outcomes == {
         -3.0: "failed",
         -2.0: "neutral",
@@ -114,7 +114,7 @@ def test_a_child_enters_the_pool_whatever_becomes_of_its_reflection() -> None:
 def test_a_memory_that_nobody_shortens_is_cut_down(agent: Agent) -> None:
     algorithm = Remembering(tickets=30)
     pool, _ = ran(algorithm, agent)
-    assert notes(pool, COMPRESSED)
+    assert notes(pool, Compressed.kind)
     assert len(algorithm.memory.lessons) <= LESSONS_KEPT + 4
     assert algorithm.memory.tokens <= 200
 
@@ -122,11 +122,11 @@ def test_a_memory_that_nobody_shortens_is_cut_down(agent: Agent) -> None:
 def test_interrupted_after_any_event_neither_evaluation_nor_reflection_is_lost_or_done_twice() -> None:
     whole = Remembering(tickets=6)
     pool, facts = ran(whole)
-    assert notes(pool, COMPRESSED)
+    assert notes(pool, Compressed.kind)
     for end in range(1, len(facts)):
         algorithm, agent = Remembering(tickets=6), Agent()
         pool, combined = ran(algorithm, agent, facts[:end])
-        assert sorted(str(each["candidate"]) for each in notes(pool, LEARNED)) == sorted(children(pool))
+        assert sorted(str(each["candidate"]) for each in notes(pool, NewLesson.kind)) == sorted(children(pool))
         assert len(children(pool)) == 6
         measured = Counter(str(event.data["item"]) for event in events_of(combined, "measured"))
         assert set(measured.values()) == {1}
@@ -136,5 +136,5 @@ def test_interrupted_after_any_event_neither_evaluation_nor_reflection_is_lost_o
         answered = [event for event in events_of(combined, "agent.answered") if event.data["agent"] == "reflect"]
         assert len(answered) == 6
         assert algorithm.memory.read.keys()
-        for note in notes(pool, COMPRESSED):
+        for note in notes(pool, Compressed.kind):
             assert cast("dict[str, int]", note["read"])

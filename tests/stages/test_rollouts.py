@@ -46,7 +46,7 @@ class Trying(fe.Algorithm):
         self.got: list[Rollout] = []
 
     def graph(self) -> fe.Graph:
-        stages = (fe.Stage("select", self.select, ("update",)), fe.Stage("update", committing(_nothing), commits=True))
+        stages = (fe.Stage("select", self.select, ("update",)), committing("update", _nothing))
         return fe.Graph(stages, entry="select")
 
     async def init(self, context: fe.UpdateContext) -> AsyncGenerator[fe.Emit]:

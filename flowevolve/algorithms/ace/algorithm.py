@@ -11,33 +11,29 @@ What is evolved is the playbook, a function of the log; a validated version of i
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
-from typing import cast
-
-from pydantic import BaseModel
 
 from flowevolve.algorithm import Algorithm, Tuning, Workers
 from flowevolve.algorithms.ace.config import ACEConfig
 from flowevolve.algorithms.ace.curate import Curate, Refine
 from flowevolve.algorithms.ace.learn import Generate, Reflect
 from flowevolve.algorithms.ace.payloads import Curation, Edit, Lesson, Trial, Tried
-from flowevolve.algorithms.ace.progress import Progress
 from flowevolve.algorithms.ace.reading import CitingTask, Reader
 from flowevolve.algorithms.ace.reconcile import Reconcile
 from flowevolve.algorithms.ace.select import Select
-from flowevolve.algorithms.ace.update import Update
+from flowevolve.algorithms.ace.update import Progress, Update
 from flowevolve.archives.playbook import Bullet, Playbook, load_note, parse_bullets
 from flowevolve.budget import Cost
 from flowevolve.context import PoolReader, StageContext, UpdateContext
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.item import Item
-from flowevolve.llm.types import JSON
 from flowevolve.policies.similarity import Likeness
 from flowevolve.pool import Candidate
 from flowevolve.programs.task import check_no_programs
-from flowevolve.stage import Emit, Graph, Stage
+from flowevolve.record import Record
+from flowevolve.stage import CommittingStage, Emit, Graph, Stage
 from flowevolve.stages.rollouts import Rollouts
 from flowevolve.tasks.base import Task
 
@@ -52,7 +48,13 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {
 """Workers of the streaming mode; one each for select and update."""
 
 
-class ACE(Algorithm):
+class Finishing(Record, kind="ace.finishing"):
+    """The lessons that are curated when the run ends."""
+
+    lessons: tuple[Lesson, ...]
+
+
+class ACE(Algorithm[ACEConfig]):
     """Raises:
     InputError: if the task is one of programs, has no training examples, or offline none to validate on, if the initial
         playbook can't be read, what embeds is not installed, or the tuning does not suit ACE.
@@ -64,15 +66,13 @@ class ACE(Algorithm):
     staleness = "reflective"
 
     def __init__(self, task: Task, config: ACEConfig | None = None, tuning: Tuning | None = None) -> None:
-        self.config = config or ACEConfig()
+        super().__init__(task, config or ACEConfig(), tuning or Tuning())
         check_no_programs(task, self.name)
         offline = self.config.adaptation == "offline"
         if not task.data.train or (offline and not task.data.val):
             raise InputError(f"task {task.name!r}: ACE needs training examples, and offline validation examples")
-        tuning = tuning or Tuning()
-        tuning.check_no_speculation(self.name)
-        self._task = task
-        self._workers = tuning.workers_of(DEFAULT_WORKERS)
+        self.tuning.check_no_speculation(self.name)
+        self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
         self._embedder = self.config.embedding.make()
         self._initial = _initial(self.config)
         self.playbook = Playbook()
@@ -84,14 +84,6 @@ class ACE(Algorithm):
         self._select = Select(self.config, self._progress, self._reader, train_ids)
         self._update = Update(self.config, self._progress, self._reader, val_ids)
 
-    @classmethod
-    def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> ACE:
-        return cls(task, ACEConfig.model_validate(config), tuning)
-
-    @classmethod
-    def named_roles(cls, config: BaseModel) -> Sequence[str]:
-        return ACEConfig.model_validate(config).embedding.roles
-
     def best(self) -> Candidate | None:
         return self._progress.best
 
@@ -99,8 +91,8 @@ class ACE(Algorithm):
         return Cost(proposals=1, rollouts=1)
 
     def gap(self, item: Item[object], pool: PoolReader) -> int:
-        """How many bullets have changed that an edit reads, writes or, where it adds, might repeat; 0 for all else:
-        counters commute, and a sample learns from whatever playbook it saw.
+        """How many bullets have changed that an edit reads or writes, or might repeat where it adds one. It is 0 for
+        all other items: counters commute, and a sample learns from whatever playbook it saw.
         """
         edit = item.payload
         if not isinstance(edit, Edit):
@@ -113,8 +105,8 @@ class ACE(Algorithm):
         return len(missed)
 
     def graph(self) -> Graph:
-        config, reader, plain = self.config, self._reader, Rollouts(self._task)
-        citing = Rollouts(CitingTask(self._task))
+        config, reader, plain = self.config, self._reader, Rollouts(self.task)
+        citing = Rollouts(CitingTask(self.task))
         likeness = Likeness(config.duplicate, config.unlike)
         # A sample reads the playbook when it is begun: generate's queue is short, so that tickets wait before it.
         return Graph(
@@ -126,7 +118,7 @@ class ACE(Algorithm):
                 self._workers.stage("reconcile", Reconcile(plain, reader, likeness, self._embedder), "update"),
                 self._workers.stage("refine", Refine(reader, config.duplicate, self._embedder), "update"),
                 self._workers.stage("validate", Validate(plain), "update"),
-                Stage("update", self._update, ("curate", "refine", "validate"), commits=True, repair_to="update"),
+                CommittingStage("update", self._update, ("curate", "refine", "validate"), repair_to="update"),
             ),
             entry="select",
             repair="reconcile",
@@ -143,14 +135,12 @@ class ACE(Algorithm):
 
     async def fit(self, context: UpdateContext) -> None:
         if self.config.adaptation == "offline" and self.best() is None and not context.stopping:
-            raise InputError(f"task {self._task.name!r}: the seed could not be evaluated; see the event log for why")
+            raise InputError(f"task {self.task.name!r}: the seed could not be evaluated; see the event log for why")
 
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
-        """Lessons that no curator was given yet, then offline a last validation."""
-        pending: list[JSON] = [lesson.to_json() for lesson in self._progress.pending]
-        given = cast("list[dict[str, JSON]]", context.decide("ace.finishing", lambda: {"lessons": pending})["lessons"])
-        if given:
-            lessons = tuple(map(Lesson.of, given))
+        """A curation of the lessons that no curator was given yet; offline, a last validation."""
+        lessons = context.decide(Finishing, lambda: Finishing(lessons=tuple(self._progress.pending))).lessons
+        if lessons:
             yield Emit(Curation(lessons, validate=self.config.adaptation == "offline", last=True), to="curate")
         elif self.config.adaptation == "offline":
             latest = self._progress.latest
@@ -158,8 +148,8 @@ class ACE(Algorithm):
             if latest is not None and latest.artifact != artifact:
                 yield self._update.trial(context.pool.version, context)
 
-    def recall(self, event: Event) -> None:
-        self._select.recall(event)
+    def apply_event(self, event: Event) -> None:
+        self._select.apply_event(event)
 
 
 @dataclass(frozen=True)

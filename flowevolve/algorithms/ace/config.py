@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from flowevolve.memory.section import EmbeddingSection
+from flowevolve.section import Section
 
 
-class ACEConfig(BaseModel):
+class ACEConfig(Section):
     """Defaults are those of ACE (arXiv 2510.04618) and its published code, but for the smaller token budget."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     adaptation: Literal["offline", "online"] = "offline"
     """``offline``: epochs over the training examples, validated on the way; ``online``: windows of the training
@@ -34,7 +34,7 @@ class ACEConfig(BaseModel):
     as Combee does (arXiv 2604.04247). None: the curator gets all as they are.
     """
     copies: int = Field(default=2, gt=0)
-    """In how many groups the lessons of every sample are first, where they are gathered."""
+    """In how many groups the lessons of every sample are at first, where they are gathered."""
     refine_every: int = Field(default=20, ge=0)
     """Curations from one search for bullets that say the same to the next; 0: never."""
     duplicate: float = Field(default=0.90, ge=0, le=1)
@@ -48,6 +48,11 @@ class ACEConfig(BaseModel):
     sections: tuple[str, ...] = Field(default=("strategies", "formulas", "mistakes", "context"), min_length=1)
     playbook: Path | None = None
     """A file with bullets to start from, as a playbook is shown in prompts."""
+
+    @property
+    def named_roles(self) -> Sequence[str]:
+        """The roles that the embedder calls."""
+        return self.embedding.roles
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

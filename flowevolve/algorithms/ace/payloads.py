@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from flowevolve.archives.playbook import Bullet, Counts, Operation
 from flowevolve.kinds import payload
-from flowevolve.llm.types import JSON
 from flowevolve.pool import Candidate
 from flowevolve.tasks.base import Rollout
 
@@ -36,18 +37,9 @@ class Answered:
 class Lesson:
     """What one sample taught, and what it had read: digests by bullet id."""
 
-    example_id: str
+    example_id: Annotated[str, Field(validation_alias="example", serialization_alias="example")]
     texts: tuple[str, ...]
     reads: Mapping[str, str]
-
-    def to_json(self) -> JSON:
-        return {"example": self.example_id, "texts": list(self.texts), "reads": dict(self.reads)}
-
-    @classmethod
-    def of(cls, data: Mapping[str, JSON]) -> Lesson:
-        """What `to_json` made this of."""
-        texts, reads = cast("list[str]", data["texts"]), cast("dict[str, str]", data["reads"])
-        return cls(str(data["example"]), tuple(texts), reads)
 
 
 @payload("ace.Learned")

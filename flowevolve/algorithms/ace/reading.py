@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 from flowevolve.archives.playbook import Bullet, Playbook, render, within
 from flowevolve.artifact import Artifact
 from flowevolve.context import StageContext
 from flowevolve.llm.types import Message
 from flowevolve.playbook_prompts import NOTHING_USED, split_citation, with_playbook
+from flowevolve.record import Record
 from flowevolve.tasks.base import Call, ChatModel, Example, Rollout, Task
 
 CITED = "cited"
-"""The component of the call that a `CitingTask` adds to a rollout: its output names the bullets."""
+"""The component of the call that a `CitingTask` adds to a rollout. Its output names the bullets."""
+
+
+class PlaybookRead(Record, kind="ace.read"):
+    """The version of the playbook that a piece of work goes by."""
+
+    version: int
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads a playbook so that work which is done again reads the same."""
+    """Reads a playbook in such a way that work that is done again reads the same version."""
 
     playbook: Playbook
     seed: Artifact
@@ -27,8 +33,7 @@ class Reader:
 
     def now(self, context: StageContext, key: str | None = None) -> tuple[int, list[Bullet]]:
         """The version that this work goes by from here, and its bullets."""
-        settled = context.decide("ace.read", lambda: {"version": context.pool.version}, key=key)
-        version = cast(int, settled["version"])
+        version = context.decide(PlaybookRead, lambda: PlaybookRead(version=context.pool.version), key=key).version
         return version, self.bullets(version, context)
 
     def bullets(self, version: int, context: StageContext) -> list[Bullet]:
@@ -38,7 +43,7 @@ class Reader:
         return list(Playbook.as_of(context.pool.updates_between(0, version)).bullets)
 
     def shown(self, bullets: Sequence[Bullet]) -> list[Bullet]:
-        """Those that there is room for."""
+        """The bullets that a prompt has room for."""
         return within(bullets, self.token_budget)
 
     def artifact(self, bullets: Sequence[Bullet], *, cite: bool = False, reflection: str = "") -> Artifact:
@@ -76,7 +81,7 @@ class _CitingModel:
 
 
 def cited_bullets(rollout: Rollout, shown: Sequence[Bullet]) -> tuple[Bullet, ...]:
-    """The bullets a rollout cites. If it cites none of them: none where it says so, else all that were shown to it."""
+    """The bullets that a rollout cites. If it cites none: none where it says so, else all that it was shown."""
     cited = {name for call in rollout.calls if call.component == CITED for name in call.output.split()}
     used = tuple(bullet for bullet in shown if bullet.id in cited)
     return used if used or NOTHING_USED in cited else tuple(shown)

@@ -6,21 +6,121 @@ curator whatever is in flight.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Literal
+
+from pydantic import Field
 
 from flowevolve.algorithms.ace.config import ACEConfig
 from flowevolve.algorithms.ace.payloads import Curation, Edit, Learned, Lesson, Refinement, Trial, Tried
-from flowevolve.algorithms.ace.progress import CURATING, EDIT, TESTED, VALIDATING, Progress, sample_note
 from flowevolve.algorithms.ace.reading import Reader
 from flowevolve.archives.playbook import Counts, Operation, edit_note
 from flowevolve.context import StageContext, UpdateContext
-from flowevolve.errors import EngineError
 from flowevolve.item import Item
-from flowevolve.llm.types import JSON
-from flowevolve.pool import Add, Change, Note
+from flowevolve.pool import Add, Candidate, Note
+from flowevolve.pool import Update as PoolUpdate
+from flowevolve.record import Record
 from flowevolve.stage import Discard, Emit
+
+
+class LearntSample(Record, kind="ace.sample"):
+    """What was learnt from a sample."""
+
+    lesson: Lesson
+    right_at_first: bool
+    right: bool
+
+
+class Curating(Record, kind="ace.curating"):
+    """All lessons that waited are with a curator now."""
+
+
+class Validating(Record, kind="ace.validating"):
+    """A validation is due with this commit."""
+
+
+class Edited(Record, kind="ace.edit"):
+    """An edit of the playbook was worked in."""
+
+
+class Tested(Record, kind="ace.tested"):
+    """The test of a window is over."""
+
+    window: int
+
+
+class DueAfterSample(Record, kind="ace.learned"):
+    """What is due once a sample is learnt from: lessons for a curator, a validation."""
+
+    example: str
+    curate: tuple[Lesson, ...]
+    validation: bool = Field(validation_alias="validate", serialization_alias="validate")
+
+
+class SettledEdit(Record, kind="ace.edited"):
+    """The part of an edit that fits the playbook, how many operations came too late, and whether to refine now."""
+
+    operations: tuple[Operation, ...]
+    counts: Counts
+    late: int
+    refine: bool
+
+
+class Progress:
+    """Where a run stands: lessons that wait for the curator, and what was learnt and tested. A function of the log.
+
+    ``best`` is the best validated playbook, of equals the first; online it is the last one that was tested.
+    """
+
+    def __init__(self, adaptation: Literal["offline", "online"]) -> None:
+        self.edits = 0
+        self.since_curation = 0
+        """Samples since lessons were last given to the curator."""
+        self.since_validation = 0
+        self.pending: list[Lesson] = []
+        """Lessons that were not given to a curator yet, oldest first."""
+        self.tested: set[int] = set()
+        """Windows that were tested."""
+        self.best: Candidate | None = None
+        self.latest: Candidate | None = None
+        """The playbook that was last scored."""
+        self._adaptation = adaptation
+
+    def apply(self, update: PoolUpdate) -> None:
+        for change in update.changes:
+            match change:
+                case Add(candidate=candidate, status="confirmed"):
+                    self._scored(candidate)
+                case Note():
+                    self._note(change)
+                case _:
+                    pass
+
+    def _scored(self, candidate: Candidate) -> None:
+        self.latest = candidate
+        if self._adaptation == "online" or self.best is None or candidate.mean_score > self.best.mean_score:
+            self.best = candidate
+
+    def _note(self, note: Note) -> None:
+        match note.kind:
+            case LearntSample.kind:
+                self.since_curation += 1
+                self.since_validation += 1
+                lesson = LearntSample.from_json(note.data).lesson
+                if lesson.texts:
+                    self.pending.append(lesson)
+            case Curating.kind:
+                self.since_curation = 0
+                self.pending = []
+            case Validating.kind:
+                self.since_validation = 0
+            case Edited.kind:
+                self.edits += 1
+            case Tested.kind:
+                self.tested.add(Tested.from_json(note.data).window)
+            case _:
+                pass
 
 
 @dataclass(frozen=True)
@@ -32,9 +132,7 @@ class Update:
     reader: Reader
     val_ids: tuple[str, ...]
 
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        if not isinstance(context, UpdateContext):
-            raise EngineError("the update stage must be the committing stage of its graph")
+    async def __call__(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         match item.payload:
             case Learned() as learned:
                 emissions = self._learn(learned, context)
@@ -46,54 +144,46 @@ class Update:
             yield emission
 
     def _learn(self, learned: Learned, context: UpdateContext) -> list[Emit]:
-        plan = context.decide("ace.learned", lambda: self._plan(learned))
-        given = cast("list[dict[str, JSON]]", plan["curate"])
-        changes: list[Change] = [edit_note((), learned.counts), sample_note(learned)]
-        changes += [Note(CURATING, {})] if given else []
-        changes += [Note(VALIDATING, {})] if plan["validate"] else []
+        due = context.decide(DueAfterSample, lambda: self._due(learned))
+        sample = LearntSample(lesson=learned.lesson, right_at_first=learned.right_at_first, right=learned.right)
+        changes = [edit_note((), learned.counts), sample.note()]
+        changes += [Curating().note()] if due.curate else []
+        changes += [Validating().note()] if due.validation else []
         version = context.commit(changes).version
-        validate = bool(plan["validate"])
-        if given:
-            return [Emit(Curation(tuple(map(Lesson.of, given)), validate), to="curate", version=version)]
-        return [self.trial(version, context)] if validate else []
+        if due.curate:
+            return [Emit(Curation(due.curate, due.validation), to="curate", version=version)]
+        return [self.trial(version, context)] if due.validation else []
 
-    def _plan(self, learned: Learned) -> Mapping[str, JSON]:
+    def _due(self, learned: Learned) -> DueAfterSample:
         progress, config = self.progress, self.config
         pending = [*progress.pending, *([learned.lesson] if learned.lesson.texts else [])]
         due = progress.since_curation + 1 >= config.curator_frequency
         validate = config.adaptation == "offline" and progress.since_validation + 1 >= config.validate_every
-        lessons: list[JSON] = [lesson.to_json() for lesson in pending] if due else []
-        return {"example": learned.lesson.example_id, "curate": lessons, "validate": validate}
+        lessons = tuple(pending) if due else ()
+        return DueAfterSample(example=learned.lesson.example_id, curate=lessons, validation=validate)
 
     def _edit(self, edit: Edit, context: UpdateContext) -> list[Emit]:
-        plan = context.decide("ace.edited", lambda: self._settle(edit))
-        operations = [Operation.of(each) for each in cast("list[dict[str, JSON]]", plan["operations"])]
-        counts = {name: (added[0], added[1]) for name, added in cast("dict[str, list[int]]", plan["counts"]).items()}
-        if not operations and not counts and not edit.validate and not edit.last:
+        settled = context.decide(SettledEdit, lambda: self._settle(edit))
+        if not settled.operations and not settled.counts and not edit.validate and not edit.last:
             raise Discard("nothing to change")
-        changes = [edit_note(operations, counts), Note(EDIT, {}), *([Note(CURATING, {})] if edit.last else [])]
-        version = context.commit(changes).version
-        if plan["refine"]:
+        changes = [edit_note(settled.operations, settled.counts), Edited().note()]
+        version = context.commit([*changes, *([Curating().note()] if edit.last else [])]).version
+        if settled.refine:
             return [Emit(Refinement(edit.validate), to="refine", version=version)]
         return [self.trial(version, context)] if edit.validate else []
 
-    def _settle(self, edit: Edit) -> Mapping[str, JSON]:
-        """What of an edit holds against the playbook as it is now."""
+    def _settle(self, edit: Edit) -> SettledEdit:
+        """The part of an edit that fits the playbook as it is now."""
         fitting, counts = _without_repetition(edit, self.reader)
         every = self.config.refine_every
         curated = bool(edit.sources)  # what merges bullets is no reason to look for more of them
         refine = every > 0 and curated and not edit.last and (self.progress.edits + 1) % every == 0
-        return {
-            "operations": [operation.to_json() for operation in fitting],
-            "counts": {name: list(added) for name, added in counts.items()},
-            "late": len(edit.operations) - len(fitting),
-            "refine": refine,
-        }
+        late = len(edit.operations) - len(fitting)
+        return SettledEdit(operations=tuple(fitting), counts=counts, late=late, refine=refine)
 
     def _score(self, tried: Tried, context: UpdateContext) -> list[Emit]:
-        changes: list[Change] = [Add(tried.candidate)]
-        changes += [Note(TESTED, {"window": tried.window})] if tried.window is not None else []
-        context.commit(changes)
+        tested = [] if tried.window is None else [Tested(window=tried.window).note()]
+        context.commit([Add(tried.candidate), *tested])
         return []
 
     def trial(self, version: int, context: StageContext) -> Emit:
@@ -104,7 +194,7 @@ class Update:
 
 
 def _without_repetition(edit: Edit, reader: Reader) -> tuple[Sequence[Operation], Counts]:
-    """The operations that fit, but for additions that a bullet says word for word: those are credited instead."""
+    """The operations that fit. Where an addition repeats a bullet word for word, the bullet is credited instead."""
     book = reader.playbook
     touched = {name for operation in edit.operations for name in operation.seen}
     said = {bullet.text.casefold(): bullet.id for bullet in book.bullets if bullet.id not in touched}

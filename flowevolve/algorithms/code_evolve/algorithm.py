@@ -11,24 +11,30 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
-
-from pydantic import BaseModel
+from typing import ClassVar
 
 from flowevolve.algorithm import Algorithm, Tuning, Workers, check_components
 from flowevolve.algorithms.code_evolve.config import CodeEvolveConfig
 from flowevolve.algorithms.code_evolve.payloads import Chosen, Made, Prompted
-from flowevolve.algorithms.code_evolve.prompts import FIRST_INSTRUCTIONS, INSTRUCTIONS
 from flowevolve.algorithms.code_evolve.select import Select
-from flowevolve.algorithms.code_evolve.stages import CODE, META, Evaluate, Generate, Meta
 from flowevolve.algorithms.code_evolve.update import Update
+from flowevolve.algorithms.code_evolve.write import (
+    CODE,
+    FIRST_INSTRUCTIONS,
+    INSTRUCTIONS,
+    META,
+    Evaluate,
+    Generate,
+    Meta,
+)
 from flowevolve.archives.elites import FITNESS, Best, Cells, Elites, Mapped
-from flowevolve.archives.islands import ISLAND, OWN_ATTRIBUTES, PROGRAMS, PROMPTS, SEED, Island, Islands
+from flowevolve.archives.islands import PROGRAMS, PROMPTS, SEED, Island, Islands, Place
 from flowevolve.artifact import Artifact
+from flowevolve.assessment import Assessment
 from flowevolve.budget import Cost
 from flowevolve.clock import in_thread
 from flowevolve.context import PoolReader, UpdateContext
-from flowevolve.core.policies import Batch, BatchSize
+from flowevolve.core.policies import Batch
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.item import Item
@@ -46,7 +52,7 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {"meta": Workers(16), "generate": Worke
 """Workers of the streaming mode; one each for select and update."""
 
 
-class CodeEvolve(Algorithm):
+class CodeEvolve(Algorithm[CodeEvolveConfig]):
     """Raises:
     InputError: if the task is not one of programs, the tuning does not suit CodeEvolve, or a library is missing.
     """
@@ -59,24 +65,15 @@ class CodeEvolve(Algorithm):
 
     def __init__(self, task: Task, config: CodeEvolveConfig | None = None, tuning: Tuning | None = None) -> None:
         task = check_programs(task, self.name)
-        self.config = config or CodeEvolveConfig()
-        tuning = tuning or Tuning()
-        tuning.check_no_speculation(self.name)
+        super().__init__(task, config or CodeEvolveConfig(), tuning or Tuning())
+        self.tuning.check_no_speculation(self.name)
         self._task = task
-        self._workers = tuning.workers_of(DEFAULT_WORKERS)
+        self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
         archive = self.config.archive
         self._cells = None if archive.name == "naive" else Cells(archive.name, len(archive.features), archive.cells)
         self.islands = _islands(self.config, self._cells)
         self.archives = (self.islands,)
         self._select = Select(self.islands, self.config)
-
-    @classmethod
-    def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> CodeEvolve:
-        return cls(task, CodeEvolveConfig.model_validate(config), tuning)
-
-    @classmethod
-    def named_roles(cls, config: BaseModel) -> Sequence[str]:
-        return (CodeEvolveConfig.model_validate(config).exploring_role,)
 
     def best(self) -> Candidate | None:
         return self.islands.best()
@@ -85,9 +82,9 @@ class CodeEvolve(Algorithm):
         """The best of each island."""
         return [island.best for island in self.islands if island.best is not None]
 
-    def welcome(self, candidate: Candidate) -> Emit:
+    def inject(self, candidate: Candidate) -> Emit:
         check_components(candidate, self._task.seed())
-        own = sorted(OWN_ATTRIBUTES & set(candidate.attributes))
+        own = sorted(set(Place.model_fields) & set(candidate.attributes))
         if own:
             raise InputError(f"inject: the attribute {own[0]!r} is the algorithm's to set; leave it out")
         return Emit(Made(candidate), to="evaluate")
@@ -96,15 +93,12 @@ class CodeEvolve(Algorithm):
         cases = len(self._task.data.val)
         return Cost(proposals=0 if trigger == "inject" else 1, evaluations=1, rollouts=cases)
 
-    def step_width(self) -> BatchSize | None:
-        return _Epoch(self.config.islands * self.config.epoch)
-
     def gap(self, item: Item[object], pool: PoolReader) -> int:
-        """How many updates of its island an item has missed; 0 for one from outside, which has none yet."""
+        """How many updates of its island an item has missed; 0 for one from outside, which has no island yet."""
         match item.payload:
             case Chosen(island=index) | Prompted(chosen=Chosen(island=index)):
                 return self.islands[index].missed(item.version)
-            case Made(program=program) if ISLAND in program.attributes:
+            case Made(program=program) if Place.of(program).island is not None:
                 return self.islands.of(program).missed(item.version)
             case _:
                 return 0
@@ -121,9 +115,10 @@ class CodeEvolve(Algorithm):
                 self._workers.stage("meta", Meta(statement), "generate", capacity=1),
                 self._workers.stage("generate", Generate(statement, config), "evaluate", capacity=1),
                 self._workers.stage("evaluate", Evaluate(assess, task.worst), "update"),
-                Stage("update", committing(Update(self.islands, config.migration, instructions)), commits=True),
+                committing("update", Update(self.islands, config.migration, instructions)),
             ),
             entry="select",
+            step_width=_Epoch(config.islands * config.epoch),
         )
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
@@ -141,11 +136,11 @@ class CodeEvolve(Algorithm):
             raise InputError(f"task {self._task.name!r}: the seed could not be evaluated; see the event log for why")
         if self.best() is None:
             raise InputError(
-                f"task {self._task.name!r}: the seed program does not work ({seed.attributes['failure']}); "
+                f"task {self._task.name!r}: the seed program does not work ({Assessment.of(seed).failure}); "
                 f"mend it, or the problem, before there is something to improve; {NEEDS_A_SEED}"
             )
         if self._cells is not None:
-            self._check_features(cast("Mapping[str, float]", seed.attributes["metrics"]))
+            self._check_features(Assessment.of(seed).metrics)
 
     def _check_features(self, metrics: Mapping[str, float]) -> None:
         """Raises:
@@ -158,13 +153,8 @@ class CodeEvolve(Algorithm):
                 f"of the text {sorted(FEATURES)} and of this problem {sorted(metrics)}"
             )
 
-    def recall(self, event: Event) -> None:
-        self._select.recall(event)
-        if event.kind == "flow.close":
-            self.flow_ended(cast(int, event.data["flow"]))
-
-    def flow_ended(self, flow: int) -> None:
-        self._select.flow_ended(flow)
+    def apply_event(self, event: Event) -> None:
+        self._select.apply_event(event)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -110,3 +111,8 @@ class CodeEvolveConfig(Section):
     archive: ArchiveSection = ArchiveSection()
     exploration: ExplorationSection = ExplorationSection()
     migration: MigrationSection = MigrationSection()
+
+    @property
+    def named_roles(self) -> Sequence[str]:
+        """The role that writes programs when exploring."""
+        return (self.exploring_role,)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from typing import cast
+from collections.abc import AsyncGenerator
 
 from flowevolve.algorithms.code_evolve.config import CodeEvolveConfig
 from flowevolve.algorithms.code_evolve.payloads import Chosen, Operator
-from flowevolve.archives.islands import PROMPT, Island, Islands
+from flowevolve.archives.islands import Island, Islands, Place
 from flowevolve.context import PoolReader, StageContext
 from flowevolve.events import Event
 from flowevolve.item import Item
@@ -15,14 +14,27 @@ from flowevolve.item_ids import flow_of
 from flowevolve.llm.types import JSON
 from flowevolve.policies.drawing import by_rank, draw, evenly
 from flowevolve.pool import Candidate
+from flowevolve.record import Record
 from flowevolve.stage import Emit
 
-SELECTED = "code_evolve.selected"
+
+class Selected(Record, kind="code_evolve.selected"):
+    """What an island's next program is made of. Candidates are named by their ids."""
+
+    island: int
+    version: int
+    parent: str
+    inspirations: tuple[str, ...] = ()
+    operator: Operator
+    prompt: str
+    ancestors: tuple[str, ...] = ()
+    failed: str | None = None
+    """The program that was last written with the prompt and failed."""
 
 
 class Select:
-    """The island with the fewest open flows is next, so that a slow one is no burden to the others; of equals the one
-    that had fewer turns. Both counts are rebuilt from events.
+    """The island with the fewest open flows is next, so that a slow one does not hold up the others; of equals it is
+    the one that had fewer turns. Both counts follow from events.
     """
 
     def __init__(self, islands: Islands, config: CodeEvolveConfig) -> None:
@@ -33,35 +45,26 @@ class Select:
         """The island of each open flow."""
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        said = context.decide(SELECTED, lambda: self._choose(context))
-        self._open[item.flow] = cast(int, said["island"])
-        chosen = _chosen(said, context.pool)
-        yield Emit(
-            chosen,
-            to="meta" if chosen.operator == "explore" else "generate",
-            version=cast(int, said["version"]),
-            derives=(chosen.parent.id,),
-        )
+        selected = context.decide(Selected, lambda: self._choose(context))
+        to = "meta" if selected.operator == "explore" else "generate"
+        yield Emit(_chosen(selected, context.pool), to=to, version=selected.version, derives=(selected.parent,))
 
-    def recall(self, event: Event) -> None:
-        """Count turns and open flows of a run that was interrupted."""
-        if event.kind == SELECTED:
-            island = cast(int, event.data["island"])
+    def apply_event(self, event: Event) -> None:
+        """Count turns and open flows."""
+        if event.kind == Selected.kind:
+            island = Selected.from_json(event.data).island
             self._turns[island] += 1
             self._open[flow_of(str(event.data["item"]))] = island
+        elif event.kind == "flow.close":
+            self._open.pop(flow_of(str(event.data["flow"])), None)
 
-    def flow_ended(self, flow: int) -> None:
-        self._open.pop(flow, None)
-
-    def _choose(self, context: StageContext) -> Mapping[str, JSON]:
-        open_flows = list(self._open.values())
-        turns = self._turns
+    def _choose(self, context: StageContext) -> Selected:
+        open_flows, turns = list(self._open.values()), self._turns
         index = min(range(len(turns)), key=lambda each: (open_flows.count(each), turns[each], each))
-        turns[index] += 1
-        island = self._islands[index]
+        island, version = self._islands[index], context.pool.version
         started = island.evaluations + open_flows.count(index) >= self._config.start_programs
         chosen = self._evolve(island, context) if started else _start(island)
-        return {"island": index, "version": context.pool.version, **chosen}
+        return Selected.from_json({"island": index, "version": version, **chosen})
 
     def _evolve(self, island: Island, context: StageContext) -> dict[str, JSON]:
         random, ranked = context.random, island.ranked
@@ -74,24 +77,18 @@ class Select:
         )
         chosen: dict[str, JSON] = {"parent": parent.id, "inspirations": [each.id for each in inspirations]}
         if not explores:
-            ancestors: list[JSON] = [each.id for each in _ancestors(parent, self._config.ancestors, context.pool)]
-            return {**chosen, "operator": "exploit", "prompt": parent.attributes[PROMPT], "ancestors": ancestors}
+            ancestors = [each.id for each in _ancestors(parent, self._config.ancestors, context.pool)]
+            return chosen | {"operator": "exploit", "prompt": Place.of(parent).prompt, "ancestors": list(ancestors)}
         prompt = random.choice(island.prompts)
         failed = island.failures.get(prompt.id)
-        return {
-            **chosen,
-            "operator": "explore",
-            "prompt": prompt.id,
-            "ancestors": [],
-            "failed": None if failed is None else failed.id,
-        }
+        tried = None if failed is None else failed.id
+        return chosen | {"operator": "explore", "prompt": prompt.id, "ancestors": [], "failed": tried}
 
 
 def _start(island: Island) -> dict[str, JSON]:
     """Another way to begin: the seed and the first prompt alone."""
-    seed = island.seed
+    seed, prompt = island.seed, island.first_prompt
     assert seed is not None, "every island has the seed before admission begins"
-    prompt = island.first_prompt
     return {"parent": seed.id, "inspirations": [], "operator": "start", "prompt": prompt.id, "ancestors": []}
 
 
@@ -104,17 +101,13 @@ def _ancestors(program: Candidate, most: int, pool: PoolReader) -> list[Candidat
     return found
 
 
-def _chosen(said: Mapping[str, JSON], pool: PoolReader) -> Chosen:
-    def named(key: str) -> tuple[Candidate, ...]:
-        return tuple(pool[name] for name in cast("list[str]", said[key]))
-
-    failed = said.get("failed")
+def _chosen(selected: Selected, pool: PoolReader) -> Chosen:
     return Chosen(
-        cast(int, said["island"]),
-        cast(Operator, said["operator"]),
-        pool[str(said["parent"])],
-        pool[str(said["prompt"])],
-        named("ancestors"),
-        named("inspirations"),
-        None if failed is None else pool[str(failed)],
+        selected.island,
+        selected.operator,
+        pool[selected.parent],
+        pool[selected.prompt],
+        tuple(pool[name] for name in selected.ancestors),
+        tuple(pool[name] for name in selected.inspirations),
+        None if selected.failed is None else pool[selected.failed],
     )

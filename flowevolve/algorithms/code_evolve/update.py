@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 from flowevolve.algorithms.code_evolve.config import MigrationSection
 from flowevolve.algorithms.code_evolve.payloads import Made
-from flowevolve.archives.elites import works
-from flowevolve.archives.islands import HOME, ISLAND, MIGRATE, ORIGIN, PROGRAMS, PROMPT, PROMPTS, SEED, Island, Islands
+from flowevolve.archives.islands import MIGRATE, PROGRAMS, PROMPTS, SEED, Island, Islands, Place
 from flowevolve.artifact import Artifact
+from flowevolve.assessment import works
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.item import Item
-from flowevolve.llm.types import JSON
 from flowevolve.policies.topology import neighbours
 from flowevolve.pool import Add, Annotate, Candidate, Change
+from flowevolve.record import Record
 
 BEST_CHILD = "best child"
 """What a prompt is scored by."""
 
 
+class Placed(Record, kind="code_evolve.placed"):
+    """The island that a program from outside goes to."""
+
+    island: int
+
+
+class Migrated(Record, kind="code_evolve.migrated"):
+    """The programs of an island that leave it, by their ids, and the islands that each of them goes to."""
+
+    island: int
+    programs: tuple[str, ...]
+    to: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Update:
-    """A failed program enters as ``rejected``, with the worst score and its log: it is shown where that helps."""
+    """A failed program enters as ``rejected``, with the worst score and its feedback, so that it can be shown later."""
 
     islands: Islands
     migration: MigrationSection
@@ -41,28 +53,27 @@ class Update:
         """The seed on every island, with the prompt that the island begins with."""
         changes: list[Change] = []
         for island in self.islands:
-            home: dict[str, JSON] = {ISLAND: island.index}
+            home = Place(island=island.index).to_json()
             prompt = context.propose(self.instructions, parents=[], operator=SEED, attributes=home)
             copy = context.propose(seed.artifact, parents=[], operator=SEED) if island.index else seed
-            attributes = {**seed.attributes, **home, PROMPT: prompt.id}
-            changes.append(_added(replace(copy, attributes=attributes, scores=seed.scores)))
+            copy = replace(copy, attributes=seed.attributes, scores=seed.scores)
+            changes.append(_added(Place(island=island.index, prompt=prompt.id).on(copy)))
             changes.append(Add(prompt.scored({BEST_CHILD: seed.mean_score}), pool=PROMPTS))
         context.commit(changes)
 
     def _placed(self, program: Candidate, context: StageContext) -> Candidate:
         """A program from outside goes to the island that has seen the fewest."""
-        if ISLAND in program.attributes:
+        if Place.of(program).island is not None:
             return program
-        index = context.decide("code_evolve.placed", lambda: {"island": self._smallest().index})["island"]
-        prompt = self.islands[cast(int, index)].first_prompt
-        return replace(program, attributes={**program.attributes, ISLAND: index, PROMPT: prompt.id})
+        index = context.decide(Placed, lambda: Placed(island=self._smallest().index)).island
+        return Place(island=index, prompt=self.islands[index].first_prompt.id).on(program)
 
     def _smallest(self) -> Island:
         return min(self.islands, key=lambda island: (island.evaluations, island.index))
 
     def _enter(self, program: Candidate, prompt: Candidate | None, context: UpdateContext) -> None:
         changes: list[Change] = [_added(program)]
-        name = str(program.attributes[PROMPT])
+        name = str(Place.of(program).prompt)
         if prompt is not None:
             changes.append(Add(prompt.scored({BEST_CHILD: program.mean_score}), pool=PROMPTS))
         elif program.mean_score > context.pool[name].mean_score:
@@ -90,27 +101,22 @@ class Update:
         targets = neighbours(self.migration.topology, island.index, len(self.islands))
         if not targets:
             return
-        chosen = context.decide("code_evolve.migrated", lambda: self._emigrants(island, targets))
-        programs = [context.pool[name] for name in cast("list[str]", chosen["programs"])]
-        changes = [
-            _added(self._copied(program, target, context))
-            for target in cast("list[int]", chosen["to"])
-            for program in programs
-        ]
+        migrated = context.decide(Migrated, lambda: self._emigrants(island, targets))
+        programs = [context.pool[name] for name in migrated.programs]
+        changes = [_added(_copied(program, target, context)) for target in migrated.to for program in programs]
         if changes:
             context.commit(changes)
 
-    def _emigrants(self, island: Island, targets: Sequence[int]) -> Mapping[str, JSON]:
-        return {
-            "island": island.index,
-            "programs": [each.id for each in island.emigrants(self.migration.rate)],
-            "to": list(targets),
-        }
+    def _emigrants(self, island: Island, targets: tuple[int, ...]) -> Migrated:
+        programs = tuple(each.id for each in island.emigrants(self.migration.rate))
+        return Migrated(island=island.index, programs=programs, to=targets)
 
-    def _copied(self, program: Candidate, target: int, context: StageContext) -> Candidate:
-        attributes = {**program.attributes, ISLAND: target, ORIGIN: program.id, HOME: program.attributes[ISLAND]}
-        copy = context.propose(program.artifact, parents=[], operator=MIGRATE, attributes=attributes)
-        return replace(copy, scores=program.scores)
+
+def _copied(program: Candidate, target: int, context: StageContext) -> Candidate:
+    place = Place(island=target, origin=program.id, home=Place.of(program).island)
+    attributes = place.on(program).attributes
+    copy = context.propose(program.artifact, parents=[], operator=MIGRATE, attributes=attributes)
+    return replace(copy, scores=program.scores)
 
 
 def _added(program: Candidate) -> Add:

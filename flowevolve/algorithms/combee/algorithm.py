@@ -13,17 +13,14 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
-from pydantic import BaseModel
-
 from flowevolve.algorithm import Tuning, Workers
 from flowevolve.algorithms.combee.config import CombeeConfig
 from flowevolve.algorithms.combee.select import SelectRounds
 from flowevolve.algorithms.combee.sizes import Sizes
-from flowevolve.algorithms.combee.stages import Aggregate, Reflect, alike
+from flowevolve.algorithms.combee.stages import Aggregate, Reflect, same_texts
 from flowevolve.algorithms.gepa.algorithm import DEFAULT_WORKERS, GEPA
 from flowevolve.algorithms.gepa.select import Select
 from flowevolve.budget import Cost
-from flowevolve.core.policies import BatchSize
 from flowevolve.events import Event
 from flowevolve.policies.batch_sizes import DelayProfile
 from flowevolve.stage import Stage
@@ -47,23 +44,17 @@ class Combee(GEPA):
         self._combee = config or CombeeConfig()
         batch = self._combee.batch
         self._sizes = Sizes(DelayProfile(batch), batch) if self._combee.batch_size == "dynamic" else None
+        self._step_width = None if self._sizes is None else self._sizes.steps
         super().__init__(task, self._combee, tuning)
 
-    @classmethod
-    def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> Combee:
-        return cls(task, CombeeConfig.model_validate(config), tuning)
-
     def estimate(self, trigger: str | None = None) -> Cost:
-        """A flow is but a part of a proposal, so none is reserved for it."""
+        """A flow makes only a part of a proposal, so no proposal is reserved for it."""
         return super().estimate(trigger) if trigger else Cost(rollouts=2 * self.config.minibatch)
 
-    def step_width(self) -> BatchSize | None:
-        return None if self._sizes is None else self._sizes.steps
-
-    def recall(self, event: Event) -> None:
-        super().recall(event)
+    def apply_event(self, event: Event) -> None:
+        super().apply_event(event)
         if self._sizes is not None:
-            self._sizes.recall(event)
+            self._sizes.apply_event(event)
 
     def _select_type(self) -> Callable[..., Select]:
         return partial(SelectRounds, size=self._round)
@@ -74,9 +65,9 @@ class Combee(GEPA):
     def _proposing(self) -> tuple[Stage, ...]:
         batch = self._combee.batch
         aggregate = Aggregate(self._combee.copies, self._combee.fan_in)
-        # A round that lost some of its flows leaves reflections behind: not more than two batches' worth wait.
+        # A round that lost some of its flows leaves reflections behind; no more than two batches of them wait.
         waiting = self._workers.stage("aggregate", aggregate, "screen", capacity=2 * batch)
         gathering = replace(
-            waiting, gather=batch, gather_by=None if self._sizes is None else self._sizes.gathers, gather_key=alike
+            waiting, gather=batch, gather_by=None if self._sizes is None else self._sizes.gathers, gather_key=same_texts
         )
         return (self._workers.stage("reflect", Reflect(), "aggregate"), gathering)

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import cast
+from collections.abc import Callable
+from typing import ClassVar
 
 from flowevolve.algorithms.gepa.config import GEPAConfig
-from flowevolve.algorithms.gepa.select import MergeSchedule, Select
+from flowevolve.algorithms.gepa.select import MergeSchedule, Plan, Select
 from flowevolve.archives.base import CandidateArchive
 from flowevolve.context import StageContext
 from flowevolve.llm.types import JSON
 from flowevolve.policies.selection import ComponentSelection, Selection
+
+
+class RoundPlan(Plan):
+    """A plan, and how many rewrites are left of its round after it."""
+
+    left: int = 0
+
+
+class LaterPlan(RoundPlan):
+    """The plan of a rewrite that is not the first of its round. Its event names what it shares with that one first."""
+
+    def to_json(self) -> dict[str, JSON]:
+        data = super().to_json()
+        return {name: data.pop(name) for name in ("parents", "ancestor", "components", "cursor")} | data
 
 
 class SelectRounds(Select):
@@ -18,6 +32,8 @@ class SelectRounds(Select):
 
     What is ``left`` of a round after a rewrite stands in its ``gepa.selected`` event, from which a run goes on.
     """
+
+    plan_type: ClassVar[type[RoundPlan]] = RoundPlan
 
     def __init__(
         self,
@@ -32,23 +48,25 @@ class SelectRounds(Select):
     ) -> None:
         super().__init__(archive, schedule, config, selection, components, train_ids)
         self._size = size
-        self._round: Mapping[str, JSON] = {}
-        """The last rewrite chosen."""
-        self._left = 0
+        self._last: RoundPlan | None = None
+        """The rewrite that was chosen last."""
 
-    def _choose_rewrite(self, context: StageContext) -> dict[str, JSON]:
-        if not self._left:
-            return {**super()._choose_rewrite(context), "left": self._size() - 1}
-        return {
-            **self._round,
-            "looked_for_merge": self._schedule.due,
-            "batch": self._next_batch(context),
-            "version": context.pool.version,
-            "left": self._left - 1,
-        }
+    def _choose_rewrite(self, context: StageContext) -> Plan:
+        last = self._last
+        if last is None or not last.left:
+            return super()._choose_rewrite(context).model_copy(update={"left": self._size() - 1})
+        return LaterPlan(
+            parents=last.parents,
+            ancestor=None,
+            looked_for_merge=self._schedule.due,
+            components=last.components,
+            cursor=last.cursor,
+            batch=self._next_batch(context),
+            version=context.pool.version,
+            left=last.left - 1,
+        )
 
-    def _note(self, chosen: Mapping[str, JSON]) -> None:
-        super()._note(chosen)
-        if not chosen["ancestor"]:
-            self._left = cast(int, chosen["left"])
-            self._round = {name: chosen[name] for name in ("parents", "ancestor", "components", "cursor")}
+    def _note(self, plan: Plan, flow: int) -> None:
+        super()._note(plan, flow)
+        if isinstance(plan, RoundPlan) and plan.ancestor is None:
+            self._last = plan

@@ -9,10 +9,10 @@ from flowevolve.events import Event
 
 
 class Sizes:
-    """One policy for both forms: told the delay of steps in lockstep, of merges in the stream.
+    """One policy for both forms: in lockstep it is told the delays of steps, in the stream those of merges.
 
-    The engine asks it again when a run goes on; that it goes by steps, an interrupted step's aggregation has to know
-    before the next step is asked for, so `recall` tells it.
+    The engine asks it again when a run goes on. The aggregation of an interrupted step has to know that the run goes by
+    steps before the next step is asked for, which `apply_event` learns from the log.
     """
 
     def __init__(self, policy: BatchSize, most: int) -> None:
@@ -23,7 +23,7 @@ class Sizes:
         self.steps: BatchSize = _Steps(self)
         self.gathers: BatchSize = _Gathers(self)
 
-    def recall(self, event: Event) -> None:
+    def apply_event(self, event: Event) -> None:
         if event.kind == "width.changed":
             self.by_steps = True
 
@@ -41,7 +41,7 @@ class _Steps:
 
 
 class _Gathers:
-    """Asked by both; in lockstep all reflections of a step are gathered, however many it has."""
+    """Asked by both forms. In lockstep all reflections of a step are gathered, however many there are."""
 
     def __init__(self, sizes: Sizes) -> None:
         self._sizes = sizes

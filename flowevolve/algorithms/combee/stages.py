@@ -26,8 +26,8 @@ TRIES = 2
 @payload("combee.Reflected")
 @dataclass(frozen=True, slots=True)
 class Reflected:
-    """What one agent made of its minibatch: a text for each selected component, None where none came of it, and its
-    parent's scores there.
+    """What one agent made of its minibatch: a text for each selected component, or None where it could not be had, and
+    the parent's scores on the minibatch.
     """
 
     selected: Selected
@@ -47,8 +47,8 @@ class Reflect:
         yield Emit(Reflected(selected, texts, tuple(rollout.score.value for rollout in rolled.rollouts)))
 
 
-def alike(item: Item[object]) -> Hashable:
-    """Reflections can be merged if they are about the same texts."""
+def same_texts(item: Item[object]) -> Hashable:
+    """The key of reflections that can be merged: they are about the same texts."""
     selected = item.expect(Reflected).selected
     return selected.parent.id, selected.components
 
@@ -65,7 +65,7 @@ class Aggregate:
         selected = reflected[0].selected
         parent = selected.parent
         jobs = [
-            partial(self._merged, parent, component, _there_are(each.texts[place] for each in reflected), context)
+            partial(self._merged, parent, component, _existing(each.texts[place] for each in reflected), context)
             for place, component in enumerate(selected.components)
         ]
         texts = await run_all(jobs)
@@ -80,7 +80,7 @@ class Aggregate:
             attributes={"reflections": len(reflected)},
             born=item.version,
         )
-        # Where minibatches of a later epoch are among them an example may come twice; it is run once.
+        # If minibatches of several epochs are among them, an example may come twice; it is run once.
         baseline = {
             name: score
             for each in reversed(reflected)
@@ -91,7 +91,7 @@ class Aggregate:
     async def _merged(
         self, parent: Candidate, component: str, texts: Sequence[str], context: StageContext
     ) -> str | None:
-        """One text of all, if there are any; the first of those that are left where the last merge could not be read.
+        """One text made of all, if there are any. Where the last merge could not be read, the first of what is left.
 
         Raises:
             Discard: if no merge could be read.
@@ -129,5 +129,5 @@ async def _merge(
     return None
 
 
-def _there_are(texts: Iterable[str | None]) -> list[str]:
+def _existing(texts: Iterable[str | None]) -> list[str]:
     return [text for text in texts if text is not None]

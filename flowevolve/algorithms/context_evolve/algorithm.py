@@ -10,9 +10,7 @@ A program is committed with its abstract, so none is ever selected without.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import ClassVar, cast
-
-from pydantic import BaseModel
+from typing import ClassVar
 
 from flowevolve.algorithm import Algorithm, Tuning, Workers, check_components
 from flowevolve.algorithms.context_evolve.config import ContextEvolveConfig
@@ -21,14 +19,12 @@ from flowevolve.algorithms.context_evolve.payloads import Step
 from flowevolve.algorithms.context_evolve.stages import (
     AGENT,
     CODE,
-    Generate,
-    Pick,
-    Sample,
-    Select,
+    Steps,
     renew,
     update,
 )
 from flowevolve.archives.evolve_buffer import EvolveBuffer
+from flowevolve.assessment import Assessment
 from flowevolve.budget import Cost
 from flowevolve.context import PoolReader, UpdateContext
 from flowevolve.errors import InputError
@@ -36,7 +32,7 @@ from flowevolve.events import Event
 from flowevolve.item import Item
 from flowevolve.pool import Candidate
 from flowevolve.programs.task import check_programs
-from flowevolve.stage import Emit, Graph, Stage, StageFunction
+from flowevolve.stage import AnyStage, Emit, Graph, Stage
 from flowevolve.stages.assess import Assess
 from flowevolve.stages.committing import committing
 from flowevolve.stages.payloads import Assessed, Written
@@ -54,7 +50,7 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {
 """Workers of the streaming mode; one each for select, update and renew."""
 
 
-class ContextEvolve(Algorithm):
+class ContextEvolve(Algorithm[ContextEvolveConfig]):
     """Raises:
     InputError: if the task is not one of programs, or the tuning does not suit ContextEvolve.
     """
@@ -66,24 +62,19 @@ class ContextEvolve(Algorithm):
 
     def __init__(self, task: Task, config: ContextEvolveConfig | None = None, tuning: Tuning | None = None) -> None:
         task = check_programs(task, self.name)
-        self.config = config or ContextEvolveConfig()
-        tuning = tuning or Tuning()
-        tuning.check_no_speculation(self.name)
+        super().__init__(task, config or ContextEvolveConfig(), tuning or Tuning())
+        self.tuning.check_no_speculation(self.name)
         self._task = task
-        self._workers = tuning.workers_of(DEFAULT_WORKERS)
+        self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
         self._describes = self.config.summarizer and not self.config.raw_history
         self.buffer = EvolveBuffer(described=self._describes, failed_parents=self.config.failed_parents)
         self.archives = (self.buffer,)
         self._navigate = Navigate(self.buffer, task.problem.statement, self.config, AGENT)
 
-    @classmethod
-    def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> ContextEvolve:
-        return cls(task, ContextEvolveConfig.model_validate(config), tuning)
-
     def best(self) -> Candidate | None:
         return self.buffer.best()
 
-    def welcome(self, candidate: Candidate) -> Emit:
+    def inject(self, candidate: Candidate) -> Emit:
         return Emit(Written(check_components(candidate, self._task.seed())), to="evaluate")
 
     def estimate(self, trigger: str | None = None) -> Cost:
@@ -102,30 +93,28 @@ class ContextEvolve(Algorithm):
 
     def graph(self) -> Graph:
         task, config = self._task, self.config
-        statement = task.problem.statement
         agents = not config.raw_history
         navigates = agents and config.navigator
         first = "navigate" if navigates else "sample"
         after = "summarize" if self._describes else "update"
-        sample: StageFunction = Pick(self.buffer, config)
-        if agents and config.sampler:
-            sample = Sample(self.buffer, statement, config)
+        steps = Steps(self.buffer, task.problem.statement, config)
+        sample = steps.sample if agents and config.sampler else steps.pick
         # What is settled goes stale while it waits: queues before a program is written are short.
-        stages = [Stage("select", Select(self.buffer), (first,))]
+        stages: list[AnyStage] = [Stage("select", steps.select, (first,))]
         if navigates:
             stages.append(self._workers.stage("navigate", self._navigate, "sample", capacity=1, repair_to="navigate"))
         stages += [
             self._workers.stage("sample", sample, "generate", capacity=1, repair_to=first),
-            self._workers.stage("generate", Generate(statement, config), "evaluate", capacity=1, repair_to=first),
+            self._workers.stage("generate", steps.generate, "evaluate", capacity=1, repair_to=first),
             self._workers.stage("evaluate", Assess(Rollouts(task), task), after),
         ]
         if self._describes:
             stages.append(self._workers.stage("summarize", Summarize(AGENT), "update"))
-        stages += [Stage("update", committing(update), commits=True), Stage("renew", renew, (first,))]
+        stages += [committing("update", update), Stage("renew", renew, (first,))]
         return Graph(tuple(stages), entry="select", repair="renew")
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
-        yield self.welcome(context.propose(self._task.seed(), parents=[], operator="seed"))
+        yield self.inject(context.propose(self._task.seed(), parents=[], operator="seed"))
 
     async def fit(self, context: UpdateContext) -> None:
         """Only checks that there is something to begin with."""
@@ -135,14 +124,9 @@ class ContextEvolve(Algorithm):
         if seed is None:
             raise InputError(f"task {self._task.name!r}: the seed could not be evaluated; see the event log for why")
         raise InputError(
-            f"task {self._task.name!r}: the seed program does not work ({seed.attributes['failure']}); "
+            f"task {self._task.name!r}: the seed program does not work ({Assessment.of(seed).failure}); "
             "mend it, or the problem, before there is something to improve"
         )
 
-    def recall(self, event: Event) -> None:
-        self._navigate.recall(event)
-        if event.kind == "flow.close":
-            self.flow_ended(cast(int, event.data["flow"]))
-
-    def flow_ended(self, flow: int) -> None:
-        self._navigate.flow_ended(flow)
+    def apply_event(self, event: Event) -> None:
+        self._navigate.apply_event(event)

@@ -16,13 +16,13 @@ class TrajectoriesSection(Section):
 
     count: int = Field(default=6, gt=0)
     steps: int = Field(default=3, gt=0)
-    """Of a trajectory, at most."""
+    """Steps that a trajectory has at most."""
     ends: int = Field(default=100, gt=0)
-    """They end with one of so many programs, the newest."""
+    """Trajectories end with one of the newest programs: so many of these."""
     improvement: float = Field(default=0.4, ge=0)
     mixed: float = Field(default=0.2, ge=0)
     decline: float = Field(default=0.4, ge=0)
-    """Weights of the kinds: the consistent ones say plainly what a kind of change is worth."""
+    """Weights of the kinds. Consistent trajectories say most plainly what a kind of change is worth."""
 
     @property
     def weights(self) -> Mapping[TrajectoryKind, float]:
@@ -39,11 +39,11 @@ class ContextEvolveConfig(Section):
     """Each agent can be switched off alone, as in the paper's figure 2c."""
 
     summarizer: bool = True
-    """Without: the others are shown programs as they are, instead of abstracts."""
+    """Without it, the other agents are shown programs as they are, instead of abstracts."""
     navigator: bool = True
-    """Without: programs are written without guidance."""
+    """Without it, programs are written without guidance."""
     sampler: bool = True
-    """Without: the best programs are the examples."""
+    """Without it, the best programs are the examples."""
     raw_history: int = Field(default=0, ge=0)
     """Above 0: no agents; so many programs are shown as they are, half of them the best and half the newest."""
     examples: int = Field(default=3, ge=0)
@@ -51,8 +51,8 @@ class ContextEvolveConfig(Section):
     shown: int = Field(default=12, gt=0)
     """Programs that the Sampler chooses from, at most."""
     guidance_age: int | None = Field(default=None, ge=0)
-    """How many commits old guidance may be; None: one fewer than steps in flight, which for one at a time is 0, as
-    published.
+    """How many commits old guidance may be. None: one fewer than there are steps in flight, which is 0 if there is one
+    step at a time, as published.
     """
     trajectories: TrajectoriesSection = TrajectoriesSection()
     failed_parents: bool = False

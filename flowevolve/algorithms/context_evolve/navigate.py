@@ -1,18 +1,16 @@
 """navigate: what the trajectories of the search say about where to go (ContextEvolve, §4.2, Navigator).
 
-Guidance is made once for a version of the pool, by one step, and shared by all that come by meanwhile.
+Guidance is made once for a version of the pool, by one step, and shared by all steps that come meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from dataclasses import replace
-from typing import cast
 
-from flowevolve.agents.abstracts import Trajectory, TrajectoryKind, navigate_prompt, read_guidance
+from flowevolve.agents.abstracts import ABSTRACT, Trajectory, navigate_prompt, read_guidance
 from flowevolve.algorithms.context_evolve.config import ContextEvolveConfig
 from flowevolve.algorithms.context_evolve.payloads import Step
-from flowevolve.algorithms.context_evolve.showing import for_agents
 from flowevolve.archives.evolve_buffer import EvolveBuffer
 from flowevolve.archives.trajectories import draw_trajectories
 from flowevolve.concurrency import Pulse
@@ -20,21 +18,39 @@ from flowevolve.context import StageContext
 from flowevolve.events import Event
 from flowevolve.item import Item
 from flowevolve.item_ids import flow_of
-from flowevolve.llm.types import JSON, UnparsableReplyError
+from flowevolve.llm.types import UnparsableReplyError
+from flowevolve.pool import Candidate
+from flowevolve.programs.prompts import ShownProgram
+from flowevolve.record import Record
 from flowevolve.stage import Emit
 from flowevolve.stages.asking import ask
+from flowevolve.stages.coding import as_shown
+from flowevolve.stages.summarize import in_words
 
 AGENT = "navigator"
-NAVIGATED, GUIDED = "context_evolve.navigated", "context_evolve.guided"
-"""Events: whose guidance a step goes by, and guidance that was made. What is kept here is rebuilt from them."""
+
+
+class Navigated(Record, kind="context_evolve.navigated"):
+    """The version whose guidance a step goes by, None if there is nothing to go by, and whether the step makes it."""
+
+    version: int | None
+    makes: bool
+    trajectories: tuple[Trajectory, ...] = ()
+
+
+class Guided(Record, kind="context_evolve.guided"):
+    """Guidance that was made at a version of the pool; empty where the reply could not be read."""
+
+    version: int
+    guidance: str
 
 
 class Navigate:
-    """A step goes by guidance that is at most ``guidance_age`` commits old. From half that age on, the next step to
-    come by makes new guidance, and others go on with the old meanwhile; only where that is too old they wait.
+    """A step goes by guidance that is at most ``guidance_age`` commits old. From half that age on, the next step that
+    comes makes new guidance. Others go by the old one meanwhile, and wait only if that is too old.
 
-    Without a trajectory there is nothing to go by. Where the reply can't be read, the steps that waited for it go
-    without guidance, and the next one asks again.
+    Without a trajectory there is nothing to go by. If the reply can't be read, the steps that waited for it go without
+    guidance, and the next one asks again. What is kept here follows from events.
     """
 
     def __init__(self, buffer: EvolveBuffer, statement: str, config: ContextEvolveConfig, role: str) -> None:
@@ -43,18 +59,17 @@ class Navigate:
         self._config = config
         self._role = role
         self._guidance: dict[int, str] = {}
-        """By the version it was made at; empty where the reply could not be read."""
+        """Guidance by the version it was made at; empty where the reply could not be read."""
         self._newest: int | None = None
-        """The version of the newest that is not."""
+        """The version of the newest guidance that could be read."""
         self._makers: dict[int, int] = {}
-        """The flows that are at it, by version."""
+        """The flows that are making guidance, by version."""
         self._in_flight: set[int] = set()
-        """Flows that came by and have not ended."""
+        """Flows that came to this stage and have not ended."""
         self._settled = Pulse()
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         step = item.expect(Step)
-        self._in_flight.add(item.flow)
         version = await self._guided(item.flow, context)
         guidance = "" if version is None else self._guidance[version]
         yield Emit(replace(step, guidance=guidance, guided=version if guidance else None))
@@ -62,77 +77,74 @@ class Navigate:
     async def _guided(self, flow: int, context: StageContext) -> int | None:
         """The version whose guidance this step goes by."""
         while True:
-            turn = context.decide(NAVIGATED, lambda: self._turn(flow, context))
-            version = cast("int | None", turn["version"])
+            turn = context.decide(Navigated, lambda: self._turn(flow, context))
+            version = turn.version
             if version is None:
                 return None
-            if turn["makes"]:
+            if turn.makes:
                 await self._make(version, turn, context)
             while version in self._makers:
                 await self._settled.wait()
             if version in self._guidance:
                 return version
 
-    def _turn(self, flow: int, context: StageContext) -> Mapping[str, JSON]:
-        now, age, made = context.pool.version, self._age(), self._newest
+    def _turn(self, flow: int, context: StageContext) -> Navigated:
+        now, age, made = context.pool.version, self._age(flow), self._newest
         making = max((version for version in self._makers if now - version <= age), default=None)
         if made is not None and now - made <= (age // 2 if making is None else age):
-            return {"version": made, "makes": False}
+            return Navigated(version=made, makes=False)
         if making is not None:
-            return {"version": making, "makes": False}
+            return Navigated(version=making, makes=False)
         trajectories = self._draw(context)
         if not trajectories:
-            return {"version": None, "makes": False}
-        self._makers[now] = flow
-        return {"version": now, "makes": True, "trajectories": trajectories}
+            return Navigated(version=None, makes=False)
+        return Navigated(version=now, makes=True, trajectories=tuple(trajectories))
 
-    def _age(self) -> int:
+    def _age(self, flow: int) -> int:
         age = self._config.guidance_age
-        return max(0, len(self._in_flight) - 1) if age is None else age
+        return len(self._in_flight - {flow}) if age is None else age
 
-    def _draw(self, context: StageContext) -> list[JSON]:
+    def _draw(self, context: StageContext) -> list[Trajectory]:
         settings = self._config.trajectories
         found = self._buffer.trajectories(settings.ends, settings.steps)
-        drawn = draw_trajectories(found, settings.count, settings.weights, context.random)
-        return [{"kind": each.kind, "programs": list(each.programs), "changes": list(each.changes)} for each in drawn]
+        return draw_trajectories(found, settings.count, settings.weights, context.random)
 
-    async def _make(self, version: int, turn: Mapping[str, JSON], context: StageContext) -> None:
-        """Ask the Navigator. Where that fails for good the step ends, and with its flow the claim to this version."""
-        trajectories = [_read(each) for each in cast("list[dict[str, JSON]]", turn["trajectories"])]
-        names = dict.fromkeys(name for each in trajectories for name in each.programs)
+    async def _make(self, version: int, turn: Navigated, context: StageContext) -> None:
+        """Ask the Navigator. If that fails for good, the step ends, and with its flow the claim to this version."""
+        names = dict.fromkeys(name for each in turn.trajectories for name in each.programs)
         programs = {name: for_agents(context.pool[name]) for name in names}
-        prompt = navigate_prompt(self._statement, programs, trajectories)
+        prompt = navigate_prompt(self._statement, programs, turn.trajectories)
         try:
             guidance = await ask(context, self._role, prompt, read_guidance, agent=AGENT)
         except UnparsableReplyError:
             guidance = ""
-        context.log(GUIDED, version=version, guidance=guidance)
-        self._settle(version, guidance)
+        context.log(Guided.kind, version=version, guidance=guidance)
 
-    def _settle(self, version: int, guidance: str) -> None:
-        self._guidance[version] = guidance
-        if guidance:
-            self._newest = version if self._newest is None else max(version, self._newest)
-        self._makers.pop(version, None)
-        self._settled.fire()
+    def apply_event(self, event: Event) -> None:
+        """Note who makes guidance, what was made, and which flows are over."""
+        match event.kind:
+            case Navigated.kind:
+                turn, flow = Navigated.from_json(event.data), flow_of(str(event.data["item"]))
+                self._in_flight.add(flow)
+                if turn.makes and turn.version is not None:
+                    self._makers[turn.version] = flow
+            case Guided.kind:
+                made = Guided.from_json(event.data)
+                self._guidance[made.version] = made.guidance
+                if made.guidance:
+                    self._newest = made.version if self._newest is None else max(made.version, self._newest)
+                self._makers.pop(made.version, None)
+                self._settled.fire()
+            case "flow.close":
+                flow = flow_of(str(event.data["flow"]))
+                self._in_flight.discard(flow)
+                self._makers = {version: maker for version, maker in self._makers.items() if maker != flow}
+                self._settled.fire()
+            case _:
+                pass
 
-    def recall(self, event: Event) -> None:
-        """Rebuild what there was in a run that was interrupted."""
-        if event.kind == NAVIGATED:
-            flow = flow_of(str(event.data["item"]))
-            self._in_flight.add(flow)
-            if event.data["makes"]:
-                self._makers[cast(int, event.data["version"])] = flow
-        elif event.kind == GUIDED:
-            self._settle(cast(int, event.data["version"]), str(event.data["guidance"]))
 
-    def flow_ended(self, flow: int) -> None:
-        self._in_flight.discard(flow)
-        for version in [version for version, maker in self._makers.items() if maker == flow]:
-            del self._makers[version]
-        self._settled.fire()
-
-
-def _read(data: Mapping[str, JSON]) -> Trajectory:
-    programs, changes = cast("list[str]", data["programs"]), cast("list[float | None]", data["changes"])
-    return Trajectory(cast(TrajectoryKind, data["kind"]), tuple(programs), tuple(changes))
+def for_agents(program: Candidate) -> ShownProgram:
+    """A program as agents are shown it: its abstract, or its code where it has none, and its score."""
+    words = in_words(program)
+    return ShownProgram({ABSTRACT: words} if words else program.artifact, as_shown(program).score)

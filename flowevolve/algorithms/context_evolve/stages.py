@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 from flowevolve.agents.abstracts import Example, exemplars_prompt, read_examples
 from flowevolve.algorithms.context_evolve.config import ContextEvolveConfig
+from flowevolve.algorithms.context_evolve.navigate import for_agents
 from flowevolve.algorithms.context_evolve.payloads import Chosen, Step
-from flowevolve.algorithms.context_evolve.showing import for_agents
 from flowevolve.archives.evolve_buffer import EvolveBuffer
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.item import Item, Stale
-from flowevolve.llm.types import JSON, UnparsableReplyError
+from flowevolve.llm.types import UnparsableReplyError
 from flowevolve.policies.drawing import by_rank, draw
 from flowevolve.pool import Add, Candidate
 from flowevolve.programs.prompts import program_prompt
+from flowevolve.record import Record
 from flowevolve.stage import Emit, Exhausted
 from flowevolve.stages.asking import ask
 from flowevolve.stages.coding import as_shown, write_program
@@ -25,37 +25,50 @@ from flowevolve.stages.payloads import Assessed, Written
 CODE, AGENT = "code", "agent"
 """The LLM roles: one writes programs, the other all that is said about them."""
 SAMPLER = "sampler"
-SELECTED, OFFERED, SAMPLED = "context_evolve.selected", "context_evolve.offered", "context_evolve.sampled"
+SAMPLED = "context_evolve.sampled"
+
+
+class Selected(Record, kind="context_evolve.selected"):
+    """The parent of the next program."""
+
+    parent: str
+    version: int
+
+
+class Offered(Record, kind="context_evolve.offered"):
+    """Programs that examples are chosen from, or that are the examples, by their ids."""
+
+    programs: tuple[str, ...]
+
+
+class Renewed(Record, kind="context_evolve.renewed"):
+    """The version of the pool that a step was sent back at."""
+
+    version: int
 
 
 @dataclass(frozen=True)
-class Select:
-    """A parent, drawn by rank: with probability proportional to 1/rank (the paper only says by set criteria)."""
-
-    buffer: EvolveBuffer
-
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        said = context.decide(SELECTED, lambda: self._choose(context))
-        parent = context.pool[str(said["parent"])]
-        yield Emit(Step(parent), version=cast(int, said["version"]), derives=(parent.id,))
-
-    def _choose(self, context: StageContext) -> Mapping[str, JSON]:
-        parents = self.buffer.parents
-        if not parents:
-            raise Exhausted
-        (parent,) = draw(parents, by_rank(len(parents)), 1, context.random)
-        return {"parent": parent.id, "version": context.pool.version}
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Examples, which the Sampler chooses from a part of the buffer (§4.2). Where its reply can't be read: the best."""
+class Steps:
+    """The stages of a step that use the buffer or write a program."""
 
     buffer: EvolveBuffer
     statement: str
     config: ContextEvolveConfig
 
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    async def select(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        """A parent, drawn by rank: with probability proportional to 1/rank (the paper only says by set criteria)."""
+        selected = context.decide(Selected, lambda: self._select(context))
+        yield Emit(Step(context.pool[selected.parent]), version=selected.version, derives=(selected.parent,))
+
+    def _select(self, context: StageContext) -> Selected:
+        parents = self.buffer.parents
+        if not parents:
+            raise Exhausted
+        (parent,) = draw(parents, by_rank(len(parents)), 1, context.random)
+        return Selected(parent=parent.id, version=context.pool.version)
+
+    async def sample(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        """Examples that the Sampler chooses from a part of the buffer (§4.2); the best if its reply can't be read."""
         step = item.expect(Step)
         offered = _settled(context, self.buffer.examples(step.parent, self.config.shown, context.random))
         chosen = await self._choose(step, offered, context) if offered and self.config.examples else ()
@@ -80,39 +93,14 @@ class Sample:
             ranked = sorted(offered, key=lambda each: -_worth(each))
             return [Example(each.id, "") for each in ranked[:most]]
 
-
-@dataclass(frozen=True)
-class Pick:
-    """Examples without an agent: the best programs, or with ``raw_history`` that."""
-
-    buffer: EvolveBuffer
-    config: ContextEvolveConfig
-
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    async def pick(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        """Examples without an agent: the best programs, or with ``raw_history`` half the best, half the newest."""
         step, raw = item.expect(Step), self.config.raw_history
         found = self.buffer.history(step.parent, raw) if raw else self.buffer.top(step.parent, self.config.examples)
         yield Emit(replace(step, examples=tuple(Chosen(each) for each in _settled(context, found))))
 
-
-def _settled(context: StageContext, programs: Sequence[Candidate]) -> list[Candidate]:
-    """The programs, or those of an earlier try at this work."""
-    offered = context.decide(OFFERED, lambda: {"programs": [each.id for each in programs]})
-    return [context.pool[name] for name in cast("list[str]", offered["programs"])]
-
-
-def _worth(program: Candidate) -> float:
-    score = for_agents(program).score
-    return float("-inf") if score is None else score
-
-
-@dataclass(frozen=True)
-class Generate:
-    """Has a program written: of its parent's code, by the guidance, with the examples' code."""
-
-    statement: str
-    config: ContextEvolveConfig
-
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    async def generate(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        """Has a program written from its parent's code, by the guidance, with the code of the examples shown."""
         step = item.expect(Step)
         prompt = program_prompt(
             self.statement,
@@ -135,6 +123,17 @@ class Generate:
         yield Emit(Written(program))
 
 
+def _settled(context: StageContext, programs: Sequence[Candidate]) -> list[Candidate]:
+    """The programs; if this work was begun before, those that it had then."""
+    offered = context.decide(Offered, lambda: Offered(programs=tuple(each.id for each in programs)))
+    return [context.pool[name] for name in offered.programs]
+
+
+def _worth(program: Candidate) -> float:
+    score = for_agents(program).score
+    return float("-inf") if score is None else score
+
+
 def _advice(step: Step) -> str:
     """The guidance, and what each example was chosen for."""
     reasons = [f"Program {number}: {each.why}" for number, each in enumerate(step.examples, 1) if each.why]
@@ -148,8 +147,7 @@ async def update(item: Item[object], context: UpdateContext) -> None:
 
 
 async def renew(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-    """The repair of a step that nothing was written for yet: it is sent back for guidance and examples of today."""
+    """The repair of a step for which nothing is written yet: it is sent back for new guidance and new examples."""
     stale = item.expect(Stale)
-    said = context.decide("context_evolve.renewed", lambda: {"version": context.pool.version})
-    step = cast(Step, stale.item.payload)
-    yield Emit(Step(step.parent), to=stale.back_to, version=cast(int, said["version"]))
+    version = context.decide(Renewed, lambda: Renewed(version=context.pool.version)).version
+    yield Emit(Step(stale.item.expect(Step).parent), to=stale.back_to, version=version)

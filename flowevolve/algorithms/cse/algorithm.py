@@ -4,9 +4,9 @@
                                     ▲   │                           ▲   │
                                     renew (stale)                  compress (memory too long)
 
-Programs to plans go to write, with a global memory by way of recall. Without one there is no recall, without evolution
-no diagnose, without any memory nothing from reflect on but update. The published form is lockstep one flow wide: one
-child a step, written by what the step before has learnt.
+Programs to plans go straight to write, or to recall if there is a global memory. Without one there is no stage recall,
+without evolution no diagnose, and without any memory no reflect and no compress. The published form is lockstep one
+flow wide: one child a step, written by what the step before has learnt.
 """
 
 from __future__ import annotations
@@ -14,22 +14,17 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import ClassVar, Self
-
-from pydantic import BaseModel
 
 from flowevolve.agents.plan import plan_prompt, read_plans
 from flowevolve.algorithm import Algorithm, Tuning, Workers, check_components
 from flowevolve.algorithms.cse.config import CSEConfig
 from flowevolve.algorithms.cse.payloads import Brief, Planned
-from flowevolve.algorithms.cse.population import Population, Reward
-from flowevolve.algorithms.cse.recalling import RecallFor
-from flowevolve.algorithms.cse.select import Renew, Select
-from flowevolve.algorithms.cse.slots import Diagnose
-from flowevolve.algorithms.cse.update import Update
-from flowevolve.algorithms.cse.writing import CODE, Write
+from flowevolve.algorithms.cse.select import Population, RecallFor, Renew, Reward, Select
+from flowevolve.algorithms.cse.write import CODE, Diagnose, Write
 from flowevolve.archives.memory import MEMORY, Memory
 from flowevolve.budget import Cost
 from flowevolve.context import PoolReader, StageContext, UpdateContext
@@ -37,15 +32,15 @@ from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.item import Item
 from flowevolve.memory.store import GlobalMemory
-from flowevolve.pool import DEFAULT_POOL, Candidate
+from flowevolve.pool import DEFAULT_POOL, Add, Candidate
 from flowevolve.programs.task import check_programs
-from flowevolve.stage import NO_EMISSIONS, Emit, Graph, Stage
+from flowevolve.stage import NO_EMISSIONS, AnyStage, CommittingStage, Emit, Graph, Stage
 from flowevolve.stages.asking import try_asking
 from flowevolve.stages.assess import Assess
 from flowevolve.stages.coding import as_shown
 from flowevolve.stages.payloads import Assessed, Written
 from flowevolve.stages.recall import Distill, Recall
-from flowevolve.stages.remember import AGENT, Compress, Reflect
+from flowevolve.stages.remember import AGENT, Compress, Compressed, Reflect, Reflected, learn, shorten
 from flowevolve.stages.rollouts import Rollouts
 from flowevolve.tasks.base import Task
 
@@ -59,7 +54,30 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {
 """Workers of the streaming mode; one each for all other stages."""
 
 
-class CSE(Algorithm):
+@dataclass(frozen=True)
+class Update:
+    """A program that failed enters as ``rejected``, so that what it taught stands beside it."""
+
+    memory: Memory
+
+    async def __call__(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
+        if isinstance(item.payload, Compressed):
+            context.commit([shorten(item.payload, self.memory)])
+            return
+        for emission in self._enter(item, context):
+            yield emission
+
+    def _enter(self, item: Item[object], context: UpdateContext) -> Iterator[Emit]:
+        payload = item.payload
+        learned = payload.learned if isinstance(payload, Reflected) else None
+        assessed = payload if isinstance(payload, Reflected) else item.expect(Assessed)
+        learning = learn(learned, self.memory, context)
+        added = Add(assessed.candidate, "confirmed" if assessed.failure is None else "rejected")
+        context.commit([added, *learning.changes])
+        yield from learning.emissions
+
+
+class CSE(Algorithm[CSEConfig]):
     """A context manager: a run takes place in its block, with the global memory open, if there is one.
 
     Raises:
@@ -74,29 +92,19 @@ class CSE(Algorithm):
 
     def __init__(self, task: Task, config: CSEConfig | None = None, tuning: Tuning | None = None) -> None:
         task = check_programs(task, self.name)
-        self.config = config or CSEConfig()
-        tuning = tuning or Tuning()
-        tuning.check_no_speculation(self.name)
+        super().__init__(task, config or CSEConfig(), tuning or Tuning())
+        self.tuning.check_no_speculation(self.name)
         self._task = task
         self._statement = task.problem.statement
-        self._workers = tuning.workers_of(DEFAULT_WORKERS)
+        self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
         self._reward = Reward(task.worst, self.config.epsilon)
         self.population = Population()
-        # A memory that no prompt shows need not be short: what is distilled of it stands beside its entries.
+        # A memory that no prompt shows need not be short: what is distilled is kept beside its entries.
         self.memory = Memory(limit_tokens=self.config.compress_tokens if self.config.local_memory else sys.maxsize)
         self.archives = (self.population, self.memory)
         self._global: GlobalMemory | None = None
         self._opened = AsyncExitStack()
         self._distill = Distill(task.name, self._statement, lambda: self._global)
-
-    @classmethod
-    def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> CSE:
-        return cls(task, CSEConfig.model_validate(config), tuning)
-
-    @classmethod
-    def named_roles(cls, config: BaseModel) -> Sequence[str]:
-        memory = CSEConfig.model_validate(config).memory
-        return () if memory.location is None else memory.embedding.roles
 
     async def __aenter__(self) -> Self:
         """Raises:
@@ -114,15 +122,15 @@ class CSE(Algorithm):
     def best(self) -> Candidate | None:
         return self.population.best()
 
-    def welcome(self, candidate: Candidate) -> Emit:
+    def inject(self, candidate: Candidate) -> Emit:
         return Emit(Written(check_components(candidate, self._task.seed())), to="evaluate")
 
     def estimate(self, trigger: str | None = None) -> Cost:
         return Cost(proposals=0 if trigger == "inject" else 1, evaluations=1, rollouts=len(self._task.problem.cases))
 
     def gap(self, item: Item[object], pool: PoolReader) -> int:
-        """Of a child that is to be written: how many entries of the memory it does not know. A program that is written
-        has missed nothing: what it is worth does not hang on what is known, and its parents stay what they are.
+        """How many entries of the memory a child that is to be written does not know. A program that is written has
+        missed nothing: what it is worth does not depend on what is known, and its parents stay what they are.
         """
         if not isinstance(item.payload, Brief) or not self.config.local_memory:
             return 0
@@ -131,7 +139,7 @@ class CSE(Algorithm):
     def graph(self) -> Graph:
         return Graph(tuple(self._stages()), entry="select", repair="renew")
 
-    def _stages(self) -> Iterator[Stage]:
+    def _stages(self) -> Iterator[AnyStage]:
         config, statement = self.config, self._statement
         select = Select(self.population, self.memory, self._reward, config)
         before = [
@@ -139,7 +147,7 @@ class CSE(Algorithm):
             *(["diagnose"] if config.evolution else []),
             "write",
         ]
-        # What a child is to be is settled when its flow begins: short queues let tickets wait before that.
+        # What a child is to be is settled when its flow begins. Queues are short, so that tickets wait before that.
         yield Stage("select", select, (before[0],))
         if "recall" in before:
             recall = Recall(statement, lambda: self._global, queries=config.queries, top=config.recalled)
@@ -151,12 +159,12 @@ class CSE(Algorithm):
         evaluate = Assess(Rollouts(self._task), self._task)
         yield self._workers.stage("evaluate", evaluate, "reflect" if config.learns else "update")
         if not config.learns:
-            yield Stage("update", Update(self.memory), commits=True)
+            yield CommittingStage("update", Update(self.memory))
             return
         reflect = Reflect(statement, change=self._change, memory=self.memory if config.local_memory else None)
         yield self._workers.stage("reflect", reflect, "update")
         yield Stage("compress", Compress(self.memory), ("update",))
-        yield Stage("update", Update(self.memory), ("compress",), commits=True)
+        yield CommittingStage("update", Update(self.memory), ("compress",))
 
     def _change(self, parent: Candidate, child: Assessed) -> float:
         return self._reward.of(child.candidate) - self._reward.of(parent)
@@ -164,12 +172,12 @@ class CSE(Algorithm):
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         """The task's own seed, and programs to plans, which are all made by one call."""
         seed = context.propose(self._task.seed(), parents=[], operator="seed")
-        yield self.welcome(seed)
+        yield self.inject(seed)
         for plan in await self._plans(context):
             yield Emit(Planned(plan, seed), to="write" if self.config.memory.location is None else "recall")
 
     async def _plans(self, context: StageContext) -> Sequence[str]:
-        """Empty ones where there is to be no planning, or nothing can be read of the reply."""
+        """The plans; empty ones if there is to be no planning, or the reply can't be read."""
         count = self.config.plans
         if not self.config.planning:
             return [""] * count
@@ -184,11 +192,11 @@ class CSE(Algorithm):
             why = "see the event log for why" if failed is None else f"the last failed: {failed}"
             raise InputError(f"task {self._task.name!r}: neither the seed nor a program to a plan works; {why}")
 
-    def recall(self, event: Event) -> None:
-        self._distill.recall(event)
+    def apply_event(self, event: Event) -> None:
+        self._distill.apply_event(event)
 
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
-        """What the steps that changed the reward most can teach others goes into the global memory."""
+        """Add to the global memory what the steps that changed the reward most can teach others."""
         best = self.best()
         if best is not None:
             most = self.config.distilled_steps

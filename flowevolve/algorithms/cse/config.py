@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import Field
 
 from flowevolve.archives.memory import LIMIT_TOKENS, STEPS_KEPT
@@ -14,16 +16,16 @@ class CSEConfig(Section):
     """Defaults are those of Controlled Self-Evolution (arXiv 2601.07348, appendix C).
 
     ``planning``, ``evolution`` and ``local_memory`` switch off what its ablations leave out, and so does a ``memory``
-    without a location; any of them goes with any.
+    without a location. They can be combined in any way.
     """
 
     plans: int = Field(default=5, gt=0)
     """Programs to begin with, each to a plan of its own."""
     planning: bool = True
-    """Whether there are plans; else as many programs are written without."""
+    """Whether there are plans; else as many programs are written without plans."""
     evolution: bool = True
-    """Whether parents are taken apart, for mutations and crossovers that keep what is good; else a child is written of
-    one parent, which may be changed anywhere.
+    """Whether parents are taken apart, for mutations and crossovers that keep what is good. Otherwise a child is
+    written from one parent, which may be changed anywhere.
     """
     form: Form = "whole"
     """How children are written: SEARCH/REPLACE edits of their first parent, or whole."""
@@ -32,7 +34,7 @@ class CSEConfig(Section):
     local_memory: bool = True
     """Whether programs are written by what was learnt in this run."""
     compress_tokens: int = Field(default=LIMIT_TOKENS, gt=0)
-    """What that memory may be long, as an estimate, before it is made shorter."""
+    """How many tokens that memory may have, by an estimate, before it is made shorter."""
     memory: GlobalMemorySection = GlobalMemorySection()
     """What was learnt with other tasks."""
     queries: int = Field(default=3, gt=0)
@@ -46,3 +48,8 @@ class CSEConfig(Section):
     def learns(self) -> bool:
         """Whether steps are reflected on."""
         return self.local_memory or self.memory.location is not None
+
+    @property
+    def named_roles(self) -> Sequence[str]:
+        """The roles that the embedder of the global memory calls."""
+        return () if self.memory.location is None else self.memory.embedding.roles

@@ -16,7 +16,7 @@ Operator = Literal["mutate", "crossover", "refine"]
 @payload("cse.Planned")
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A program to be written to a plan, which may be empty. ``form`` is the task's seed: it shows what form it has."""
+    """A program to be written to a plan, which may be empty. ``form`` is the task's seed, which shows the form."""
 
     plan: str
     form: Candidate
@@ -39,7 +39,7 @@ class Brief:
     recalled: str = ""
     """What was learnt with other tasks."""
     slots: tuple[tuple[Slot, ...], ...] = ()
-    """Of each parent; none of one that was not taken apart."""
+    """The slots of each parent; none for a parent that was not taken apart."""
 
     @property
     def advice(self) -> str:

@@ -1,28 +1,103 @@
-"""CSE's entry stage, and the repair of what was begun before something was learnt."""
+"""CSE's population and its sampling (Controlled Self-Evolution, §4.2 and appendix C), and what a child is written by.
+
+A child that was begun before something was learnt is renewed; experience with other tasks is looked up for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from random import Random
 
 from flowevolve.algorithms.cse.config import CSEConfig
-from flowevolve.algorithms.cse.payloads import Brief, Operator
-from flowevolve.algorithms.cse.population import Population, Reward, sample
+from flowevolve.algorithms.cse.payloads import Brief, Operator, Planned
 from flowevolve.archives.memory import Memory
+from flowevolve.assessment import Assessment, works
 from flowevolve.context import StageContext
 from flowevolve.item import Item, Stale, Ticket
-from flowevolve.llm.types import JSON
+from flowevolve.pool import Add, Candidate, Update
+from flowevolve.programs.prompts import ShownProgram
+from flowevolve.record import Record
 from flowevolve.stage import Emit, Exhausted
+from flowevolve.stages.coding import as_shown
+from flowevolve.stages.recall import Recall, shown_entries
 from flowevolve.stages.remember import recollect
 
-SELECTED = "cse.selected"
+PLAN = "plan"
+"""The label of a program that is described by its plan."""
+INTEGRAL = "integral"
+"""The metric of problems that measure memory over time: A, lower is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """F, higher is better: 1 / (A + epsilon) where the problem measures A, else by how much the score is above the
+    problem's worst, and 0 for a program that failed. An area is never below 0, so a negative metric of that name is
+    something else and does not count.
+    """
+
+    worst: float
+    epsilon: float
+
+    def of(self, candidate: Candidate) -> float:
+        if not works(candidate):
+            return 0.0
+        area = Assessment.of(candidate).metrics.get(INTEGRAL, -1.0)
+        if area >= 0:
+            return 1 / (area + self.epsilon)
+        return max(0.0, candidate.mean_score - self.worst)
+
+
+class Population:
+    """Every program that works, oldest first: a function of the log."""
+
+    def __init__(self) -> None:
+        self.candidates: list[Candidate] = []
+        self.last_failure: str | None = None
+
+    def apply(self, update: Update) -> None:
+        for change in update.changes:
+            if isinstance(change, Add) and change.status == "rejected":
+                self.last_failure = Assessment.of(change.candidate).failure
+            elif isinstance(change, Add):
+                self.candidates.append(change.candidate)
+
+    def best(self) -> Candidate | None:
+        """The one with the highest score, of equals the oldest."""
+        return max(self.candidates, key=lambda each: each.mean_score, default=None)
+
+
+def sample(candidates: Sequence[Candidate], reward: Reward, count: int, random: Random) -> list[Candidate]:
+    """Up to ``count`` different ones, one after another in proportion to their rewards, or evenly if all rewards are 0.
+
+    A program that was written more than once counts once, by the first of its ids. What is drawn does not depend on the
+    order of the candidates, as programs that are written to plans come in in any order.
+    """
+    twins = sorted(candidates, key=lambda each: each.id, reverse=True)
+    left = sorted({each.artifact.id: each for each in twins}.values(), key=lambda each: each.id)
+    weights = [reward.of(each) for each in left]
+    sampled: list[Candidate] = []
+    while left and len(sampled) < count:
+        place = random.choices(range(len(left)), weights if any(weights) else None)[0]
+        sampled.append(left.pop(place))
+        del weights[place]
+    return sampled
+
+
+class Selected(Record, kind="cse.selected"):
+    """What a step does: the operator, the parents and the best program at that time, by their ids."""
+
+    step: int
+    operator: Operator
+    parents: tuple[str, ...]
+    best: str
+    version: int
 
 
 @dataclass(frozen=True)
 class Select:
-    """Odd steps mutate, even ones cross; a step is an ordinary ticket, counted from 1. Two parents are different ones,
-    so while there is one program alone, it is mutated.
+    """Odd steps mutate, even ones cross; a step is an ordinary ticket, counted from 1. The two parents of a crossing
+    are different programs, so as long as there is only one program, it is mutated.
     """
 
     population: Population
@@ -32,35 +107,28 @@ class Select:
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         step = item.expect(Ticket).ordinal + 1
-        chosen = context.decide(SELECTED, lambda: self._choose(step, context))
-        parents = tuple(cast("list[str]", chosen["parents"]))
-        brief = Brief(cast(Operator, chosen["operator"]), parents, str(chosen["best"]))
-        version = cast(int, chosen["version"])
+        selected = context.decide(Selected, lambda: self._choose(step, context))
+        brief, version = Brief(selected.operator, selected.parents, selected.best), selected.version
         if self.config.local_memory:
             known = recollect(self.memory, context)
             brief, version = replace(brief, local=known.text), known.version
-        yield Emit(brief, version=version, derives=parents)
+        yield Emit(brief, version=version, derives=selected.parents)
 
-    def _choose(self, step: int, context: StageContext) -> Mapping[str, JSON]:
+    def _choose(self, step: int, context: StageContext) -> Selected:
         best = self.population.best()
         if best is None:
             raise Exhausted
         crosses = self.config.evolution and step % 2 == 0
         parents = sample(self.population.candidates, self.reward, 1 + crosses, context.random)
         operator: Operator = "crossover" if len(parents) > 1 else "mutate" if self.config.evolution else "refine"
-        return {
-            "step": step,
-            "operator": operator,
-            "parents": [each.id for each in parents],
-            "best": best.id,
-            "version": context.pool.version,
-        }
+        names = tuple(each.id for each in parents)
+        return Selected(step=step, operator=operator, parents=names, best=best.id, version=context.pool.version)
 
 
 @dataclass(frozen=True)
 class Renew:
-    """Lets a child that is not written yet be written by what is known now. It costs no call: what was recalled of
-    other tasks and what was found in its parents does not change.
+    """Brings a child that is not written yet up to what is known now. This costs no call, as what was recalled of other
+    tasks and what was found in its parents does not change.
     """
 
     memory: Memory
@@ -70,3 +138,23 @@ class Renew:
         known = recollect(self.memory, context)
         brief = replace(stale.item.expect(Brief), local=known.text)
         yield Emit(brief, to=stale.back_to, version=known.version)
+
+
+@dataclass(frozen=True)
+class RecallFor:
+    """Looks up what was learnt with other tasks: for the first parent, given what this run has learnt, or for a plan.
+    If the plan is empty, for the form of the program. Programs to plans are written before the run has learnt anything.
+    """
+
+    recall: Recall
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        if isinstance(item.payload, Planned):
+            planned = item.payload
+            told = ShownProgram({PLAN: planned.plan} if planned.plan else planned.form.artifact, None)
+            entries = await self.recall.recall(told, "", context)
+            yield Emit(replace(planned, recalled=shown_entries(entries)), to="write")
+            return
+        brief = item.expect(Brief)
+        entries = await self.recall.recall(as_shown(context.pool[brief.parents[0]]), brief.local, context)
+        yield Emit(replace(brief, recalled=shown_entries(entries)))

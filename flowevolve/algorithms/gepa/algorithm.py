@@ -24,11 +24,10 @@ from flowevolve.archives.catalog import ARCHIVES
 from flowevolve.archives.validation_order import ValidationOrder
 from flowevolve.budget import Cost
 from flowevolve.context import UpdateContext
-from flowevolve.core.policies import ValidationAcceptance
+from flowevolve.core.policies import BatchSize, ValidationAcceptance
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.policies.acceptance import (
-    Acceptance,
     Everything,
     Front,
     Improvement,
@@ -38,7 +37,6 @@ from flowevolve.policies.acceptance import (
 from flowevolve.policies.racing import Prefix
 from flowevolve.policies.selection import (
     AllComponents,
-    ComponentSelection,
     CurrentBest,
     EpsilonGreedy,
     Pareto,
@@ -49,6 +47,7 @@ from flowevolve.policies.selection import (
 from flowevolve.pool import Candidate
 from flowevolve.programs.task import check_no_programs
 from flowevolve.stage import Emit, Graph, Stage
+from flowevolve.stages.committing import committing
 from flowevolve.stages.evaluate import Evaluate
 from flowevolve.stages.generate import Generate
 from flowevolve.stages.payloads import Proposed
@@ -67,11 +66,22 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {
     "repair": Workers(4),
 }
 """Workers of the streaming mode; one each for select and update. Wide enough that the bound on open flows decides."""
+SELECTIONS: Mapping[str, Callable[[GEPAConfig], Selection]] = {
+    "pareto": lambda config: Pareto(),
+    "current_best": lambda config: CurrentBest(),
+    "epsilon_greedy": lambda config: EpsilonGreedy(config.epsilon),
+    "top_k_pareto": lambda config: TopKPareto(config.top_k),
+}
+VALIDATIONS: Mapping[str, Callable[[], ValidationAcceptance]] = {
+    "everything": Everything,
+    "improvement": Improvement,
+    "front": Front,
+}
 SPECULATING = ("generate", "evaluate")
 """Stages that can release a part of their results early."""
 
 
-class GEPA(Algorithm):
+class GEPA(Algorithm[GEPAConfig]):
     """Raises:
     InputError: if the task is one of programs, has no training or validation examples, or the tuning does not suit
         GEPA.
@@ -80,14 +90,13 @@ class GEPA(Algorithm):
     name = "gepa"
     config_type: ClassVar[type[BaseModel]] = GEPAConfig
     default_workers: ClassVar[Mapping[str, Workers]] = DEFAULT_WORKERS
+    _step_width: BatchSize | None = None
 
     def __init__(self, task: Task, config: GEPAConfig | None = None, tuning: Tuning | None = None) -> None:
-        self.config = config or GEPAConfig()
-        self.tuning = tuning or Tuning()
+        super().__init__(task, config or GEPAConfig(), tuning or Tuning())
         check_no_programs(task, self.name)
         if not task.data.train or not task.data.val:
             raise InputError(f"task {task.name!r}: GEPA needs training and validation examples")
-        self._task = task
         self._workers = self.tuning.workers_of(self.default_workers)
         self._acceptance = _validation(self.config, self.tuning)
         self._archive = ARCHIVES.make(self.config.archive.name, self.config.archive.settings, "algorithm.archive")
@@ -98,15 +107,11 @@ class GEPA(Algorithm):
             self._archive,
             self._schedule,
             self.config,
-            _selection(self.config),
-            _components(self.config),
+            SELECTIONS[self.config.candidate_selection](self.config),
+            RoundRobin() if self.config.component_selector == "round_robin" else AllComponents(),
             tuple(example.id for example in task.data.train),
         )
         self.archives = (self._archive, self._schedule, self._order, self._select.cursors)
-
-    @classmethod
-    def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> GEPA:
-        return cls(task, GEPAConfig.model_validate(config), tuning)
 
     @property
     def archive(self) -> CandidateArchive:
@@ -118,8 +123,8 @@ class GEPA(Algorithm):
     def frontier(self) -> Sequence[Candidate]:
         return [self._archive[name] for name in self._archive.weights()]
 
-    def welcome(self, candidate: Candidate) -> Emit:
-        return Emit(Proposed(check_components(candidate, self._task.seed()), (), ()), to="evaluate")
+    def inject(self, candidate: Candidate) -> Emit:
+        return Emit(Proposed(check_components(candidate, self.task.seed()), (), ()), to="evaluate")
 
     def estimate(self, trigger: str | None = None) -> Cost:
         """With speculation in generate each part of the minibatch may become a proposal."""
@@ -128,8 +133,9 @@ class GEPA(Algorithm):
         return Cost(proposals=parts, rollouts=2 * minibatch)
 
     def graph(self) -> Graph:
-        config, rollouts, speculation = self.config, Rollouts(self._task), self.tuning.speculation
+        config, rollouts, speculation = self.config, Rollouts(self.task), self.tuning.speculation
         proposing = self._proposing()
+        acceptance = StrictImprovement() if config.acceptance == "strict_improvement" else ImprovementOrEqual()
         generate = Generate(rollouts, config.skip_perfect, speculation)
         # What is selected goes stale: generate's queue is short, so that tickets wait before selection, not after it.
         return Graph(
@@ -138,12 +144,13 @@ class GEPA(Algorithm):
                 self._workers.stage("generate", generate, proposing[0].name, capacity=1),
                 *proposing,
                 self._workers.stage("repair", Repair(self._archive.best), "screen"),
-                self._workers.stage("screen", Screen(rollouts, _acceptance(config)), "evaluate", repair_to="screen"),
+                self._workers.stage("screen", Screen(rollouts, acceptance), "evaluate", repair_to="screen"),
                 self._workers.stage("evaluate", self._evaluate(rollouts), "update", repair_to="screen"),
-                Stage("update", Update(self._archive.standing, self._acceptance), commits=True),
+                committing("update", Update(self._archive.standing, self._acceptance)),
             ),
             entry="select",
             repair="repair",
+            step_width=self._step_width,
         )
 
     def _select_type(self) -> Callable[..., Select]:
@@ -155,7 +162,7 @@ class GEPA(Algorithm):
         return (self._workers.stage("propose", Propose(), "screen"),)
 
     def _evaluate(self, rollouts: Rollouts) -> Evaluate:
-        val_ids = tuple(example.id for example in self._task.data.val)
+        val_ids = tuple(example.id for example in self.task.data.val)
         return Evaluate(
             rollouts,
             val_ids,
@@ -168,46 +175,22 @@ class GEPA(Algorithm):
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         """The seed goes straight to validation, which counts in the budget."""
-        seed = context.propose(self._task.seed(), parents=[], operator="seed")
-        yield self.welcome(seed)
+        seed = context.propose(self.task.seed(), parents=[], operator="seed")
+        yield self.inject(seed)
 
-    def recall(self, event: Event) -> None:
-        self._select.recall(event)
-
-    def flow_ended(self, flow: int) -> None:
-        self._schedule.end(flow)
+    def apply_event(self, event: Event) -> None:
+        self._select.apply_event(event)
 
     async def fit(self, context: UpdateContext) -> None:
         if self._archive.best() is None and not context.stopping:
-            raise InputError(f"task {self._task.name!r}: the seed could not be evaluated; see the event log for why")
+            raise InputError(f"task {self.task.name!r}: the seed could not be evaluated; see the event log for why")
 
 
 def _running_order(val_ids: list[str], tuning: Tuning) -> tuple[str, ...]:
-    """In which order examples are run at first: the data's, or shuffled where racing takes the first ones for a sample.
-
-    The shuffle is the same for every run.
+    """The order in which examples are run at first: that of the data, or a shuffled one where racing takes the first
+    examples as a sample of all. The shuffle is the same in every run.
     """
     return tuple(Random(0).sample(val_ids, len(val_ids)) if tuning.racing.needs_improvement else val_ids)
-
-
-def _selection(config: GEPAConfig) -> Selection:
-    match config.candidate_selection:
-        case "pareto":
-            return Pareto()
-        case "current_best":
-            return CurrentBest()
-        case "epsilon_greedy":
-            return EpsilonGreedy(config.epsilon)
-        case "top_k_pareto":
-            return TopKPareto(config.top_k)
-
-
-def _components(config: GEPAConfig) -> ComponentSelection:
-    return RoundRobin() if config.component_selector == "round_robin" else AllComponents()
-
-
-def _acceptance(config: GEPAConfig) -> Acceptance:
-    return StrictImprovement() if config.acceptance == "strict_improvement" else ImprovementOrEqual()
 
 
 def _validation(config: GEPAConfig, tuning: Tuning) -> ValidationAcceptance:
@@ -228,10 +211,4 @@ def _validation(config: GEPAConfig, tuning: Tuning) -> ValidationAcceptance:
             f"racing.policy stops evaluations by their mean score, but algorithm.validation {name!r} needs whole score "
             'vectors: set algorithm.validation = "improvement", or racing.policy = "bound"'
         )
-    match name:
-        case "everything":
-            return Everything()
-        case "improvement":
-            return Improvement()
-        case "front":
-            return Front()
+    return VALIDATIONS[name]()

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from flowevolve.section import OpenSection
+from flowevolve.section import OpenSection, Section
 
 
 class ArchiveSection(OpenSection):
     name: str = "pareto"
 
 
-class GEPAConfig(BaseModel):
+class GEPAConfig(Section):
     """Defaults are those of GEPA (arXiv 2507.19457) and gepa 0.1.4."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     minibatch: int = Field(default=3, gt=0)
     """Training examples per proposal (``reflection_minibatch_size``)."""

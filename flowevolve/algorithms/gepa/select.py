@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from typing import cast
+from collections.abc import AsyncGenerator
+from typing import ClassVar
 
 from flowevolve.algorithms.gepa.config import GEPAConfig
 from flowevolve.algorithms.gepa.merge import Merge, find_merge, join, stratified_ids
@@ -13,10 +13,10 @@ from flowevolve.context import StageContext
 from flowevolve.events import Event
 from flowevolve.item import Item
 from flowevolve.item_ids import flow_of
-from flowevolve.llm.types import JSON
 from flowevolve.policies.batching import EpochBatches
 from flowevolve.policies.selection import ComponentSelection, Selection
 from flowevolve.pool import Add, Move, Update
+from flowevolve.record import Record
 from flowevolve.stage import Emit
 from flowevolve.stages.payloads import Proposed, Selected
 
@@ -24,13 +24,14 @@ from flowevolve.stages.payloads import Proposed, Selected
 class MergeSchedule:
     """When a merge is due: after a rewrite was confirmed, as long as merges are left beside those on their way.
 
-    A function of the log. What becomes of a merge in its flow is that merge, also where it is repaired.
+    It is a function of the log. A candidate that is confirmed in the flow of a merge counts as that merge, also where
+    it was repaired.
     """
 
     def __init__(self, most: int) -> None:
         self._left = most
         self._open: set[int] = set()
-        """Flows that merge and have had nothing confirmed."""
+        """Flows that merge, of which nothing was confirmed yet."""
         self._operators: dict[str, str] = {}
         self.due = False
 
@@ -66,13 +67,13 @@ class MergeSchedule:
 
 
 class Cursors:
-    """Candidates' places in the round of components. A function of the log: of commits and ``gepa.selected`` events."""
+    """Each candidate's place in the round of components: a function of commits and ``gepa.selected`` events."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
 
     def apply(self, update: Update) -> None:
-        """A new candidate starts where the furthest of its parents is when it is added."""
+        """A new candidate starts where the parent that has come furthest is when it is added."""
         for candidate in update.added():
             self._places[candidate.id] = max(map(self.of, candidate.parents), default=0)
 
@@ -83,12 +84,27 @@ class Cursors:
         self._places[candidate_id] = place
 
 
+class Plan(Record, kind="gepa.selected"):
+    """What a flow works on: a rewrite of one parent, or with an ``ancestor`` a merge of two, all by their ids."""
+
+    parents: tuple[str, ...]
+    ancestor: str | None
+    looked_for_merge: bool
+    components: tuple[str, ...] = ()
+    cursor: int = 0
+    """The parent's place in the round of components from now on."""
+    batch: tuple[str, ...]
+    version: int
+
+
 class Select:
     """Picks parent, components and minibatch.
 
-    The cursors and its count of rewrites, which numbers the minibatches, are rebuilt from the ``gepa.selected`` events:
+    The cursors and the number of rewrites, which numbers the minibatches, follow from the ``gepa.selected`` events:
     there is one for every flow. A flow that merges draws no minibatch, so none is skipped.
     """
+
+    plan_type: ClassVar[type[Plan]] = Plan
 
     def __init__(
         self,
@@ -111,91 +127,78 @@ class Select:
         self._merged_before: set[tuple[str, str, str]] = set()
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        chosen = context.decide("gepa.selected", lambda: self._choose(context))
-        yield self._merged(chosen, context) if chosen["ancestor"] else self._rewrite(chosen, context)
+        plan = context.decide(self.plan_type, lambda: self._choose(context))
+        if plan.ancestor is None:
+            parent = context.pool[plan.parents[0]]
+            selected = Selected(parent, plan.components, plan.batch)
+            yield Emit(selected, to="generate", version=plan.version, derives=plan.parents)
+        else:
+            yield self._merged(plan, plan.ancestor, context)
 
-    def recall(self, event: Event) -> None:
-        """Rebuild cursors, counts and what was merged."""
-        if event.kind == "gepa.selected":
-            self._record(event.data, flow_of(str(event.data["item"])))
+    def apply_event(self, event: Event) -> None:
+        """Move cursors and counts on, and note what was merged."""
+        if event.kind == Plan.kind:
+            self._note(self.plan_type.from_json(event.data), flow_of(str(event.data["item"])))
         elif event.kind == "flow.close":
-            self._schedule.end(cast(int, event.data["flow"]))
+            self._schedule.end(flow_of(str(event.data["flow"])))
 
-    def _choose(self, context: StageContext) -> Mapping[str, JSON]:
+    def _choose(self, context: StageContext) -> Plan:
         merge = self._find_merge(context) if self._schedule.due else None
-        chosen = self._choose_rewrite(context) if merge is None else self._choose_merge(merge, context)
-        self._record(chosen, flow_of(context.item_id))
-        return chosen
+        return self._choose_rewrite(context) if merge is None else self._choose_merge(merge, context)
 
-    def _record(self, chosen: Mapping[str, JSON], flow: int) -> None:
-        if chosen["ancestor"]:
-            self._schedule.begin(flow)
-        self._note(chosen)
-
-    def _note(self, chosen: Mapping[str, JSON]) -> None:
-        parents = cast("list[str]", chosen["parents"])
-        if chosen["looked_for_merge"]:
+    def _note(self, plan: Plan, flow: int) -> None:
+        if plan.looked_for_merge:
             self._schedule.due = False
-        if chosen["ancestor"]:
-            self._merged_before.add((parents[0], parents[1], str(chosen["ancestor"])))
+        if plan.ancestor is not None:
+            self._schedule.begin(flow)
+            self._merged_before.add((plan.parents[0], plan.parents[1], plan.ancestor))
         else:
             self._rewrites += 1
-            self.cursors.move(parents[0], cast(int, chosen["cursor"]))
+            self.cursors.move(plan.parents[0], plan.cursor)
 
-    # Rewrites
-
-    def _choose_rewrite(self, context: StageContext) -> dict[str, JSON]:
+    def _choose_rewrite(self, context: StageContext) -> Plan:
         parent = self._selection.select(self._archive, context.random)
         names, cursor = self._components.select(list(parent.artifact), self.cursors.of(parent.id))
-        return {
-            "parents": [parent.id],
-            "ancestor": None,
-            "looked_for_merge": self._schedule.due,
-            "components": list(names),
-            "cursor": cursor,
-            "batch": self._next_batch(context),
-            "version": context.pool.version,
-        }
+        return self.plan_type(
+            parents=(parent.id,),
+            ancestor=None,
+            looked_for_merge=self._schedule.due,
+            components=names,
+            cursor=cursor,
+            batch=self._next_batch(context),
+            version=context.pool.version,
+        )
 
-    def _next_batch(self, context: StageContext) -> list[JSON]:
+    def _next_batch(self, context: StageContext) -> tuple[str, ...]:
         if self._batches is None:
             self._batches = EpochBatches(
                 self._train_ids, self._config.minibatch, lambda epoch: context.derive_random("epoch", epoch)
             )
-        return list(self._batches.batch(self._rewrites))
-
-    def _rewrite(self, chosen: Mapping[str, JSON], context: StageContext) -> Emit:
-        (parent,) = (context.pool[name] for name in cast("list[str]", chosen["parents"]))
-        components, batch = (tuple(cast("list[str]", chosen[name])) for name in ("components", "batch"))
-        selected = Selected(parent, components, batch)
-        return Emit(selected, to="generate", version=cast(int, chosen["version"]), derives=(parent.id,))
-
-    # Merges
+        return self._batches.batch(self._rewrites)
 
     def _find_merge(self, context: StageContext) -> Merge | None:
         done = frozenset(self._merged_before)
         return find_merge(self._archive.confirmed, context.pool.__getitem__, done, context.random)
 
-    def _choose_merge(self, merge: Merge, context: StageContext) -> dict[str, JSON]:
+    def _choose_merge(self, merge: Merge, context: StageContext) -> Plan:
         ids = stratified_ids(merge.first, merge.second, self._config.merge_sample, context.random)
-        return {
-            "parents": [merge.first.id, merge.second.id],
-            "ancestor": merge.ancestor.id,
-            "looked_for_merge": True,
-            "batch": list(ids),
-            "version": context.pool.version,
-        }
+        return self.plan_type(
+            parents=(merge.first.id, merge.second.id),
+            ancestor=merge.ancestor.id,
+            looked_for_merge=True,
+            batch=ids,
+            version=context.pool.version,
+        )
 
-    def _merged(self, chosen: Mapping[str, JSON], context: StageContext) -> Emit:
-        first, second = (context.pool[name] for name in cast("list[str]", chosen["parents"]))
+    def _merged(self, plan: Plan, ancestor: str, context: StageContext) -> Emit:
+        first, second = (context.pool[name] for name in plan.parents)
         context.spend(Cost(proposals=1))
-        artifact = join(first, second, context.pool[str(chosen["ancestor"])])
+        artifact = join(first, second, context.pool[ancestor])
         candidate = context.propose(artifact, parents=[first, second], operator="merge")
-        ids = tuple(cast("list[str]", chosen["batch"]))
-        better = max((first, second), key=lambda parent: sum(parent.scores[name] for name in ids))
+        better = max((first, second), key=lambda parent: sum(parent.scores[name] for name in plan.batch))
         return Emit(
-            Proposed(candidate, ids, tuple(better.scores[name] for name in ids), split="val"),
+            Proposed(candidate, plan.batch, tuple(better.scores[name] for name in plan.batch), split="val"),
             to="screen",
-            version=cast(int, chosen["version"]),
+            version=plan.version,
             derives=candidate.parents,
         )

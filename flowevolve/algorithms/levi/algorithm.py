@@ -11,31 +11,29 @@ Seeds, their variants and the fit of the archive are the init phase; shift and a
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
-from typing import ClassVar, cast
-
-from pydantic import BaseModel
+from typing import ClassVar
 
 from flowevolve.algorithm import Algorithm, Tuning, Workers, check_components
-from flowevolve.algorithms.levi.choosing import Advise, Select, Shift
 from flowevolve.algorithms.levi.config import LEVIConfig
-from flowevolve.algorithms.levi.describing import Describe
+from flowevolve.algorithms.levi.evaluate import Cascade, Describe, Evaluate, described
 from flowevolve.algorithms.levi.payloads import Finalist
-from flowevolve.algorithms.levi.progress import Progress, in_full, plan_note
-from flowevolve.algorithms.levi.stages import Cascade, Evaluate, Write, described
-from flowevolve.algorithms.levi.triggers import Evaluations
-from flowevolve.algorithms.levi.update import Update
-from flowevolve.algorithms.levi.writing import LARGE, SMALL, make_writer
+from flowevolve.algorithms.levi.select import Selection
+from flowevolve.algorithms.levi.update import Evaluations, OpeningPlan, Progress, Update, in_full
+from flowevolve.algorithms.levi.write import LARGE, SMALL, Write, make_writer
 from flowevolve.archives.descriptors import Space, check_ribs, fit_space, load_ribs
-from flowevolve.archives.map_elites import DESCRIPTOR, MapElites, descriptor_of, fitted_note
+from flowevolve.archives.map_elites import Described, MapElites
+from flowevolve.assessment import Assessment
 from flowevolve.budget import Cost
 from flowevolve.clock import in_thread
 from flowevolve.context import PoolReader, StageContext, UpdateContext
 from flowevolve.errors import InputError
 from flowevolve.item import Item
 from flowevolve.llm.types import JSON
-from flowevolve.pool import Annotate, Candidate
-from flowevolve.stage import Emit, Graph, Stage, Trigger
+from flowevolve.pool import Candidate
+from flowevolve.record import Record
+from flowevolve.stage import CommittingStage, Emit, Graph, Stage, Trigger
 from flowevolve.stages.assess import Assess
 from flowevolve.stages.payloads import Written
 from flowevolve.stages.rollouts import Rollouts
@@ -51,7 +49,20 @@ DEFAULT_WORKERS: Mapping[str, Workers] = {
 SHIFT = "shift"
 
 
-class LEVI(Algorithm):
+class Planned(Record, kind="levi.planned"):
+    """How many diverse seeds, and how many variants of each, there is budget for."""
+
+    seeds: int
+    variants: int
+
+
+class Finalists(Record, kind="levi.finalists"):
+    """The elites that are to be scored on all examples, by their ids."""
+
+    shown: tuple[str, ...]
+
+
+class LEVI(Algorithm[LEVIConfig]):
     """Raises:
     InputError: if the task has nothing to evolve or to score on, a setting does not suit it, or ribs is not there.
     """
@@ -62,14 +73,12 @@ class LEVI(Algorithm):
     staleness = "full"
 
     def __init__(self, task: Task, config: LEVIConfig | None = None, tuning: Tuning | None = None) -> None:
-        self.config = config or LEVIConfig()
-        tuning = tuning or Tuning()
+        super().__init__(task, config or LEVIConfig(), tuning or Tuning())
         if not task.data.val:
             raise InputError(f"task {task.name!r}: LEVI needs cases or validation examples to score on")
-        tuning.check_no_speculation(self.name)
+        self.tuning.check_no_speculation(self.name)
         check_ribs("algorithm levi")
-        self._task = task
-        self._workers = tuning.workers_of(DEFAULT_WORKERS)
+        self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
         self._all = tuple(example.id for example in task.data.val)
         self.archive = MapElites()
         self._progress = Progress()
@@ -78,25 +87,21 @@ class LEVI(Algorithm):
         self._writer = make_writer(task, self.config, self._rollouts)
         self._describe = Describe(task.seed(), self._cases, self.config.features, self.config.outputs)
 
-    @classmethod
-    def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> LEVI:
-        return cls(task, LEVIConfig.model_validate(config), tuning)
-
     def _cases(self) -> Sequence[str]:
         """What candidates are scored on now."""
         return self._all if self._progress.examples is None else self._progress.examples
 
     def best(self) -> Candidate | None:
-        """Of finalists, as these alone are scored on all examples, until the search has gone on and found an elite."""
+        """The best finalist, as only these are scored on all examples; the best elite if there are no finalists."""
         return max(self.frontier(), key=lambda each: each.mean_score, default=None)
 
     def frontier(self) -> Sequence[Candidate]:
-        """The elites, or the finalists with their scores on all examples."""
+        """The finalists with their scores on all examples, or the elites if there are no finalists."""
         finalists = [in_full(self.archive[name]) for name in self._progress.finalists]
         return [each for each in finalists if each is not None] or self.archive.elites
 
-    def welcome(self, candidate: Candidate) -> Emit:
-        return Emit(Written(check_components(candidate, self._task.seed())), to="evaluate")
+    def inject(self, candidate: Candidate) -> Emit:
+        return Emit(Written(check_components(candidate, self.task.seed())), to="evaluate")
 
     def estimate(self, trigger: str | None = None) -> Cost:
         if trigger == "advice":
@@ -105,44 +110,45 @@ class LEVI(Algorithm):
         return self._cost(count, len(self._cases()))
 
     def _cost(self, candidates: int, cases: int) -> Cost:
-        """Of writing so many candidates and scoring them on so many cases."""
+        """The cost of writing so many candidates and scoring them on so many cases."""
         rollouts = candidates * (self._writer.rollouts + cases)
         return Cost(proposals=candidates, evaluations=candidates, rollouts=rollouts)
 
     def _expected(self) -> Cost:
-        """Of one candidate, on what candidates are scored on now."""
+        """The cost of one candidate, on what candidates are scored on now."""
         return self._cost(1, len(self._cases()))
 
-    def finishing(self, part: Callable[[Cost], float]) -> Cost:
-        """Of those who would be finalists now and were none before, and one more, as far as half of what the opening
-        leaves will do.
+    def estimate_finish(self, share: Callable[[Cost], float]) -> Cost:
+        """The cost of scoring on all examples the elites that would be finalists now and were not before, and one more.
+        It is at most half of the budget that the opening leaves.
         """
         if self._progress.examples is None:
             return Cost()
         new = sum(in_full(elite) is None for elite in self._leading())
         whole, room = self._progress.whole(len(self._all)), (1 - self.config.init_share) / 2
         costs = accumulate([whole] * min(new + 1, self.config.finalists), initial=Cost())
-        return max((cost for cost in costs if part(cost) <= room), key=lambda cost: cost.evaluations)
+        return max((cost for cost in costs if share(cost) <= room), key=lambda cost: cost.evaluations)
 
     def gap(self, item: Item[object], pool: PoolReader) -> int:
-        """How many of the candidates that it was made from are no elites any more."""
+        """How many of the candidates that the item was made from are no longer elites."""
         return sum(name not in self.archive for name in item.derives)
 
     def graph(self) -> Graph:
         config, archive, progress = self.config, self.archive, self._progress
         cascade = Cascade(archive, self._cases, config.cascade_examples, config.cascade_fraction)
-        narrow = Assess(self._rollouts, self._task, cascade, self._cases)
-        evaluate = Evaluate(narrow, Assess(self._rollouts, self._task), self._describe, config.proxy > 0)
+        narrow = Assess(self._rollouts, self.task, cascade, self._cases)
+        evaluate = Evaluate(narrow, Assess(self._rollouts, self.task), self._describe, config.proxy > 0)
+        selection = Selection(archive, progress, config, self._writer)
         write = Write(self._writer, config.init_share, self._expected)
         # What is selected is chosen when it is written: write's queue is short, so that tickets wait before selection.
         return Graph(
             (
-                Stage("select", Select(archive, progress, config), ("write",)),
-                self._workers.stage("shift", Shift(archive, config), "write"),
-                self._workers.stage("advise", Advise(archive, progress, config, self._writer), "update"),
+                Stage("select", selection.select, ("write",)),
+                self._workers.stage("shift", selection.shift, "write"),
+                self._workers.stage("advise", selection.advise, "update"),
                 self._workers.stage("write", write, "evaluate", "update", capacity=1),
                 self._workers.stage("evaluate", evaluate, "update"),
-                Stage("update", Update(archive, progress, config, self._all), ("write",), commits=True),
+                CommittingStage("update", Update(archive, progress, config, self._all), ("write",)),
             ),
             entry="select",
             triggers=self._triggers(),
@@ -150,23 +156,19 @@ class LEVI(Algorithm):
 
     def _triggers(self) -> tuple[Trigger, ...]:
         config = self.config
-        triggers: list[Trigger] = []
-        if config.shift_every or config.shift_stagnation:
-            triggers.append(Evaluations(SHIFT, "shift", config.shift_every, config.shift_stagnation))
-        if config.advice_every:
-            triggers.append(Evaluations("advice", "advise", config.advice_every))
-        return tuple(triggers)
+        shift = Evaluations(SHIFT, "shift", config.shift_every, config.shift_stagnation)
+        advice = Evaluations("advice", "advise", config.advice_every)
+        return tuple(each for each in (shift, advice) if each.every or each.stagnation)
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
-        """The task's own seed; what follows it, update says."""
+        """The task's own seed; update says what follows it."""
         await in_thread(load_ribs)
-        plan = context.decide("levi.planned", lambda: self._plan(context))
-        seeds, variants = cast(int, plan["seeds"]), cast(int, plan["variants"])
-        context.commit([plan_note(seeds, self.config.seed_tries, variants)])
-        yield self.welcome(context.propose(self._task.seed(), parents=[], operator="seed"))
+        plan = context.decide(Planned, lambda: self._plan(context))
+        context.commit([OpeningPlan(seeds=plan.seeds, tries=self.config.seed_tries, variants=plan.variants).note()])
+        yield self.inject(context.propose(self.task.seed(), parents=[], operator="seed"))
 
-    def _plan(self, context: StageContext) -> Mapping[str, JSON]:
-        """As many seeds and variants as there is budget for; rather fewer variants than fewer seeds."""
+    def _plan(self, context: StageContext) -> Planned:
+        """As many seeds and variants as there is budget for. Where it is short, variants are given up first."""
         seeds, variants = self.config.seeds, self.config.variants
         narrow = min(self.config.proxy or len(self._all), len(self._all))
 
@@ -178,55 +180,56 @@ class LEVI(Algorithm):
             variants -= 1
         while seeds and not affordable():
             seeds -= 1
-        return {"seeds": seeds, "variants": variants}
+        return Planned(seeds=seeds, variants=variants)
 
     async def fit(self, context: UpdateContext) -> None:
-        """The space of behaviours, fitted to what there is; descriptors are those of what is scored on now."""
+        """Fit the space of behaviours to the candidates there are, described by what they are scored on now."""
         candidates = [described(each, self._describe) for each in self.archive.candidates]
         if not candidates:
             if context.stopping:
                 return
-            failed = [str(context.pool[name].attributes["failure"]) for name in self._progress.failures]
+            failed = [Assessment.of(context.pool[name]).failure for name in self._progress.failures]
             why = f"the last failed: {failed[-1]}" if failed else "see the event log for why"
-            raise InputError(f"task {self._task.name!r}: neither the seed nor anything made of it works; {why}")
-        descriptors = [descriptor_of(each) for each in candidates]
+            raise InputError(f"task {self.task.name!r}: neither the seed nor anything made of it works; {why}")
+        descriptors = {each.id: Described.of(each) for each in candidates}
         names = self._describe.names()
-        unknown = [name for name in names if not any(name in each for each in descriptors)]
+        unknown = [name for name in names if not any(name in each.descriptor for each in descriptors.values())]
         if unknown:
             raise InputError(self._describe.missing(unknown))
         seed = context.derive_random("levi.space").getrandbits(31)
         config = self.config
 
-        def fit() -> Space:
-            return fit_space(descriptors, names, cells=config.cells, placement=config.centroids, seed=seed)
+        known = [each.descriptor for each in descriptors.values()]
+        fit = partial(fit_space, known, names, cells=config.cells, placement=config.centroids, seed=seed)
 
         async def make() -> Mapping[str, JSON]:
             return (await in_thread(fit)).to_json()
 
         await in_thread(load_ribs)
-        space = Space.read(await context.once("levi.fitted", make))
-        measured = [Annotate(each.id, {DESCRIPTOR: each.attributes[DESCRIPTOR]}) for each in candidates]
-        context.commit([*(measured if self._progress.examples is not None else ()), fitted_note(space)])
+        space = Space.from_json(await context.once("levi.fitted", make))
+        measured = [each.annotation(name) for name, each in descriptors.items()]
+        context.commit([*(measured if self._progress.examples is not None else ()), space.note()])
 
     async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
         """After a proxy benchmark the best elites are scored on all examples, as far as the budget goes."""
         if self._progress.examples is None:
             return
-        chosen = context.decide("levi.finalists", lambda: {"shown": self._finalists(context)})
-        for name in cast("list[str]", chosen["shown"]):
+        for name in context.decide(Finalists, lambda: self._finalists(context)).shown:
             yield Emit(Finalist(context.pool[name]), to="evaluate", derives=(name,))
 
     def _leading(self) -> Sequence[Candidate]:
         """The best elites, as many as there are to be finalists."""
         return sorted(self.archive.elites, key=lambda each: -each.mean_score)[: self.config.finalists]
 
-    def _finalists(self, context: StageContext) -> list[JSON]:
-        """Those that were finalists before are for nothing; where a limit is passed, so is what takes nothing of it."""
+    def _finalists(self, context: StageContext) -> Finalists:
+        """The best elites, as far as the budget goes. Those that were finalists before cost nothing. If a limit is
+        passed already, candidates that take nothing more of it are still allowed.
+        """
         whole, cost, limit = self._progress.whole(len(self._all)), Cost(), max(1.0, context.share())
-        chosen: list[JSON] = []
+        chosen: list[str] = []
         for elite in self._leading():
             more = whole if in_full(elite) is None else Cost()
             if context.share(cost + more) <= limit:
                 cost += more
                 chosen.append(elite.id)
-        return chosen
+        return Finalists(shown=tuple(chosen))

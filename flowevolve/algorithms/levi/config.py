@@ -15,34 +15,34 @@ class LEVIConfig(Section):
     seeds: int = Field(default=4, ge=0)
     """Diverse seeds that the large model writes, one after the other, each unlike those before."""
     seed_tries: int = Field(default=3, gt=0)
-    """Tries at each of them; what went wrong is shown to the next."""
+    """Tries at each of them. What went wrong in one is shown to the next."""
     variants: int = Field(default=20, ge=0)
-    """Variants of each seed by the small model."""
+    """Variants of each seed, written by the small model."""
     init_share: float = Field(default=0.5, gt=0, le=1)
-    """The share of the budget that seeds and variants may take; there are fewer of them where they would take more."""
+    """The share of the budget that seeds and variants may take. If they would take more, there are fewer of them."""
     cells: int = Field(default=50, gt=1)
     centroids: Placement = "data"
-    """``data``: cells around the first candidates; ``uniform``: of about the same size, wherever candidates are."""
+    """``data``: cells around the first candidates; ``uniform``: cells of about the same size all over the space."""
     features: tuple[str, ...] | None = None
-    """What candidates are told apart by that is in their text. Unset: six counts of a program's syntax; of prompts, the
-    length.
+    """The features of their text that candidates are told apart by. Unset: six counts of a program's syntax, or the
+    length of a prompt.
     """
     outputs: tuple[str, ...] | None = None
-    """And by what they do: ``scores`` (on each case or example), or names of metrics. Unset: ``scores``, if there are
-    several.
+    """What they do, by which they are told apart as well: ``scores`` (on each case or example), or names of metrics.
+    Unset: ``scores``, if there are several.
     """
     temperatures: tuple[float, ...] = Field(default=(0.3, 0.7, 1.0, 1.2), min_length=1)
-    """Of the softmax by which parents are sampled, in turn."""
+    """Temperatures of the softmax by which parents are sampled. They are used in turn."""
     inspiration: float = Field(default=0.8, ge=0, le=1)
     """How often a second program or prompt is shown."""
     form: Form = "whole"
-    """What a model is asked for where it changes a program: SEARCH/REPLACE edits, or all of it."""
+    """What a model that changes a program is asked for: SEARCH/REPLACE edits, or the whole program."""
     minibatch: int = Field(default=3, gt=0)
     """Training examples that a prompt is run on before it is rewritten."""
     shift_every: int = Field(default=10, ge=0)
     """Evaluations between two paradigm shifts by the large model; 0: none."""
     shift_stagnation: int = Field(default=25, ge=0)
-    """Evaluations without a better score that set off one more; 0: they don't."""
+    """Evaluations in a row without a better score after which there is one more shift; 0: none."""
     shift_clusters: int = Field(default=3, gt=0)
     """Representatives of the archive that the large model is shown."""
     shift_variants: int = Field(default=3, ge=0)
@@ -55,11 +55,11 @@ class LEVIConfig(Section):
     cascade_examples: int = Field(default=0, ge=0)
     """Cases or examples that are run first; 0: all at once."""
     cascade_fraction: float = Field(default=0.8, ge=0, le=1)
-    """Candidates end that score less than this share of what the best one does on these."""
+    """Candidates that score less on these than this share of the best one's score are rejected."""
     proxy: int = Field(default=0, ge=0)
-    """Size of the proxy benchmark, of validation examples that rank the seeds as all do; 0: all examples, always."""
+    """Size of the proxy benchmark: examples that rank the seeds as all validation examples do. 0: all, always."""
     finalists: int = Field(default=5, gt=0)
-    """Elites that are scored on all examples after a proxy benchmark, at the end; fewer where the budget won't do."""
+    """Elites that are scored on all examples at the end, after a proxy benchmark; fewer if the budget is too small."""
 
     @field_validator("temperatures")
     @classmethod

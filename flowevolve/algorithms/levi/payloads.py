@@ -21,7 +21,7 @@ class Brief:
     shown: tuple[str, ...]
     advice: str = ""
     opening: bool = False
-    """Whether it belongs to what the archive is fitted to, which may take a share of the budget only."""
+    """Whether it is one of the candidates that the archive is fitted to, which may take a share of the budget only."""
 
     @property
     def unlike(self) -> bool:
@@ -32,7 +32,7 @@ class Brief:
 @payload("levi.Unwritten")
 @dataclass(frozen=True, slots=True)
 class Unwritten:
-    """A try at a seed that came to nothing, and why. ``last``: the opening has had its share, there are no more."""
+    """A try at a seed that could not be written, and why. ``last``: the opening has had its share of the budget."""
 
     reason: str
     last: bool = False
@@ -41,7 +41,7 @@ class Unwritten:
 @payload("levi.Advice")
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """For those who write the next candidates."""
+    """Advice for those who write the next candidates."""
 
     text: str
 
@@ -49,7 +49,7 @@ class Advice:
 @payload("levi.Finalist")
 @dataclass(frozen=True, slots=True)
 class Finalist:
-    """A candidate to be scored on all examples, or one that is."""
+    """A candidate that is to be scored on all examples, or that was."""
 
     candidate: Candidate
     scored: bool = False

@@ -1,24 +1,236 @@
-"""LEVI's committing stage, which says what comes next, too."""
+"""LEVI's committing stage, which also says what comes next, and where a run stands as its archive tells.
+
+When LEVI shifts and looks back is decided here, too: by evaluations, which some commits are and others not.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from math import ceil
+
+from pydantic import Field, JsonValue
 
 from flowevolve.algorithms.levi.config import LEVIConfig
 from flowevolve.algorithms.levi.payloads import Advice, Brief, Finalist, Operator, Unwritten
-from flowevolve.algorithms.levi.progress import ADVICE, FULL, PROXY, UNWRITTEN, Progress
 from flowevolve.algorithms.levi.proxy import select_proxy
 from flowevolve.archives.map_elites import MapElites
+from flowevolve.assessment import works
+from flowevolve.budget import Cost
 from flowevolve.clock import in_thread
-from flowevolve.context import StageContext, UpdateContext
-from flowevolve.errors import EngineError
+from flowevolve.context import UpdateContext
 from flowevolve.item import Item
-from flowevolve.llm.types import JSON
-from flowevolve.pool import Add, Annotate, Candidate, Change, Note
+from flowevolve.pool import Add, Annotate, Candidate, Note
+from flowevolve.pool import Update as PoolUpdate
+from flowevolve.record import Attributes, Record
 from flowevolve.stage import Emit
 from flowevolve.stages.payloads import Assessed
+
+_REMEMBERED = 8
+"""How many of the latest failures are remembered."""
+
+
+class OpeningPlan(Record, kind="levi.plan"):
+    """How many diverse seeds there are to be, tries at each, and variants of each."""
+
+    seeds: int
+    tries: int
+    variants: int
+
+
+class UnwrittenSeed(Record, kind="levi.unwritten"):
+    """A try at a seed that could not be written. ``last``: the opening has had its share of the budget."""
+
+    reason: str
+    last: bool = False
+
+
+class ChosenColumns(Record, kind="levi.proxy"):
+    """The examples of the proxy benchmark by their places, in the order in which they were chosen."""
+
+    columns: tuple[int, ...]
+
+
+class ProxyBenchmark(Record, kind="levi.proxy"):
+    """The examples of the proxy benchmark by their ids."""
+
+    examples: tuple[str, ...]
+
+
+class NewAdvice(Record, kind="levi.advice"):
+    """Advice for those who write candidates from now on."""
+
+    text: str
+
+
+class Judged(Record, kind="levi.judged"):
+    """Whether a candidate works and is the elite of its cell."""
+
+    candidate: str
+    accepted: bool
+
+
+class FullScores(Attributes):
+    """The scores on all examples of a candidate that was a finalist after a proxy benchmark."""
+
+    scores: Mapping[str, float] | None = Field(
+        default=None, validation_alias="levi.full", serialization_alias="levi.full"
+    )
+
+
+class EvaluationCost(Attributes):
+    """What the evaluation of a candidate cost, in a run with a proxy benchmark."""
+
+    cost: dict[str, JsonValue] = Field(
+        default_factory=dict, validation_alias="levi.cost", serialization_alias="levi.cost"
+    )
+
+
+def in_full(candidate: Candidate) -> Candidate | None:
+    """The candidate with its scores on all examples; None if it was no finalist."""
+    scores = FullScores.of(candidate).scores
+    return None if scores is None else candidate.scored(scores)
+
+
+class Progress:
+    """Where a run stands: its opening, what candidates are scored on, advice, finalists. A function of the log.
+
+    The opening is the time until the last diverse seed is there, or was tried in vain.
+    """
+
+    def __init__(self) -> None:
+        self.variants = 0
+        """Of each seed."""
+        self.own: str | None = None
+        """The task's own seed, if it works."""
+        self.seeds: list[str] = []
+        """Diverse seeds that work, oldest first."""
+        self.examples: tuple[str, ...] | None = None
+        """What candidates are scored on now; None: all examples."""
+        self.advice = ""
+        self.failures: deque[str] = deque(maxlen=_REMEMBERED)
+        """Ids of the latest candidates that failed."""
+        self.finalists: dict[str, None] = {}
+        """Ids of candidates that were scored on all examples after a proxy benchmark. A new elite empties this."""
+        self.evaluated = Cost()
+        """What evaluations have cost, where that was noted."""
+        self.in_vain = 0
+        """Seeds that were given up after all their tries."""
+        self.gave_up = False
+        """Whether the latest try was the last one at a seed, and failed as well."""
+        self._first: str | None = None
+        self._open = 0
+        self._tries = 1
+        self._failed: list[str] = []
+        self._wasted = 0
+
+    @property
+    def opening(self) -> bool:
+        """Whether another seed is to be written."""
+        return self._open > 0
+
+    @property
+    def shown(self) -> Sequence[str]:
+        """What the next seed is to be unlike: the task's own seed, the diverse ones that work, and failed tries at this
+        one.
+        """
+        return [*([] if self._first is None else [self._first]), *self.seeds, *self._failed]
+
+    def whole(self, examples: int) -> Cost:
+        """What an evaluation on so many examples is expected to cost, by what rollouts have cost so far."""
+        rollouts = max(1, self.evaluated.rollouts)
+        tokens = ceil(self.evaluated.tokens / rollouts * examples)
+        dollars = self.evaluated.dollars / rollouts * examples
+        return Cost(rollouts=examples, tokens=tokens, dollars=dollars, evaluations=1)
+
+    def apply(self, update: PoolUpdate) -> None:
+        for change in update.changes:
+            match change:
+                case Add(candidate=candidate, status=status):
+                    self._added(candidate)
+                    if status == "confirmed":
+                        self.finalists.clear()
+                case Note():
+                    self._noted(change)
+                case Annotate(candidate_id=name, attributes=attributes):
+                    if FullScores.from_json(attributes).scores is not None:
+                        self.finalists[name] = None
+                case _:
+                    pass
+
+    def _added(self, candidate: Candidate) -> None:
+        self.evaluated += Cost.of(EvaluationCost.of(candidate).cost)
+        failed = not works(candidate)
+        if failed:
+            self.failures.append(candidate.id)
+        if candidate.operator == "seed" and self._first is None:
+            self._first = candidate.id
+            self.own = None if failed else candidate.id
+        elif candidate.operator == "diverse" and failed:
+            self._failed.append(candidate.id)
+            self._tried()
+        elif candidate.operator == "diverse":
+            self.seeds.append(candidate.id)
+            self.gave_up = False
+            self._next()
+
+    def _noted(self, note: Note) -> None:
+        match note.kind:
+            case OpeningPlan.kind:
+                plan = OpeningPlan.from_json(note.data)
+                self._open, self._tries, self.variants = plan.seeds, plan.tries, plan.variants
+            case UnwrittenSeed.kind if UnwrittenSeed.from_json(note.data).last:
+                self._open, self.gave_up = 0, False
+            case UnwrittenSeed.kind:
+                self._wasted += 1
+                self._tried()
+            case ProxyBenchmark.kind:
+                self.examples = ProxyBenchmark.from_json(note.data).examples
+            case NewAdvice.kind:
+                self.advice = NewAdvice.from_json(note.data).text
+            case _:
+                pass
+
+    def _tried(self) -> None:
+        self.gave_up = len(self._failed) + self._wasted >= self._tries
+        if self.gave_up:
+            self.in_vain += 1
+            self._next()
+
+    def _next(self) -> None:
+        self._open -= 1
+        self._failed, self._wasted = [], 0
+
+
+@dataclass(slots=True)
+class Evaluations:
+    """Fires at every ``every``-th evaluation, and when ``stagnation`` of them in a row did not raise the best score,
+    again after as many more. 0: never.
+
+    Every evaluated candidate is added to the pool, those that failed as ``rejected``.
+    """
+
+    name: str
+    stage: str
+    every: int
+    stagnation: int = 0
+    every_seconds: float | None = None
+    _count: int = 0
+    _without: int = 0
+
+    def fires(self, update: PoolUpdate, improved: bool) -> bool:
+        evaluated = sum(isinstance(change, Add) for change in update.changes)
+        if not evaluated:
+            return False
+        before = self._count
+        self._count += evaluated
+        self._without = 0 if improved else self._without + evaluated
+        due = self.every > 0 and before // self.every < self._count // self.every
+        stagnant = 0 < self.stagnation <= self._without
+        if stagnant:
+            self._without = 0
+        return due or stagnant
 
 
 @dataclass(frozen=True)
@@ -26,7 +238,8 @@ class Update:
     """A candidate enters as confirmed if it is the elite of its cell, else as rejected: every evaluation is a commit.
 
     Emits the next diverse seed, and variants of seeds and of shifts. When the last seed is there it chooses the proxy
-    benchmark; what was scored on all examples counts by these from then on. ``cases`` are all there are.
+    benchmark; from then on candidates that were scored on all examples count by their scores on the chosen ones.
+    ``cases`` are all the examples there are.
     """
 
     archive: MapElites
@@ -34,16 +247,14 @@ class Update:
     config: LEVIConfig
     cases: Sequence[str]
 
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        if not isinstance(context, UpdateContext):
-            raise EngineError("the update stage must be the committing stage of its graph")
+    async def __call__(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
         match item.payload:
             case Advice(text=text):
-                context.commit([Note(ADVICE, {"text": text})])
+                context.commit([NewAdvice(text=text).note()])
             case Finalist(candidate=candidate):
-                context.commit([Annotate(candidate.id, {FULL: dict(candidate.scores)})])
+                context.commit([FullScores(scores=candidate.scores).annotation(candidate.id)])
             case Unwritten(reason=reason, last=last):
-                context.commit([Note(UNWRITTEN, {"reason": reason, "last": last})])
+                context.commit([UnwrittenSeed(reason=reason, last=last).note()])
                 for emission in await self._open(None, context):
                     yield emission
             case _:
@@ -53,12 +264,11 @@ class Update:
 
     def _enter(self, assessed: Assessed, context: UpdateContext) -> tuple[Candidate, bool]:
         candidate, works = assessed.candidate, assessed.failure is None
-        judged = context.decide(
-            "levi.judged",
-            lambda: {"candidate": candidate.id, "accepted": works and self.archive.admits(candidate)},
-        )
-        context.commit([Add(candidate, "confirmed" if judged["accepted"] else "rejected")])
-        return candidate, bool(judged["accepted"])
+        accepted = context.decide(
+            Judged, lambda: Judged(candidate=candidate.id, accepted=works and self.archive.admits(candidate))
+        ).accepted
+        context.commit([Add(candidate, "confirmed" if accepted else "rejected")])
+        return candidate, accepted
 
     async def _follow(self, candidate: Candidate, accepted: bool, context: UpdateContext) -> list[Emit]:
         if candidate.operator in ("seed", "diverse"):  # of which all are accepted that work: there are no cells yet
@@ -68,9 +278,8 @@ class Update:
         return []
 
     async def _open(self, seed: Candidate | None, context: UpdateContext) -> list[Emit]:
-        """What comes after a seed, or a try at one: its variants, unless they wait for the proxy, and the next seed.
-
-        In the place of seeds that were tried in vain the task's own has variants.
+        """What comes after a seed, or a try at one: the next seed, and variants of this one, unless these wait for the
+        proxy benchmark. Instead of a seed that was tried in vain, the task's own seed has variants.
         """
         progress = self.progress
         own = [] if progress.own is None else [progress.own]
@@ -96,18 +305,13 @@ class Update:
             return
         matrix = [[each.scores[case] for case in self.cases] for each in known]
 
-        async def make() -> Mapping[str, JSON]:
-            chosen: list[JSON] = [*await in_thread(select_proxy, matrix, self.config.proxy)]
-            return {"columns": chosen}
+        async def make() -> ChosenColumns:
+            return ChosenColumns(columns=await in_thread(select_proxy, matrix, self.config.proxy))
 
-        columns = cast("list[int]", (await context.once("levi.proxy", make))["columns"])
-        examples = [self.cases[column] for column in sorted(columns)]
-        context.commit([Note(PROXY, {"examples": list(examples)}), *(self._rebased(each, examples) for each in known)])
-
-    def _rebased(self, candidate: Candidate, examples: Sequence[str]) -> Change:
-        """What a candidate is worth on the proxy benchmark."""
-        scored = candidate.scored({case: candidate.scores[case] for case in examples})
-        return Annotate(candidate.id, {}, scored.scores)
+        columns = (await context.once(ChosenColumns, make)).columns
+        examples = tuple(self.cases[column] for column in sorted(columns))
+        rebased = [Annotate(each.id, {}, {case: each.scores[case] for case in examples}) for each in known]
+        context.commit([ProxyBenchmark(examples=examples).note(), *rebased])
 
 
 def _brief(operator: Operator, shown: Sequence[str], context: UpdateContext, *, opening: bool = False) -> Emit:

@@ -17,13 +17,13 @@ from flowevolve.algorithms.meta_harness.evaluator import Evaluator, SandboxEvalu
 from flowevolve.algorithms.meta_harness.frontier import Frontier
 from flowevolve.algorithms.meta_harness.payloads import Checked
 from flowevolve.algorithms.meta_harness.proposer import ROLE, FileReader, Proposer
-from flowevolve.algorithms.meta_harness.stages import Check, Propose, Score, update
+from flowevolve.algorithms.meta_harness.stages import Evaluation, Propose, update
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.pool import Candidate
-from flowevolve.stage import Emit, Graph, Stage
+from flowevolve.stage import Emit, Graph
 from flowevolve.stages.committing import committing
 from flowevolve.stages.payloads import Written
 from flowevolve.tasks.base import Task
@@ -32,7 +32,7 @@ from flowevolve.tasks.harness import BASELINES, COMPONENT, HarnessTask, harness
 DEFAULT_WORKERS: Mapping[str, Workers] = {"propose": Workers(8), "check": Workers(4), "benchmark": Workers(8)}
 
 
-class MetaHarness(Algorithm):
+class MetaHarness(Algorithm[MetaHarnessConfig]):
     """``proposer`` and ``evaluator`` stand in for the shipped ones.
 
     Raises:
@@ -55,20 +55,14 @@ class MetaHarness(Algorithm):
     ) -> None:
         if not isinstance(task, HarnessTask):
             raise InputError(f'task {task.name!r}: algorithm meta_harness evolves harnesses; set task.name = "harness"')
-        self.config = config or MetaHarnessConfig()
+        super().__init__(task, config or MetaHarnessConfig(), tuning or Tuning())
         self._task = task
-        tuning = tuning or Tuning()
-        tuning.check_no_speculation(self.name)
-        self._workers = tuning.workers_of(DEFAULT_WORKERS)
-        self._proposer = proposer or FileReader(task, self.config)
-        self._evaluator = evaluator or SandboxEvaluator(tuning.sandbox)
+        self.tuning.check_no_speculation(self.name)
+        self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
+        self._evaluator = evaluator or SandboxEvaluator(self.tuning.sandbox)
         self._frontier = Frontier()
-        self._propose = Propose(self._proposer, self._frontier, self.config)
+        self._propose = Propose(proposer or FileReader(task, self.config), self._frontier, self.config)
         self.archives = (self._frontier,)
-
-    @classmethod
-    def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> MetaHarness:
-        return cls(task, MetaHarnessConfig.model_validate(config), tuning)
 
     def best(self) -> Candidate | None:
         return self._frontier.best()
@@ -76,7 +70,7 @@ class MetaHarness(Algorithm):
     def frontier(self) -> Sequence[Candidate]:
         return self._frontier.front()
 
-    def welcome(self, candidate: Candidate) -> Emit:
+    def inject(self, candidate: Candidate) -> Emit:
         if set(candidate.artifact) != {COMPONENT}:
             raise InputError(f"inject: the artifact has components {sorted(candidate.artifact)}, not {[COMPONENT]}")
         return Emit(Written(candidate), to="check")
@@ -87,13 +81,13 @@ class MetaHarness(Algorithm):
         return Cost(proposals=count, rollouts=count * rows)
 
     def graph(self) -> Graph:
-        task, config, evaluator = self._task, self.config, self._evaluator
+        evaluation = Evaluation(self._evaluator, self._task, self.config)
         return Graph(
             (
                 self._workers.stage("propose", self._propose, "check"),
-                self._workers.stage("check", Check(evaluator, task, config), "benchmark", "update"),
-                self._workers.stage("benchmark", Score(evaluator, task, config), "update"),
-                Stage("update", committing(update), commits=True),
+                self._workers.stage("check", evaluation.check, "benchmark", "update"),
+                self._workers.stage("benchmark", evaluation.benchmark, "update"),
+                committing("update", update),
             ),
             entry="propose",
         )
@@ -101,7 +95,7 @@ class MetaHarness(Algorithm):
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
         """The baselines."""
         for name, source in BASELINES.items():
-            yield self.welcome(context.propose(harness(source), parents=[], operator=f"baseline_{name}"))
+            yield self.inject(context.propose(harness(source), parents=[], operator=f"baseline_{name}"))
 
     async def fit(self, context: UpdateContext) -> None:
         if self.best() is None and not context.stopping:
@@ -115,5 +109,5 @@ class MetaHarness(Algorithm):
             for candidate in self.frontier():
                 yield Emit(Checked(candidate, "test"), to="benchmark")
 
-    def recall(self, event: Event) -> None:
-        self._propose.recall(event)
+    def apply_event(self, event: Event) -> None:
+        self._propose.apply_event(event)

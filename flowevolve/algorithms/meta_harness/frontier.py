@@ -5,25 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import cast
+
+from pydantic import JsonValue
 
 from flowevolve.pool import Annotate, Candidate, Update
-
-ACCURACY, CONTEXT = "accuracy", "context_chars"
-"""Attributes: accuracy by data set; mean characters of prompts per prediction, over the data sets."""
+from flowevolve.record import Attributes
 
 
-def accuracies(candidate: Candidate) -> Mapping[str, float]:
-    return cast("Mapping[str, float]", candidate.attributes[ACCURACY])
+class Result(Attributes):
+    """What a benchmark says of a harness."""
 
+    accuracy: Mapping[str, float] = {}
+    """By data set."""
+    context_chars: float = 0.0
+    """Mean number of characters of prompts per prediction, over the data sets."""
+    mistakes: tuple[dict[str, JsonValue], ...] = ()
+    report: str = ""
+    """Why a harness is invalid."""
 
-def accuracy(candidate: Candidate) -> float:
-    """The mean over the data sets, each with the same weight."""
-    return fmean(accuracies(candidate).values())
+    @property
+    def mean_accuracy(self) -> float:
+        """The mean over the data sets, each with the same weight."""
+        return fmean(self.accuracy.values())
 
-
-def context_chars(candidate: Candidate) -> float:
-    return cast(float, candidate.attributes[CONTEXT])
+    @property
+    def rank(self) -> tuple[float, float]:
+        """Accuracy and how short the context is: more is better in both."""
+        return self.mean_accuracy, -self.context_chars
 
 
 class Frontier:
@@ -31,6 +39,7 @@ class Frontier:
 
     def __init__(self) -> None:
         self._scored: list[Candidate] = []
+        self._best: Candidate | None = None
 
     def apply(self, update: Update) -> None:
         self._scored += update.added()
@@ -39,26 +48,30 @@ class Frontier:
             self._scored = [
                 replace(each, attributes={**each.attributes, **noted.get(each.id, {})}) for each in self._scored
             ]
+        self._best = max(self._scored, key=lambda each: Result.of(each).rank, default=None)
 
     def best(self) -> Candidate | None:
         """The most accurate; of equals the one with the shorter context, then the older one."""
-        return best_of(self._scored)
+        return self._best
 
     def front(self) -> Sequence[Candidate]:
         return frontier(self._scored)
 
 
-def best_of(candidates: Sequence[Candidate]) -> Candidate | None:
-    return max(candidates, key=lambda each: (accuracy(each), -context_chars(each)), default=None)
-
-
 def frontier(candidates: Sequence[Candidate]) -> list[Candidate]:
     """The best per data set and those that no other beats in both respects, oldest first."""
-    sets = sorted({name for each in candidates for name in accuracies(each)})
-    best = {max(candidates, key=lambda each: (accuracies(each)[name], -context_chars(each))).id for name in sets}
-    return [each for each in candidates if each.id in best or not any(_beats(other, each) for other in candidates)]
+    results = {each.id: Result.of(each) for each in candidates}
+    ranks = {name: each.rank for name, each in results.items()}
+    sets = sorted({name for each in results.values() for name in each.accuracy})
+    best = {
+        max(results, key=lambda name: (results[name].accuracy[data], -results[name].context_chars)) for data in sets
+    }
+    return [
+        each
+        for each in candidates
+        if each.id in best or not any(_beats(other, ranks[each.id]) for other in ranks.values())
+    ]
 
 
-def _beats(one: Candidate, other: Candidate) -> bool:
-    better = (accuracy(one), -context_chars(one)), (accuracy(other), -context_chars(other))
-    return better[0] != better[1] and all(mine >= its for mine, its in zip(*better, strict=True))
+def _beats(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    return one != other and all(mine >= its for mine, its in zip(one, other, strict=True))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
-from typing import cast
 
 from flowevolve.algorithms.meta_harness.config import MetaHarnessConfig
 from flowevolve.algorithms.meta_harness.evaluator import Benchmark, Evaluator, HarnessError, SetScores, check
-from flowevolve.algorithms.meta_harness.frontier import ACCURACY, CONTEXT, Frontier
+from flowevolve.algorithms.meta_harness.frontier import Frontier, Result
 from flowevolve.algorithms.meta_harness.payloads import Benchmarked, Checked, Invalid
 from flowevolve.algorithms.meta_harness.proposer import Proposer
 from flowevolve.algorithms.meta_harness.view import View, files
@@ -20,23 +19,41 @@ from flowevolve.context import StageContext, UpdateContext
 from flowevolve.errors import InputError
 from flowevolve.events import Event
 from flowevolve.item import Item
-from flowevolve.llm.types import JSON
-from flowevolve.pool import Add, Annotate, Candidate
+from flowevolve.pool import Add, Annotate
+from flowevolve.record import Record
 from flowevolve.stage import Discard, Emit
 from flowevolve.stages.payloads import Written
 from flowevolve.tasks.harness import COMPONENT, HarnessTask, LabelledSet, harness
 
-WROTE = "harness.wrote"
-"""The kind of event that says how many harnesses a proposer wrote."""
 _MISTAKES = 8
-"""Kept per data set."""
+"""Mistakes that are kept per data set."""
+
+
+class Seen(Record, kind="harness.view"):
+    """The version of the pool that a proposer is shown, and the best harness in it."""
+
+    version: int
+    best: tuple[str, ...]
+
+
+class Wrote(Record, kind="harness.wrote"):
+    """How many harnesses a proposer wrote, and how many proposers in a row wrote none."""
+
+    harnesses: int
+    in_vain: int
+
+
+class ImportCheck(Record, kind="harness.checked"):
+    """What keeps a harness from being run; None if nothing does."""
+
+    problem: str | None
 
 
 class Propose:
-    """Shows a proposer the pool as it is when its turn comes; emits what it writes.
+    """Shows a proposer the pool as it is when its turn comes, and emits what it writes.
 
-    Proposers that write nothing cost no proposal, and on the virtual clock maybe no time: so many in a row are a fault.
-    The count is rebuilt from events.
+    Proposers that write nothing cost no proposal, and on the virtual clock perhaps no time, so many of them in a row
+    are a fault. They are counted by events.
     """
 
     def __init__(self, proposer: Proposer, frontier: Frontier, config: MetaHarnessConfig) -> None:
@@ -46,70 +63,61 @@ class Propose:
         self._in_vain = 0
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        seen = context.decide("harness.view", lambda: self._look(context))
-        version = cast(int, seen["version"])
+        seen = context.decide(Seen, lambda: self._look(context))
+        version = seen.version
         texts = files(context.pool.snapshot(version))
         sources = await self._proposer.write(View(texts, self._config.read_chars), context)
-        wrote = context.decide(WROTE, lambda: self._counted(len(sources)))
-        if cast(int, wrote["in_vain"]) >= self._config.in_vain:
+        wrote = context.decide(
+            Wrote, lambda: Wrote(harnesses=len(sources), in_vain=0 if sources else self._in_vain + 1)
+        )
+        if wrote.in_vain >= self._config.in_vain:
             raise InputError(
-                f"algorithm meta_harness: {wrote['in_vain']} proposers in a row wrote no harness; see to it that the "
+                f"algorithm meta_harness: {wrote.in_vain} proposers in a row wrote no harness; see to it that the "
                 "proposer can write, then resume the run, or set algorithm.in_vain higher"
             )
         if not sources:
             raise Discard("no harness written")
-        parents = [context.pool[str(name)] for name in cast("list[str]", seen["best"])]
+        parents = [context.pool[name] for name in seen.best]
         for source in dict.fromkeys(sources[: self._config.candidates]):
             context.spend(Cost(proposals=1))
             candidate = context.propose(harness(source), parents=parents, operator="write", born=version)
             yield Emit(Written(candidate), version=version, derives=candidate.parents)
 
-    def recall(self, event: Event) -> None:
-        """Count what was written before the run was interrupted."""
-        if event.kind == WROTE:
-            self._in_vain = cast(int, event.data["in_vain"])
+    def apply_event(self, event: Event) -> None:
+        """Count the proposers in a row that wrote nothing."""
+        if event.kind == Wrote.kind:
+            self._in_vain = Wrote.from_json(event.data).in_vain
 
-    def _counted(self, harnesses: int) -> Mapping[str, JSON]:
-        self._in_vain = 0 if harnesses else self._in_vain + 1
-        return {"harnesses": harnesses, "in_vain": self._in_vain}
-
-    def _look(self, context: StageContext) -> Mapping[str, JSON]:
+    def _look(self, context: StageContext) -> Seen:
         best = self._frontier.best()
-        return {"version": context.pool.version, "best": [] if best is None else [best.id]}
+        return Seen(version=context.pool.version, best=() if best is None else (best.id,))
 
 
 @dataclass(frozen=True)
-class Check:
-    """The import check; what fails goes straight to update."""
+class Evaluation:
+    """The stages that run a harness."""
 
     evaluator: Evaluator
     task: HarnessTask
     config: MetaHarnessConfig
 
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    async def check(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        """The import check. A harness that fails it goes straight to update."""
         candidate = item.expect(Written).candidate
         source = candidate.artifact[COMPONENT]
         labels = next(iter(self.task.sets.values())).labels
 
-        async def make() -> Mapping[str, JSON]:
-            return {"problem": await check(self.evaluator, source, labels, self.config.check_seconds)}
+        async def make() -> ImportCheck:
+            return ImportCheck(problem=await check(self.evaluator, source, labels, self.config.check_seconds))
 
-        problem = (await context.once("harness.checked", make))["problem"]
+        problem = (await context.once(ImportCheck, make)).problem
         if problem is None:
             yield Emit(Checked(candidate), to="benchmark")
         else:
-            yield Emit(Invalid(candidate, str(problem)), to="update")
+            yield Emit(Invalid(candidate, problem), to="update")
 
-
-@dataclass(frozen=True)
-class Score:
-    """All data sets side by side."""
-
-    evaluator: Evaluator
-    task: HarnessTask
-    config: MetaHarnessConfig
-
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    async def benchmark(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        """Scores a harness on all data sets, side by side."""
         checked = item.expect(Checked)
         context.spend(Cost(evaluations=1))
         sets = [each for each in self.task.sets.values() if checked.split == "val" or each.data.test]
@@ -122,7 +130,7 @@ class Score:
             return
         names = [each.name for each in sets]
         scores = {name: value for one in scored for name, value in one.scores.items()}
-        yield Emit(Benchmarked(checked.candidate, scores, _attributes(names, scored), checked.split))
+        yield Emit(Benchmarked(checked.candidate, scores, _result(names, scored).to_json(), checked.split))
 
     async def _score(self, checked: Checked, each: LabelledSet, context: StageContext) -> SetScores:
         rows = each.data.val if checked.split == "val" else each.data.test
@@ -133,31 +141,25 @@ class Score:
         return scores
 
 
-def _attributes(names: Sequence[str], scored: Sequence[SetScores]) -> dict[str, JSON]:
-    return {
-        ACCURACY: {name: fmean(one.scores.values()) for name, one in zip(names, scored, strict=True)},
-        CONTEXT: fmean(one.context_chars for one in scored),
-        "mistakes": [
-            {"set": name, **mistake}
-            for name, one in zip(names, scored, strict=True)
-            for mistake in one.mistakes[:_MISTAKES]
-        ],
-    }
+def _result(names: Sequence[str], scored: Sequence[SetScores]) -> Result:
+    sets = list(zip(names, scored, strict=True))
+    return Result(
+        accuracy={name: fmean(one.scores.values()) for name, one in sets},
+        context_chars=fmean(one.context_chars for one in scored),
+        mistakes=tuple({"set": name, **mistake} for name, one in sets for mistake in one.mistakes[:_MISTAKES]),
+    )
 
 
 async def update(item: Item[object], context: UpdateContext) -> None:
     """Every scored harness enters the pool; invalid ones do as ``rejected``, with their report."""
     payload = item.payload
     if isinstance(payload, Invalid):
-        context.commit([Add(_with(payload.candidate, {"report": payload.report}), "rejected")])
+        context.commit([Add(Result(report=payload.report).on(payload.candidate), "rejected")])
         return
     done = item.expect(Benchmarked)
+    result = Result.from_json(done.attributes)
     if done.split == "test":
-        found = {"accuracy": done.attributes[ACCURACY], CONTEXT: done.attributes[CONTEXT]}
+        found = Result(accuracy=result.accuracy, context_chars=result.context_chars).to_json()
         context.commit([Annotate(done.candidate.id, {"test": found})])
     else:
-        context.commit([Add(_with(done.candidate, done.attributes).scored(done.scores))])
-
-
-def _with(candidate: Candidate, attributes: Mapping[str, JSON]) -> Candidate:
-    return replace(candidate, attributes={**candidate.attributes, **attributes})
+        context.commit([Add(result.on(done.candidate).scored(done.scores))])

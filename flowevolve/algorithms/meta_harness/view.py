@@ -1,11 +1,11 @@
-"""What a proposer may read: earlier runs as files that exist nowhere, a function of a snapshot of the pool."""
+"""What a proposer may read: earlier harnesses as files in memory, which are a function of a snapshot of the pool."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 
-from flowevolve.algorithms.meta_harness.frontier import accuracies, accuracy, context_chars, frontier
+from flowevolve.algorithms.meta_harness.frontier import Result, frontier
 from flowevolve.pool import Candidate, Snapshot
 from flowevolve.tasks.harness import COMPONENT
 
@@ -25,7 +25,7 @@ def files(snapshot: Snapshot) -> dict[str, str]:
     for each in [*scored, *invalid]:
         texts[f"harnesses/{each.id}.py"] = each.artifact[COMPONENT]
     texts |= {f"traces/{each.id}.txt": _trace(each) for each in scored}
-    texts |= {f"reports/{each.id}.txt": str(each.attributes.get("report", "")) for each in invalid}
+    texts |= {f"reports/{each.id}.txt": Result.of(each).report for each in invalid}
     return texts
 
 
@@ -63,18 +63,17 @@ class View:
 
 
 def _line(each: Candidate) -> str:
-    sets = ", ".join(f"{name} {value:.3f}" for name, value in accuracies(each).items())
+    result = Result.of(each)
+    sets = ", ".join(f"{name} {value:.3f}" for name, value in result.accuracy.items())
     parents = f"; from {', '.join(each.parents)}" if each.parents else ""
-    return f"{each.id}: accuracy {accuracy(each):.3f} ({sets}), context {context_chars(each):.0f} characters{parents}"
+    context = f"context {result.context_chars:.0f} characters"
+    return f"{each.id}: accuracy {result.mean_accuracy:.3f} ({sets}), {context}{parents}"
 
 
 def _invalid_line(each: Candidate) -> str:
-    words = str(each.attributes.get("report", "")).strip().splitlines()
+    words = Result.of(each).report.strip().splitlines()
     return f"{each.id}: invalid: {words[-1] if words else 'no report'}"
 
 
 def _trace(each: Candidate) -> str:
-    mistakes = each.attributes.get("mistakes", [])
-    return (
-        "\n".join(json.dumps(mistake, ensure_ascii=False) for mistake in mistakes) if isinstance(mistakes, list) else ""
-    )
+    return "\n".join(json.dumps(mistake, ensure_ascii=False) for mistake in Result.of(each).mistakes)

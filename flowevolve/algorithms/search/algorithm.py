@@ -2,7 +2,7 @@
 
     write ─▶ assess ─▶ update
 
-The best program so far is all that is kept. They differ in whose children are written: the seed's, or the best one's.
+Only the best program so far is kept. The two differ in whose children are written: the seed's, or the best one's.
 """
 
 from __future__ import annotations
@@ -10,20 +10,18 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from typing import ClassVar
 
-from pydantic import BaseModel
-
 from flowevolve.algorithm import Algorithm, Tuning, Workers, check_components
-from flowevolve.algorithms.search.best import Best
 from flowevolve.budget import Cost
 from flowevolve.context import StageContext, UpdateContext
 from flowevolve.errors import InputError
 from flowevolve.item import Item
-from flowevolve.pool import Add, Candidate
+from flowevolve.pool import Add, Candidate, Update
 from flowevolve.programs.problem import NEEDS_A_SEED
 from flowevolve.programs.prompts import Form, program_prompt
 from flowevolve.programs.task import check_programs
+from flowevolve.record import Record
 from flowevolve.section import Section
-from flowevolve.stage import Discard, Emit, Exhausted, Graph, Stage
+from flowevolve.stage import Discard, Emit, Exhausted, Graph
 from flowevolve.stages.assess import Assess
 from flowevolve.stages.coding import as_shown, write_program
 from flowevolve.stages.committing import committing
@@ -35,14 +33,46 @@ ROLE = "code"
 DEFAULT_WORKERS: Mapping[str, Workers] = {"write": Workers(16), "assess": Workers(16)}
 
 
+class Best:
+    """An archive of the best candidate so far, of equals the newest, and of the seed."""
+
+    def __init__(self) -> None:
+        self.candidate: Candidate | None = None
+        self.seed: Candidate | None = None
+
+    def apply(self, update: Update) -> None:
+        for candidate in update.added():
+            if candidate.operator == "seed":
+                self.seed = candidate
+            if not self.beats(candidate):
+                self.candidate = candidate
+
+    def beats(self, other: Candidate) -> bool:
+        """Whether there is a better one."""
+        return self.candidate is not None and self.candidate.mean_score > other.mean_score
+
+
 class SearchConfig(Section):
-    """How many children are under way at a time is ``max_in_flight``, or in lockstep ``width``: the λ of (1+λ)."""
+    """λ, the number of children under way at a time, is ``max_in_flight``, or in lockstep ``width``."""
 
     form: Form = "edits"
     """How programs are written: SEARCH/REPLACE ``edits`` of their parent, or ``whole``."""
 
 
-class OnePlusLambda(Algorithm):
+class Selected(Record, kind="parent.selected"):
+    """The program whose child is written."""
+
+    parent: str
+    version: int
+
+
+class Judged(Record, kind="candidate.judged"):
+    """Whether a child takes the place of the best program."""
+
+    accepted: bool
+
+
+class OnePlusLambda(Algorithm[SearchConfig]):
     """(1+λ): every child is one of the best program so far; of equals the newest is the best.
 
     Raises:
@@ -56,17 +86,12 @@ class OnePlusLambda(Algorithm):
 
     def __init__(self, task: Task, config: SearchConfig | None = None, tuning: Tuning | None = None) -> None:
         task = check_programs(task, self.name)
-        self.config = config or SearchConfig()
-        tuning = tuning or Tuning()
-        tuning.check_no_speculation(self.name)
+        super().__init__(task, config or SearchConfig(), tuning or Tuning())
+        self.tuning.check_no_speculation(self.name)
         self._task = task
-        self._workers = tuning.workers_of(DEFAULT_WORKERS)
+        self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
         self._best = Best()
         self.archives = (self._best,)
-
-    @classmethod
-    def make(cls, task: Task, config: BaseModel, tuning: Tuning) -> OnePlusLambda:
-        return cls(task, SearchConfig.model_validate(config), tuning)
 
     def best(self) -> Candidate | None:
         return self._best.candidate
@@ -75,7 +100,7 @@ class OnePlusLambda(Algorithm):
         """Whose child is written next; None before there is a seed."""
         return self._best.candidate
 
-    def welcome(self, candidate: Candidate) -> Emit:
+    def inject(self, candidate: Candidate) -> Emit:
         return Emit(Written(check_components(candidate, self._task.seed())), to="assess")
 
     def estimate(self, trigger: str | None = None) -> Cost:
@@ -86,20 +111,20 @@ class OnePlusLambda(Algorithm):
             (
                 self._workers.stage("write", self._write, "assess"),
                 self._workers.stage("assess", Assess(Rollouts(self._task), self._task), "update"),
-                Stage("update", committing(self._update), commits=True),
+                committing("update", self._update),
             ),
             entry="write",
         )
 
     async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
-        yield self.welcome(context.propose(self._task.seed(), parents=[], operator="seed"))
+        yield self.inject(context.propose(self._task.seed(), parents=[], operator="seed"))
 
     async def _write(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         best = self.parent()
         if best is None:
             raise Exhausted
-        chosen = context.decide("parent.selected", lambda: {"parent": best.id, "version": context.pool.version})
-        parent, version = context.pool[str(chosen["parent"])], int(str(chosen["version"]))
+        selected = context.decide(Selected, lambda: Selected(parent=best.id, version=context.pool.version))
+        parent, version = context.pool[selected.parent], selected.version
         prompt = program_prompt(self._task.problem.statement, as_shown(parent), form=self.config.form)
         child = await write_program(
             parent, prompt, self.config.form, context, role=ROLE, operator="write", parents=[parent], born=version
@@ -113,8 +138,7 @@ class OnePlusLambda(Algorithm):
             if candidate.operator == "seed":
                 raise InputError(f"problem {self._task.name!r}: the seed fails: {assessed.failure}; {NEEDS_A_SEED}")
             raise Discard("failed")
-        judged = context.decide("candidate.judged", lambda: {"accepted": not self._best.beats(candidate)})
-        if not judged["accepted"]:
+        if not context.decide(Judged, lambda: Judged(accepted=not self._best.beats(candidate))).accepted:
             raise Discard("not as good as the best")
         context.commit([Add(candidate)])
 

@@ -30,6 +30,7 @@ from flowevolve.events import Event
 from flowevolve.llm.types import JSON
 from flowevolve.policies.acceptance import StrictImprovement
 from flowevolve.stage import Emit, Graph, Stage
+from flowevolve.stages.committing import committing
 from flowevolve.stages.generate import Generate
 from flowevolve.stages.repair import Repair
 from flowevolve.tasks.base import ChatModel, Dataset, Example, Rollout
@@ -91,9 +92,9 @@ class AdapterGEPA(GEPA):
 
     def graph(self) -> Graph:
         parts = self._parts
-        mirror, val_ids = parts.mirror, tuple(example.id for example in self._task.data.val)
+        mirror, val_ids = parts.mirror, tuple(example.id for example in self.task.data.val)
         rollouts = AdapterRollouts(
-            self._task,
+            self.task,
             parts.adapter,
             {"train": parts.train, "val": parts.val},
             mirror,
@@ -118,7 +119,7 @@ class AdapterGEPA(GEPA):
                 self._workers.stage("repair", Repair(self._archive.best), "screen"),
                 self._workers.stage("screen", screen, "evaluate", repair_to="screen"),
                 self._workers.stage("evaluate", evaluate, "update", repair_to="screen"),
-                Stage("update", update, commits=True),
+                committing("update", update),
             ),
             entry="select",
             repair="repair",
@@ -137,7 +138,7 @@ class AdapterGEPA(GEPA):
         parts = self._parts
         parts.mirror.tell(
             "on_optimization_start",
-            seed_candidate=dict(self._task.seed()),
+            seed_candidate=dict(self.task.seed()),
             trainset_size=len(parts.train.loader),
             valset_size=len(parts.val.loader),
             config={},
@@ -145,8 +146,11 @@ class AdapterGEPA(GEPA):
         async for emission in super().init(context):
             yield emission
 
-    def recall(self, event: Event) -> None:
-        self._iterations.recall(event)
+    def apply_event(self, event: Event) -> None:
+        """Nothing: gepa's state and the user's strategies change themselves as they are asked."""
+
+    def replay_event(self, event: Event) -> None:
+        self._iterations.replay_event(event)
         mirror, data = self._parts.mirror, event.data
         match event.kind:
             case "gepa.validated":

@@ -71,7 +71,7 @@ class AdapterSelect:
             self._announce(selected, iteration)
             yield Emit(selected, to="generate", version=version, derives=(parent.id,))
 
-    def recall(self, event: Event) -> None:
+    def replay_event(self, event: Event) -> None:
         """Do an iteration of before again, as far as strategies are concerned."""
         if event.kind == "gepa.selected":
             self._ask_stoppers()

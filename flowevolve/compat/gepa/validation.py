@@ -13,7 +13,7 @@ from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.rollouts import AdapterRollout
 from flowevolve.compat.gepa.threads import AdapterThreads
-from flowevolve.context import StageContext
+from flowevolve.context import StageContext, UpdateContext
 from flowevolve.item import Item
 from flowevolve.llm.types import JSON
 from flowevolve.pool import Candidate
@@ -61,12 +61,10 @@ class AdapterUpdate(Update):
     val: Examples
     adapter: AdapterThreads
 
-    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    async def __call__(self, item: Item[object], context: UpdateContext) -> None:
         candidate = item.expect(Evaluated).candidate
         before = self.mirror.front()
-        async with aclosing(super().__call__(item, context)) as emissions:
-            async for emission in emissions:
-                yield emission
+        await super().__call__(item, context)
         self._tell(candidate, before, context)
         state = await self.adapter.state()
         if state is not None:

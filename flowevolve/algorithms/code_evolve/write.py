@@ -7,14 +7,22 @@ from dataclasses import dataclass, replace
 
 from flowevolve.algorithms.code_evolve.config import CodeEvolveConfig
 from flowevolve.algorithms.code_evolve.payloads import Chosen, Made, Prompted
-from flowevolve.algorithms.code_evolve.prompts import INSTRUCTIONS, meta_prompt
-from flowevolve.archives.islands import ISLAND, PROMPT
+from flowevolve.archives.islands import Place
 from flowevolve.artifact import Artifact
 from flowevolve.context import StageContext
 from flowevolve.item import Item
-from flowevolve.llm.types import JSON, UnparsableReplyError
-from flowevolve.programs.prompts import program_prompt
-from flowevolve.prompts import parse_instruction
+from flowevolve.llm.types import UnparsableReplyError
+from flowevolve.pool import Candidate
+from flowevolve.programs.prompts import (
+    META_TITLE,
+    OTHERS_HEADING,
+    OUTCOME_HEADING,
+    PROGRAM_HEADING,
+    REPLY_HEADING,
+    program_prompt,
+    task_section,
+)
+from flowevolve.prompts import fence, parse_instruction
 from flowevolve.stage import Discard, Emit
 from flowevolve.stages.asking import ask
 from flowevolve.stages.assess import Assess
@@ -22,11 +30,20 @@ from flowevolve.stages.coding import as_shown, write_program
 
 CODE, META = "code", "meta"
 """The LLM roles."""
+INSTRUCTIONS = "instructions"
+"""The component of a prompt."""
+INSTRUCTIONS_HEADING = "## The instructions"
+FIRST_INSTRUCTIONS = """\
+- Find out what limits the score of the program, and work on that first.
+- Choose a method that suits the task, and carry it through to the end: loose ends cost more than they bring.
+- Look at how the other programs go about it, where some are shown, and take over what makes them good.
+- Stay within the time that a program has: an answer that comes too late counts for nothing."""
+"""The prompt that islands begin with, unless the user gives one."""
 
 
 @dataclass(frozen=True)
 class Meta:
-    """Has a prompt enriched with what became of a program."""
+    """Has a prompt improved, given what came of a program."""
 
     statement: str
 
@@ -40,7 +57,7 @@ class Meta:
         artifact = Artifact({INSTRUCTIONS: text})
         if artifact == chosen.prompt.artifact:
             raise Discard("unchanged")
-        attributes: dict[str, JSON] = {ISLAND: chosen.island, "program": chosen.parent.id}
+        attributes = {**Place(island=chosen.island).to_json(), "program": chosen.parent.id}
         new = context.propose(
             artifact, parents=[chosen.prompt], operator="meta", attributes=attributes, born=item.version
         )
@@ -49,7 +66,7 @@ class Meta:
 
 @dataclass(frozen=True)
 class Generate:
-    """Has a program written: of its parent, with ancestors and inspirations, by the prompt."""
+    """Has a program written from its parent, by the prompt, with ancestors and inspirations shown."""
 
     statement: str
     config: CodeEvolveConfig
@@ -75,14 +92,14 @@ class Generate:
             operator=chosen.operator,
             parents=[] if chosen.operator == "start" else [chosen.parent],
             born=item.version,
-            attributes={ISLAND: chosen.island, PROMPT: prompt.id},
+            attributes=Place(island=chosen.island, prompt=prompt.id).to_json(),
         )
         yield Emit(Made(program, new))
 
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Runs a program on all cases. One that fails a case has the worst score on all of them: it does not work."""
+    """Runs a program on all cases. One that fails a case does not work, and has the worst score on all of them."""
 
     assess: Assess
     worst: float
@@ -94,3 +111,37 @@ class Evaluate:
         if assessed.failure is not None:
             program = program.scored(dict.fromkeys(program.scores, self.worst))
         yield Emit(replace(made, program=program))
+
+
+def meta_prompt(statement: str, prompt: Candidate, program: Candidate, failed: Candidate | None) -> str:
+    """Ask for a better prompt than this one, given a program, and one that was written with the prompt and failed."""
+    sections = [
+        META_TITLE,
+        "A programmer has the instructions and the task below, and a program to improve. Write better instructions.",
+        f"{INSTRUCTIONS_HEADING}\n{fence(prompt.artifact[INSTRUCTIONS])}",
+        task_section(statement),
+        f"{PROGRAM_HEADING}\n{_files(program)}",
+        f"{OUTCOME_HEADING}\n{_outcome(program)}",
+    ]
+    if failed is not None:
+        sections.append(
+            f"{OTHERS_HEADING}\nWritten to these instructions:\n\n### Program 1\n{_outcome(failed)}\n{_files(failed)}"
+        )
+    sections.append(
+        f"""{REPLY_HEADING}
+- Name ways to solve the task that the program does not take, and say what each is good for.
+- Say what the outcome shows to be wrong with the program, and how to go about it.
+- Warn of mistakes that were made, and keep what is good in the instructions; the task itself need not be repeated.
+- Reply with the complete new instructions inside one fenced block (three backticks) and nothing after it."""
+    )
+    return "\n\n".join(sections)
+
+
+def _files(program: Candidate) -> str:
+    return "\n".join(fence(text.rstrip("\n"), name) for name, text in program.artifact.items())
+
+
+def _outcome(program: Candidate) -> str:
+    each = as_shown(program)
+    score = "Score: none, it failed" if each.score is None else f"Score: {each.score!r} (higher is better)"
+    return f"{score}\n{fence(each.feedback.strip())}" if each.feedback.strip() else score

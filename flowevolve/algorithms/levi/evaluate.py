@@ -1,14 +1,25 @@
-"""What LEVI tells candidates apart by: features of their texts, and what came of running them."""
+"""How LEVI evaluates a candidate: its scores, level by level, and the descriptor that says which cell it falls into."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isfinite
 from statistics import fmean
 
+from flowevolve.algorithms.levi.payloads import Finalist
+from flowevolve.algorithms.levi.update import EvaluationCost, in_full
+from flowevolve.archives.map_elites import Described, MapElites
 from flowevolve.artifact import Artifact
+from flowevolve.assessment import Assessment
+from flowevolve.context import StageContext
 from flowevolve.errors import InputError
+from flowevolve.item import Item
+from flowevolve.pool import Candidate
 from flowevolve.programs.features import FEATURES, program_features
+from flowevolve.stage import Discard, Emit
+from flowevolve.stages.assess import Assess, Level
+from flowevolve.stages.payloads import Written
 
 SYNTAX = (
     "cyclomatic_complexity",
@@ -26,11 +37,12 @@ TEXT: Mapping[str, Callable[[str], float]] = {
 """Features of any text; ``length`` is in characters."""
 SCORES = "scores"
 _MOST_SCORES = 8
-"""Of more cases than this, scores are told apart by means over as many groups of neighbours."""
+"""If there are more cases than this, they form this many groups of neighbours, and mean scores of groups are compared.
+"""
 
 
 class Describe:
-    """Measures candidates; ``cases`` are those they are scored on, which may be others during a run.
+    """Measures what candidates are told apart by. ``cases`` are those they are scored on, which change during a run.
 
     Raises:
         InputError: if there is no feature of a name.
@@ -57,7 +69,7 @@ class Describe:
             )
 
     def names(self) -> Sequence[str]:
-        """Of all that a descriptor may have, for the cases as they are now."""
+        """The names of all features that a descriptor may have, for the cases as they are now."""
         cases = self._cases()
         scores = _grouped(cases, dict.fromkeys(cases, 0.0))
         outputs = [name for each in self._outputs for name in (scores if each == SCORES else [each])]
@@ -66,7 +78,7 @@ class Describe:
     def __call__(
         self, artifact: Artifact, scores: Mapping[str, float], metrics: Mapping[str, float]
     ) -> dict[str, float]:
-        """The features that can be told: of a program that does not parse only those of its text."""
+        """The features that are known. Of a program that does not parse these are only those of its text."""
         found = self._of_text(artifact)
         for name in self._outputs:
             if name == SCORES:
@@ -76,7 +88,7 @@ class Describe:
         return {name: value for name, value in found.items() if isfinite(value)}
 
     def missing(self, names: Sequence[str]) -> str:
-        """What to say where no candidate has these."""
+        """The message where no candidate has these features."""
         syntax = [name for name in names if name in self._features]
         if not syntax:
             return f"algorithm.outputs: no candidate has a metric {', '.join(names)}"
@@ -98,3 +110,64 @@ def _grouped(cases: Sequence[str], scores: Mapping[str, float]) -> dict[str, flo
     groups = [cases[len(cases) * place // count : len(cases) * (place + 1) // count] for place in range(count)]
     known = [[scores[case] for case in group if case in scores] for group in groups]
     return {f"score {group[0]}": fmean(values) for group, values in zip(groups, known, strict=True) if values}
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """``narrow`` runs a candidate on what candidates are scored on now, ``full`` runs a finalist on all examples."""
+
+    narrow: Assess
+    full: Assess
+    describe: Describe
+    costs: bool
+    """Whether the cost of its evaluation is noted on a candidate."""
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        if isinstance(item.payload, Finalist):
+            yield Emit(await self._in_full(item.payload.candidate, context))
+            return
+        assessed = await self.narrow.assess(item.expect(Written).candidate, context)
+        candidate = described(assessed.candidate, self.describe)
+        if self.costs:
+            candidate = EvaluationCost(cost=context.cost.to_json()).on(candidate)
+        yield Emit(replace(assessed, candidate=candidate))
+
+    async def _in_full(self, candidate: Candidate, context: StageContext) -> Finalist:
+        known = in_full(candidate)
+        if known is not None:
+            return Finalist(known, scored=True)
+        scored = await self.full.assess(candidate, context)
+        if scored.failure is not None:
+            raise Discard(f"failed on all examples: {scored.failure}")
+        return Finalist(scored.candidate, scored=True)
+
+
+def described(candidate: Candidate, describe: Describe) -> Candidate:
+    """The candidate with its descriptor noted."""
+    metrics = Assessment.of(candidate).metrics
+    return Described(descriptor=describe(candidate.artifact, candidate.scores, metrics)).on(candidate)
+
+
+@dataclass(frozen=True)
+class Cascade:
+    """Once the archive is fitted, a candidate has to come near the best one on the first ``count`` cases."""
+
+    archive: MapElites
+    cases: Callable[[], Sequence[str]]
+    count: int
+    fraction: float
+
+    def __call__(self) -> Sequence[Level]:
+        best, cases = self.archive.best(), tuple(self.cases())
+        if self.archive.space is None or best is None or not 0 < self.count < len(cases):
+            return ()
+        first = cases[: self.count]
+        reference = fmean(best.scores[case] for case in first)
+        return (Level(first, bar(reference, self.fraction)),)
+
+
+def bar(reference: float, fraction: float) -> float:
+    """The score that is this share as good as the reference. It lies below the reference by the rest of its size, so
+    that this is less good for negative scores, too.
+    """
+    return reference - (1 - fraction) * abs(reference)

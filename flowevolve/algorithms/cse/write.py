@@ -1,0 +1,212 @@
+"""CSE's control over what a child changes: parents are taken apart, good parts are frozen, and programs keep to that.
+
+Programs to plans, mutations and crossovers are written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from flowevolve.agents.plan import implement_prompt
+from flowevolve.agents.slots import crossover_prompt, diagnose_prompt, mutation_prompt, read_slots
+from flowevolve.algorithms.cse.payloads import Brief, Planned
+from flowevolve.artifact import Artifact
+from flowevolve.context import StageContext
+from flowevolve.item import Item
+from flowevolve.llm.types import JSON
+from flowevolve.pool import Candidate
+from flowevolve.programs.prompts import Form, program_prompt
+from flowevolve.programs.slots import Slot, frozen_parts, parts_of, restore, unchanged
+from flowevolve.stage import Discard, Emit
+from flowevolve.stages.asking import try_asking
+from flowevolve.stages.coding import as_shown, write_program
+from flowevolve.stages.payloads import Written
+from flowevolve.stages.remember import AGENT
+
+CODE = "code"
+"""The role that plans and writes programs."""
+IMPLEMENT = "implement"
+"""The operator of programs that were written to a plan."""
+RESTORED = "slots.restored"
+
+
+@dataclass(frozen=True)
+class Diagnose:
+    """Has an agent take the parents apart, by one call each. Nobody is asked about a program of one part. Where a reply
+    can't be read, the step goes on, and nothing of that parent is frozen.
+    """
+
+    statement: str
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        brief = item.expect(Brief)
+        best = context.pool[brief.best]
+        slots = [await self._taken_apart(context.pool[name], best, context) for name in brief.parents]
+        yield Emit(replace(brief, slots=tuple(slots)))
+
+    async def _taken_apart(self, program: Candidate, best: Candidate, context: StageContext) -> tuple[Slot, ...]:
+        parts = parts_of(program.artifact)
+        if len(parts) < 2:
+            return ()
+        other = None if best.id == program.id else as_shown(best)
+        prompt = diagnose_prompt(self.statement, as_shown(program), parts, other)
+        read = partial(read_slots, parts=parts)
+        return await try_asking(context, AGENT, prompt, read, agent="diagnose", candidate=program.id) or ()
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """Parts that a child has to have as a program has them."""
+
+    program: Mapping[str, str]
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """What a mutation is to keep and to improve, and why, a line each."""
+
+    keep: tuple[str, ...]
+    improve: tuple[str, ...]
+    why: tuple[str, ...]
+
+
+def mutation(program: Mapping[str, str], slots: Sequence[Slot]) -> Mutation:
+    """What is only in slots to keep is frozen; nothing is, if no part is to be improved."""
+    improve = tuple(dict.fromkeys(part for slot in slots if not slot.keep for part in slot.parts))
+    if not improve:
+        return Mutation((), parts_of(program), ())
+    return Mutation(frozen_parts(slots), improve, _reasons(slot for slot in slots if not slot.keep))
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """Which parts a child takes from the first program and which from the second, and why, a line each."""
+
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    why: tuple[str, ...]
+
+
+def crossing(first: Mapping[str, str], one: Sequence[Slot], other: Sequence[Slot]) -> Crossing:
+    """From the first program what is good in it, and from the second what is good there in slots where the first is
+    weak.
+
+    If that would make the first program once more, nothing is frozen.
+    """
+    weak = {slot.name for slot in one if not slot.keep}
+    ours = frozen_parts(one)
+    there = {part for slot in other if slot.name in weak for part in slot.parts}
+    theirs = tuple(part for part in frozen_parts(other) if part in there and part not in ours)
+    if not theirs and set(ours) >= set(parts_of(first)):
+        return Crossing((), (), ())
+    better = [slot for slot in other if slot.keep and slot.name in weak]
+    return Crossing(ours, theirs, (*_reasons(one), *_reasons(better, "the other, ")))
+
+
+def keep_to(frozen: Sequence[Frozen], context: StageContext, program: Artifact) -> Artifact:
+    """A child with what is frozen put back where it was changed; an event says which parts.
+
+    Raises:
+        Discard: if that can't be done.
+    """
+    changed: list[str] = []
+    child: Mapping[str, str] = program
+    for each in frozen:
+        changed += [part for part in each.parts if not unchanged(each.program, child, [part])]
+        restored = restore(each.program, child, each.parts)
+        if restored is None:
+            raise Discard("frozen part changed")
+        child = restored
+    if not all(unchanged(each.program, child, each.parts) for each in frozen):
+        raise Discard("frozen part changed")
+    if changed:
+        context.log(RESTORED, parts=[*changed])
+    return program.replace(**child)
+
+
+def _reasons(slots: Iterable[Slot], whose: str = "") -> tuple[str, ...]:
+    return tuple(
+        f"{whose}{slot.name} ({', '.join(slot.parts)}), {'good' if slot.keep else 'weak'}: {slot.why}"
+        for slot in slots
+        if slot.why
+    )
+
+
+@dataclass(frozen=True)
+class Write:
+    """A child that changes what is frozen is mended, or discarded where it can't be."""
+
+    statement: str
+    form: Form
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        if isinstance(item.payload, Planned):
+            program = await self._to_plan(item.payload, item.version, context)
+        else:
+            program = await self._child(item.expect(Brief), item.version, context)
+        yield Emit(Written(program), derives=program.parents)
+
+    async def _to_plan(self, planned: Planned, born: int, context: StageContext) -> Candidate:
+        return await write_program(
+            planned.form,
+            implement_prompt(self.statement, planned.form.artifact, planned.plan, advice=planned.recalled),
+            "whole",
+            context,
+            role=CODE,
+            operator=IMPLEMENT,
+            parents=(),
+            born=born,
+            attributes={"plan": planned.plan},
+        )
+
+    async def _child(self, brief: Brief, born: int, context: StageContext) -> Candidate:
+        parents = [context.pool[name] for name in brief.parents]
+        prompt, frozen = self._request(brief, parents)
+        kept: dict[str, JSON] = {name: [*each.parts] for name, each in zip(brief.parents, frozen, strict=False)}
+        return await write_program(
+            parents[0],
+            prompt,
+            self.form,
+            context,
+            role=CODE,
+            operator=brief.operator,
+            parents=parents,
+            born=born,
+            attributes={"frozen": kept} if kept else {},
+            mend=partial(keep_to, frozen, context),
+        )
+
+    def _request(self, brief: Brief, parents: Sequence[Candidate]) -> tuple[str, list[Frozen]]:
+        """The prompt, and what it says is to be kept of each parent."""
+        first = parents[0]
+        match brief.operator:
+            case "refine":
+                return program_prompt(self.statement, as_shown(first), form=self.form, advice=brief.advice), []
+            case "mutate":
+                changes = mutation(first.artifact, brief.slots[0])
+                prompt = mutation_prompt(
+                    self.statement,
+                    as_shown(first),
+                    changes.keep,
+                    changes.improve,
+                    changes.why,
+                    form=self.form,
+                    advice=brief.advice,
+                )
+                return prompt, [Frozen(first.artifact, changes.keep)]
+            case "crossover":
+                taken = crossing(first.artifact, *brief.slots)
+                prompt = crossover_prompt(
+                    self.statement,
+                    as_shown(first),
+                    as_shown(parents[1]),
+                    taken.first,
+                    taken.second,
+                    taken.why,
+                    form=self.form,
+                    advice=brief.advice,
+                )
+                return prompt, [Frozen(first.artifact, taken.first), Frozen(parents[1].artifact, taken.second)]

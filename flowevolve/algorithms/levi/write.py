@@ -1,0 +1,253 @@
+"""How LEVI's candidates are written: programs by edits or whole, prompts by reflection on rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from flowevolve.algorithms.levi.config import LEVIConfig
+from flowevolve.algorithms.levi.payloads import Brief, Unwritten
+from flowevolve.budget import Cost
+from flowevolve.concurrency import run_all
+from flowevolve.context import StageContext
+from flowevolve.errors import InputError
+from flowevolve.item import Item
+from flowevolve.llm.types import LLMError, Message, UnparsableReplyError
+from flowevolve.pool import Candidate
+from flowevolve.programs.prompts import (
+    ADVICE_HEADING,
+    ADVICE_TITLE,
+    OTHERS_HEADING,
+    ShownProgram,
+    program_prompt,
+    seed_prompt,
+    task_section,
+)
+from flowevolve.programs.task import ProgramTask
+from flowevolve.prompts import CURRENT_HEADING, ReflectionExample, fence, parse_instruction, reflection_prompt
+from flowevolve.record import Record
+from flowevolve.stage import Discard, Emit
+from flowevolve.stages.coding import as_shown, write_program
+from flowevolve.stages.payloads import Written
+from flowevolve.stages.rollouts import Rollouts
+from flowevolve.tasks.base import Rollout, Task
+
+LARGE, SMALL = "large", "small"
+"""Roles: the large model writes what is to be unlike everything there is, the small one what is to be a little better.
+"""
+_SPENT = "init has had its share of the budget"
+
+INSTRUCTIONS_STATEMENT = """\
+A language model works from instructions that are being evolved. Its answers are checked, and the score of an
+instruction is the mean over many examples."""
+OTHER_INSTRUCTIONS = "## Other instructions"
+_UNLIKE = "Go about it in another way than these and the current one do: other framing, other order, other reasoning."
+_ALONG = "These score well, too. Take over what is good in them."
+FAILURES_HEADING = "## What went wrong"
+
+
+class Afforded(Record, kind="levi.afforded"):
+    """The share of the budget that would be spent with one more candidate."""
+
+    share: float
+
+
+class Writer(Protocol):
+    """Writes what a brief asks for."""
+
+    statement: str
+    """What is to be written, in words for a model."""
+    rollouts: int
+    """How many rollouts it takes to write one candidate."""
+
+    async def write(self, brief: Brief, shown: Sequence[Candidate], born: int, context: StageContext) -> Candidate:
+        """A proposal. ``shown`` are the brief's candidates, parent first; ``born`` the version they were chosen at.
+
+        Raises:
+            Discard: if nothing comes of it.
+            LLMError: if a call failed for good.
+        """
+        ...
+
+
+def make_writer(task: Task, config: LEVIConfig, rollouts: Rollouts) -> Writer:
+    """Raises:
+    InputError: if nobody knows how to write what the task is about.
+    """
+    if isinstance(task, ProgramTask):
+        return ProgramWriter(task, config)
+    if task.seed().kind != "prompt":
+        raise InputError(f"task {task.name!r}: LEVI evolves programs and prompts, not a {task.seed().kind}")
+    if not task.data.train:
+        raise InputError(f"task {task.name!r}: LEVI needs training examples to rewrite prompts by")
+    return PromptWriter(task, config, rollouts)
+
+
+class ProgramWriter:
+    """Asks for whole programs where they are to be unlike others, else for what ``form`` says."""
+
+    rollouts = 0
+
+    def __init__(self, task: ProgramTask, config: LEVIConfig) -> None:
+        self.statement = task.problem.statement
+        self._config = config
+
+    async def write(self, brief: Brief, shown: Sequence[Candidate], born: int, context: StageContext) -> Candidate:
+        programs = [as_shown(each) for each in shown]
+        if brief.unlike:
+            prompt = seed_prompt(self.statement, programs)
+        else:
+            prompt = program_prompt(
+                self.statement, programs[0], form=self._config.form, others=programs[1:], advice=brief.advice
+            )
+        return await write_program(
+            shown[0],
+            prompt,
+            "whole" if brief.unlike else self._config.form,
+            context,
+            role=LARGE if brief.unlike else SMALL,
+            operator=brief.operator,
+            parents=() if brief.operator == "diverse" else shown,
+            born=born,
+        )
+
+
+class PromptWriter:
+    """Runs the parent on a few training examples, then has one component rewritten, or all of them if the prompt is to
+    be unlike others.
+    """
+
+    statement = INSTRUCTIONS_STATEMENT
+
+    def __init__(self, task: Task, config: LEVIConfig, rollouts: Rollouts) -> None:
+        self._rollouts = rollouts
+        self._ids = tuple(example.id for example in task.data.train)
+        self.rollouts = min(config.minibatch, len(self._ids))
+
+    async def write(self, brief: Brief, shown: Sequence[Candidate], born: int, context: StageContext) -> Candidate:
+        parent, *others = shown
+        names = list(parent.artifact)
+        chosen = names if brief.unlike else [context.random.choice(names)]
+        batch = context.random.sample(self._ids, self.rollouts)
+        rollouts = await self._rollouts.run(parent, batch, "train", context)
+        jobs = [partial(_rewritten, name, parent, others, brief, rollouts, context) for name in chosen]
+        texts = dict(zip(chosen, await run_all(jobs), strict=True))
+        context.spend(Cost(proposals=1))
+        artifact = parent.artifact.replace(**texts)
+        if artifact == parent.artifact:
+            raise Discard("unchanged")
+        parents = () if brief.operator == "diverse" else shown
+        return context.propose(artifact, parents=parents, operator=brief.operator, born=born)
+
+
+async def _rewritten(
+    component: str,
+    parent: Candidate,
+    others: Sequence[Candidate],
+    brief: Brief,
+    rollouts: Sequence[Rollout],
+    context: StageContext,
+) -> str:
+    examples = [
+        ReflectionExample(call.inputs, call.output, rollout.score.feedback)
+        for rollout in rollouts
+        for call in rollout.calls
+        if call.component == component
+    ]
+    texts = [other.artifact[component] for other in others]
+    prompt = instruction_prompt(
+        component, parent.artifact[component], examples, others=texts, advice=brief.advice, unlike=brief.unlike
+    )
+    model = context.chat_model(component, parent.id, role=LARGE if brief.unlike else SMALL)
+    reply = await model([Message("user", prompt)])
+    try:
+        return parse_instruction(reply)
+    except UnparsableReplyError as error:
+        context.log("reply.unparsable", component=component, error=str(error))
+        raise Discard("unparsable reply") from error
+
+
+@dataclass(frozen=True)
+class Write:
+    """Has candidates written as their briefs say. Where a diverse seed can't be written, update is told, which may have
+    it tried again.
+    """
+
+    writer: Writer
+    init_share: float
+    expected: Callable[[], Cost]
+    """What a candidate is known to cost beforehand, which is nothing in tokens and dollars."""
+
+    async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        brief = item.expect(Brief)
+        if brief.opening and not self._affordable(context):
+            if brief.operator != "diverse":
+                raise Discard(_SPENT)
+            yield Emit(Unwritten(_SPENT, last=True), to="update")
+            return
+        shown = [context.pool[name] for name in brief.shown]
+        try:
+            candidate = await self.writer.write(brief, shown, item.version, context)
+        except (Discard, LLMError) as error:
+            if brief.operator != "diverse":
+                raise
+            emission = Emit(Unwritten(str(error)), to="update")
+        else:
+            emission = Emit(Written(candidate), to="evaluate", derives=candidate.parents)
+        yield emission
+
+    def _affordable(self, context: StageContext) -> bool:
+        """Whether the opening's share of the budget allows one more. Asked again for each candidate, as nobody knew
+        what tokens, dollars and vain tries would come to when seeds and variants were planned.
+        """
+        return context.decide(Afforded, lambda: Afforded(share=context.share(self.expected()))).share <= self.init_share
+
+
+def instruction_prompt(
+    component: str,
+    text: str,
+    examples: Sequence[ReflectionExample],
+    *,
+    others: Sequence[str],
+    advice: str,
+    unlike: bool,
+) -> str:
+    """A `reflection_prompt` that shows other texts of the component, to learn from or to be unlike, and advice."""
+    before, _, after = reflection_prompt(component, text, examples).partition(CURRENT_HEADING)
+    sections = []
+    if others or unlike:
+        shown = "\n".join(fence(other) for other in others)
+        sections.append(f"{OTHER_INSTRUCTIONS}\n{_UNLIKE if unlike else _ALONG}\n{shown}".rstrip())
+    if advice:
+        sections.append(f"{ADVICE_HEADING}\n{fence(advice)}")
+    return before + "".join(f"{section}\n\n" for section in sections) + CURRENT_HEADING + after
+
+
+def advice_prompt(statement: str, best: Sequence[ShownProgram], failures: Sequence[str]) -> str:
+    """Ask for advice, given good candidates of different kinds, best first, and why others failed."""
+    shown = "\n\n".join(_shown(number, each) for number, each in enumerate(best, 1))
+    wrong = "\n".join(f"- {line}" for line in failures) or "Nothing lately."
+    return f"""{ADVICE_TITLE}
+
+Programs or instructions are being evolved by models that see one or two of them at a time. You see more: say what these
+models ought to know.
+
+{task_section(statement)}
+
+{OTHERS_HEADING}
+{shown}
+
+{FAILURES_HEADING}
+{wrong}
+
+## What to write
+- Which ideas the better ones share, and which nobody has tried.
+- Which mistakes to avoid.
+- A few short points, no code, nothing else."""
+
+
+def _shown(number: int, each: ShownProgram) -> str:
+    texts = "\n".join(fence(text.rstrip("\n"), name) for name, text in each.program.items())
+    return f"### Program {number}\nScore: {each.score}\n{texts}"
