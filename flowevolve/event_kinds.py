@@ -42,7 +42,7 @@ class Plain:
     def to_json(self) -> dict[str, JSON]:
         """The fields by name, as JSON can hold them."""
         made = vars(self).copy()
-        compound, defaults = _layout(type(self))
+        compound, defaults = _LAYOUTS.get(type(self)) or _layout(type(self))
         for name in compound:
             made[name] = _plain(made[name])
         for name, default in defaults:
@@ -60,11 +60,10 @@ def _plain(value: object) -> JSON:
 
 
 def _layout(plain: type[Plain]) -> _Layout:
-    if plain not in _LAYOUTS:
-        hints = get_type_hints(plain)
-        compound = [each.name for each in fields(plain) if not _is_atom(hints[each.name])]
-        _LAYOUTS[plain] = compound, [(each.name, each.default) for each in fields(plain) if each.default is not MISSING]
-    return _LAYOUTS[plain]
+    hints = get_type_hints(plain)
+    compound = [each.name for each in fields(plain) if not _is_atom(hints[each.name])]
+    defaults = [(each.name, each.default) for each in fields(plain) if each.default is not MISSING]
+    return _LAYOUTS.setdefault(plain, (compound, defaults))
 
 
 _Layout = tuple[Sequence[str], Sequence[tuple[str, object]]]

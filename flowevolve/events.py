@@ -47,7 +47,8 @@ class Event:
                 body = read_body(self.kind, self.data)
             except ValueError as error:
                 raise InputError(
-                    f"event {self.seq} can't be read, another version of flowevolve wrote it: {error}"
+                    f"the journal can't be followed at event {self.seq}, as another version of flowevolve wrote it: "
+                    f"{error}. Start a new run from its pool: flowevolve run CONFIG --from DIR"
                 ) from error
             object.__setattr__(self, "_body", body)
             return body
@@ -94,7 +95,7 @@ class EventLog:
         return lambda: self._sinks.remove(sink)
 
     def emit(self, body: EventBody, attachment: object | None = None) -> None:
-        event = Event.of(self._next, self.elapsed(), body, attachment)
+        event = Event(self._next, self.elapsed(), body.kind, body.to_json(), attachment, body)
         self._next += 1
         for sink in self._sinks:
             sink(event)

@@ -190,7 +190,7 @@ def recover(algorithm: Algorithm, graph: Graph, history: History) -> RecoveredSt
     for event in history.events():
         try:
             fold.take(event)
-        except (InputError, KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise InputError(
                 f"the journal can't be followed at event {event.seq} ({event.kind}): {type(error).__name__}: {error}; "
                 "it was written by another version of flowevolve or of the algorithm. Start a new run from its pool: "

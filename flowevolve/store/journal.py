@@ -117,7 +117,7 @@ class Journal:
     def event(self, event: Event) -> None:
         """An `flowevolve.events.EventLog` sink."""
         self._last_event = event.seq
-        self._writer.put((_EVENT, (event.seq, event.time, event.kind, _json(dict(event.data)))))
+        self._writer.put((_EVENT, (event.seq, event.time, event.kind, _json(event.data))))
         match event.body:
             case CandidateProposed(artifact=artifact):
                 self._artifacts.add(artifact)
