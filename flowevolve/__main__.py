@@ -1,6 +1,6 @@
 """``python -m flowevolve`` is the command line."""
 
-from flowevolve.cli import main
+from flowevolve.cli.app import main
 
 if __name__ == "__main__":
     main()

@@ -1,12 +1,12 @@
-"""Admission policies: how many requests may be in flight (`flowevolve.llm.admission.Admission`)."""
+"""Admission policies: how many requests may be in flight (`flowevolve.llm.scheduling.admission.Admission`)."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
 
-from flowevolve.errors import InputError
-from flowevolve.llm.admission import LimitDecision, LoadSample
+from flowevolve._util.errors import InputError
+from flowevolve.llm.scheduling.admission import LimitDecision, LoadSample
 
 CUT = 0.7
 """What is left of the limit when the server turns requests away."""

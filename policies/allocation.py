@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from flowevolve._util.errors import InputError
 from flowevolve.core.policies import Resize, StageLoad, Workload
-from flowevolve.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)

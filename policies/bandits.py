@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 
-from flowevolve.llm.ensemble import Arm
+from flowevolve.llm.client.ensemble import Arm
 
 
 @dataclass(frozen=True, slots=True)

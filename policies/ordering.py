@@ -1,11 +1,11 @@
-"""Orderings: whose request goes to the server next (`flowevolve.llm.line.Order`)."""
+"""Orderings: whose request goes to the server next (`flowevolve.llm.scheduling.request_queue.Order`)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flowevolve.errors import InputError
-from flowevolve.llm.line import Ask, GroupFacts, Key
+from flowevolve._util.errors import InputError
+from flowevolve.llm.scheduling.request_queue import Ask, GroupFacts, Key
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean, variance
 from typing import ClassVar
 
+from flowevolve._util.errors import InputError
 from flowevolve.core.policies import Race
-from flowevolve.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)

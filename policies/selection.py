@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-from flowevolve.pool import Candidate
+from flowevolve.core.pool import Candidate
 
 
 class Ranked(Protocol):

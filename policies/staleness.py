@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from flowevolve._util.errors import InputError
 from flowevolve.core.policies import Decision, Staleness
-from flowevolve.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flowevolve.pool import Update
+from flowevolve.core.pool import Update
 
 
 @dataclass(slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from flowevolve.context import StageContext
-from flowevolve.events import Event
-from flowevolve.llm.types import ChatReply, LLMError, Message, UnparsableReplyError, Usage
-from flowevolve.record import Record
+from flowevolve.core.context import StageContext
+from flowevolve.core.events import Event
+from flowevolve.core.model import ChatReply, LLMError, Message, UnparsableReplyError, Usage
+from flowevolve.core.record import Record
 
 T = TypeVar("T")
 

@@ -6,16 +6,16 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from flowevolve.assessment import Assessment
-from flowevolve.budget import Cost
-from flowevolve.context import StageContext
-from flowevolve.item import Item
-from flowevolve.pool import Candidate
+from flowevolve.core.assessment import Assessment
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import StageContext
+from flowevolve.core.graph import Emit
+from flowevolve.core.item import Item
+from flowevolve.core.pool import Candidate
+from flowevolve.core.task import Measured, Rollout, Task
 from flowevolve.programs.task import ProgramTask
-from flowevolve.stage import Emit
 from flowevolve.stages.payloads import Assessed, Written
 from flowevolve.stages.rollouts import Rollouts
-from flowevolve.tasks.base import Measured, Rollout, Task
 
 _SHOWN = 8
 """Cases whose feedback a candidate carries at most."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from flowevolve.artifact import Artifact
-from flowevolve.assessment import Assessment, works
-from flowevolve.budget import Cost
-from flowevolve.context import StageContext
-from flowevolve.llm.types import JSON, UnparsableReplyError
-from flowevolve.pool import Candidate
-from flowevolve.programs.prompts import Form, ShownProgram, read_program
-from flowevolve.stage import Discard
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.assessment import Assessment, works
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import StageContext
+from flowevolve.core.graph import Discard
+from flowevolve.core.model import JSON, UnparsableReplyError
+from flowevolve.core.pool import Candidate
+from flowevolve.prompts.programs import Form, ShownProgram, read_program
 from flowevolve.stages.asking import call, understand
 
 

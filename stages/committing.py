@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
-from flowevolve.context import UpdateContext
-from flowevolve.item import Item
-from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit
+from flowevolve.core.context import UpdateContext
+from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit
+from flowevolve.core.item import Item
 
 
 def committing(name: str, work: Callable[[Item[object], UpdateContext], Awaitable[None]]) -> CommittingStage:

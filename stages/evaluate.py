@@ -10,17 +10,17 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from flowevolve.budget import Cost
-from flowevolve.context import StageContext
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import StageContext
+from flowevolve.core.graph import Discard, Emit
+from flowevolve.core.item import Item
 from flowevolve.core.policies import NoRacing, Race, Racing, Speculation, Standing, ValidationAcceptance
-from flowevolve.item import Item
+from flowevolve.core.pool import Candidate
+from flowevolve.core.task import Rollout
 from flowevolve.policies.acceptance import Everything
 from flowevolve.policies.speculation import beats
-from flowevolve.pool import Candidate
-from flowevolve.stage import Discard, Emit
 from flowevolve.stages.payloads import Evaluated, Proposed, Released
 from flowevolve.stages.rollouts import Rollouts
-from flowevolve.tasks.base import Rollout
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
-from flowevolve.context import StageContext
+from flowevolve.core.context import StageContext
+from flowevolve.core.graph import Discard, Emit
+from flowevolve.core.item import Item
 from flowevolve.core.policies import Speculation
-from flowevolve.item import Item
-from flowevolve.stage import Discard, Emit
+from flowevolve.core.task import Rollout
 from flowevolve.stages.payloads import Rolled, Selected
 from flowevolve.stages.rollouts import Rollouts
-from flowevolve.tasks.base import Rollout
 
 
 @dataclass(frozen=True)

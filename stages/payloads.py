@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from flowevolve.kinds import payload
-from flowevolve.pool import Candidate
-from flowevolve.tasks.base import Rollout
+from flowevolve.core.payload_kinds import payload
+from flowevolve.core.pool import Candidate
+from flowevolve.core.task import Rollout
 
 
 @payload
@@ -77,7 +77,7 @@ class Written:
 class Assessed:
     """A candidate with its score on every case, and ``feedback``, ``failure`` and ``metrics`` among its attributes.
 
-    ``failure`` says in one line why it is no good (`flowevolve.assessment.Assessment`). None: it works.
+    ``failure`` says in one line why it is no good (`flowevolve.core.assessment.Assessment`). None: it works.
     """
 
     candidate: Candidate

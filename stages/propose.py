@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 
-from flowevolve.artifact import Artifact
-from flowevolve.budget import Cost
-from flowevolve.concurrency import run_all
-from flowevolve.context import StageContext
-from flowevolve.item import Item
-from flowevolve.llm.types import Message, UnparsableReplyError
-from flowevolve.pool import Candidate
-from flowevolve.prompts import ReflectionExample, parse_instruction, reflection_prompt
-from flowevolve.stage import Discard, Emit
+from flowevolve._util.tasks import run_all
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import StageContext
+from flowevolve.core.graph import Discard, Emit
+from flowevolve.core.item import Item
+from flowevolve.core.model import Message, UnparsableReplyError
+from flowevolve.core.pool import Candidate
+from flowevolve.core.task import Rollout
+from flowevolve.prompts.reflection import ReflectionExample, parse_instruction, reflection_prompt
 from flowevolve.stages.payloads import Proposed, Rolled, Selected
-from flowevolve.tasks.base import Rollout
 
 
 class Propose:

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from flowevolve.artifact import Artifact
-from flowevolve.context import StageContext
-from flowevolve.errors import EngineError
-from flowevolve.item import Item, Stale
-from flowevolve.llm.types import Message, UnparsableReplyError
-from flowevolve.pool import Candidate
-from flowevolve.prompts import judge_prompt, parse_verdict
-from flowevolve.record import Record
-from flowevolve.stage import Discard, Emit
+from flowevolve._util.errors import EngineError
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.context import StageContext
+from flowevolve.core.graph import Discard, Emit
+from flowevolve.core.item import Item, Stale
+from flowevolve.core.model import Message, UnparsableReplyError
+from flowevolve.core.pool import Candidate
+from flowevolve.core.record import Record
+from flowevolve.prompts.reflection import judge_prompt, parse_verdict
 from flowevolve.stages.payloads import Proposed
 
 

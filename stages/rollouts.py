@@ -8,13 +8,13 @@ from dataclasses import replace
 from functools import partial
 from math import isfinite
 
-from flowevolve.budget import Cost
-from flowevolve.context import StageContext
-from flowevolve.errors import FlowevolveError, InputError, TaskFailedError
-from flowevolve.llm.types import LLMError
-from flowevolve.pool import Candidate
-from flowevolve.tasks.base import ChatModel, Example, Measured, Rollout, Score, Task
-from flowevolve.tasks.checked import check_rollout
+from flowevolve._util.errors import FlowevolveError, InputError, TaskFailedError
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import StageContext
+from flowevolve.core.model import LLMError
+from flowevolve.core.pool import Candidate
+from flowevolve.core.task import ChatModel, Example, Measured, Rollout, Score, Task
+from flowevolve.tasks.rollout_checks import check_rollout
 
 FAILURES_BEFORE_GIVING_UP = 10
 """A task whose own code failed this often and never once worked is broken: the run ends instead of spending on."""

@@ -7,7 +7,7 @@ from functools import partial
 from random import Random
 from typing import TypeVar
 
-from flowevolve.concurrency import run_all
+from flowevolve._util.tasks import run_all
 from flowevolve.policies.scan import Group, neighbour_groups, shuffled_groups
 
 T = TypeVar("T")

@@ -6,14 +6,14 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from flowevolve.concurrency import run_all
-from flowevolve.context import StageContext
-from flowevolve.item import Item
+from flowevolve._util.tasks import run_all
+from flowevolve.core.context import StageContext
+from flowevolve.core.graph import Discard, Emit
+from flowevolve.core.item import Item
+from flowevolve.core.task import Rollout
 from flowevolve.policies.acceptance import Acceptance, ImprovementOrEqual
-from flowevolve.stage import Discard, Emit
 from flowevolve.stages.payloads import Proposed
 from flowevolve.stages.rollouts import Rollouts
-from flowevolve.tasks.base import Rollout
 
 
 @dataclass(frozen=True)

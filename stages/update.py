@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from flowevolve.context import UpdateContext
+from flowevolve.core.context import UpdateContext
+from flowevolve.core.graph import Discard
+from flowevolve.core.item import Item
+from flowevolve.core.model import JSON
 from flowevolve.core.policies import Standing, ValidationAcceptance
-from flowevolve.item import Item
-from flowevolve.llm.types import JSON
+from flowevolve.core.pool import Add, Candidate, Move
 from flowevolve.policies.acceptance import Everything
-from flowevolve.pool import Add, Candidate, Move
-from flowevolve.stage import Discard
 from flowevolve.stages.payloads import Evaluated, Released
 
 

@@ -1,4 +1,4 @@
-"""Dependencies point one way: nothing imports what is above it (docs/architecture.md, "The parts")."""
+"""Which rooms may use which: imports point down only (the picture at the head of docs/architecture.md)."""
 
 from __future__ import annotations
 
@@ -7,117 +7,70 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "flowevolve"
 
-LAYERS: list[set[str]] = [
-    {"_util", "errors", "kinds", "plugins"},
-    {
-        "artifact",
-        "concurrency",
-        "item_ids",
-        "stop_reasons",
-        "registry",
-        "collector",
-        "counts",
-        "section",
-        "llm.keys",
-        "llm.types",
-        "writer",
-    },
-    {"clock", "prompts", "playbook_prompts", "agents.reading", "events", "event_kinds", "budget", "llm", "pool"},
-    {"item"},
-    {"queue", "tasks", "memory", "core.sandbox_settings"},
-    {"sim", "vllm", "backends", "sandbox", "programs", "problems", "agents", "compat.folders"},
-    {"context", "core.policies", "stage", "policies"},
-    {"algorithm", "archives"},
-    {"playback", "work", "flows", "turns", "tally", "stages", "crew", "pause", "archived_pool"},
-    {"recovery"},
-    {"effects"},
-    {"runtime"},
-    {"executor"},
-    {"lifecycle", "injection", "steps"},
-    {"algorithms", "engine"},
-    {"result", "store", "held_out", "credit"},
-    {"telemetry", "terminal", "llm_section", "config"},
-    {"roles", "prices"},
-    {"build", "own_server"},
-    {"clients"},
-    {"run"},
-    {
-        "resume",
-        "replay",
-        "serve_command",
-        "list_command",
-        "new_command",
-        "sandbox_command",
-        "scaffold",
-        "folder_run",
-        "interrupts",
-    },
-    {"compat"},
-    {"api", "cli", "__init__", "__main__"},
+TIERS: list[set[str]] = [
+    {"_util"},
+    {"core"},
+    {"llm", "sandbox", "tasks", "vllm", "experience"},
+    {"programs"},
+    {"prompts", "policies"},
+    {"stages", "archives", "engine", "sim", "problems"},
+    {"config", "algorithms", "journal", "telemetry"},
+    {"runner"},
+    {"cli", "compat"},
 ]
-"""From the bottom up; a module may import its own layer and those below."""
+"""From the bottom up. A room may use itself and every room of the tiers below it."""
 
-NOTHING_OF_ALGORITHMS = {"llm", "store", "sim", "tasks", "sandbox", "vllm", "programs", "problems", "agents", "memory"}
+NEIGHBOURS: set[tuple[str, str]] = set()
+"""Which room may use which other one of its own tier."""
 
-
-def part_of(module: str) -> str:
-    """The first name decides, but for what everybody shares of ``llm`` and ``agents``, and problems of other systems in
-    ``compat``.
-    """
-    names = module.split(".")[1:]
-    if names[:2] in (["llm", "types"], ["llm", "keys"], ["agents", "reading"], ["compat", "folders"]) or names[:1] == [
-        "core"
-    ]:
-        return ".".join(names[:2])
-    return names[0] if names else "__init__"
+FRONT_DOORS = {"", "__main__"}
+"""The package itself and ``python -m flowevolve``, which may use everything."""
 
 
-def imports_at_run_time(path: Path) -> set[str]:
+def room(module: str) -> str:
+    """The folder below ``flowevolve`` that a module is in."""
+    return module.partition(".")[2].partition(".")[0]
+
+
+def modules() -> dict[str, Path]:
+    paths = [*PACKAGE.rglob("*.py"), *PACKAGE.glob("stages/*.py"), *PACKAGE.glob("policies/*.py")]
+    names = {path: ".".join(["flowevolve", *path.relative_to(PACKAGE).with_suffix("").parts]) for path in paths}
+    return {name.removesuffix(".__init__"): path for path, name in sorted(names.items())}
+
+
+def imports(path: Path) -> set[str]:
+    """The modules of ours that a module imports anywhere when it runs; not those for type checkers alone."""
     found: set[str] = set()
 
     def visit(node: ast.AST) -> None:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             return
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names if alias.name.startswith("flowevolve"))
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("flowevolve"):
-            found.update(
-                f"{node.module}.{alias.name}" if node.module == "flowevolve" else node.module for alias in node.names
-            )
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module == "flowevolve":
+            found.update(f"flowevolve.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
         for child in ast.iter_child_nodes(node):
             visit(child)
 
     visit(ast.parse(path.read_text(encoding="utf-8")))
-    return found
+    return {name for name in found if name.startswith("flowevolve")}
 
 
-def modules() -> dict[str, Path]:
-    paths = sorted(PACKAGE.rglob("*.py")) + sorted(PACKAGE.glob("stages/*.py")) + sorted(PACKAGE.glob("policies/*.py"))
-    return {".".join(["flowevolve", *path.relative_to(PACKAGE).with_suffix("").parts]): path for path in paths}
+def test_every_room_has_a_tier() -> None:
+    assert {room(name) for name in modules()} - FRONT_DOORS == set().union(*TIERS)
 
 
-def test_every_part_has_a_layer() -> None:
-    known = set().union(*LAYERS)
-    assert {part_of(name) for name in modules()} - {"core.__init__"} <= known
-
-
-def test_dependencies_point_one_way() -> None:
-    layer_of = {part: number for number, parts in enumerate(LAYERS) for part in parts}
+def test_imports_point_down() -> None:
+    tier_of = {name: tier for tier, names in enumerate(TIERS) for name in names}
     wrong = [
-        f"{name} imports {imported}"
-        for name, path in modules().items()
-        for imported in imports_at_run_time(path)
-        if layer_of[part_of(imported)] > layer_of[part_of(name)]
-    ]
-    assert wrong == []
-
-
-def test_lower_parts_know_nothing_of_algorithms() -> None:
-    wrong = [
-        f"{name} imports {imported}"
-        for name, path in modules().items()
-        if part_of(name) in NOTHING_OF_ALGORITHMS
-        for imported in imports_at_run_time(path)
-        if part_of(imported) in {"algorithms", "algorithm", "stages", "engine", "runtime"}
+        f"{module} imports {imported}"
+        for module, path in modules().items()
+        if (here := room(module)) not in FRONT_DOORS
+        for imported in sorted(imports(path))
+        if (there := room(imported)) != here
+        and (here, there) not in NEIGHBOURS
+        and (there in FRONT_DOORS or tier_of[there] >= tier_of[here])
     ]
     assert wrong == []

@@ -9,15 +9,15 @@ from typing import Literal, cast
 
 import anyio
 
-from flowevolve import clock
-from flowevolve.config import Config, parse_config
-from flowevolve.engine import Engine
-from flowevolve.errors import InputError
-from flowevolve.events import Event
-from flowevolve.llm.calls import CallRecord
-from flowevolve.llm.types import JSON
-from flowevolve.result import Result
-from flowevolve.run import Watchers, run
+from flowevolve._util import clock
+from flowevolve._util.errors import InputError
+from flowevolve.config.run import Config, parse_config
+from flowevolve.core.calls import CallRecord
+from flowevolve.core.events import Event
+from flowevolve.core.model import JSON
+from flowevolve.engine.engine import Engine
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import Watchers, run
 
 Mode = Literal["stream", "sync"]
 MODES: tuple[Mode, ...] = ("sync", "stream")

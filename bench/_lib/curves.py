@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flowevolve import clock
-from flowevolve.config import Config
-from flowevolve.events import Event
-from flowevolve.result import Result
-from flowevolve.run import Watchers, run
-from flowevolve.tasks.base import Task
+from flowevolve._util import clock
+from flowevolve.config.run import Config
+from flowevolve.core.events import Event
+from flowevolve.core.task import Task
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import Watchers, run
 
 PROFILE, WORLD = "qwen3-8b-h100", "rules"
 

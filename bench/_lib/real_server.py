@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from bench._lib.paths import ROOT
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
 from flowevolve.vllm.serving import serve_vllm
 from flowevolve.vllm.settings import VLLMSettings
 

@@ -9,13 +9,13 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from flowevolve import clock
-from flowevolve.config import Config, parse_config
-from flowevolve.events import Event
-from flowevolve.llm.calls import CallRecord
-from flowevolve.result import Result
-from flowevolve.run import Watchers, run
-from flowevolve.tasks.base import Task
+from flowevolve._util import clock
+from flowevolve.config.run import Config, parse_config
+from flowevolve.core.calls import CallRecord
+from flowevolve.core.events import Event
+from flowevolve.core.task import Task
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import Watchers, run
 from flowevolve.tasks.house_style import house_style_task, make_rows
 
 MINUTES = 30.0

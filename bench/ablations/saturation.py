@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import anyio
 
 from bench.ablations.runs import MINUTES, Setting, Watch, execute
-from flowevolve import clock
-from flowevolve.llm.calls import CallRecord
-from flowevolve.llm.types import ChatReply, ChatRequest
+from flowevolve._util import clock
+from flowevolve.core.calls import CallRecord
+from flowevolve.core.model import ChatReply, ChatRequest
 from flowevolve.sim.profiles import PROFILES
-from flowevolve.sim.service import make_service
+from flowevolve.sim.service_model import make_service
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from bench.agent_ablations.variants import (
     PROBLEMS,
     jobs,
 )
-from flowevolve.errors import FlowevolveError
+from flowevolve._util.errors import FlowevolveError
 
 SEEDS, QUICK_SEEDS = 10, 2
 QUICK_SCALE = 0.4

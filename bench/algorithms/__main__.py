@@ -18,7 +18,7 @@ from bench._lib.command import argument_parser
 from bench.algorithms.groups import Group, groups
 from bench.algorithms.results import beside, real, simulated
 from bench.algorithms.section import section
-from flowevolve.errors import FlowevolveError
+from flowevolve._util.errors import FlowevolveError
 
 SEEDS, QUICK_SEEDS = 5, 2
 MINUTES = 3.0

@@ -12,8 +12,8 @@ from bench._lib.stats import Content
 from bench.algorithms.figures import Row, summarise
 from bench.algorithms.groups import Group
 from bench.algorithms.real_model import perform_real
-from flowevolve.build import make_task
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
+from flowevolve.runner.assemble import make_task
 
 
 def simulated(found: Mapping[str, Group], seeds: int, *, quick: bool, processes: int) -> Content:

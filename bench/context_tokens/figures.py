@@ -11,7 +11,7 @@ from bench._lib.stats import interval
 from bench.context_tokens.long_programs import LongProgram
 from bench.context_tokens.runs import IN_FLIGHT, METHODS, PROFILE, RAW, VARIANTS, WORLD, Run
 from flowevolve.programs.problem import PROGRAM
-from flowevolve.sim.service import count_tokens
+from flowevolve.sim.service_model import count_tokens
 
 Content: TypeAlias = dict[str, object]
 

@@ -6,7 +6,7 @@ from importlib import resources
 
 from flowevolve.problems import seeds
 from flowevolve.problems.distances import MinMaxDistance
-from flowevolve.sim.service import count_tokens
+from flowevolve.sim.service_model import count_tokens
 
 _NOT_CARRIED = ("from __future__", "# EVOLVE-BLOCK")
 """How lines begin that are left out, because they would have a meaning of their own in another file."""

@@ -7,11 +7,11 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 
-from flowevolve import clock
+from flowevolve._util import clock
 from flowevolve._util.cores import usable_cores
-from flowevolve.config import Config, parse_config
-from flowevolve.result import Result
-from flowevolve.run import run
+from flowevolve.config.run import Config, parse_config
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import run
 
 LENGTHS, QUICK_LENGTHS = (0, 1000, 2000, 4000, 8000), (0, 4000)
 """The least tokens of a program; 0 stands for the seed as it ships."""

@@ -11,8 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from flowevolve.events import Event
-from flowevolve.store.reading import Recorded, RecordedCall
+from flowevolve.core.events import Event
+from flowevolve.journal.reading import Recorded, RecordedCall
 
 
 @dataclass

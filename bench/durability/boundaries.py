@@ -13,19 +13,19 @@ from pathlib import Path
 
 from bench.durability.audit import faults_at_the_end
 from bench.durability.runs import SETTINGS
-from flowevolve import clock
-from flowevolve.config import Config, parse_config
-from flowevolve.engine import Engine
-from flowevolve.errors import FlowevolveError
-from flowevolve.events import Event
-from flowevolve.llm.calls import CallRecord
-from flowevolve.pool import Pool
-from flowevolve.result import Result
-from flowevolve.resume import resume
-from flowevolve.run import Watchers, run
-from flowevolve.store.reading import Recorded
-from flowevolve.store.rundir import RunDirectory
-from flowevolve.tasks.base import Task
+from flowevolve._util import clock
+from flowevolve._util.errors import FlowevolveError
+from flowevolve.config.run import Config, parse_config
+from flowevolve.core.calls import CallRecord
+from flowevolve.core.events import Event
+from flowevolve.core.pool import Pool
+from flowevolve.core.task import Task
+from flowevolve.engine.engine import Engine
+from flowevolve.journal.reading import Recorded
+from flowevolve.journal.run_directory import RunDirectory
+from flowevolve.runner.result import Result
+from flowevolve.runner.resume import resume
+from flowevolve.runner.run import Watchers, run
 from flowevolve.tasks.house_style import house_style_task, make_rows
 
 Fact = Event | CallRecord

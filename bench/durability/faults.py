@@ -10,8 +10,8 @@ from time import perf_counter
 
 from bench.durability.audit import faults_at_the_end
 from bench.durability.runs import COMMAND, KEY, SETTINGS, server_process, write_config
-from flowevolve.event_kinds import ItemDone
-from flowevolve.store.reading import Recorded
+from flowevolve.core.event_kinds import ItemDone
+from flowevolve.journal.reading import Recorded
 
 RATE = 0.2
 TIMEOUT_SECONDS = 10.0

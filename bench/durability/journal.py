@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.durability.runs import KEY, server_process, write_config
-from flowevolve import clock
-from flowevolve.config import load_config
-from flowevolve.llm.calls import CallRecord
-from flowevolve.result import Result
-from flowevolve.run import Watchers, run
+from flowevolve._util import clock
+from flowevolve.config.run import load_config
+from flowevolve.core.calls import CallRecord
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import Watchers, run
 
 IN_FLIGHT, LATENCY_SECONDS = 50, 0.1
 WARM_UP_SECONDS, SECONDS = 3.0, 10.0

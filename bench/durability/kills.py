@@ -22,8 +22,8 @@ from pathlib import Path
 
 from bench.durability.audit import Books, faults_at_the_end, key_of
 from bench.durability.runs import COMMAND, CONCURRENCY, KEY, SETTINGS, server_process, write_config
-from flowevolve.store.reading import JOURNAL, Recorded
-from flowevolve.store.rundir import RESULT
+from flowevolve.journal.reading import JOURNAL, Recorded
+from flowevolve.journal.run_directory import RESULT
 
 LIFE_SECONDS, STARTING_SECONDS = 4.0, 2.0
 """A process is killed within so many seconds of its first line of output, or of its start."""

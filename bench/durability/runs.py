@@ -23,7 +23,7 @@ SETTINGS: Mapping[str, object] = {
     "speculation": {"alpha": {"generate": 0.34, "evaluate": 0.3}, "reorder": True},
     "racing": {"policy": "confidence"},
 }
-COMMAND = (sys.executable, "-c", "from flowevolve.cli import main; main()")
+COMMAND = (sys.executable, "-c", "from flowevolve.cli.app import main; main()")
 
 
 @contextmanager

@@ -21,13 +21,13 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from bench.durability.audit import request_key
-from flowevolve import clock
+from flowevolve._util import clock
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.faults import Faults
 from flowevolve.sim.profiles import PROFILES, APIProfile, OutputLength, Profile
-from flowevolve.sim.rules import RulesWorld
-from flowevolve.sim.rules_params import PRESETS
 from flowevolve.sim.server import serve
+from flowevolve.sim.worlds.rules.params import PRESETS
+from flowevolve.sim.worlds.rules.world import RulesWorld
 
 
 class RequestLog:

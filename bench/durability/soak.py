@@ -20,14 +20,14 @@ import numpy as np
 
 from bench.durability.audit import faults_at_the_end
 from bench.durability.runs import KEY, SETTINGS, server_process, write_config
-from flowevolve import clock
-from flowevolve.config import Config, load_config, parse_config
-from flowevolve.engine import Engine
-from flowevolve.events import Event
-from flowevolve.llm.calls import CallRecord
-from flowevolve.result import Result
-from flowevolve.run import Watchers, run
-from flowevolve.store.reading import JOURNAL
+from flowevolve._util import clock
+from flowevolve.config.run import Config, load_config, parse_config
+from flowevolve.core.calls import CallRecord
+from flowevolve.core.events import Event
+from flowevolve.engine.engine import Engine
+from flowevolve.journal.reading import JOURNAL
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import Watchers, run
 
 SAMPLES = 96
 VIRTUAL_FLOWS = 2
@@ -121,7 +121,7 @@ class Sampler:
             anyio.current_time() - engine.origin,
             pages * resource.getpagesize(),
             sum(1 for _ in Path("/proc/self/fd").iterdir()),
-            sum(not task.get_name().startswith("flowevolve.concurrency") for task in asyncio.all_tasks()),
+            sum(not task.get_name().startswith("flowevolve._util.tasks") for task in asyncio.all_tasks()),
             sum(file.stat().st_size for file in files if file.exists()),
             self._calls,
             self._kinds["item.done"],

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import bench.efficiency
 from bench._lib.command import argument_parser
 from bench.efficiency.judgements import REPEATED, one_problem, repeated
-from flowevolve import clock
+from flowevolve._util import clock
 from flowevolve.problems.efficiency_family import EFFICIENCY_PROBLEMS
 
 

@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from statistics import fmean
 
 from bench.evaluations.problem import SEED, Burning
-from flowevolve import clock
+from flowevolve._util import clock
 from flowevolve._util.cores import usable_cores
-from flowevolve.config import Config, parse_config
+from flowevolve.config.run import Config, parse_config
 from flowevolve.programs.task import ProgramTask
-from flowevolve.result import Result
-from flowevolve.run import run
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import run
 
 PROFILE, WORLD = "gpt-4o-mini-api", "code"
 GOAL = 0.9

@@ -12,9 +12,9 @@ from bench._lib.command import argument_parser
 from bench._lib.environment import environment
 from bench.gepa_adapter.modes import MODES, SERVER, VALIDATION, measure
 from flowevolve.sim.backend import SimBackend
-from flowevolve.sim.rules import RulesWorld
-from flowevolve.sim.rules_params import PRESETS
 from flowevolve.sim.server import serve
+from flowevolve.sim.worlds.rules.params import PRESETS
+from flowevolve.sim.worlds.rules.world import RulesWorld
 
 
 def main() -> None:

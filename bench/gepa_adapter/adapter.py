@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from gepa.core.adapter import EvaluationBatch
 
-from flowevolve.prompts import ReflectionExample, parse_instruction, reflection_prompt
-from flowevolve.tasks.base import Call, Example, Rollout
+from flowevolve.core.task import Call, Example, Rollout
+from flowevolve.prompts.reflection import ReflectionExample, parse_instruction, reflection_prompt
 from flowevolve.tasks.house_style import house_style_task, rules_of
 from flowevolve.tasks.instructions import COMPONENT
 

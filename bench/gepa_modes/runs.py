@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench._lib.curves import PROFILE, WORLD, Pair, evolve
-from flowevolve.config import Config, parse_config
+from flowevolve.config.run import Config, parse_config
 from flowevolve.tasks.house_style import house_style_task, make_rows
 
 OVERLAPS = (0.0, 0.25, 0.5, 0.8)

@@ -22,7 +22,7 @@ from bench._lib.paths import ROOT
 from bench.gpu.engine import SHAPE, Wanted, make_shape
 from bench.gpu.results import content
 from bench.gpu.runs import COMPARED, measure
-from flowevolve.errors import FlowevolveError
+from flowevolve._util.errors import FlowevolveError
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -18,8 +18,8 @@ import anyio.to_thread
 
 from bench._lib.paths import ROOT
 from bench.gpu.service import Dialect, Engine
-from flowevolve.concurrency import Pulse
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
+from flowevolve._util.tasks import Pulse
 from flowevolve.vllm.command import find_executable
 from flowevolve.vllm.server import News, Server
 from flowevolve.vllm.serving import serve_vllm

@@ -19,13 +19,13 @@ import anyio
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from flowevolve.llm.types import CHARS_PER_TOKEN, OverloadedError, ServerError, UnreachableError
+from flowevolve.core.model import CHARS_PER_TOKEN, OverloadedError, ServerError, UnreachableError
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import APIProfile, OutputLength
-from flowevolve.sim.rules import RulesWorld
-from flowevolve.sim.rules_params import PRESETS
 from flowevolve.sim.server import serve
-from flowevolve.sim.service import OnBegin, Served, ServiceStats
+from flowevolve.sim.service_model import OnBegin, Served, ServiceStats
+from flowevolve.sim.worlds.rules.params import PRESETS
+from flowevolve.sim.worlds.rules.world import RulesWorld
 
 Dialect = Literal["vllm", "transformers"]
 FIRST_TOKEN = 16
@@ -44,7 +44,7 @@ class Engine:
 
 
 class RealService:
-    """A `flowevolve.sim.service.Service`: takes the time that an engine needs for as many tokens."""
+    """A `flowevolve.sim.service_model.Service`: takes the time that an engine needs for as many tokens."""
 
     def __init__(self, engine: Engine, session: aiohttp.ClientSession) -> None:
         self.stats = ServiceStats()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import anyio
 from anyio.streams.text import TextReceiveStream
 
-from flowevolve.concurrency import beside
+from flowevolve._util.tasks import beside
 
 INTERVAL_MS = 500
 _FIELDS = ("utilization.gpu", "memory.used", "power.draw")

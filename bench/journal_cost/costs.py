@@ -14,18 +14,18 @@ from typing import Literal
 import anyio
 
 from bench._lib.stats import spread
-from flowevolve import clock
-from flowevolve.artifact import Artifact
-from flowevolve.budget import Cost as Spent
-from flowevolve.event_kinds import CandidateProposed, FlowClosed, ItemDone, ItemSent, ItemTaken
-from flowevolve.events import EventLog
-from flowevolve.item_ids import ItemId
-from flowevolve.llm.calls import CallRecord, CallScope
-from flowevolve.llm.types import ChatReply, ChatRequest, Message, Usage
-from flowevolve.pool import Candidate
+from flowevolve._util import clock
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.budget import Cost as Spent
+from flowevolve.core.calls import CallRecord, CallScope
+from flowevolve.core.event_kinds import CandidateProposed, FlowClosed, ItemDone, ItemSent, ItemTaken
+from flowevolve.core.events import EventLog
+from flowevolve.core.item_ids import ItemId
+from flowevolve.core.model import ChatReply, ChatRequest, Message, Usage
+from flowevolve.core.pool import Candidate
+from flowevolve.core.task import Rollout, Score
+from flowevolve.journal.journal import Journal, Sync
 from flowevolve.stages.payloads import Rolled, Selected
-from flowevolve.store.journal import Journal, Sync
-from flowevolve.tasks.base import Rollout, Score
 
 CALLS_PER_SECOND = 500
 TICK_SECONDS = 0.01

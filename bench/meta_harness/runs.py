@@ -8,11 +8,11 @@ from pathlib import Path
 from statistics import fmean
 
 from bench._lib.paths import ROOT
-from flowevolve import clock
-from flowevolve.config import Config, parse_config
-from flowevolve.events import Event
-from flowevolve.result import Result
-from flowevolve.run import Watchers, run
+from flowevolve._util import clock
+from flowevolve.config.run import Config, parse_config
+from flowevolve.core.events import Event
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import Watchers, run
 
 DATA = ROOT.parent / "shared" / "data"
 MODES = ("sync", "stream")

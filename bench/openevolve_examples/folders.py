@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flowevolve.compat.folders.catalog import system_of
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
+from flowevolve.problems.folders.catalog import system_of
 
 EVALUATIONS = 6
 TIMEOUT = 120
@@ -66,7 +66,7 @@ def run_folder(root: Path, folder: Path, evaluations: int) -> FolderResult:
     }
     with tempfile.TemporaryDirectory() as out:
         given = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
-        program = "from flowevolve.cli import main; main()"
+        program = "from flowevolve.cli.app import main; main()"
         command = [sys.executable, "-c", program, "run", str(folder), "--out", f"{out}/run", *given]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)

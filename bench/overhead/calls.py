@@ -18,19 +18,19 @@ from httpx2 import Limits
 from openai import AsyncOpenAI, DefaultAioHttpClient
 
 from bench.overhead.instant_server import MODEL
-from flowevolve.artifact import Artifact
-from flowevolve.config import parse_config
-from flowevolve.llm.aiohttp import AioHTTPTransport
-from flowevolve.llm.calls import CallRecord, CallScope
-from flowevolve.llm.client import LLMClient
-from flowevolve.llm.gate import Gate
-from flowevolve.llm.openai import OpenAITransport
-from flowevolve.llm.retry import RetryPolicy
-from flowevolve.llm.role import Role
-from flowevolve.llm.types import Message
+from flowevolve.config.run import parse_config
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.calls import CallRecord, CallScope
+from flowevolve.core.model import Message
+from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve.llm.client.client import LLMClient
+from flowevolve.llm.client.retry import RetryPolicy
+from flowevolve.llm.client.role import Role
+from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.transports.aiohttp import AioHTTPTransport
+from flowevolve.llm.transports.openai import OpenAITransport
 from flowevolve.policies.ordering import LaterFirst
-from flowevolve.run import run
-from flowevolve.tasks.base import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve.runner.run import run
 
 SYSTEM, ASKED = "Answer well.", "What is the answer to question {}?"
 """The messages of every call here; the engine's calls have other instructions."""

@@ -14,8 +14,8 @@ from bench.overhead import calls
 from bench.overhead.engine import evolve
 from bench.overhead.growth import PARTS
 from bench.overhead.instant_server import instant_server
-from flowevolve import clock
-from flowevolve.collector import seldom
+from flowevolve._util import clock
+from flowevolve._util.garbage import seldom
 
 GOAL, RAW, SDK = "engine and client over aiohttp", "aiohttp alone", "the SDK alone"
 WAYS: dict[str, calls.Measure] = {

@@ -9,11 +9,11 @@ from typing import ClassVar
 
 from bench.overhead.calls import SYSTEM, Stopwatch, examples
 from bench.overhead.instant_server import MODEL
-from flowevolve import clock
-from flowevolve.artifact import Artifact
-from flowevolve.config import parse_config
-from flowevolve.run import run
-from flowevolve.tasks.base import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve._util import clock
+from flowevolve.config.run import parse_config
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve.runner.run import run
 
 VALIDATION = 10
 

@@ -11,17 +11,17 @@ from contextlib import closing
 from pathlib import Path
 
 from flowevolve.archives.pareto import ParetoArchive
-from flowevolve.artifact import Artifact
-from flowevolve.event_kinds import ItemSent
-from flowevolve.events import EventLog
-from flowevolve.item_ids import ItemId
-from flowevolve.llm.accounting import Account, Totals
-from flowevolve.llm.lengths import LengthEstimates, Work
-from flowevolve.llm.line import Ask, Line
-from flowevolve.llm.types import Usage
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.event_kinds import ItemSent
+from flowevolve.core.events import EventLog
+from flowevolve.core.item_ids import ItemId
+from flowevolve.core.model import Usage
+from flowevolve.core.pool import Add, Candidate, Pool
+from flowevolve.journal.journal import Journal
+from flowevolve.llm.client.accounting import Account, Totals
+from flowevolve.llm.client.answer_lengths import LengthEstimates, Work
+from flowevolve.llm.scheduling.request_queue import Ask, Line
 from flowevolve.policies.ordering import LaterFirst
-from flowevolve.pool import Add, Candidate, Pool
-from flowevolve.store.journal import Journal
 
 Grow = Callable[[int], float]
 """Seconds of CPU time for something of size n."""

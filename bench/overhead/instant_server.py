@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from itertools import count
 from multiprocessing.connection import Connection
 
-from flowevolve.prompts import REFLECT_TITLE
+from flowevolve.prompts.reflection import REFLECT_TITLE
 
 MODEL = "m"
 _REFLECTION = REFLECT_TITLE.encode()

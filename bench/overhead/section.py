@@ -17,7 +17,7 @@ HISTORY = """\
 Before, at 512 in flight: 0.63 ms for engine and client, 0.34 ms for the client alone (medians of five and four,
 taken in turns with the code after the first step, 0.59 and 0.31 ms, under heavier load than the table). A third of
 the engine's CPU time was Python looking for garbage in cycles, which hundreds of open calls are not; while a run
-goes on it now looks every 50,000 new objects (`flowevolve/collector.py`). What is left is aiohttp, about a third; a
+goes on it now looks every 50,000 new objects (`flowevolve/_util/garbage.py`). What is left is aiohttp, about a third; a
 task and its bookkeeping for every rollout; and the event loop's own work.
 """
 GROWTH = """\

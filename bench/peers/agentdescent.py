@@ -24,7 +24,7 @@ from agentdescent.staleness import FullStaleness
 from bench.peers.chats import Chats
 from bench.peers.examples import reflect, roll_out
 from bench.peers.progress import Tell
-from flowevolve.tasks.base import Example, Rollout, Task
+from flowevolve.core.task import Example, Rollout, Task
 
 MINIBATCH = 3
 EPOCHS = 4

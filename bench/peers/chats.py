@@ -14,7 +14,7 @@ from itertools import count
 from typing import Self
 from urllib.parse import urlsplit
 
-from flowevolve.llm.types import Message
+from flowevolve.core.model import Message
 
 TIMEOUT_SECONDS = 600.0
 ATTEMPTS = 6

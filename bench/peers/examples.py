@@ -6,16 +6,16 @@ from collections.abc import Coroutine, Sequence
 from typing import TypeVar
 
 from bench.peers.chats import Chats
-from flowevolve.artifact import Artifact
-from flowevolve.llm.types import Message, UnparsableReplyError
-from flowevolve.prompts import ReflectionExample, parse_instruction, reflection_prompt
-from flowevolve.tasks.base import Example, Rollout, Task
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import Message, UnparsableReplyError
+from flowevolve.core.task import Example, Rollout, Task
+from flowevolve.prompts.reflection import ReflectionExample, parse_instruction, reflection_prompt
 
 T = TypeVar("T")
 
 
 class Blocking:
-    """A `flowevolve.tasks.base.ChatModel` that blocks its thread instead of waiting."""
+    """A `flowevolve.core.task.ChatModel` that blocks its thread instead of waiting."""
 
     def __init__(self, chats: Chats) -> None:
         self._chats = chats

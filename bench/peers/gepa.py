@@ -22,7 +22,7 @@ from gepa.strategies.proposal_sampling import PxNSampling
 from bench.peers.chats import Chats
 from bench.peers.examples import reflect, roll_out
 from bench.peers.progress import Tell
-from flowevolve.tasks.base import Example, Rollout, Task
+from flowevolve.core.task import Example, Rollout, Task
 
 Texts = dict[str, str]
 Batch = EvaluationBatch[Rollout, str]

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Literal
 
 from bench.peers.progress import Tell
-from flowevolve.config import parse_config
-from flowevolve.events import Event
-from flowevolve.run import Watchers, run
-from flowevolve.tasks.base import Task
+from flowevolve.config.run import parse_config
+from flowevolve.core.events import Event
+from flowevolve.core.task import Task
+from flowevolve.runner.run import Watchers, run
 
 FOREVER: Mapping[str, object] = {"hours": 1000}
 

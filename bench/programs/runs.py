@@ -9,12 +9,12 @@ from functools import cache
 from bench._lib.algorithm_runs import Mode, Settings
 from bench._lib.searches import BASELINES, METHODS, PROFILE, WIDTH, WORLD
 from bench.programs.quick_task import QuickTask, Runner
-from flowevolve import clock
-from flowevolve.build import make_problem
-from flowevolve.config import Config, parse_config
-from flowevolve.events import Event
-from flowevolve.result import Result
-from flowevolve.run import Watchers, run
+from flowevolve._util import clock
+from flowevolve.config.run import Config, parse_config
+from flowevolve.core.events import Event
+from flowevolve.runner.assemble import make_problem
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import Watchers, run
 
 QUARTERS = (0.25, 0.5, 0.75, 1.0)
 """The parts of the budget after which the best score is noted."""

@@ -9,15 +9,15 @@ from functools import cache
 
 import anyio
 
-from flowevolve import clock
-from flowevolve.config import Config, parse_config
-from flowevolve.engine import Engine
-from flowevolve.events import Event
-from flowevolve.llm.calls import CallRecord
-from flowevolve.result import Result
-from flowevolve.run import Watchers, run
-from flowevolve.sim.rules import PRESETS, RulesWorld
-from flowevolve.tasks.base import Task
+from flowevolve._util import clock
+from flowevolve.config.run import Config, parse_config
+from flowevolve.core.calls import CallRecord
+from flowevolve.core.events import Event
+from flowevolve.core.task import Task
+from flowevolve.engine.engine import Engine
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import Watchers, run
+from flowevolve.sim.worlds.rules.world import PRESETS, RulesWorld
 from flowevolve.tasks.house_style import house_style_task, make_rows
 
 PROFILE = "qwen3-8b-h100"

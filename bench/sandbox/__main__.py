@@ -8,7 +8,7 @@ import os
 import bench.sandbox
 from bench._lib.command import argument_parser
 from bench.sandbox.rates import all_cores, one_after_another
-from flowevolve import clock
+from flowevolve._util import clock
 
 
 def main() -> None:

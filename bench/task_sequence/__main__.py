@@ -13,7 +13,7 @@ from bench._lib.environment import environment
 from bench._lib.searches import PROFILE, WORLD
 from bench.task_sequence.passages import EVALUATIONS, QUICK_EVALUATIONS, TASKS, pass_all, summarise
 from bench.task_sequence.section import section
-from flowevolve.errors import FlowevolveError
+from flowevolve._util.errors import FlowevolveError
 
 SEEDS, QUICK_SEEDS = 5, 1
 QUICK_TASKS = 3

@@ -19,7 +19,7 @@ from bench._lib.methods.workloads import WORKLOADS
 from bench.throughput.charts import draw
 from bench.throughput.measurements import Plan, on_places
 from bench.throughput.results import PEERS, content
-from flowevolve.errors import FlowevolveError, InputError
+from flowevolve._util.errors import FlowevolveError, InputError
 
 QUICK_METHODS = ("gepa_sync", "gepa_pxn_4x4", "stream")
 QUICK_REAL = ("ifbench", "aime")

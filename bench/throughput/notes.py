@@ -142,7 +142,8 @@ def _combee(present: set[str]) -> str:
 gepa 0.1.4 has no ComBEE mode: it has hooks for such a reflector and none in it, so that Combee here is ours.
 Combee's proposals can't be counted beside the others': each is made of 10 or 40 reflections. **Its best scores are the
 highest by far**, ours in the stream included: in the simulated world what many reflections found can nearly always be
-put into one prompt (`flowevolve/sim/rules_merger.py`), and Combee is the only one here that does so. How far a real
+put into one prompt (`flowevolve/sim/worlds/rules/merger.py`), and Combee is the only one here that does so. How far a
+real
 model can is not measured here. Combee runs in the stream, too (docs/how-to/combee.md)."""
 
 

@@ -17,12 +17,12 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from pydantic import Field, PositiveFloat
 
 import flowevolve as fe
+from flowevolve._util.clock import in_thread
+from flowevolve._util.tasks import beside
 from flowevolve.algorithms.meta_harness import MetaHarness, MetaHarnessConfig
 from flowevolve.algorithms.meta_harness.view import View
-from flowevolve.clock import in_thread
-from flowevolve.concurrency import beside
-from flowevolve.llm.types import JSON
-from flowevolve.tasks import harness as interface
+from flowevolve.core.model import JSON
+from flowevolve.tasks import labelling as interface
 
 TASK = f"""Write new harnesses, each as one file new/NAME.py; they are taken in the order of their names.
 summary.txt has the scores of those there are, frontier.txt the best; harnesses/ has their sources, traces/ mistakes,

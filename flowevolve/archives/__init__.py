@@ -1,0 +1,1 @@
+"""Archives that algorithms share: views of the pool that parents are selected from."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from flowevolve.algorithm import Archive
+from flowevolve.core.algorithm import Archive
 from flowevolve.core.policies import Standing
+from flowevolve.core.pool import Candidate
 from flowevolve.policies.selection import Ranked
-from flowevolve.pool import Candidate
 
 
 class CandidateArchive(Archive, Ranked, Protocol):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from flowevolve._util.registry import Registry
 from flowevolve.archives.base import CandidateArchive
 from flowevolve.archives.pareto import ParetoArchive
-from flowevolve.registry import Registry
 
 ARCHIVES: Registry[CandidateArchive] = Registry(
     "archive", "flowevolve.archives", {"pareto": ParetoArchive}, CandidateArchive

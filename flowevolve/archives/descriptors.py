@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from flowevolve.errors import InputError
-from flowevolve.record import Record
+from flowevolve._util.errors import InputError
+from flowevolve.core.record import Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,7 +55,7 @@ class Scale(NamedTuple):
 
 class Space(Record, kind="map_elites.fitted"):
     """Scales by the features' names, and centroids with a coordinate per feature: a point is in the cell of the nearest
-    one. The note of a space brings it to a `flowevolve.archives.map_elites.MapElites`.
+    one. The note of a space brings it to a `flowevolve.algorithms.levi.map_elites.MapElites`.
     """
 
     scales: Mapping[str, Scale]

@@ -11,8 +11,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from flowevolve.archives.descriptors import check_ribs, cvt_archive, load_ribs, uniform_centroids
-from flowevolve.assessment import Assessment, works
-from flowevolve.pool import Candidate
+from flowevolve.core.assessment import Assessment, works
+from flowevolve.core.pool import Candidate
 from flowevolve.programs.features import FEATURES, program_features
 
 if TYPE_CHECKING:

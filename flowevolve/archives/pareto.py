@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from flowevolve.core.policies import Standing
-from flowevolve.pool import Add, Candidate, Move, Update
+from flowevolve.core.pool import Add, Candidate, Move, Update
 
 Rank = tuple[float, int]
 """Mean score, and place in order of age: 0 for the oldest. Speculative candidates come after all others."""

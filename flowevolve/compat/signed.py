@@ -15,8 +15,8 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from flowevolve.errors import StorageError
-from flowevolve.kinds import Kind, NotKeptError, register
+from flowevolve._util.errors import StorageError
+from flowevolve.core.payload_kinds import Kind, NotKeptError, register
 
 KEY_VARIABLE = "FLOWEVOLVE_KEY_FILE"
 """The environment variable that names another file for the key."""

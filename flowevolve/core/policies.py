@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol
 
-from flowevolve.budget import Cost
-from flowevolve.context import PoolReader
-from flowevolve.errors import InputError
-from flowevolve.item import Item
+from flowevolve._util.errors import InputError
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import PoolReader
+from flowevolve.core.item import Item
 
 
 @dataclass(frozen=True, slots=True)

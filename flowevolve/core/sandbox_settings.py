@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from flowevolve._util.cores import usable_cores
-from flowevolve.section import Section
+from flowevolve._util.settings import Section
 
 MOST_MB = 2**24
 """16 TB: more than any machine has, and far below the largest value of a kernel limit."""

@@ -1,0 +1,1 @@
+"""Everything between a stage's call to a model and the wire."""

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from pydantic import Field
 
-from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON
+from flowevolve._util.errors import InputError
+from flowevolve.core.model import JSON
 from flowevolve.problems.base import Choice, OnlineProblem, seed_text
 from flowevolve.problems.checks import list_of, whole_number
-from flowevolve.problems.harness import bin_packing
+from flowevolve.problems.drivers import bin_packing
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from flowevolve._util.registry import Registry
 from flowevolve.programs.problem import Problem
-from flowevolve.registry import Registry
 
 SHIPPED_PROBLEMS: Mapping[str, str] = {
     "circle_packing_26": "flowevolve.problems.packing:circle_packing_26",
@@ -42,7 +42,7 @@ SHIPPED_PROBLEMS: Mapping[str, str] = {
 EVALUATED: Mapping[str, str] = {
     "command": "flowevolve.programs.evaluator:command_problem",
     "evaluator": "flowevolve.programs.callable:callable_problem",
-    "folder": "flowevolve.compat.folders:folder_problem",
+    "folder": "flowevolve.problems.folders:folder_problem",
 }
 """Problems that users bring, by the setting that tells them; a command may have a folder, too."""
 PROBLEMS: Registry[Problem] = Registry("problem", "flowevolve.problems", {**SHIPPED_PROBLEMS, **EVALUATED}, Problem)

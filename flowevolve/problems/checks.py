@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from flowevolve.llm.types import JSON
+from flowevolve.core.model import JSON
 from flowevolve.programs import WrongResultError
 
 

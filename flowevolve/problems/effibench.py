@@ -6,11 +6,11 @@ from pathlib import Path
 
 from pydantic import Field
 
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
+from flowevolve._util.registry import did_you_mean
 from flowevolve.problems.efficiency import EfficiencyProblem, Procedure, Trial, rules
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs.evaluator import read_text
-from flowevolve.registry import did_you_mean
 
 FRAME = '''\
 import sys

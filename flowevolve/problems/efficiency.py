@@ -15,11 +15,11 @@ from weakref import WeakKeyDictionary
 
 import anyio
 
-from flowevolve.artifact import Artifact
-from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON
+from flowevolve._util.errors import InputError
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import JSON
 from flowevolve.problems.checks import kind, list_of
-from flowevolve.problems.harness import streams
+from flowevolve.problems.drivers import streams
 from flowevolve.programs import Case, Verdict, WrongResultError
 from flowevolve.programs.files import one_source
 from flowevolve.programs.problem import PROGRAM, failed

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
 from flowevolve.problems import efficiency_inputs as inputs
 from flowevolve.problems.base import seed_text
 from flowevolve.problems.efficiency import EfficiencyProblem, Procedure, Trial, rules

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from pydantic import Field
 
-from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON
+from flowevolve._util.errors import InputError
+from flowevolve.core.model import JSON
 from flowevolve.problems.base import DrivenProblem, seed_text
 from flowevolve.problems.checks import permutation
-from flowevolve.problems.harness import flow_shop
+from flowevolve.problems.drivers import flow_shop
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict
 

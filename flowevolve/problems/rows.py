@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from flowevolve.errors import InputError
-from flowevolve.registry import describe_validation
+from flowevolve._util.errors import InputError
+from flowevolve._util.registry import describe_validation
 from flowevolve.tasks.loaders import load_rows
 
 

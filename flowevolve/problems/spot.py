@@ -9,11 +9,11 @@ from pathlib import Path
 
 from pydantic import Field, JsonValue, TypeAdapter
 
-from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON
+from flowevolve._util.errors import InputError
+from flowevolve.core.model import JSON
 from flowevolve.problems.base import Choice, OnlineProblem, seed_text
 from flowevolve.problems.checks import list_of
-from flowevolve.problems.harness import spot
+from flowevolve.problems.drivers import spot
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
 

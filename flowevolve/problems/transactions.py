@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal
 
-from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON
+from flowevolve._util.errors import InputError
+from flowevolve.core.model import JSON
 from flowevolve.problems.base import ShippedProblem, seed_text
 from flowevolve.problems.checks import permutation
 from flowevolve.problems.rows import Row, read_rows

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from flowevolve import clock
-from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON
-from flowevolve.plugins import LoadError, imported
+from flowevolve._util import clock
+from flowevolve._util.errors import InputError
+from flowevolve._util.plugins import LoadError, imported
+from flowevolve.core.model import JSON
 from flowevolve.programs.evaluator import read_text
 from flowevolve.programs.problem import Case, FunctionProblem, Verdict, WrongResultError
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from flowevolve.llm.types import UnparsableReplyError
+from flowevolve.core.model import UnparsableReplyError
 from flowevolve.programs.blocks import outside_unchanged
 
 SEARCH_LINE, MIDDLE_LINE, REPLACE_LINE = "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flowevolve.artifact import Artifact
-from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON
+from flowevolve._util.errors import InputError
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import JSON
 from flowevolve.programs.inside import driver
 from flowevolve.programs.problem import Case, Verdict, WrongResultError, failed
 from flowevolve.sandbox import Sandbox, SandboxSettings

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import ClassVar, Self
 
-from flowevolve.artifact import Artifact
-from flowevolve.errors import EngineError, InputError
-from flowevolve.llm.types import JSON
+from flowevolve._util.errors import EngineError, InputError
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import JSON
+from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Score, Task
 from flowevolve.programs.evaluator import EvaluatorProblem
 from flowevolve.programs.problem import Case, Problem
 from flowevolve.sandbox import Sandbox, SandboxSettings
-from flowevolve.tasks.base import ChatModel, Dataset, Example, Rollout, Score, Task
 
 
 class ProgramTask:

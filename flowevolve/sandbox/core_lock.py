@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Event
 
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
 
 POLL_SECONDS = 0.02
 """The time between two attempts to take a lock. A blocking call would see a release at once, but can't be cancelled."""

@@ -11,7 +11,7 @@ from threading import Event
 
 import anyio
 
-from flowevolve import clock
+from flowevolve._util import clock
 from flowevolve._util.cores import usable_cores
 from flowevolve.sandbox.core_lock import CoreLock, acquire_any
 

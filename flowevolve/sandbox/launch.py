@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
+from flowevolve._util.errors import InputError
 from flowevolve.core.sandbox_settings import SandboxSettings
-from flowevolve.errors import InputError
 from flowevolve.sandbox import inside
 from flowevolve.sandbox.inside.syscalls import MACHINES
 from flowevolve.sandbox.inside.zygote import Setup

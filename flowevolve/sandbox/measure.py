@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 
-from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON
+from flowevolve._util.errors import InputError
+from flowevolve.core.model import JSON
 from flowevolve.sandbox.outcome import Outcome
 from flowevolve.sandbox.pool import Sandbox
 

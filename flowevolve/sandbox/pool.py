@@ -10,10 +10,10 @@ from typing import Self
 
 import anyio
 
-from flowevolve import clock
+from flowevolve._util import clock
+from flowevolve._util.errors import InputError
+from flowevolve.core.model import JSON
 from flowevolve.core.sandbox_settings import MOST_MB, SandboxSettings
-from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON
 from flowevolve.sandbox import launch
 from flowevolve.sandbox.cores import CORES
 from flowevolve.sandbox.inside.wire import Request

@@ -13,8 +13,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import IO
 
+from flowevolve._util.errors import InputError
 from flowevolve.core.sandbox_settings import SandboxSettings
-from flowevolve.errors import InputError
 from flowevolve.sandbox import launch
 from flowevolve.sandbox.inside import wire
 from flowevolve.sandbox.inside.wire import Report, Request

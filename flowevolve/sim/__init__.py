@@ -1,0 +1,1 @@
+"""A simulated LLM server: service models, profiles, worlds and faults."""

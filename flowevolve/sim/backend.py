@@ -10,8 +10,7 @@ from hashlib import blake2b
 import anyio
 import anyio.lowlevel
 
-from flowevolve.llm.admission import ServerLoad
-from flowevolve.llm.types import (
+from flowevolve.core.model import (
     CHARS_PER_TOKEN,
     ChatReply,
     ChatRequest,
@@ -21,11 +20,12 @@ from flowevolve.llm.types import (
     UnreachableError,
     Usage,
 )
-from flowevolve.memory.hashing import hashed_embedding
+from flowevolve.experience.hashing import hashed_embedding
+from flowevolve.llm.scheduling.admission import ServerLoad
 from flowevolve.sim.faults import Fault, Faults, apply_fault
 from flowevolve.sim.profiles import BatchingProfile, Profile
-from flowevolve.sim.service import Served, Service, count_tokens, make_service
-from flowevolve.sim.world import World
+from flowevolve.sim.service_model import Served, Service, count_tokens, make_service
+from flowevolve.sim.worlds.base import World
 
 OnWriting = Callable[[str, float], None]
 """Called when the writing of an answer begins, with its text and the seconds that this will take at the present load.
@@ -34,7 +34,8 @@ It must not block.
 
 
 class SimBackend:
-    """Implements `Transport` and `EmbeddingTransport` of `flowevolve.llm.types`, and `flowevolve.llm.admission.Probe`.
+    """Implements `Transport` and `EmbeddingTransport` of `flowevolve.core.model`, and
+    `flowevolve.llm.scheduling.admission.Probe`.
 
     The text and the length of an answer depend on the messages, temperature and seed alone; its latency depends on the
     load. All served models behave alike, except where the world looks at a model's name. ``faults`` says which chats go

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from flowevolve.llm.types import JSON, ChatReply, ChatRequest, EmbedRequest, Message, Usage
+from flowevolve.core.model import JSON, ChatReply, ChatRequest, EmbedRequest, Message, Usage
 
 PIECES = 32
 """A streamed text is sent in at most this many pieces."""

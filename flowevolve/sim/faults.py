@@ -1,7 +1,7 @@
 """Fault injection: a share of the calls to a simulated server goes wrong, at random and yet the same in every run.
 
 This module decides which calls go wrong and produces the errors for callers in the same process.
-`flowevolve.sim.wire_faults` produces the same faults for callers over HTTP.
+`flowevolve.sim.http_faults` produces the same faults for callers over HTTP.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import anyio
 import anyio.lowlevel
 
-from flowevolve.llm.types import (
+from flowevolve.core.model import (
     ChatReply,
     ChatRequest,
     LLMError,

@@ -1,8 +1,9 @@
 """A server that answers from recorded calls: the same request gets its recorded reply after its recorded latency.
 
-Where the record shows that load slows the server down (`flowevolve.sim.load`), latencies are lengthened or shortened by
-the load of the replay. A request that was never recorded gets a stand-in: the recorded reply to a similar request,
-drawn by the request's seed. The text of a stand-in means nothing; its latency and cost are as good as the similarity.
+Where the record shows that load slows the server down (`flowevolve.sim.load_model`), latencies are lengthened or
+shortened by the load of the replay. A request that was never recorded gets a stand-in: the recorded reply to a similar
+request, drawn by the request's seed. The text of a stand-in means nothing; its latency and cost are as good as the
+similarity.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from heapq import heappop, heappush
 
 import anyio
 
-from flowevolve.llm.admission import ServerLoad
-from flowevolve.llm.types import ChatReply, ChatRequest, Message, RejectedError, UnreachableError
-from flowevolve.sim.load import Span, integrate, learn_slowing, peak
+from flowevolve.core.model import ChatReply, ChatRequest, Message, RejectedError, UnreachableError
+from flowevolve.llm.scheduling.admission import ServerLoad
+from flowevolve.sim.load_model import Span, integrate, learn_slowing, peak
 
 RESOLUTION_SECONDS = 1e-9
 """Calls whose ends lie no further apart than this end at the same instant, in the order of the record."""
@@ -238,8 +239,8 @@ class _CallsInFlight:
 
 
 class RecordedBackend:
-    """One role's access to a `RecordedServer`, as a `flowevolve.llm.types.Transport` and a
-    `flowevolve.llm.admission.Probe`. The server looks for stand-ins among the calls of this role first.
+    """One role's access to a `RecordedServer`, as a `flowevolve.core.model.Transport` and a
+    `flowevolve.llm.scheduling.admission.Probe`. The server looks for stand-ins among the calls of this role first.
     """
 
     base_url = "recorded"

@@ -11,7 +11,7 @@ import anyio
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from flowevolve.llm.types import (
+from flowevolve.core.model import (
     ChatRequest,
     LLMError,
     OverloadedError,
@@ -22,7 +22,7 @@ from flowevolve.llm.types import (
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.bodies import StreamEvents, answer_body, read_embedding, read_request, wants_usage
 from flowevolve.sim.faults import Fault, status_error
-from flowevolve.sim.wire_faults import REDIRECT_LOOP, play_on_answer, play_without_answer, redirect_to_itself
+from flowevolve.sim.http_faults import REDIRECT_LOOP, play_on_answer, play_without_answer, redirect_to_itself
 
 TIMEOUT_SECONDS = 3600.0
 

@@ -1,0 +1,1 @@
+"""The shipped tasks, and what helps to write others: loaders, scorers, verifiers."""

@@ -8,13 +8,13 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from flowevolve.errors import InputError
-from flowevolve.tasks.base import Dataset, Example, Task
+from flowevolve._util.errors import InputError
+from flowevolve.core.task import Dataset, Example, Task
 from flowevolve.tasks.classification import Classification
 from flowevolve.tasks.finance import NUMBER_SEED, TAGS_SEED, Finer, Formula
-from flowevolve.tasks.harness import HarnessTask, labelled_set
 from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import SEED_PROMPT, InstructionFollowing
+from flowevolve.tasks.labelling import HarnessTask, labelled_set
 from flowevolve.tasks.loaders import Size, examples, load_hf, load_rows, split_rows
 from flowevolve.tasks.math import SEED_PROMPT as MATH_SEED
 from flowevolve.tasks.math import MathAnswer

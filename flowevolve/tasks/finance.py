@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from flowevolve.artifact import Artifact
-from flowevolve.errors import InputError
-from flowevolve.llm.types import Message
-from flowevolve.tasks.base import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve._util.errors import InputError
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import Message
+from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.tasks.scoring import decimal_of, stated_answer, stated_line
 
 COMPONENT = "instruction"

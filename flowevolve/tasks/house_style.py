@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
-from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON
-from flowevolve.tasks.base import Dataset, Example
+from flowevolve._util.errors import InputError
+from flowevolve.core.model import JSON
+from flowevolve.core.task import Dataset, Example
 from flowevolve.tasks.instructions import InstructionFollowing
 from flowevolve.tasks.verifiers import Constraint
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from hashlib import blake2b
 
-from flowevolve.event_kinds import RunStarted
-from flowevolve.tasks.base import Example, Task
+from flowevolve.core.event_kinds import RunStarted
+from flowevolve.core.task import Example, Task
 
 
 def identity(task: Task) -> RunStarted:

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON
-from flowevolve.tasks.base import Dataset, Example
+from flowevolve._util.errors import InputError
+from flowevolve.core.model import JSON
+from flowevolve.core.task import Dataset, Example
 
 Row = Mapping[str, JSON]
 Size = int | float

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from flowevolve.artifact import Artifact
-from flowevolve.errors import InputError
-from flowevolve.llm.types import Message
-from flowevolve.tasks.base import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve._util.errors import InputError
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import Message
+from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.tasks.scoring import same_number, stated_answer
 
 COMPONENT = "instruction"

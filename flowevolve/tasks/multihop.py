@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from flowevolve.artifact import Artifact
-from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON, Message
-from flowevolve.tasks.base import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve._util.errors import InputError
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import JSON, Message
+from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.tasks.scoring import exact_match, stated_answer, token_f1
 
 EVIDENCE, ANSWER = "find_evidence", "answer"

@@ -1,0 +1,1 @@
+"""Watching a run: logs, metrics, progress and summaries, all made from its events."""

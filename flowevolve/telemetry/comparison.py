@@ -11,13 +11,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from flowevolve.budget import Cost
-from flowevolve.event_kinds import FlowOpened, ItemDone, ItemSent, ItemTaken, PhaseEnded, PoolCommitted
-from flowevolve.events import Event
-from flowevolve.item_ids import ItemId, ticket_id
-from flowevolve.llm.accounting import Totals
-from flowevolve.stage import Graph
-from flowevolve.tally import Tally
+from flowevolve.core.budget import Cost
+from flowevolve.core.event_kinds import FlowOpened, ItemDone, ItemSent, ItemTaken, PhaseEnded, PoolCommitted
+from flowevolve.core.events import Event
+from flowevolve.core.graph import Graph
+from flowevolve.core.item_ids import ItemId, ticket_id
+from flowevolve.engine.run_counters import Tally
+from flowevolve.llm.client.accounting import Totals
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

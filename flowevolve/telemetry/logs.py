@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 
 from flowevolve._util.logger import logger
-from flowevolve.events import Event
+from flowevolve.core.events import Event
 
 _LEVELS: Mapping[str, int] = {
     "run.failed": logging.ERROR,

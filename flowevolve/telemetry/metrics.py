@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from flowevolve.event_kinds import (
+from flowevolve.core.calls import CallRecord
+from flowevolve.core.event_kinds import (
     AdmissionChanged,
     AllocationChanged,
     CandidateRejected,
@@ -22,8 +23,7 @@ from flowevolve.event_kinds import (
     ServerDied,
     ServerLooked,
 )
-from flowevolve.events import Event
-from flowevolve.llm.calls import CallRecord
+from flowevolve.core.events import Event
 
 LATENCY_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250)
 """The bounds of the buckets in seconds, from a small model's short answer to a long answer in a full batch."""

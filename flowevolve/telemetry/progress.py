@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from flowevolve.event_kinds import (
+from flowevolve.core.event_kinds import (
     CandidateProposed,
     FlowClosed,
     FlowOpened,
@@ -21,8 +21,8 @@ from flowevolve.event_kinds import (
     RunResumed,
     RunStopping,
 )
-from flowevolve.events import Event
-from flowevolve.tally import accepts
+from flowevolve.core.events import Event
+from flowevolve.engine.run_counters import accepts
 
 
 @dataclass(slots=True)

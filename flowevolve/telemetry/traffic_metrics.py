@@ -8,9 +8,9 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from flowevolve.llm.endpoint import EndpointStats
-from flowevolve.llm.hedging import HedgeStats
-from flowevolve.llm.traffic import Traffic
+from flowevolve.llm.client.hedging import HedgeStats
+from flowevolve.llm.client.traffic import Traffic
+from flowevolve.llm.transports.endpoint import EndpointStats
 
 _ENDPOINTS: tuple[tuple[str, str, Callable[[EndpointStats], int]], ...] = (
     ("flowevolve_endpoint_requests", "Requests sent to it", lambda stats: stats.requests),

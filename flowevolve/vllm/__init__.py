@@ -1,0 +1,1 @@
+"""A local vLLM server: how it is started, watched and ended."""

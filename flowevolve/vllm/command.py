@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
 from flowevolve.vllm.settings import VLLMSettings, has_flag
 
 LARGE_GPU_GIB = 70

@@ -14,9 +14,9 @@ import anyio
 import anyio.to_thread
 from anyio.abc import Process
 
-from flowevolve.concurrency import Pulse
-from flowevolve.errors import BackendUnreachableError
-from flowevolve.llm.keys import redacted
+from flowevolve._util.errors import BackendUnreachableError
+from flowevolve._util.secrets import redacted
+from flowevolve._util.tasks import Pulse
 from flowevolve.vllm import keeper
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from flowevolve.concurrency import Pulse, beside, run_all
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
+from flowevolve._util.tasks import Pulse, beside, run_all
 from flowevolve.vllm.command import find_executable, inspect_machine, serve_arguments, serve_environment
 from flowevolve.vllm.server import News, Server, Tell
 from flowevolve.vllm.settings import VLLMSettings

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from flowevolve.llm.keys import key_among
+from flowevolve._util.secrets import key_among
 
 _OURS = {"--host": "vllm.host", "--port": "vllm.port", "--model": "vllm.model", "--served-model-name": "llm.model"}
 """Flags that are set by us, and the setting to use instead of each."""

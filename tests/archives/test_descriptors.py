@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flowevolve._util.errors import InputError
 from flowevolve.archives.descriptors import Scale, Space, check_ribs, fit_space, k_means, load_ribs
-from flowevolve.errors import InputError
 
 RNG = Random(7)
 CORNER = [{"a": RNG.gauss(5, 1), "b": RNG.gauss(50, 10)} for _ in range(80)]

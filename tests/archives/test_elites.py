@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve.archives.elites import Best, Cells, Elites, Mapped
-from flowevolve.artifact import Artifact
-from flowevolve.llm.types import JSON
-from flowevolve.pool import Candidate
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import JSON
+from flowevolve.core.pool import Candidate
 
 GRID = Cells("grid", 2, 16)
 CVT = Cells("cvt", 2, 12)

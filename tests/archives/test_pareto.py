@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve.archives.pareto import ParetoArchive
-from flowevolve.artifact import Artifact
-from flowevolve.pool import Add, Candidate, Move, Update
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.pool import Add, Candidate, Move, Update
 
 vectors = st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=4, max_size=4), min_size=1, max_size=8)
 

@@ -11,7 +11,7 @@ from bench._lib.text import direction
 from bench.agent_ablations.figures import beside, group, summarise
 from bench.agent_ablations.section import section
 from bench.agent_ablations.variants import AGENTS, PARTS, cse, cse_name, jobs, subsets, variants
-from flowevolve.build import make_algorithm, make_task
+from flowevolve.runner.assemble import make_algorithm, make_task
 
 PROBLEM = "min_max_distance_2d"
 

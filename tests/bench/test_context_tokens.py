@@ -10,11 +10,11 @@ from bench.context_tokens.figures import report
 from bench.context_tokens.long_programs import LongProgram
 from bench.context_tokens.runs import METHODS, ONE, OURS, RAW, VARIANTS, Job, Run, configure, jobs, perform
 from bench.context_tokens.section import section
-from flowevolve.build import make_algorithm, make_task
 from flowevolve.programs.blocks import evolvable_lines
 from flowevolve.programs.features import syntax_error
 from flowevolve.programs.problem import PROGRAM
-from flowevolve.sim.service import count_tokens
+from flowevolve.runner.assemble import make_algorithm, make_task
+from flowevolve.sim.service_model import count_tokens
 
 
 def run_of(method: str, tokens: int, seed: int, spent: float, *, live: bool = False) -> Run:

@@ -26,7 +26,7 @@ from bench.gpu.results import content
 from bench.gpu.runs import Measured
 from bench.gpu.service import Dialect, Engine, token_ids, worded
 from bench.gpu.watch import Sample, Watch, gpu_name, read_sample, watch_gpu
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
 from flowevolve.sim.profiles import OutputLength
 
 pytestmark = pytest.mark.anyio

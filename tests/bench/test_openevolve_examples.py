@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.openevolve_examples.folders import FolderResult, folders, table
-from tests.compat.folders.samples import OPENEVOLVE, write
+from tests.support.folder_samples import OPENEVOLVE, write
 
 
 def test_folders_of_all_systems_are_found_and_others_left_out(tmp_path: Path) -> None:

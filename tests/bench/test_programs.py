@@ -14,7 +14,7 @@ from bench.programs.kept_runs import keeping, left, read_runs
 from bench.programs.results import SEEDS, SYNC_SEEDS, jobs, report
 from bench.programs.runs import ABLATIONS, CHOSEN, CHOSEN_ON, PROBLEMS, QUARTERS, Job, Run, configure, perform
 from bench.programs.section import section
-from flowevolve.build import make_algorithm, make_task
+from flowevolve.runner.assemble import make_algorithm, make_task
 
 EVERY = (*BASELINES, *METHODS, *CHOSEN, *ABLATIONS)
 

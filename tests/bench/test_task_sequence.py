@@ -7,7 +7,7 @@ import json
 from bench._lib.algorithm_runs import Run, configure
 from bench.task_sequence.passages import TASKS, Passage, job_of, pass_through, summarise
 from bench.task_sequence.section import section
-from flowevolve.build import make_algorithm, make_task
+from flowevolve.runner.assemble import make_algorithm, make_task
 
 FIRST, SECOND = TASKS[:2]
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from flowevolve._util.errors import StorageError
 from flowevolve.compat.signed import KEY_VARIABLE, keep_signed, key_file
-from flowevolve.errors import StorageError
-from flowevolve.kinds import NotKeptError
-from flowevolve.store.payloads import dump, load
+from flowevolve.core.payload_kinds import NotKeptError
+from flowevolve.journal.payloads import dump, load
 
 
 class Own:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flowevolve.clock import VirtualClockLoop
+from flowevolve._util.clock import VirtualClockLoop
 
 
 @pytest.fixture(scope="session")

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowevolve import clock
-from flowevolve.errors import InputError
-from flowevolve.llm.admission import Admission, LoadSample, NullProbe, ServerLoad, run_admission_control
-from flowevolve.llm.gate import Gate
-from flowevolve.llm.line import Ask
-from flowevolve.llm.pace import Pace
+from flowevolve._util import clock
+from flowevolve._util.errors import InputError
+from flowevolve.llm.scheduling.admission import Admission, LoadSample, NullProbe, ServerLoad, run_admission_control
+from flowevolve.llm.scheduling.request_queue import Ask
+from flowevolve.llm.scheduling.response_times import Pace
+from flowevolve.llm.scheduling.scheduler import Gate
 from flowevolve.policies.admission import Fixed, Latency, ServerQueue
 from flowevolve.policies.ordering import LaterFirst
 from flowevolve.sim.profiles import PROFILES
-from flowevolve.sim.service import Service, make_service
+from flowevolve.sim.service_model import Service, make_service
 
 PROFILE = "qwen3-8b-h100"
 BATCH = 256

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flowevolve._util.errors import InputError
 from flowevolve.core.policies import Allocation, Resize, StageLoad, Workload
-from flowevolve.errors import InputError
 from flowevolve.policies.allocation import MedianRate, Pressure
 
 

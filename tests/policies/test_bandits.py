@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowevolve.llm.ensemble import Arm
+from flowevolve.llm.client.ensemble import Arm
 from flowevolve.policies.bandits import UCB
 
 

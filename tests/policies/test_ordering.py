@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flowevolve import clock
-from flowevolve.errors import InputError
-from flowevolve.llm.gate import Gate
-from flowevolve.llm.line import Ask, Order
+from flowevolve._util import clock
+from flowevolve._util.errors import InputError
+from flowevolve.llm.scheduling.request_queue import Ask, Order
+from flowevolve.llm.scheduling.scheduler import Gate
 from flowevolve.policies.ordering import Fifo, LaterFirst
 
 NEVER_FAIR = 1_000_000

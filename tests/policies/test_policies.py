@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flowevolve.core.item import Item
+from flowevolve.core.item_ids import ItemId
 from flowevolve.core.policies import Staleness
-from flowevolve.item import Item
-from flowevolve.item_ids import ItemId
+from flowevolve.core.pool import Pool
 from flowevolve.policies.acceptance import ImprovementOrEqual, StrictImprovement
 from flowevolve.policies.batching import EpochBatches
 from flowevolve.policies.selection import AllComponents, RoundRobin
 from flowevolve.policies.staleness import Full, Guarded, Reflective
-from flowevolve.pool import Pool
 
 
 def facts(gap: int, *, revoked: bool = False, repairable: bool = True, repairs: int = 0) -> Staleness:

@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
-from flowevolve import clock
-from flowevolve.artifact import Artifact
-from flowevolve.config import parse_config
-from flowevolve.llm.types import Message
-from flowevolve.result import Result
-from flowevolve.run import Watchers, run
-from flowevolve.tasks.base import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve._util import clock
+from flowevolve.config.run import parse_config
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import Message
+from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import Watchers, run
 
 
 class Barren:

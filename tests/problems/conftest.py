@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import anyio.from_thread
 import pytest
 
-from flowevolve.artifact import Artifact
+from flowevolve.core.artifact import Artifact
 from flowevolve.programs import Case, Problem, Verdict
 from flowevolve.sandbox import Sandbox, SandboxSettings
 

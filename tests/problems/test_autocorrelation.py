@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve.problems.autocorrelation import MOST_STEPS, FirstAutocorrelation, SecondAutocorrelation
-from tests.problems.support import refusal, score
+from tests.support.problem_checks import refusal, score
 
 FIRST, SECOND = FirstAutocorrelation(), SecondAutocorrelation()
 

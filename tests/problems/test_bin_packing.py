@@ -9,7 +9,7 @@ import pytest
 
 from flowevolve.problems.bin_packing import EOH_GAPS, OnlineBinPacking
 from tests.problems.conftest import Court
-from tests.problems.support import refusal, score
+from tests.support.problem_checks import refusal, score
 
 FOUR = '{"dataset": "mine", "capacity": 10, "items": [4, 6, 5, 5]}\n'
 

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON
+from flowevolve._util.errors import InputError
+from flowevolve._util.registry import Registry
+from flowevolve.core.model import JSON
 from flowevolve.problems.base import DrivenProblem, ShippedProblem
 from flowevolve.problems.catalog import SHIPPED_PROBLEMS
+from flowevolve.problems.drivers import bin_packing, flow_shop, spot, streams, tsp
 from flowevolve.problems.efficiency_family import EFFICIENCY_PROBLEMS
-from flowevolve.problems.harness import bin_packing, flow_shop, spot, streams, tsp
 from flowevolve.programs import FunctionProblem, Problem, WrongResultError
-from flowevolve.registry import Registry
 from tests.problems.conftest import Court
-from tests.problems.support import called, checker
+from tests.support.problem_checks import called, checker
 
 SMALL: Mapping[str, Mapping[str, object]] = {
     "online_bin_packing": {"items": 60, "instances": 1},

@@ -12,7 +12,7 @@ import pytest
 from flowevolve.problems.cloudcast import Broadcast, Cloudcast, Link
 from flowevolve.programs import Case
 from tests.problems.conftest import Court
-from tests.problems.support import called, refusal, score
+from tests.support.problem_checks import called, refusal, score
 
 
 class Small(Cloudcast):

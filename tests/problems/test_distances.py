@@ -7,7 +7,7 @@ import math
 import pytest
 
 from flowevolve.problems.distances import MinMaxDistance
-from tests.problems.support import refusal, score
+from tests.support.problem_checks import refusal, score
 
 
 def test_known_figures_have_their_values() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
 from flowevolve.problems.efficiency import EfficiencyProblem
 from tests.problems.conftest import Court
 from tests.problems.test_catalog import REGISTRY

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
 from flowevolve.problems.base import seed_text
 from flowevolve.problems.efficiency import EfficiencyProblem, difference
 from flowevolve.problems.efficiency_family import EXERCISES, TESTS, Exercise

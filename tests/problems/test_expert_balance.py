@@ -9,7 +9,7 @@ import pytest
 
 from flowevolve.problems.expert_balance import ExpertBalance
 from tests.problems.conftest import Court
-from tests.problems.support import called, refusal, score
+from tests.support.problem_checks import called, refusal, score
 
 ROW = {"weight": [[1, 1, 1]], "next_weight": [[4, 2, 2]], "num_replicas": 4, "num_gpus": 2}
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flowevolve.problems.drivers.flow_shop import harness_makespan
 from flowevolve.problems.flow_shop import FlowShop, least_time
-from flowevolve.problems.harness.flow_shop import harness_makespan
 from tests.problems.conftest import Court
-from tests.problems.support import refusal, score
+from tests.support.problem_checks import refusal, score
 
 ROW = '{"proc_times": [[3, 2], [1, 4], [2, 2]]}\n'
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from flowevolve.problems.hexagons import HexagonPacking, corners, overlap
 from flowevolve.problems.packing import CirclePacking, RectanglePacking
 from tests.problems.conftest import Court
-from tests.problems.support import refusal, score
+from tests.support.problem_checks import refusal, score
 
 GRID = [[0.1 + 0.2 * i, 0.1 + 0.2 * j, 0.1] for i in range(5) for j in range(5)]
 HOLE = 0.1 * (math.sqrt(2) - 1)

@@ -12,7 +12,7 @@ import pytest
 from flowevolve.problems.placement import ModelPlacement
 from flowevolve.programs import Case, WrongResultError
 from tests.problems.conftest import Court
-from tests.problems.support import refusal, score
+from tests.support.problem_checks import refusal, score
 
 ROW = """{"gpu_num": 2, "gpu_mem_gb": 80, "models": [
 {"model_size": 20, "req_rate": 6, "slo": 2}, {"model_size": 30, "req_rate": 1, "slo": 1},

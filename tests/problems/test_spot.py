@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowevolve.problems.harness.spot import harness_run
+from flowevolve.problems.drivers.spot import harness_run
 from flowevolve.problems.spot import CHOICES, ON_DEMAND_PRICE, SPOT_PRICE, SpotScheduling
 from tests.problems.conftest import Court
-from tests.problems.support import refusal
+from tests.support.problem_checks import refusal
 
 JOB = {
     "work": 3600.0,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from flowevolve.problems.base import seed_text
 from flowevolve.problems.transactions import Operation, Transaction, TransactionScheduling, begin_times
 from tests.problems.conftest import Court
-from tests.problems.support import called, refusal, score
+from tests.support.problem_checks import called, refusal, score
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from flowevolve.problems.tsp import TspConstruction, spanning_tree
 from tests.problems.conftest import Court
-from tests.problems.support import refusal, score
+from tests.support.problem_checks import refusal, score
 
 SQUARE = '{"coords": [[0, 0], [1, 1], [1, 0], [0, 1]], "lkh_tour_len": 4}\n'
 

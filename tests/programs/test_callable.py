@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flowevolve.artifact import Artifact
-from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON
+from flowevolve._util.errors import InputError
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import JSON
 from flowevolve.programs import CallableProblem, Case, Verdict, WrongResultError
 from flowevolve.programs.callable import callable_problem
 from flowevolve.sandbox import Sandbox, SandboxSettings

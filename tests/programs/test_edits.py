@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from flowevolve.programs.blocks import outside_unchanged
 from flowevolve.programs.edits import Edit, EditError, apply_edits, apply_to_files, parse_edits
-from flowevolve.sim.code_reply import edits_between
+from flowevolve.sim.worlds.code.writing import edits_between
 
 TEXT = "import math\n# EVOLVE-BLOCK-START\na = 1\nb = 2\nb = 2\n# EVOLVE-BLOCK-END\nprint(a)\n"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from flowevolve.artifact import Artifact
-from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON
+from flowevolve._util.errors import InputError
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import JSON
 from flowevolve.programs import EvaluatorProblem, Verdict, WrongResultError
 from flowevolve.programs.evaluator import (
     Report,

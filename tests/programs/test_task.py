@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import anyio.lowlevel
 import pytest
 
-from flowevolve.artifact import Artifact
-from flowevolve.errors import EngineError, InputError
-from flowevolve.llm.types import JSON, Message
+from flowevolve._util.errors import EngineError, InputError
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import JSON, Message
+from flowevolve.core.task import Measured, Rollout
 from flowevolve.programs import Case, CommandProblem, FunctionProblem, Problem, ProgramTask, Verdict
 from flowevolve.sandbox import SandboxSettings
-from flowevolve.tasks.base import Measured, Rollout
-from tests.programs.problems import Nearest
+from tests.support.problems import Nearest
 
 pytestmark = pytest.mark.anyio
 SETTINGS = SandboxSettings(preload=(), concurrency=1, timeout=5)

@@ -11,7 +11,7 @@ from threading import Event
 import anyio
 import pytest
 
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
 from flowevolve.sandbox.core_lock import CoreLock, acquire_any
 from flowevolve.sandbox.cores import Cores
 

@@ -9,7 +9,7 @@ import anyio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowevolve import clock
+from flowevolve._util import clock
 from flowevolve.sandbox.cores import Cores
 
 

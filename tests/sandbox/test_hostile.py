@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.sandbox.conftest import Cell, left_over
-from tests.sandbox.hostile import PROGRAMS, Hostile
+from tests.support.hostile import PROGRAMS, Hostile
 
 SECRET = "sk-not-for-programs"
 GOOD = "import json\nprint('fine')\nresult = {'squares': [n * n for n in range(5)]}"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flowevolve.llm.types import JSON
+from flowevolve.core.model import JSON
 from flowevolve.sandbox.outcome import DEEPEST, read_result
 
 PLAIN: st.SearchStrategy[JSON] = st.recursive(

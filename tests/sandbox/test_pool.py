@@ -11,9 +11,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from flowevolve import clock
+from flowevolve._util import clock
+from flowevolve._util.errors import InputError
 from flowevolve.core.sandbox_settings import MOST_MB, MOST_PROCESSES
-from flowevolve.errors import InputError
 from flowevolve.sandbox import Outcome, Sandbox, SandboxSettings, measure
 from tests.sandbox.conftest import left_over
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
 from flowevolve.sandbox import Sandbox, SandboxSettings
 
 pytestmark = pytest.mark.anyio

@@ -10,11 +10,10 @@ import aiohttp
 import anyio
 import pytest
 
-from flowevolve import clock
-from flowevolve.config import parse_config
-from flowevolve.errors import BackendUnreachableError
-from flowevolve.llm.openai import OpenAITransport
-from flowevolve.llm.types import (
+from flowevolve._util import clock
+from flowevolve._util.errors import BackendUnreachableError
+from flowevolve.config.run import parse_config
+from flowevolve.core.model import (
     ChatReply,
     ChatRequest,
     Message,
@@ -22,14 +21,15 @@ from flowevolve.llm.types import (
     RefusedError,
     UnreachableError,
 )
-from flowevolve.run import run
+from flowevolve.core.task import Dataset
+from flowevolve.llm.transports.openai import OpenAITransport
+from flowevolve.runner.run import run
 from flowevolve.sim.backend import OnWriting, SimBackend
 from flowevolve.sim.faults import Faults
 from flowevolve.sim.profiles import PROFILES, APIProfile, OutputLength, Profile
-from flowevolve.sim.rules import RulesWorld
 from flowevolve.sim.server import serve
-from flowevolve.sim.world import World
-from flowevolve.tasks.base import Dataset
+from flowevolve.sim.worlds.base import World
+from flowevolve.sim.worlds.rules.world import RulesWorld
 from flowevolve.tasks.house_style import house_style_task
 
 

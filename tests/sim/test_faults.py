@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
-from flowevolve import clock
-from flowevolve.config import parse_config
-from flowevolve.errors import InputError
-from flowevolve.events import Event
-from flowevolve.llm.calls import CallRecord
-from flowevolve.result import Result
-from flowevolve.run import Watchers, run
+from flowevolve._util import clock
+from flowevolve._util.errors import InputError
+from flowevolve.config.run import parse_config
+from flowevolve.core.calls import CallRecord
+from flowevolve.core.events import Event
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import Watchers, run
 from flowevolve.sim.faults import FAULTS, Fault, Faults
 
 

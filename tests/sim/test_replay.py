@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flowevolve import clock
-from flowevolve.llm.types import ChatReply, ChatRequest, Message, RejectedError, UnreachableError, Usage
-from flowevolve.sim.load import Span
+from flowevolve._util import clock
+from flowevolve.core.model import ChatReply, ChatRequest, Message, RejectedError, UnreachableError, Usage
+from flowevolve.sim.load_model import Span
 from flowevolve.sim.replay import Record, RecordedBackend, RecordedCall, RecordedOutcome, RecordedServer
 
 T = TypeVar("T")

@@ -7,13 +7,13 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 import pytest
 
 import flowevolve as fe
-from flowevolve.artifact import Artifact
-from flowevolve.pool import Candidate
-from flowevolve.stage import NO_EMISSIONS
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.graph import NO_EMISSIONS
+from flowevolve.core.pool import Candidate
+from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.stages import Assess, Level, Rollouts, committing
 from flowevolve.stages.payloads import Assessed, Written
-from flowevolve.tasks.base import ChatModel, Dataset, Example, Rollout, Score
-from tests.interruption import Fact, events_of, evolve
+from tests.support.interruption import Fact, events_of, evolve
 
 
 class Table:

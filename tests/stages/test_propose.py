@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from flowevolve import clock
-from flowevolve.artifact import Artifact
-from flowevolve.config import parse_config
-from flowevolve.events import Event
-from flowevolve.result import Result
-from flowevolve.run import Watchers, run
-from flowevolve.tasks.base import Call, ChatModel, Dataset, Example, Rollout
+from flowevolve._util import clock
+from flowevolve.config.run import parse_config
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.events import Event
+from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import Watchers, run
 from flowevolve.tasks.house_style import house_style_task
 
 

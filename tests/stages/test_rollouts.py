@@ -8,14 +8,14 @@ import anyio
 import pytest
 
 import flowevolve as fe
-from flowevolve.llm.calls import CallRecord
-from flowevolve.llm.role import Role
-from flowevolve.llm.types import ChatReply, ChatRequest, Message, RejectedError
-from flowevolve.stage import NO_EMISSIONS
+from flowevolve.core.calls import CallRecord
+from flowevolve.core.graph import NO_EMISSIONS
+from flowevolve.core.model import ChatReply, ChatRequest, Message, RejectedError
+from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Score
+from flowevolve.llm.client.role import Role
 from flowevolve.stages import Rollouts, committing
 from flowevolve.stages.rollouts import FAILURES_BEFORE_GIVING_UP
-from flowevolve.tasks.base import ChatModel, Dataset, Example, Rollout, Score
-from tests.interruption import Echo, Fact, events_of, evolve
+from tests.support.interruption import Echo, Fact, events_of, evolve
 
 
 class Repeating:

@@ -11,18 +11,18 @@ from typing import Any
 import anyio
 import pytest
 
-from flowevolve import clock
-from flowevolve.archives.validation_order import ValidationOrder
-from flowevolve.artifact import Artifact
-from flowevolve.build import make_algorithm, make_task
-from flowevolve.config import parse_config
-from flowevolve.errors import InputError
-from flowevolve.events import Event
-from flowevolve.llm.calls import CallRecord
-from flowevolve.pool import Add, Candidate, Move, Update
-from flowevolve.result import Result
-from flowevolve.run import Watchers, run
-from flowevolve.tasks.base import ChatModel, Dataset, Example, Rollout, Score
+from flowevolve._util import clock
+from flowevolve._util.errors import InputError
+from flowevolve.algorithms.gepa.validation_order import ValidationOrder
+from flowevolve.config.run import parse_config
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.calls import CallRecord
+from flowevolve.core.events import Event
+from flowevolve.core.pool import Add, Candidate, Move, Update
+from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Score
+from flowevolve.runner.assemble import make_algorithm, make_task
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import Watchers, run
 from flowevolve.tasks.house_style import house_style_task, make_rows
 
 TASK = house_style_task(make_rows(rules=10, per_example=3, overlap=0.3, rows=60, seed=1))

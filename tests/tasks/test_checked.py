@@ -11,10 +11,10 @@ from typing import cast
 import pytest
 
 import flowevolve as fe
-from flowevolve import clock
-from flowevolve.config import parse_config
-from flowevolve.llm.types import Message
-from flowevolve.tasks.base import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve._util import clock
+from flowevolve.config.run import parse_config
+from flowevolve.core.model import Message
+from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 
 
 class Returning:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from flowevolve.errors import InputError
-from flowevolve.tasks.base import Dataset, Example, Task
+from flowevolve._util.errors import InputError
+from flowevolve.core.task import Dataset, Example, Task
 from flowevolve.tasks.catalog import DataSource, finer, formula
 from flowevolve.tasks.finance import Formula, score_number, score_tags
 

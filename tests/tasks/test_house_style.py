@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
 from flowevolve.tasks.house_style import (
     DATA_FILE,
     HOUSE_STYLE,

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowevolve.artifact import Artifact
-from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON, Message
-from flowevolve.tasks.base import Dataset, Example, Rollout, Task
+from flowevolve._util.errors import InputError
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import JSON, Message
+from flowevolve.core.task import Dataset, Example, Rollout, Task
 from flowevolve.tasks.catalog import DataSource
 from flowevolve.tasks.classification import Classification
 from flowevolve.tasks.instructions import InstructionFollowing

@@ -9,13 +9,13 @@ import pytest
 from prometheus_client import generate_latest
 from rich.console import Console
 
-from flowevolve.events import Event
-from flowevolve.llm.calls import CallRecord, CallScope
-from flowevolve.llm.types import ChatReply, ChatRequest, Message, Usage
+from flowevolve.core.calls import CallRecord, CallScope
+from flowevolve.core.events import Event
+from flowevolve.core.model import ChatReply, ChatRequest, Message, Usage
 from flowevolve.telemetry.logs import configure_logs, log_event
 from flowevolve.telemetry.metrics import Metrics
 from flowevolve.telemetry.progress import Lines, LiveTable, Tally
-from tests.some_events import some_changes, some_event
+from tests.support.some_events import some_changes, some_event
 
 
 def commit(seq: int, version: int, best: str, score: float) -> Event:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from flowevolve.llm.gate import Gate
-from flowevolve.llm.hedging import Hedging
-from flowevolve.llm.limits import Limits
-from flowevolve.llm.router import Router
-from flowevolve.llm.traffic import Traffic
-from flowevolve.llm.types import ChatReply, ChatRequest, Message, UnreachableError
+from flowevolve.core.model import ChatReply, ChatRequest, Message, UnreachableError
+from flowevolve.llm.client.hedging import Hedging
+from flowevolve.llm.client.traffic import Traffic
+from flowevolve.llm.scheduling.limits import Limits
+from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.transports.router import Router
 from flowevolve.telemetry.traffic_metrics import TrafficMetrics
 
 pytestmark = pytest.mark.anyio

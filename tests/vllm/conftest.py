@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from flowevolve.concurrency import Pulse
+from flowevolve._util.tasks import Pulse
 from flowevolve.vllm.server import News
 
 FAKE = Path(__file__).with_name("fake_vllm.py")

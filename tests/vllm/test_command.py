@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
 from flowevolve.vllm.command import Machine, find_executable, inspect_machine, serve_arguments, serve_environment
 from flowevolve.vllm.settings import VLLMSettings
 from tests.vllm.conftest import FakeVLLM

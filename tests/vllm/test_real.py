@@ -18,13 +18,13 @@ import aiohttp
 import anyio
 import pytest
 
-from flowevolve.config import parse_config
-from flowevolve.llm.admission import ServerLoad
-from flowevolve.llm.aiohttp import AioHTTPTransport
-from flowevolve.llm.calls import CallRecord
-from flowevolve.llm.metrics_probe import MetricsProbe
-from flowevolve.llm.types import ChatReply, ChatRequest, Message
-from flowevolve.run import Watchers, run
+from flowevolve.config.run import parse_config
+from flowevolve.core.calls import CallRecord
+from flowevolve.core.model import ChatReply, ChatRequest, Message
+from flowevolve.llm.scheduling.admission import ServerLoad
+from flowevolve.llm.scheduling.metrics_probe import MetricsProbe
+from flowevolve.llm.transports.aiohttp import AioHTTPTransport
+from flowevolve.runner.run import Watchers, run
 from flowevolve.vllm.serving import serve_vllm
 from flowevolve.vllm.settings import VLLMSettings
 from tests.vllm.conftest import ROOT, Heard, is_alive, parent
@@ -211,7 +211,7 @@ async def test_a_run_goes_on_after_its_server_was_killed(tmp_path: Path) -> None
 
 
 def test_no_process_outlives_a_killed_supervisor(tmp_path: Path, wait_for_death: Callable[[int], None]) -> None:
-    command = [sys.executable, "-c", "from flowevolve.cli import main; main()", "serve", str(SECTION["model"])]
+    command = [sys.executable, "-c", "from flowevolve.cli.app import main; main()", "serve", str(SECTION["model"])]
     command += ["--executable", str(SECTION["executable"]), "--port", "0", "--", "--enforce-eager"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as process:

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from flowevolve.config import Config, parse_config
-from flowevolve.errors import BackendUnreachableError, InputError
-from flowevolve.llm.calls import CallRecord
-from flowevolve.own_server import open_server
-from flowevolve.roles import role_settings
-from flowevolve.run import Watchers, check, run
+from flowevolve._util.errors import BackendUnreachableError, InputError
+from flowevolve.config.roles import role_settings
+from flowevolve.config.run import Config, parse_config
+from flowevolve.core.calls import CallRecord
+from flowevolve.runner.run import Watchers, check, run
+from flowevolve.runner.vllm_server import open_server
 from flowevolve.vllm.server import News
 from tests.vllm.conftest import ROOT, FakeVLLM
 
@@ -77,7 +77,7 @@ async def test_a_run_outlives_its_server(fake: FakeVLLM, tmp_path: Path) -> None
 async def test_a_run_outlives_its_servers_hanging(
     fake: FakeVLLM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noticed_by: str
 ) -> None:
-    monkeypatch.setattr("flowevolve.llm.metrics_probe.PROBE_SECONDS", 0.2)
+    monkeypatch.setattr("flowevolve.llm.scheduling.metrics_probe.PROBE_SECONDS", 0.2)
     settings = table(fake, hung_seconds=0.3, stop_seconds=0.2)
     if noticed_by == "time-out":
         settings["llm"] = {"backend": "vllm", "model": "m", "timeout_seconds": 1.0}
@@ -163,7 +163,7 @@ async def test_check_starts_nothing(fake: FakeVLLM) -> None:
 
 
 def flowevolve(*arguments: str, environment: Mapping[str, str] | None = None, cwd: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", "from flowevolve.cli import main; main()", *arguments]
+    command = [sys.executable, "-c", "from flowevolve.cli.app import main; main()", *arguments]
     pipe = subprocess.PIPE
     variables = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
     return subprocess.Popen(command, cwd=cwd, env=variables, stdout=pipe, stderr=pipe, text=True)

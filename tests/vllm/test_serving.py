@@ -14,12 +14,12 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from flowevolve.concurrency import Pulse
-from flowevolve.errors import BackendUnreachableError, InputError
-from flowevolve.llm import keys
-from flowevolve.llm.aiohttp import AioHTTPTransport
-from flowevolve.llm.metrics_probe import MetricsProbe
-from flowevolve.llm.types import ChatRequest, LLMError, Message
+from flowevolve._util import secrets as keys
+from flowevolve._util.errors import BackendUnreachableError, InputError
+from flowevolve._util.tasks import Pulse
+from flowevolve.core.model import ChatRequest, LLMError, Message
+from flowevolve.llm.scheduling.metrics_probe import MetricsProbe
+from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.vllm.serving import check_vllm, serve_vllm
 from flowevolve.vllm.settings import VLLMSettings
 from tests.vllm.conftest import ROOT, FakeVLLM, Heard, parent

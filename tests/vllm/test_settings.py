@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from flowevolve.config import Config, parse_config
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
+from flowevolve.config.run import Config, parse_config
 from flowevolve.vllm.settings import VLLMSettings, flag_value, has_flag
 
 

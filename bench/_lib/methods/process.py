@@ -18,8 +18,8 @@ from bench._lib.methods.workloads import WORKLOADS, Pipeline, small
 from bench.peers.chats import Chats
 from bench.peers.examples import roll_out
 from bench.peers.progress import print_progress
-from flowevolve import clock
-from flowevolve.tasks.base import Task
+from flowevolve._util import clock
+from flowevolve.core.task import Task
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Literal
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from flowevolve.prompts import JUDGE_TITLE, MERGE_TITLE, REFLECT_TITLE
+from flowevolve.prompts.reflection import JUDGE_TITLE, MERGE_TITLE, REFLECT_TITLE
 
 CHAT = "/v1/chat/completions"
 RECORDING = "/recording"

@@ -26,14 +26,14 @@ from aiohttp.typedefs import Handler
 
 from bench._lib.methods.recording import CHAT, RECORDING, Recorder, role_of
 from bench._lib.methods.workloads import WORKLOADS, WholeLength
-from flowevolve import clock
-from flowevolve.prompts import fence
+from flowevolve._util import clock
+from flowevolve.prompts.reflection import fence
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES, APIProfile, Profile, faster
-from flowevolve.sim.rules import RulesWorld
-from flowevolve.sim.rules_params import PRESETS
 from flowevolve.sim.server import serve
-from flowevolve.sim.service import make_service
+from flowevolve.sim.service_model import make_service
+from flowevolve.sim.worlds.rules.params import PRESETS
+from flowevolve.sim.worlds.rules.world import RulesWorld
 
 PRESET = "normal"
 MOST_TOKENS = 8192

@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from flowevolve.artifact import Artifact
-from flowevolve.llm.types import CHARS_PER_TOKEN, JSON, Message
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import CHARS_PER_TOKEN, JSON, Message
+from flowevolve.core.task import ChatModel, Dataset, Example, Rollout
 from flowevolve.sim.profiles import OutputLength
-from flowevolve.tasks.base import ChatModel, Dataset, Example, Rollout
 from flowevolve.tasks.house_style import SEED_PROMPT, make_rows
 from flowevolve.tasks.instructions import COMPONENT, InstructionFollowing
 

@@ -14,28 +14,28 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 
-from flowevolve.algorithm import Algorithm, Tuning, Workers
+from flowevolve._util.errors import InputError
 from flowevolve.algorithms.ace.config import ACEConfig
 from flowevolve.algorithms.ace.curate import Curate, Refine
 from flowevolve.algorithms.ace.learn import Generate, Reflect
 from flowevolve.algorithms.ace.payloads import Curation, Edit, Lesson, Trial, Tried
+from flowevolve.algorithms.ace.playbook import Bullet, Playbook, load_note, parse_bullets
 from flowevolve.algorithms.ace.reading import CitingTask, Reader
 from flowevolve.algorithms.ace.reconcile import Reconcile
 from flowevolve.algorithms.ace.select import Select
 from flowevolve.algorithms.ace.update import Progress, Update
-from flowevolve.archives.playbook import Bullet, Playbook, load_note, parse_bullets
-from flowevolve.budget import Cost
-from flowevolve.context import PoolReader, StageContext, UpdateContext
-from flowevolve.errors import InputError
-from flowevolve.events import Event
-from flowevolve.item import Item
+from flowevolve.core.algorithm import Algorithm, Tuning, Workers
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import PoolReader, StageContext, UpdateContext
+from flowevolve.core.events import Event
+from flowevolve.core.graph import CommittingStage, Emit, Graph, Stage
+from flowevolve.core.item import Item
+from flowevolve.core.pool import Candidate
+from flowevolve.core.record import Record
+from flowevolve.core.task import Task
 from flowevolve.policies.similarity import Likeness
-from flowevolve.pool import Candidate
 from flowevolve.programs.task import check_no_programs
-from flowevolve.record import Record
-from flowevolve.stage import CommittingStage, Emit, Graph, Stage
 from flowevolve.stages.rollouts import Rollouts
-from flowevolve.tasks.base import Task
 
 DEFAULT_WORKERS: Mapping[str, Workers] = {
     "generate": Workers(16),

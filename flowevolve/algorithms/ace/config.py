@@ -8,8 +8,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from flowevolve.memory.section import EmbeddingSection
-from flowevolve.section import Section
+from flowevolve._util.settings import Section
+from flowevolve.experience.settings import EmbeddingSection
 
 
 class ACEConfig(Section):

@@ -6,17 +6,19 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from flowevolve._util.clock import in_thread
+from flowevolve._util.tasks import run_all
 from flowevolve.algorithms.ace.payloads import Curation, Edit, Lesson, Refinement
+from flowevolve.algorithms.ace.playbook import Bullet, Operation, render
 from flowevolve.algorithms.ace.reading import Reader
-from flowevolve.archives.playbook import Bullet, Operation, render
-from flowevolve.budget import Cost
-from flowevolve.clock import in_thread
-from flowevolve.concurrency import run_all
-from flowevolve.context import StageContext
-from flowevolve.item import Item
-from flowevolve.llm.types import CHARS_PER_TOKEN, LLMError, Message, UnparsableReplyError
-from flowevolve.memory.embedders import Embedder
-from flowevolve.playbook_prompts import (
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import StageContext
+from flowevolve.core.graph import Discard, Emit
+from flowevolve.core.item import Item
+from flowevolve.core.model import CHARS_PER_TOKEN, LLMError, Message, UnparsableReplyError
+from flowevolve.experience.embedders import Embedder
+from flowevolve.policies.similarity import near_groups
+from flowevolve.prompts.playbook import (
     CuratorRequest,
     curate_prompt,
     gather_prompt,
@@ -24,9 +26,7 @@ from flowevolve.playbook_prompts import (
     parse_curator_requests,
     parse_lessons,
 )
-from flowevolve.policies.similarity import near_groups
-from flowevolve.prompts import parse_instruction
-from flowevolve.stage import Discard, Emit
+from flowevolve.prompts.reflection import parse_instruction
 from flowevolve.stages.scan import scan
 
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from flowevolve.algorithms.ace.payloads import Answered, Learned, Lesson, Sample
+from flowevolve.algorithms.ace.playbook import Bullet, render
 from flowevolve.algorithms.ace.reading import Reader, cited_bullets, question_of
-from flowevolve.archives.playbook import Bullet, render
-from flowevolve.context import StageContext
-from flowevolve.item import Item
-from flowevolve.playbook_prompts import Reflection, lesson_prompt, parse_lesson
-from flowevolve.pool import Candidate
-from flowevolve.stage import Emit
+from flowevolve.core.context import StageContext
+from flowevolve.core.graph import Emit
+from flowevolve.core.item import Item
+from flowevolve.core.pool import Candidate
+from flowevolve.core.task import Rollout
+from flowevolve.prompts.playbook import Reflection, lesson_prompt, parse_lesson
 from flowevolve.stages.asking import try_asking
 from flowevolve.stages.rollouts import Rollouts
-from flowevolve.tasks.base import Rollout
 
 
 @dataclass(frozen=True)

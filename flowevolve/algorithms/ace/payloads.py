@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from flowevolve.archives.playbook import Bullet, Counts, Operation
-from flowevolve.kinds import payload
-from flowevolve.pool import Candidate
-from flowevolve.tasks.base import Rollout
+from flowevolve.algorithms.ace.playbook import Bullet, Counts, Operation
+from flowevolve.core.payload_kinds import payload
+from flowevolve.core.pool import Candidate
+from flowevolve.core.task import Rollout
 
 
 @payload("ace.Sample")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from flowevolve.archives.playbook import Bullet, Playbook, render, within
-from flowevolve.artifact import Artifact
-from flowevolve.context import StageContext
-from flowevolve.llm.types import Message
-from flowevolve.playbook_prompts import NOTHING_USED, split_citation, with_playbook
-from flowevolve.record import Record
-from flowevolve.tasks.base import Call, ChatModel, Example, Rollout, Task
+from flowevolve.algorithms.ace.playbook import Bullet, Playbook, render, within
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.context import StageContext
+from flowevolve.core.model import Message
+from flowevolve.core.record import Record
+from flowevolve.core.task import Call, ChatModel, Example, Rollout, Task
+from flowevolve.prompts.playbook import NOTHING_USED, split_citation, with_playbook
 
 CITED = "cited"
 """The component of the call that a `CitingTask` adds to a rollout. Its output names the bullets."""

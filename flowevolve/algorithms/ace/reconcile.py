@@ -11,19 +11,19 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from flowevolve._util.clock import in_thread
+from flowevolve._util.tasks import run_all
 from flowevolve.algorithms.ace.payloads import Edit
+from flowevolve.algorithms.ace.playbook import Bullet, Operation
 from flowevolve.algorithms.ace.reading import Reader
-from flowevolve.archives.playbook import Bullet, Operation
-from flowevolve.clock import in_thread
-from flowevolve.concurrency import run_all
-from flowevolve.context import StageContext
-from flowevolve.item import Item, Stale
-from flowevolve.llm.types import LLMError, Message
-from flowevolve.memory.embedders import Embedder
-from flowevolve.playbook_prompts import compare_prompt, parse_comparison
+from flowevolve.core.context import StageContext
+from flowevolve.core.graph import Emit
+from flowevolve.core.item import Item, Stale
+from flowevolve.core.model import LLMError, Message
+from flowevolve.core.pool import Candidate
+from flowevolve.experience.embedders import Embedder
 from flowevolve.policies.similarity import Likeness, Relation, Vector
-from flowevolve.pool import Candidate
-from flowevolve.stage import Emit
+from flowevolve.prompts.playbook import compare_prompt, parse_comparison
 from flowevolve.stages.rollouts import Rollouts
 
 

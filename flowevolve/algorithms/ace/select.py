@@ -8,12 +8,12 @@ from flowevolve.algorithms.ace.config import ACEConfig
 from flowevolve.algorithms.ace.payloads import Sample, Trial
 from flowevolve.algorithms.ace.reading import Reader
 from flowevolve.algorithms.ace.update import Progress
-from flowevolve.context import StageContext
-from flowevolve.events import Event
-from flowevolve.item import Item
+from flowevolve.core.context import StageContext
+from flowevolve.core.events import Event
+from flowevolve.core.graph import Emit, Exhausted, NotYet
+from flowevolve.core.item import Item
+from flowevolve.core.record import Record
 from flowevolve.policies.batching import EpochBatches
-from flowevolve.record import Record
-from flowevolve.stage import Emit, Exhausted, NotYet
 
 
 class Selected(Record, kind="ace.selected"):

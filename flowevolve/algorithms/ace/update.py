@@ -14,14 +14,14 @@ from pydantic import Field
 
 from flowevolve.algorithms.ace.config import ACEConfig
 from flowevolve.algorithms.ace.payloads import Curation, Edit, Learned, Lesson, Refinement, Trial, Tried
+from flowevolve.algorithms.ace.playbook import Counts, Operation, edit_note
 from flowevolve.algorithms.ace.reading import Reader
-from flowevolve.archives.playbook import Counts, Operation, edit_note
-from flowevolve.context import StageContext, UpdateContext
-from flowevolve.item import Item
-from flowevolve.pool import Add, Candidate, Note
-from flowevolve.pool import Update as PoolUpdate
-from flowevolve.record import Record
-from flowevolve.stage import Discard, Emit
+from flowevolve.core.context import StageContext, UpdateContext
+from flowevolve.core.graph import Discard, Emit
+from flowevolve.core.item import Item
+from flowevolve.core.pool import Add, Candidate, Note
+from flowevolve.core.pool import Update as PoolUpdate
+from flowevolve.core.record import Record
 
 
 class LearntSample(Record, kind="ace.sample"):

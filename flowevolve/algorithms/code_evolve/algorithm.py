@@ -13,8 +13,10 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from flowevolve.algorithm import Algorithm, Tuning, Workers, check_components
+from flowevolve._util.clock import in_thread
+from flowevolve._util.errors import InputError
 from flowevolve.algorithms.code_evolve.config import CodeEvolveConfig
+from flowevolve.algorithms.code_evolve.islands import PROGRAMS, PROMPTS, SEED, Island, Islands, Place
 from flowevolve.algorithms.code_evolve.payloads import Chosen, Made, Prompted
 from flowevolve.algorithms.code_evolve.select import Select
 from flowevolve.algorithms.code_evolve.update import Update
@@ -28,25 +30,23 @@ from flowevolve.algorithms.code_evolve.write import (
     Meta,
 )
 from flowevolve.archives.elites import FITNESS, Best, Cells, Elites, Mapped
-from flowevolve.archives.islands import PROGRAMS, PROMPTS, SEED, Island, Islands, Place
-from flowevolve.artifact import Artifact
-from flowevolve.assessment import Assessment
-from flowevolve.budget import Cost
-from flowevolve.clock import in_thread
-from flowevolve.context import PoolReader, UpdateContext
+from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.assessment import Assessment
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import PoolReader, UpdateContext
+from flowevolve.core.events import Event
+from flowevolve.core.graph import Emit, Graph, Stage
+from flowevolve.core.item import Item
 from flowevolve.core.policies import Batch
-from flowevolve.errors import InputError
-from flowevolve.events import Event
-from flowevolve.item import Item
-from flowevolve.pool import Candidate
+from flowevolve.core.pool import Candidate
+from flowevolve.core.task import Task
 from flowevolve.programs.features import FEATURES
 from flowevolve.programs.problem import NEEDS_A_SEED
 from flowevolve.programs.task import check_programs
-from flowevolve.stage import Emit, Graph, Stage
 from flowevolve.stages.assess import Assess
 from flowevolve.stages.committing import committing
 from flowevolve.stages.rollouts import Rollouts
-from flowevolve.tasks.base import Task
 
 DEFAULT_WORKERS: Mapping[str, Workers] = {"meta": Workers(16), "generate": Workers(16), "evaluate": Workers(16)}
 """Workers of the streaming mode; one each for select and update."""

@@ -7,11 +7,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from flowevolve._util.settings import Section
+from flowevolve.algorithms.code_evolve.exploration import Cosine, Exponential, Plateau, Schedule
+from flowevolve.algorithms.code_evolve.topology import Topology
 from flowevolve.archives.elites import FITNESS
-from flowevolve.policies.exploration import Cosine, Exponential, Plateau, Schedule
-from flowevolve.policies.topology import Topology
-from flowevolve.programs.prompts import Form
-from flowevolve.section import Section
+from flowevolve.prompts.programs import Form
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from flowevolve.kinds import payload
-from flowevolve.pool import Candidate
+from flowevolve.core.payload_kinds import payload
+from flowevolve.core.pool import Candidate
 
 Operator = Literal["start", "exploit", "explore"]
 

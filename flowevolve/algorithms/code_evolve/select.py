@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 
 from flowevolve.algorithms.code_evolve.config import CodeEvolveConfig
+from flowevolve.algorithms.code_evolve.islands import Island, Islands, Place
 from flowevolve.algorithms.code_evolve.payloads import Chosen, Operator
-from flowevolve.archives.islands import Island, Islands, Place
-from flowevolve.context import PoolReader, StageContext
-from flowevolve.events import Event
-from flowevolve.item import Item
-from flowevolve.item_ids import flow_of
-from flowevolve.llm.types import JSON
+from flowevolve.core.context import PoolReader, StageContext
+from flowevolve.core.events import Event
+from flowevolve.core.graph import Emit
+from flowevolve.core.item import Item
+from flowevolve.core.item_ids import flow_of
+from flowevolve.core.model import JSON
+from flowevolve.core.pool import Candidate
+from flowevolve.core.record import Record
 from flowevolve.policies.drawing import by_rank, draw, evenly
-from flowevolve.pool import Candidate
-from flowevolve.record import Record
-from flowevolve.stage import Emit
 
 
 class Selected(Record, kind="code_evolve.selected"):

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from flowevolve.algorithms.code_evolve.config import MigrationSection
+from flowevolve.algorithms.code_evolve.islands import MIGRATE, PROGRAMS, PROMPTS, SEED, Island, Islands, Place
 from flowevolve.algorithms.code_evolve.payloads import Made
-from flowevolve.archives.islands import MIGRATE, PROGRAMS, PROMPTS, SEED, Island, Islands, Place
-from flowevolve.artifact import Artifact
-from flowevolve.assessment import works
-from flowevolve.context import StageContext, UpdateContext
-from flowevolve.item import Item
-from flowevolve.policies.topology import neighbours
-from flowevolve.pool import Add, Annotate, Candidate, Change
-from flowevolve.record import Record
+from flowevolve.algorithms.code_evolve.topology import neighbours
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.assessment import works
+from flowevolve.core.context import StageContext, UpdateContext
+from flowevolve.core.item import Item
+from flowevolve.core.pool import Add, Annotate, Candidate, Change
+from flowevolve.core.record import Record
 
 BEST_CHILD = "best child"
 """What a prompt is scored by."""

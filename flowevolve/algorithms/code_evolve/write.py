@@ -6,14 +6,15 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 
 from flowevolve.algorithms.code_evolve.config import CodeEvolveConfig
+from flowevolve.algorithms.code_evolve.islands import Place
 from flowevolve.algorithms.code_evolve.payloads import Chosen, Made, Prompted
-from flowevolve.archives.islands import Place
-from flowevolve.artifact import Artifact
-from flowevolve.context import StageContext
-from flowevolve.item import Item
-from flowevolve.llm.types import UnparsableReplyError
-from flowevolve.pool import Candidate
-from flowevolve.programs.prompts import (
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.context import StageContext
+from flowevolve.core.graph import Discard, Emit
+from flowevolve.core.item import Item
+from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.pool import Candidate
+from flowevolve.prompts.programs import (
     META_TITLE,
     OTHERS_HEADING,
     OUTCOME_HEADING,
@@ -22,8 +23,7 @@ from flowevolve.programs.prompts import (
     program_prompt,
     task_section,
 )
-from flowevolve.prompts import fence, parse_instruction
-from flowevolve.stage import Discard, Emit
+from flowevolve.prompts.reflection import fence, parse_instruction
 from flowevolve.stages.asking import ask
 from flowevolve.stages.assess import Assess
 from flowevolve.stages.coding import as_shown, write_program

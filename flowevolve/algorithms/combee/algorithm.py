@@ -13,18 +13,18 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
-from flowevolve.algorithm import Tuning, Workers
+from flowevolve.algorithms.combee.batch_sizes import DelayProfile
 from flowevolve.algorithms.combee.config import CombeeConfig
 from flowevolve.algorithms.combee.select import SelectRounds
 from flowevolve.algorithms.combee.sizes import Sizes
 from flowevolve.algorithms.combee.stages import Aggregate, Reflect, same_texts
 from flowevolve.algorithms.gepa.algorithm import DEFAULT_WORKERS, GEPA
 from flowevolve.algorithms.gepa.select import Select
-from flowevolve.budget import Cost
-from flowevolve.events import Event
-from flowevolve.policies.batch_sizes import DelayProfile
-from flowevolve.stage import Stage
-from flowevolve.tasks.base import Task
+from flowevolve.core.algorithm import Tuning, Workers
+from flowevolve.core.budget import Cost
+from flowevolve.core.events import Event
+from flowevolve.core.graph import Stage
+from flowevolve.core.task import Task
 
 
 class Combee(GEPA):

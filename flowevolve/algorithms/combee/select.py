@@ -8,8 +8,8 @@ from typing import ClassVar
 from flowevolve.algorithms.gepa.config import GEPAConfig
 from flowevolve.algorithms.gepa.select import MergeSchedule, Plan, Select
 from flowevolve.archives.base import CandidateArchive
-from flowevolve.context import StageContext
-from flowevolve.llm.types import JSON
+from flowevolve.core.context import StageContext
+from flowevolve.core.model import JSON
 from flowevolve.policies.selection import ComponentSelection, Selection
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flowevolve.core.events import Event
 from flowevolve.core.policies import Batch, BatchSize
-from flowevolve.events import Event
 
 
 class Sizes:

@@ -6,15 +6,15 @@ from collections.abc import AsyncGenerator, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from flowevolve.budget import Cost
-from flowevolve.concurrency import run_all
-from flowevolve.context import StageContext
-from flowevolve.item import Gathered, Item
-from flowevolve.kinds import payload
-from flowevolve.llm.types import LLMError, Message, UnparsableReplyError
-from flowevolve.pool import Candidate
-from flowevolve.prompts import merge_prompt, parse_instruction
-from flowevolve.stage import Discard, Emit
+from flowevolve._util.tasks import run_all
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import StageContext
+from flowevolve.core.graph import Discard, Emit
+from flowevolve.core.item import Gathered, Item
+from flowevolve.core.model import LLMError, Message, UnparsableReplyError
+from flowevolve.core.payload_kinds import payload
+from flowevolve.core.pool import Candidate
+from flowevolve.prompts.reflection import merge_prompt, parse_instruction
 from flowevolve.stages.payloads import Proposed, Rolled, Selected
 from flowevolve.stages.propose import reflect_all, rewritten
 from flowevolve.stages.scan import scan

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from typing import ClassVar
 
-from flowevolve.algorithm import Algorithm, Tuning, Workers, check_components
+from flowevolve._util.errors import InputError
 from flowevolve.algorithms.context_evolve.config import ContextEvolveConfig
+from flowevolve.algorithms.context_evolve.evolve_buffer import EvolveBuffer
 from flowevolve.algorithms.context_evolve.navigate import Navigate
 from flowevolve.algorithms.context_evolve.payloads import Step
 from flowevolve.algorithms.context_evolve.stages import (
@@ -23,22 +24,21 @@ from flowevolve.algorithms.context_evolve.stages import (
     renew,
     update,
 )
-from flowevolve.archives.evolve_buffer import EvolveBuffer
-from flowevolve.assessment import Assessment
-from flowevolve.budget import Cost
-from flowevolve.context import PoolReader, UpdateContext
-from flowevolve.errors import InputError
-from flowevolve.events import Event
-from flowevolve.item import Item
-from flowevolve.pool import Candidate
+from flowevolve.algorithms.context_evolve.summarize import Summarize
+from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
+from flowevolve.core.assessment import Assessment
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import PoolReader, UpdateContext
+from flowevolve.core.events import Event
+from flowevolve.core.graph import AnyStage, Emit, Graph, Stage
+from flowevolve.core.item import Item
+from flowevolve.core.pool import Candidate
+from flowevolve.core.task import Task
 from flowevolve.programs.task import check_programs
-from flowevolve.stage import AnyStage, Emit, Graph, Stage
 from flowevolve.stages.assess import Assess
 from flowevolve.stages.committing import committing
 from flowevolve.stages.payloads import Assessed, Written
 from flowevolve.stages.rollouts import Rollouts
-from flowevolve.stages.summarize import Summarize
-from flowevolve.tasks.base import Task
 
 DEFAULT_WORKERS: Mapping[str, Workers] = {
     "navigate": Workers(16),

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from pydantic import Field, model_validator
 
-from flowevolve.agents.abstracts import TrajectoryKind
-from flowevolve.programs.prompts import Form
-from flowevolve.section import Section
+from flowevolve._util.settings import Section
+from flowevolve.prompts.abstracts import TrajectoryKind
+from flowevolve.prompts.programs import Form
 
 
 class TrajectoriesSection(Section):

@@ -8,24 +8,24 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 
-from flowevolve.agents.abstracts import ABSTRACT, Trajectory, navigate_prompt, read_guidance
+from flowevolve._util.tasks import Pulse
 from flowevolve.algorithms.context_evolve.config import ContextEvolveConfig
+from flowevolve.algorithms.context_evolve.evolve_buffer import EvolveBuffer
 from flowevolve.algorithms.context_evolve.payloads import Step
-from flowevolve.archives.evolve_buffer import EvolveBuffer
-from flowevolve.archives.trajectories import draw_trajectories
-from flowevolve.concurrency import Pulse
-from flowevolve.context import StageContext
-from flowevolve.events import Event
-from flowevolve.item import Item
-from flowevolve.item_ids import flow_of
-from flowevolve.llm.types import UnparsableReplyError
-from flowevolve.pool import Candidate
-from flowevolve.programs.prompts import ShownProgram
-from flowevolve.record import Record
-from flowevolve.stage import Emit
+from flowevolve.algorithms.context_evolve.summarize import in_words
+from flowevolve.algorithms.context_evolve.trajectories import draw_trajectories
+from flowevolve.core.context import StageContext
+from flowevolve.core.events import Event
+from flowevolve.core.graph import Emit
+from flowevolve.core.item import Item
+from flowevolve.core.item_ids import flow_of
+from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.pool import Candidate
+from flowevolve.core.record import Record
+from flowevolve.prompts.abstracts import ABSTRACT, Trajectory, navigate_prompt, read_guidance
+from flowevolve.prompts.programs import ShownProgram
 from flowevolve.stages.asking import ask
 from flowevolve.stages.coding import as_shown
-from flowevolve.stages.summarize import in_words
 
 AGENT = "navigator"
 

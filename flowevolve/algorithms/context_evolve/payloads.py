@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flowevolve.kinds import payload
-from flowevolve.pool import Candidate
+from flowevolve.core.payload_kinds import payload
+from flowevolve.core.pool import Candidate
 
 
 @payload("context_evolve.Chosen")

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 
-from flowevolve.agents.abstracts import Example, exemplars_prompt, read_examples
 from flowevolve.algorithms.context_evolve.config import ContextEvolveConfig
+from flowevolve.algorithms.context_evolve.evolve_buffer import EvolveBuffer
 from flowevolve.algorithms.context_evolve.navigate import for_agents
 from flowevolve.algorithms.context_evolve.payloads import Chosen, Step
-from flowevolve.archives.evolve_buffer import EvolveBuffer
-from flowevolve.context import StageContext, UpdateContext
-from flowevolve.item import Item, Stale
-from flowevolve.llm.types import UnparsableReplyError
+from flowevolve.core.context import StageContext, UpdateContext
+from flowevolve.core.graph import Emit, Exhausted
+from flowevolve.core.item import Item, Stale
+from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.pool import Add, Candidate
+from flowevolve.core.record import Record
 from flowevolve.policies.drawing import by_rank, draw
-from flowevolve.pool import Add, Candidate
-from flowevolve.programs.prompts import program_prompt
-from flowevolve.record import Record
-from flowevolve.stage import Emit, Exhausted
+from flowevolve.prompts.abstracts import Example, exemplars_prompt, read_examples
+from flowevolve.prompts.programs import program_prompt
 from flowevolve.stages.asking import ask
 from flowevolve.stages.coding import as_shown, write_program
 from flowevolve.stages.payloads import Assessed, Written

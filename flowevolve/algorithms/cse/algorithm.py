@@ -19,30 +19,30 @@ from functools import partial
 from types import TracebackType
 from typing import ClassVar, Self
 
-from flowevolve.agents.plan import plan_prompt, read_plans
-from flowevolve.algorithm import Algorithm, Tuning, Workers, check_components
+from flowevolve._util.errors import InputError
 from flowevolve.algorithms.cse.config import CSEConfig
+from flowevolve.algorithms.cse.memory import MEMORY, Memory
 from flowevolve.algorithms.cse.payloads import Brief, Planned
+from flowevolve.algorithms.cse.recall import Distill, Recall
+from flowevolve.algorithms.cse.remember import AGENT, Compress, Compressed, Reflect, Reflected, learn, shorten
 from flowevolve.algorithms.cse.select import Population, RecallFor, Renew, Reward, Select
 from flowevolve.algorithms.cse.write import CODE, Diagnose, Write
-from flowevolve.archives.memory import MEMORY, Memory
-from flowevolve.budget import Cost
-from flowevolve.context import PoolReader, StageContext, UpdateContext
-from flowevolve.errors import InputError
-from flowevolve.events import Event
-from flowevolve.item import Item
-from flowevolve.memory.store import GlobalMemory
-from flowevolve.pool import DEFAULT_POOL, Add, Candidate
+from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import PoolReader, StageContext, UpdateContext
+from flowevolve.core.events import Event
+from flowevolve.core.graph import NO_EMISSIONS, AnyStage, CommittingStage, Emit, Graph, Stage
+from flowevolve.core.item import Item
+from flowevolve.core.pool import DEFAULT_POOL, Add, Candidate
+from flowevolve.core.task import Task
+from flowevolve.experience.store import GlobalMemory
 from flowevolve.programs.task import check_programs
-from flowevolve.stage import NO_EMISSIONS, AnyStage, CommittingStage, Emit, Graph, Stage
+from flowevolve.prompts.plans import plan_prompt, read_plans
 from flowevolve.stages.asking import try_asking
 from flowevolve.stages.assess import Assess
 from flowevolve.stages.coding import as_shown
 from flowevolve.stages.payloads import Assessed, Written
-from flowevolve.stages.recall import Distill, Recall
-from flowevolve.stages.remember import AGENT, Compress, Compressed, Reflect, Reflected, learn, shorten
 from flowevolve.stages.rollouts import Rollouts
-from flowevolve.tasks.base import Task
 
 DEFAULT_WORKERS: Mapping[str, Workers] = {
     "recall": Workers(8),

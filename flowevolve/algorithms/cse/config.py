@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from flowevolve.archives.memory import LIMIT_TOKENS, STEPS_KEPT
-from flowevolve.memory.section import GlobalMemorySection
-from flowevolve.programs.prompts import Form
-from flowevolve.section import Section
+from flowevolve._util.settings import Section
+from flowevolve.algorithms.cse.memory import LIMIT_TOKENS, STEPS_KEPT
+from flowevolve.experience.settings import GlobalMemorySection
+from flowevolve.prompts.programs import Form
 
 
 class CSEConfig(Section):

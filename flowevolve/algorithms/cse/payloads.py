@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from flowevolve.kinds import payload
-from flowevolve.pool import Candidate
-from flowevolve.programs.slots import Slot
+from flowevolve.core.payload_kinds import payload
+from flowevolve.core.pool import Candidate
+from flowevolve.programs.parts import Slot
 
 Operator = Literal["mutate", "crossover", "refine"]
 """A controlled mutation, a compositional crossover; ``refine``: a child of one parent, without slots."""

@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from flowevolve.algorithms.cse.config import CSEConfig
+from flowevolve.algorithms.cse.memory import Memory
 from flowevolve.algorithms.cse.payloads import Brief, Operator, Planned
-from flowevolve.archives.memory import Memory
-from flowevolve.assessment import Assessment, works
-from flowevolve.context import StageContext
-from flowevolve.item import Item, Stale, Ticket
-from flowevolve.pool import Add, Candidate, Update
-from flowevolve.programs.prompts import ShownProgram
-from flowevolve.record import Record
-from flowevolve.stage import Emit, Exhausted
+from flowevolve.algorithms.cse.recall import Recall, shown_entries
+from flowevolve.algorithms.cse.remember import recollect
+from flowevolve.core.assessment import Assessment, works
+from flowevolve.core.context import StageContext
+from flowevolve.core.graph import Emit, Exhausted
+from flowevolve.core.item import Item, Stale, Ticket
+from flowevolve.core.pool import Add, Candidate, Update
+from flowevolve.core.record import Record
+from flowevolve.prompts.programs import ShownProgram
 from flowevolve.stages.coding import as_shown
-from flowevolve.stages.recall import Recall, shown_entries
-from flowevolve.stages.remember import recollect
 
 PLAN = "plan"
 """The label of a program that is described by its plan."""

@@ -9,21 +9,21 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from flowevolve.agents.plan import implement_prompt
-from flowevolve.agents.slots import crossover_prompt, diagnose_prompt, mutation_prompt, read_slots
 from flowevolve.algorithms.cse.payloads import Brief, Planned
-from flowevolve.artifact import Artifact
-from flowevolve.context import StageContext
-from flowevolve.item import Item
-from flowevolve.llm.types import JSON
-from flowevolve.pool import Candidate
-from flowevolve.programs.prompts import Form, program_prompt
-from flowevolve.programs.slots import Slot, frozen_parts, parts_of, restore, unchanged
-from flowevolve.stage import Discard, Emit
+from flowevolve.algorithms.cse.remember import AGENT
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.context import StageContext
+from flowevolve.core.graph import Discard, Emit
+from flowevolve.core.item import Item
+from flowevolve.core.model import JSON
+from flowevolve.core.pool import Candidate
+from flowevolve.programs.parts import Slot, frozen_parts, parts_of, restore, unchanged
+from flowevolve.prompts.plans import implement_prompt
+from flowevolve.prompts.programs import Form, program_prompt
+from flowevolve.prompts.slots import crossover_prompt, diagnose_prompt, mutation_prompt, read_slots
 from flowevolve.stages.asking import try_asking
 from flowevolve.stages.coding import as_shown, write_program
 from flowevolve.stages.payloads import Written
-from flowevolve.stages.remember import AGENT
 
 CODE = "code"
 """The role that plans and writes programs."""

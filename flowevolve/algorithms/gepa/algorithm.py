@@ -16,17 +16,20 @@ from typing import ClassVar
 
 from pydantic import BaseModel
 
-from flowevolve.algorithm import Algorithm, Tuning, Workers, check_components
+from flowevolve._util.errors import InputError
 from flowevolve.algorithms.gepa.config import GEPAConfig
 from flowevolve.algorithms.gepa.select import MergeSchedule, Select
+from flowevolve.algorithms.gepa.validation_order import ValidationOrder
 from flowevolve.archives.base import CandidateArchive
 from flowevolve.archives.catalog import ARCHIVES
-from flowevolve.archives.validation_order import ValidationOrder
-from flowevolve.budget import Cost
-from flowevolve.context import UpdateContext
+from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import UpdateContext
+from flowevolve.core.events import Event
+from flowevolve.core.graph import Emit, Graph, Stage
 from flowevolve.core.policies import BatchSize, ValidationAcceptance
-from flowevolve.errors import InputError
-from flowevolve.events import Event
+from flowevolve.core.pool import Candidate
+from flowevolve.core.task import Task
 from flowevolve.policies.acceptance import (
     Everything,
     Front,
@@ -44,9 +47,7 @@ from flowevolve.policies.selection import (
     Selection,
     TopKPareto,
 )
-from flowevolve.pool import Candidate
 from flowevolve.programs.task import check_no_programs
-from flowevolve.stage import Emit, Graph, Stage
 from flowevolve.stages.committing import committing
 from flowevolve.stages.evaluate import Evaluate
 from flowevolve.stages.generate import Generate
@@ -56,7 +57,6 @@ from flowevolve.stages.repair import Repair
 from flowevolve.stages.rollouts import Rollouts
 from flowevolve.stages.screen import Screen
 from flowevolve.stages.update import Update
-from flowevolve.tasks.base import Task
 
 DEFAULT_WORKERS: Mapping[str, Workers] = {
     "generate": Workers(8),

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from flowevolve.section import OpenSection, Section
+from flowevolve._util.settings import OpenSection, Section
 
 
 class ArchiveSection(OpenSection):

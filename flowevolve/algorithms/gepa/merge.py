@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from random import Random
 
-from flowevolve.artifact import Artifact
-from flowevolve.pool import Candidate
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.pool import Candidate
 
 Lookup = Callable[[str], Candidate]
 

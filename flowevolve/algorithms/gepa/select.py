@@ -8,16 +8,16 @@ from typing import ClassVar
 from flowevolve.algorithms.gepa.config import GEPAConfig
 from flowevolve.algorithms.gepa.merge import Merge, find_merge, join, stratified_ids
 from flowevolve.archives.base import CandidateArchive
-from flowevolve.budget import Cost
-from flowevolve.context import StageContext
-from flowevolve.events import Event
-from flowevolve.item import Item
-from flowevolve.item_ids import flow_of
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import StageContext
+from flowevolve.core.events import Event
+from flowevolve.core.graph import Emit
+from flowevolve.core.item import Item
+from flowevolve.core.item_ids import flow_of
+from flowevolve.core.pool import Add, Move, Update
+from flowevolve.core.record import Record
 from flowevolve.policies.batching import EpochBatches
 from flowevolve.policies.selection import ComponentSelection, Selection
-from flowevolve.pool import Add, Move, Update
-from flowevolve.record import Record
-from flowevolve.stage import Emit
 from flowevolve.stages.payloads import Proposed, Selected
 
 

@@ -15,29 +15,29 @@ from functools import partial
 from itertools import accumulate
 from typing import ClassVar
 
-from flowevolve.algorithm import Algorithm, Tuning, Workers, check_components
+from flowevolve._util.clock import in_thread
+from flowevolve._util.errors import InputError
 from flowevolve.algorithms.levi.config import LEVIConfig
 from flowevolve.algorithms.levi.evaluate import Cascade, Describe, Evaluate, described
+from flowevolve.algorithms.levi.map_elites import Described, MapElites
 from flowevolve.algorithms.levi.payloads import Finalist
 from flowevolve.algorithms.levi.select import Selection
 from flowevolve.algorithms.levi.update import Evaluations, OpeningPlan, Progress, Update, in_full
 from flowevolve.algorithms.levi.write import LARGE, SMALL, Write, make_writer
 from flowevolve.archives.descriptors import Space, check_ribs, fit_space, load_ribs
-from flowevolve.archives.map_elites import Described, MapElites
-from flowevolve.assessment import Assessment
-from flowevolve.budget import Cost
-from flowevolve.clock import in_thread
-from flowevolve.context import PoolReader, StageContext, UpdateContext
-from flowevolve.errors import InputError
-from flowevolve.item import Item
-from flowevolve.llm.types import JSON
-from flowevolve.pool import Candidate
-from flowevolve.record import Record
-from flowevolve.stage import CommittingStage, Emit, Graph, Stage, Trigger
+from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
+from flowevolve.core.assessment import Assessment
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import PoolReader, StageContext, UpdateContext
+from flowevolve.core.graph import CommittingStage, Emit, Graph, Stage, Trigger
+from flowevolve.core.item import Item
+from flowevolve.core.model import JSON
+from flowevolve.core.pool import Candidate
+from flowevolve.core.record import Record
+from flowevolve.core.task import Task
 from flowevolve.stages.assess import Assess
 from flowevolve.stages.payloads import Written
 from flowevolve.stages.rollouts import Rollouts
-from flowevolve.tasks.base import Task
 
 DEFAULT_WORKERS: Mapping[str, Workers] = {
     "shift": Workers(2),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
+from flowevolve._util.settings import Section
 from flowevolve.archives.descriptors import Placement
-from flowevolve.programs.prompts import Form
-from flowevolve.section import Section
+from flowevolve.prompts.programs import Form
 
 
 class LEVIConfig(Section):

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from statistics import fmean
 
+from flowevolve._util.errors import InputError
+from flowevolve.algorithms.levi.map_elites import Described, MapElites
 from flowevolve.algorithms.levi.payloads import Finalist
 from flowevolve.algorithms.levi.update import EvaluationCost, in_full
-from flowevolve.archives.map_elites import Described, MapElites
-from flowevolve.artifact import Artifact
-from flowevolve.assessment import Assessment
-from flowevolve.context import StageContext
-from flowevolve.errors import InputError
-from flowevolve.item import Item
-from flowevolve.pool import Candidate
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.assessment import Assessment
+from flowevolve.core.context import StageContext
+from flowevolve.core.graph import Discard, Emit
+from flowevolve.core.item import Item
+from flowevolve.core.pool import Candidate
 from flowevolve.programs.features import FEATURES, program_features
-from flowevolve.stage import Discard, Emit
 from flowevolve.stages.assess import Assess, Level
 from flowevolve.stages.payloads import Written
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from flowevolve.kinds import payload
-from flowevolve.pool import Candidate
+from flowevolve.core.payload_kinds import payload
+from flowevolve.core.pool import Candidate
 
 Operator = Literal["diverse", "variant", "mutate", "shift"]
 """A seed unlike others; a variant of a seed or a shift; a mutation; a paradigm shift."""

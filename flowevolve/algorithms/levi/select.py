@@ -6,20 +6,20 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from flowevolve._util.clock import in_thread
 from flowevolve.algorithms.levi.config import LEVIConfig
+from flowevolve.algorithms.levi.map_elites import MapElites, representatives
 from flowevolve.algorithms.levi.payloads import Advice, Brief
+from flowevolve.algorithms.levi.softmax import softmax_weights
 from flowevolve.algorithms.levi.update import Progress
 from flowevolve.algorithms.levi.write import SMALL, Writer, advice_prompt
-from flowevolve.archives.map_elites import MapElites, representatives
-from flowevolve.assessment import Assessment
-from flowevolve.clock import in_thread
-from flowevolve.context import StageContext
-from flowevolve.item import Item, Ticket
-from flowevolve.llm.types import Message
-from flowevolve.policies.softmax import softmax_weights
-from flowevolve.pool import Candidate
-from flowevolve.record import Record
-from flowevolve.stage import Discard, Emit, Exhausted
+from flowevolve.core.assessment import Assessment
+from flowevolve.core.context import StageContext
+from flowevolve.core.graph import Discard, Emit, Exhausted
+from flowevolve.core.item import Item, Ticket
+from flowevolve.core.model import Message
+from flowevolve.core.pool import Candidate
+from flowevolve.core.record import Record
 from flowevolve.stages.coding import as_shown
 
 

@@ -12,19 +12,19 @@ from math import ceil
 
 from pydantic import Field, JsonValue
 
+from flowevolve._util.clock import in_thread
 from flowevolve.algorithms.levi.config import LEVIConfig
+from flowevolve.algorithms.levi.map_elites import MapElites
 from flowevolve.algorithms.levi.payloads import Advice, Brief, Finalist, Operator, Unwritten
 from flowevolve.algorithms.levi.proxy import select_proxy
-from flowevolve.archives.map_elites import MapElites
-from flowevolve.assessment import works
-from flowevolve.budget import Cost
-from flowevolve.clock import in_thread
-from flowevolve.context import UpdateContext
-from flowevolve.item import Item
-from flowevolve.pool import Add, Annotate, Candidate, Note
-from flowevolve.pool import Update as PoolUpdate
-from flowevolve.record import Attributes, Record
-from flowevolve.stage import Emit
+from flowevolve.core.assessment import works
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import UpdateContext
+from flowevolve.core.graph import Emit
+from flowevolve.core.item import Item
+from flowevolve.core.pool import Add, Annotate, Candidate, Note
+from flowevolve.core.pool import Update as PoolUpdate
+from flowevolve.core.record import Attributes, Record
 from flowevolve.stages.payloads import Assessed
 
 _REMEMBERED = 8

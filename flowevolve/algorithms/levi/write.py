@@ -7,16 +7,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from flowevolve._util.errors import InputError
+from flowevolve._util.tasks import run_all
 from flowevolve.algorithms.levi.config import LEVIConfig
 from flowevolve.algorithms.levi.payloads import Brief, Unwritten
-from flowevolve.budget import Cost
-from flowevolve.concurrency import run_all
-from flowevolve.context import StageContext
-from flowevolve.errors import InputError
-from flowevolve.item import Item
-from flowevolve.llm.types import LLMError, Message, UnparsableReplyError
-from flowevolve.pool import Candidate
-from flowevolve.programs.prompts import (
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import StageContext
+from flowevolve.core.graph import Discard, Emit
+from flowevolve.core.item import Item
+from flowevolve.core.model import LLMError, Message, UnparsableReplyError
+from flowevolve.core.pool import Candidate
+from flowevolve.core.record import Record
+from flowevolve.core.task import Rollout, Task
+from flowevolve.programs.task import ProgramTask
+from flowevolve.prompts.programs import (
     ADVICE_HEADING,
     ADVICE_TITLE,
     OTHERS_HEADING,
@@ -25,14 +29,16 @@ from flowevolve.programs.prompts import (
     seed_prompt,
     task_section,
 )
-from flowevolve.programs.task import ProgramTask
-from flowevolve.prompts import CURRENT_HEADING, ReflectionExample, fence, parse_instruction, reflection_prompt
-from flowevolve.record import Record
-from flowevolve.stage import Discard, Emit
+from flowevolve.prompts.reflection import (
+    CURRENT_HEADING,
+    ReflectionExample,
+    fence,
+    parse_instruction,
+    reflection_prompt,
+)
 from flowevolve.stages.coding import as_shown, write_program
 from flowevolve.stages.payloads import Written
 from flowevolve.stages.rollouts import Rollouts
-from flowevolve.tasks.base import Rollout, Task
 
 LARGE, SMALL = "large", "small"
 """Roles: the large model writes what is to be unlike everything there is, the small one what is to be a little better.

@@ -11,23 +11,23 @@ from typing import ClassVar
 
 from pydantic import BaseModel
 
-from flowevolve.algorithm import Algorithm, Tuning, Workers
+from flowevolve._util.errors import InputError
 from flowevolve.algorithms.meta_harness.config import MetaHarnessConfig
 from flowevolve.algorithms.meta_harness.evaluator import Evaluator, SandboxEvaluator
 from flowevolve.algorithms.meta_harness.frontier import Frontier
 from flowevolve.algorithms.meta_harness.payloads import Checked
 from flowevolve.algorithms.meta_harness.proposer import ROLE, FileReader, Proposer
 from flowevolve.algorithms.meta_harness.stages import Evaluation, Propose, update
-from flowevolve.budget import Cost
-from flowevolve.context import StageContext, UpdateContext
-from flowevolve.errors import InputError
-from flowevolve.events import Event
-from flowevolve.pool import Candidate
-from flowevolve.stage import Emit, Graph
+from flowevolve.core.algorithm import Algorithm, Tuning, Workers
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import StageContext, UpdateContext
+from flowevolve.core.events import Event
+from flowevolve.core.graph import Emit, Graph
+from flowevolve.core.pool import Candidate
+from flowevolve.core.task import Task
 from flowevolve.stages.committing import committing
 from flowevolve.stages.payloads import Written
-from flowevolve.tasks.base import Task
-from flowevolve.tasks.harness import BASELINES, COMPONENT, HarnessTask, harness
+from flowevolve.tasks.labelling import BASELINES, COMPONENT, HarnessTask, harness
 
 DEFAULT_WORKERS: Mapping[str, Workers] = {"propose": Workers(8), "check": Workers(4), "benchmark": Workers(8)}
 

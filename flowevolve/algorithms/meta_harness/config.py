@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from flowevolve.section import Section
+from flowevolve._util.settings import Section
 
 
 class MetaHarnessConfig(Section):

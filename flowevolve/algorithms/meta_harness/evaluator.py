@@ -16,18 +16,18 @@ from typing import Literal, Protocol
 import anyio
 from pydantic import TypeAdapter, ValidationError
 
+from flowevolve._util.tasks import run_all
 from flowevolve.algorithms.meta_harness import driver
 from flowevolve.algorithms.meta_harness.config import MetaHarnessConfig
-from flowevolve.concurrency import run_all
-from flowevolve.context import StageContext
+from flowevolve.core.context import StageContext
+from flowevolve.core.model import JSON, Message
+from flowevolve.core.payload_kinds import payload
+from flowevolve.core.pool import Candidate
 from flowevolve.core.sandbox_settings import SandboxSettings
-from flowevolve.kinds import payload
-from flowevolve.llm.types import JSON, Message
-from flowevolve.pool import Candidate
+from flowevolve.core.task import Example
 from flowevolve.sandbox.outcome import Outcome
 from flowevolve.sandbox.pool import Sandbox
-from flowevolve.tasks.base import Example
-from flowevolve.tasks.harness import COMPONENT, LabelledSet
+from flowevolve.tasks.labelling import COMPONENT, LabelledSet
 from flowevolve.tasks.scoring import stated_label
 
 _DRIVER = Path(driver.__file__).read_text(encoding="utf-8")

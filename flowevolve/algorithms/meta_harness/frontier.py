@@ -8,8 +8,8 @@ from statistics import fmean
 
 from pydantic import JsonValue
 
-from flowevolve.pool import Annotate, Candidate, Update
-from flowevolve.record import Attributes
+from flowevolve.core.pool import Annotate, Candidate, Update
+from flowevolve.core.record import Attributes
 
 
 class Result(Attributes):

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from flowevolve.kinds import payload
-from flowevolve.llm.types import JSON
-from flowevolve.pool import Candidate
+from flowevolve.core.model import JSON
+from flowevolve.core.payload_kinds import payload
+from flowevolve.core.pool import Candidate
 
 
 @payload("meta_harness.Checked")

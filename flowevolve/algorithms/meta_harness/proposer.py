@@ -9,10 +9,10 @@ from typing import Protocol
 
 from flowevolve.algorithms.meta_harness.config import MetaHarnessConfig
 from flowevolve.algorithms.meta_harness.view import FRONTIER, SUMMARY, View
-from flowevolve.context import StageContext
-from flowevolve.llm.types import JSON, Message
-from flowevolve.prompts import HARNESS_TITLE
-from flowevolve.tasks.harness import HarnessTask
+from flowevolve.core.context import StageContext
+from flowevolve.core.model import JSON, Message
+from flowevolve.prompts.reflection import HARNESS_TITLE
+from flowevolve.tasks.labelling import HarnessTask
 
 ROLE = "proposer"
 _BLOCK = re.compile(r"```(?:python|py)[ \t]*\n(.*?)(?:\n```|\Z)", re.DOTALL)

@@ -7,23 +7,23 @@ from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
 
+from flowevolve._util.errors import InputError
+from flowevolve._util.tasks import run_all
 from flowevolve.algorithms.meta_harness.config import MetaHarnessConfig
 from flowevolve.algorithms.meta_harness.evaluator import Benchmark, Evaluator, HarnessError, SetScores, check
 from flowevolve.algorithms.meta_harness.frontier import Frontier, Result
 from flowevolve.algorithms.meta_harness.payloads import Benchmarked, Checked, Invalid
 from flowevolve.algorithms.meta_harness.proposer import Proposer
 from flowevolve.algorithms.meta_harness.view import View, files
-from flowevolve.budget import Cost
-from flowevolve.concurrency import run_all
-from flowevolve.context import StageContext, UpdateContext
-from flowevolve.errors import InputError
-from flowevolve.events import Event
-from flowevolve.item import Item
-from flowevolve.pool import Add, Annotate
-from flowevolve.record import Record
-from flowevolve.stage import Discard, Emit
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import StageContext, UpdateContext
+from flowevolve.core.events import Event
+from flowevolve.core.graph import Discard, Emit
+from flowevolve.core.item import Item
+from flowevolve.core.pool import Add, Annotate
+from flowevolve.core.record import Record
 from flowevolve.stages.payloads import Written
-from flowevolve.tasks.harness import COMPONENT, HarnessTask, LabelledSet, harness
+from flowevolve.tasks.labelling import COMPONENT, HarnessTask, LabelledSet, harness
 
 _MISTAKES = 8
 """Mistakes that are kept per data set."""

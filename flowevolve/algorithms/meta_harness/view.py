@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 
 from flowevolve.algorithms.meta_harness.frontier import Result, frontier
-from flowevolve.pool import Candidate, Snapshot
-from flowevolve.tasks.harness import COMPONENT
+from flowevolve.core.pool import Candidate, Snapshot
+from flowevolve.tasks.labelling import COMPONENT
 
 SUMMARY, FRONTIER = "summary.txt", "frontier.txt"
 _HITS = 40

@@ -5,7 +5,7 @@ dspy is an optional extra. From dspy.GEPA to the stream: docs/how-to/dspy.md.
 
 from importlib.util import find_spec
 
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
 
 if find_spec("dspy") is None:
     raise InputError("flowevolve.compat.dspy: needs dspy, which is not installed; pip install 'flowevolve[dspy]'")

@@ -17,10 +17,10 @@ from dspy.teleprompt.gepa.gepa_utils import DspyAdapter, DSPyTrace, LoggerAdapte
 from dspy.teleprompt.gepa.instruction_proposal import InstructionProposer
 from gepa.core.result import GEPAResult
 
+from flowevolve._util.errors import InputError
+from flowevolve._util.registry import did_you_mean
 from flowevolve.compat.dspy.adapter import ProgramAdapter
 from flowevolve.compat.gepa import optimize
-from flowevolve.errors import InputError
-from flowevolve.registry import did_you_mean
 
 MINIBATCH = 3
 """Examples of a minibatch, where a batch sampler decides and nobody knows."""

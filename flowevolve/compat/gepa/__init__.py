@@ -5,7 +5,7 @@ gepa is an optional extra. From gepa to the stream: docs/how-to/gepa.md.
 
 from importlib.util import find_spec
 
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
 
 if find_spec("gepa") is None:
     raise InputError("flowevolve.compat.gepa: needs gepa, which is not installed; pip install 'flowevolve[gepa]'")

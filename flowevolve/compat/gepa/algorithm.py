@@ -10,10 +10,8 @@ from gepa.proposer.reflective_mutation.base import ReflectionComponentSelector
 from gepa.strategies.acceptance import AcceptanceCriterion
 from gepa.strategies.eval_policy import EvaluationPolicy
 
-from flowevolve.algorithm import Tuning
+from flowevolve._util.errors import EngineError
 from flowevolve.algorithms.gepa import GEPA, GEPAConfig
-from flowevolve.artifact import Artifact
-from flowevolve.budget import Cost
 from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.failures import Failures, Forgiving
 from flowevolve.compat.gepa.merging import Merger
@@ -24,16 +22,18 @@ from flowevolve.compat.gepa.select import AdapterSelect, Strategies
 from flowevolve.compat.gepa.stages import AdapterPropose, AdapterScreen
 from flowevolve.compat.gepa.threads import AdapterThreads
 from flowevolve.compat.gepa.validation import AdapterEvaluate, AdapterUpdate
-from flowevolve.context import UpdateContext
-from flowevolve.errors import EngineError
-from flowevolve.events import Event
-from flowevolve.llm.types import JSON
+from flowevolve.core.algorithm import Tuning
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import UpdateContext
+from flowevolve.core.events import Event
+from flowevolve.core.graph import Emit, Graph, Stage
+from flowevolve.core.model import JSON
+from flowevolve.core.task import ChatModel, Dataset, Example, Rollout
 from flowevolve.policies.acceptance import StrictImprovement
-from flowevolve.stage import Emit, Graph, Stage
 from flowevolve.stages.committing import committing
 from flowevolve.stages.generate import Generate
 from flowevolve.stages.repair import Repair
-from flowevolve.tasks.base import ChatModel, Dataset, Example, Rollout
 
 
 class AdapterTask:

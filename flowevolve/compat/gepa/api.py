@@ -22,6 +22,7 @@ from gepa.strategies.proposal_sampling import SamplingStrategy, SingleMutationSa
 from gepa.strategies.proposal_selection import SelectionStrategy
 from gepa.utils import StopperProtocol
 
+from flowevolve._util.errors import InputError
 from flowevolve.compat.gepa import arguments
 from flowevolve.compat.gepa.algorithm import AdapterTask, Parts
 from flowevolve.compat.gepa.bar import Bar
@@ -33,8 +34,7 @@ from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.reflection import make_writer
 from flowevolve.compat.gepa.select import Strategies
 from flowevolve.compat.gepa.threads import Adapter, AdapterThreads
-from flowevolve.errors import InputError
-from flowevolve.tasks.base import Dataset
+from flowevolve.core.task import Dataset
 
 if TYPE_CHECKING:
     from gepa.core.callbacks import GEPACallback

@@ -24,11 +24,11 @@ from gepa.strategies.instruction_proposal import InstructionProposalSignature
 from gepa.strategies.proposal_selection import AllImprovements, SelectionStrategy
 from gepa.utils import FileStopper, MaxReflectionCostStopper, StopperProtocol
 
-from flowevolve.artifact import Artifact
+from flowevolve._util.errors import InputError
+from flowevolve._util.registry import did_you_mean
 from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.threads import Adapter
-from flowevolve.errors import InputError
-from flowevolve.registry import did_you_mean
+from flowevolve.core.artifact import Artifact
 
 T = TypeVar("T")
 GEPA_STATE = "gepa_state.bin"

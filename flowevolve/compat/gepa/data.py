@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from gepa.core.data_loader import ComparableHashable, DataLoader
 
-from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON
-from flowevolve.tasks.base import Example
+from flowevolve._util.errors import InputError
+from flowevolve.core.model import JSON
+from flowevolve.core.task import Example
 
 AnyId = ComparableHashable
 """What a loader may call its examples."""

@@ -12,11 +12,11 @@ from gepa.logging.logger import LoggerProtocol
 from gepa.proposer.base import CandidateProposal
 from gepa.strategies.acceptance import AcceptanceCriterion
 
+from flowevolve._util.errors import FlowevolveError, TaskFailedError
 from flowevolve.compat.gepa.data import AnyId
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.reflection import FAILURES_BEFORE_GIVING_UP
-from flowevolve.errors import FlowevolveError, TaskFailedError
-from flowevolve.stage import Discard
+from flowevolve.core.graph import Discard
 
 
 class Failures:

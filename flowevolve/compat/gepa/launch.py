@@ -15,26 +15,26 @@ from gepa.logging.logger import Logger, LoggerProtocol
 from gepa.proposer.reflective_mutation.base import LanguageModel
 from pydantic import ValidationError
 
-from flowevolve import clock as clocks
-from flowevolve import collector
-from flowevolve.build import make_tuning, open_roles
-from flowevolve.clients import OpenRoles
+from flowevolve._util import clock as clocks
+from flowevolve._util import garbage as collector
+from flowevolve._util.errors import InputError
+from flowevolve._util.registry import describe_validation
 from flowevolve.compat.gepa.algorithm import AdapterGEPA, AdapterTask, Parts
 from flowevolve.compat.gepa.bar import Bar
 from flowevolve.compat.gepa.data import AnyId
 from flowevolve.compat.gepa.reflection import CALLABLE, ROLE, CallableTransport
-from flowevolve.config import Config, misplaced_key, parse_config
-from flowevolve.errors import InputError
-from flowevolve.events import Event, Log
-from flowevolve.llm.ensemble import Models
-from flowevolve.llm.role import Role
-from flowevolve.llm_section import LLMSection
-from flowevolve.registry import describe_validation
-from flowevolve.resume import is_run, resume
-from flowevolve.roles import RoleSettings
-from flowevolve.run import Given, Plan, Watchers, carry_out, make_plan
-from flowevolve.store.rundir import RunDirectory
-from flowevolve.tasks.base import Task
+from flowevolve.config.llm import LLMSection
+from flowevolve.config.roles import RoleSettings
+from flowevolve.config.run import Config, misplaced_key, parse_config
+from flowevolve.core.events import Event, Log
+from flowevolve.core.task import Task
+from flowevolve.journal.run_directory import RunDirectory
+from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.role import Role
+from flowevolve.runner.assemble import make_tuning, open_roles
+from flowevolve.runner.clients import OpenRoles
+from flowevolve.runner.resume import is_run, resume
+from flowevolve.runner.run import Given, Plan, Watchers, carry_out, make_plan
 
 NO_LIMIT = 2**53
 """Metric calls, where only stoppers end a run: a configuration has a limit of some kind."""

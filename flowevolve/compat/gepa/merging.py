@@ -11,7 +11,7 @@ from gepa.proposer.merge import MergeProposer
 
 from flowevolve.compat.gepa.data import AnyId, Examples, IdsOnly
 from flowevolve.compat.gepa.mirror import Mirror
-from flowevolve.pool import Add, Update
+from flowevolve.core.pool import Add, Update
 
 
 class UndrawableError(Exception):

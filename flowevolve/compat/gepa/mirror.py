@@ -11,13 +11,13 @@ from typing import cast
 from gepa.core.callbacks import notify_callbacks
 from gepa.core.state import FrontierType, GEPAState, ValsetEvaluation
 
+from flowevolve._util.errors import EngineError
 from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.threads import Batch
-from flowevolve.errors import EngineError
-from flowevolve.events import Event
-from flowevolve.item_ids import flow_of
-from flowevolve.llm.types import JSON
-from flowevolve.pool import Add, Candidate, Update
+from flowevolve.core.events import Event
+from flowevolve.core.item_ids import flow_of
+from flowevolve.core.model import JSON
+from flowevolve.core.pool import Add, Candidate, Update
 
 State = GEPAState[object, AnyId]
 

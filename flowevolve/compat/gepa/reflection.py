@@ -13,14 +13,14 @@ from gepa.proposer.reflective_mutation.base import LanguageModel
 from gepa.proposer.reflective_mutation.reflection_lm import ReflectionLM
 from gepa.strategies.instruction_proposal import InstructionProposalSignature
 
-from flowevolve.clock import in_thread
+from flowevolve._util.clock import in_thread
+from flowevolve._util.errors import InputError
+from flowevolve._util.tasks import run_all
 from flowevolve.compat.gepa.arguments import check_template, one_proposer
 from flowevolve.compat.gepa.threads import AdapterThreads, Reflections
-from flowevolve.concurrency import run_all
-from flowevolve.context import StageContext
-from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON, ChatReply, ChatRequest, Message, RefusedError, RejectedError
-from flowevolve.pool import Candidate
+from flowevolve.core.context import StageContext
+from flowevolve.core.model import JSON, ChatReply, ChatRequest, Message, RefusedError, RejectedError
+from flowevolve.core.pool import Candidate
 
 ROLE = "reflection"
 CALLABLE = "reflection_lm"

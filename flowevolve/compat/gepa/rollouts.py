@@ -9,16 +9,16 @@ from functools import partial
 
 from gepa.core.adapter import EvaluationBatch
 
-from flowevolve.budget import Cost
 from flowevolve.compat.gepa.data import Examples
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.threads import AdapterThreads, Batch
-from flowevolve.context import StageContext
-from flowevolve.kinds import payload
-from flowevolve.pool import Candidate
-from flowevolve.stage import Discard
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import StageContext
+from flowevolve.core.graph import Discard
+from flowevolve.core.payload_kinds import payload
+from flowevolve.core.pool import Candidate
+from flowevolve.core.task import Rollout, Score, Task
 from flowevolve.stages.rollouts import Rollouts
-from flowevolve.tasks.base import Rollout, Score, Task
 
 
 @payload("gepa_adapter.AdapterRollout")

@@ -11,17 +11,17 @@ from gepa.strategies.batch_sampler import BatchSampler
 from gepa.strategies.proposal_sampling import SamplingStrategy
 from gepa.utils import StopperProtocol
 
-from flowevolve.budget import Cost
 from flowevolve.compat.gepa.data import AnyId, Examples, IdsOnly
 from flowevolve.compat.gepa.failures import Failures
 from flowevolve.compat.gepa.merging import Merger, UndrawableError
 from flowevolve.compat.gepa.mirror import Mirror
-from flowevolve.context import StageContext
-from flowevolve.events import Event
-from flowevolve.item import Item
-from flowevolve.item_ids import flow_of
-from flowevolve.llm.types import JSON
-from flowevolve.stage import Discard, Emit, Exhausted
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import StageContext
+from flowevolve.core.events import Event
+from flowevolve.core.graph import Discard, Emit, Exhausted
+from flowevolve.core.item import Item
+from flowevolve.core.item_ids import flow_of
+from flowevolve.core.model import JSON
 from flowevolve.stages.payloads import Proposed, Selected
 
 

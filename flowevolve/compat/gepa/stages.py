@@ -10,22 +10,22 @@ from gepa.proposer.base import CandidateProposal, SubsampleEvaluation
 from gepa.proposer.reflective_mutation.base import ReflectionComponentSelector
 from gepa.strategies.acceptance import AcceptanceCriterion
 
-from flowevolve.budget import Cost
+from flowevolve._util.errors import FlowevolveError, TaskFailedError
 from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.reflection import FAILURES_BEFORE_GIVING_UP, Writer
 from flowevolve.compat.gepa.rollouts import joined
 from flowevolve.compat.gepa.threads import AdapterThreads, Batch, Reflections
-from flowevolve.context import StageContext
-from flowevolve.errors import FlowevolveError, TaskFailedError
-from flowevolve.item import Item
-from flowevolve.kinds import payload
-from flowevolve.llm.types import JSON, LLMError
-from flowevolve.pool import Candidate
-from flowevolve.stage import Discard, Emit
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import StageContext
+from flowevolve.core.graph import Discard, Emit
+from flowevolve.core.item import Item
+from flowevolve.core.model import JSON, LLMError
+from flowevolve.core.payload_kinds import payload
+from flowevolve.core.pool import Candidate
+from flowevolve.core.task import Rollout
 from flowevolve.stages.payloads import Proposed, Rolled
 from flowevolve.stages.screen import Screen
-from flowevolve.tasks.base import Rollout
 
 
 @payload("gepa_adapter.Reflected")

@@ -9,10 +9,10 @@ from typing import TypeVar, TypeVarTuple, cast
 import anyio
 from gepa.core.adapter import EvaluationBatch, GEPAAdapter
 
-from flowevolve.clock import in_thread
+from flowevolve._util.clock import in_thread
+from flowevolve._util.errors import InputError
 from flowevolve.compat.signed import keep_signed
-from flowevolve.errors import InputError
-from flowevolve.llm.types import JSON
+from flowevolve.core.model import JSON
 
 T = TypeVar("T")
 Args = TypeVarTuple("Args")

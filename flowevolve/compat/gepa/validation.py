@@ -13,15 +13,15 @@ from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.rollouts import AdapterRollout
 from flowevolve.compat.gepa.threads import AdapterThreads
-from flowevolve.context import StageContext, UpdateContext
-from flowevolve.item import Item
-from flowevolve.llm.types import JSON
-from flowevolve.pool import Candidate
-from flowevolve.stage import Emit
+from flowevolve.core.context import StageContext, UpdateContext
+from flowevolve.core.graph import Emit
+from flowevolve.core.item import Item
+from flowevolve.core.model import JSON
+from flowevolve.core.pool import Candidate
+from flowevolve.core.task import Rollout
 from flowevolve.stages.evaluate import Evaluate
 from flowevolve.stages.payloads import Evaluated, Proposed
 from flowevolve.stages.update import Update
-from flowevolve.tasks.base import Rollout
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
 from flowevolve.tasks.verifiers.base import Kwargs, Verifier
 from flowevolve.tasks.verifiers.ifbench_counts import COUNTS
 from flowevolve.tasks.verifiers.ifbench_format import LAYOUT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
 from flowevolve.tasks.verifiers.base import Kwargs, Verifier
 from flowevolve.tasks.verifiers.language import LANGUAGES, looks_like
 from flowevolve.tasks.verifiers.text import (

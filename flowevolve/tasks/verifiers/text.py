@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from math import isfinite
 
-from flowevolve.errors import InputError
+from flowevolve._util.errors import InputError
 from flowevolve.tasks.verifiers.base import Kwargs
 
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.ablations.runs import Watch
-from flowevolve.events import Event
+from flowevolve.core.events import Event
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ from bench._lib.methods.recording import Role, role_of
 from bench.peers import agentdescent, gepa, ours
 from bench.peers.chats import Chats
 from bench.peers.progress import Kind
-from flowevolve.artifact import Artifact
-from flowevolve.llm.types import Message
-from flowevolve.tasks.base import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import Message
+from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 
 PROPOSALS = 6
 VALIDATION = 5

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from bench.programs.quick_task import QuickTask, Runner
-from flowevolve.build import make_problem
-from flowevolve.config import parse_config
+from flowevolve.config.run import parse_config
+from flowevolve.runner.assemble import make_problem
 
 CPU_SECONDS = 0.2
 

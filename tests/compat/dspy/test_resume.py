@@ -10,8 +10,8 @@ import dspy
 import pytest
 from dspy.teleprompt.gepa.gepa_utils import DspyAdapter
 
+from flowevolve._util.errors import InputError
 from flowevolve.compat.dspy import GEPA
-from flowevolve.errors import InputError
 from tests.compat.dspy.programs import TRAIN, VAL, Metric, Program, Twice, model, texts
 
 pytestmark = pytest.mark.filterwarnings("default")  # dspy's own dependencies warn of each other

@@ -12,8 +12,8 @@ import dspy
 import pytest
 from dspy.utils.callback import BaseCallback
 
+from flowevolve._util.errors import InputError
 from flowevolve.compat.dspy import GEPA
-from flowevolve.errors import InputError
 from tests.compat.dspy.programs import TRAIN, VAL, Metric, Program, Twice, model, texts
 
 pytestmark = pytest.mark.filterwarnings("default")  # dspy's own dependencies warn of each other

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from flowevolve.compat.folders import folder_problem
-from flowevolve.errors import InputError
-from tests.compat.folders.conftest import Judge
-from tests.compat.folders.samples import LEVI, write
+from flowevolve._util.errors import InputError
+from flowevolve.problems.folders import folder_problem
+from tests.problems.folders.conftest import Judge
+from tests.support.folder_samples import LEVI, write
 
 pytestmark = pytest.mark.anyio
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from flowevolve.compat.folders import folder_problem
-from flowevolve.errors import InputError
-from tests.compat.folders.conftest import Judge
-from tests.compat.folders.samples import OPENEVOLVE, write
+from flowevolve._util.errors import InputError
+from flowevolve.problems.folders import folder_problem
+from tests.problems.folders.conftest import Judge
+from tests.support.folder_samples import OPENEVOLVE, write
 
 pytestmark = pytest.mark.anyio
 

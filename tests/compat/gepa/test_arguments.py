@@ -8,8 +8,8 @@ import pytest
 from gepa.strategies.proposal_selection import AllImprovements, BestImprovement
 
 import flowevolve.compat.gepa as compat
-from flowevolve.errors import InputError
-from tests.compat.gepa.dummies import SEED, TRAIN, VAL, HashAdapter, Silent, reflect
+from flowevolve._util.errors import InputError
+from tests.support.gepa_dummies import SEED, TRAIN, VAL, HashAdapter, Silent, reflect
 
 
 def optimize(**arguments: Any) -> Any:

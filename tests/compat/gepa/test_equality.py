@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowevolve.compat.gepa as compat
-from tests.compat.gepa.dummies import SEED, TRAIN, VAL, GEPAHashAdapter, Recorder, Silent, reflect
+from tests.support.gepa_dummies import SEED, TRAIN, VAL, GEPAHashAdapter, Recorder, Silent, reflect
 
 Arguments = Callable[[], dict[str, Any]]
 

@@ -12,8 +12,8 @@ from gepa.api import optimize as gepas_optimize
 from gepa.strategies.eval_policy import FullEvaluationPolicy
 
 import flowevolve.compat.gepa as compat
-from flowevolve.errors import TaskFailedError
-from tests.compat.gepa.dummies import SEED, TRAIN, VAL, GEPAHashAdapter, Recorder, Silent, reflect
+from flowevolve._util.errors import TaskFailedError
+from tests.support.gepa_dummies import SEED, TRAIN, VAL, GEPAHashAdapter, Recorder, Silent, reflect
 
 
 class Failing:

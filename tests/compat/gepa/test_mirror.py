@@ -7,8 +7,8 @@ from gepa.core.adapter import EvaluationBatch
 
 from flowevolve.compat.gepa.arguments import examples
 from flowevolve.compat.gepa.mirror import Mirror
-from flowevolve.events import Event
-from tests.compat.gepa.dummies import VAL
+from flowevolve.core.events import Event
+from tests.support.gepa_dummies import VAL
 
 
 def test_nothing_is_kept_of_a_candidate_that_was_rejected() -> None:

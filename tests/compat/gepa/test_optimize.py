@@ -20,8 +20,8 @@ from gepa.core.result import GEPAResult
 from gepa.proposer.reflective_mutation.reflection_lm import ReflectionProposal
 
 import flowevolve.compat.gepa as compat
-from flowevolve.errors import BackendRefusedError, InputError, TaskFailedError
-from tests.compat.gepa.dummies import (
+from flowevolve._util.errors import BackendRefusedError, InputError, TaskFailedError
+from tests.support.gepa_dummies import (
     SEED,
     TRAIN,
     VAL,

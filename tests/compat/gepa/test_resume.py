@@ -14,9 +14,9 @@ from gepa.utils import NoImprovementStopper
 from structlog.testing import capture_logs
 
 import flowevolve.compat.gepa as compat
+from flowevolve._util.errors import InputError
 from flowevolve.compat.signed import KEY_VARIABLE
-from flowevolve.errors import InputError
-from tests.compat.gepa.dummies import SEED, TRAIN, VAL, GEPAHashAdapter, Silent, reflect
+from tests.support.gepa_dummies import SEED, TRAIN, VAL, GEPAHashAdapter, Silent, reflect
 
 
 class OutOfOrderError(Exception):

@@ -7,10 +7,10 @@ import pytest
 from bench._lib.methods.presets import PRESETS, hurried
 from bench._lib.methods.process import METHODS
 from bench._lib.methods.workloads import WORKLOADS, Pipeline
-from flowevolve import clock
-from flowevolve.config import parse_config
-from flowevolve.result import Result
-from flowevolve.run import run
+from flowevolve._util import clock
+from flowevolve.config.run import parse_config
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import run
 
 
 @pytest.mark.parametrize("name", list(PRESETS))

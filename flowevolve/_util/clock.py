@@ -1,0 +1,138 @@
+"""The event loop's clock, real or virtual.
+
+On a `VirtualClockLoop` time stands still while anything can run and then jumps to the next timer, so everything built
+on the loop's clock (sleeps, deadlines, time-outs) takes no time and happens in an order that never varies. Work handed
+to threads through `in_thread` holds the clock until it returns, and its result comes in at an instant fixed when the
+work was handed over: how long threads take changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Literal, TypeVar, TypeVarTuple
+
+import anyio
+import anyio.to_thread
+from anyio.lowlevel import checkpoint_if_cancelled
+
+from flowevolve._util import garbage as collector
+from flowevolve._util.errors import EngineError
+
+if TYPE_CHECKING:
+    from _typeshed import FileDescriptorLike
+
+T = TypeVar("T")
+Args = TypeVarTuple("Args")
+Clock = Literal["real", "virtual"]
+
+THREAD_SECONDS = 1e-6
+"""What work in a thread takes on a virtual clock: results come in one by one, in the order of the handing over."""
+
+
+class VirtualClockLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time starts at 0 and jumps from timer to timer."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.holds = 0
+        self._last_result = 0.0
+        super().__init__(_JumpingSelector(self))
+
+    def time(self) -> float:
+        return self.now
+
+    def next_result(self) -> float:
+        """When the result of work that is handed to a thread now comes in."""
+        self._last_result = max(self.now, self._last_result) + THREAD_SECONDS
+        return self._last_result
+
+
+class _JumpingSelector(selectors.BaseSelector):
+    """Where the loop would wait for a timer, moves the loop's time there instead."""
+
+    def __init__(self, loop: VirtualClockLoop) -> None:
+        self._loop = loop
+        self._real = selectors.DefaultSelector()
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = self._real.select(0)
+        if ready or (timeout is not None and timeout <= 0):
+            return ready
+        if self._loop.holds:
+            return self._real.select(None)
+        if timeout is None:
+            raise EngineError(
+                "the virtual clock has nothing to wait for: every task waits for another (a deadlock), or for "
+                "something outside the loop that was not handed to flowevolve.clock.in_thread"
+            )
+        self._loop.now += timeout
+        return []
+
+    def register(self, fileobj: FileDescriptorLike, events: int, data: object = None) -> selectors.SelectorKey:
+        return self._real.register(fileobj, events, data)
+
+    def unregister(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
+        return self._real.unregister(fileobj)
+
+    def modify(self, fileobj: FileDescriptorLike, events: int, data: object = None) -> selectors.SelectorKey:
+        return self._real.modify(fileobj, events, data)
+
+    def get_map(self) -> Mapping[FileDescriptorLike, selectors.SelectorKey]:
+        return self._real.get_map()
+
+    def close(self) -> None:
+        self._real.close()
+
+
+def now() -> float:
+    """The time of the running loop, in seconds: `anyio.current_time` at a tenth of its cost."""
+    return asyncio.get_running_loop().time()
+
+
+async def in_thread(function: Callable[[*Args], T], *args: *Args, limiter: anyio.CapacityLimiter | None = None) -> T:
+    """Run blocking work in a worker thread; a virtual clock stands still until it returns."""
+    loop = asyncio.get_running_loop()
+    if not isinstance(loop, VirtualClockLoop):
+        return await anyio.to_thread.run_sync(partial(function, *args), limiter=limiter)
+    comes_in = loop.next_result()
+    loop.holds += 1
+    try:
+        return await anyio.to_thread.run_sync(partial(function, *args), limiter=limiter)
+    finally:
+        loop.holds -= 1
+        await anyio.sleep_until(comes_in)
+
+
+async def in_thread_until(
+    give_up: Callable[[], None],
+    function: Callable[[*Args], T],
+    *args: *Args,
+    limiter: anyio.CapacityLimiter | None = None,
+) -> T:
+    """As `in_thread`; when cancelled, call ``give_up``, wait for the work's end, and be cancelled."""
+    done = False
+
+    async def watch() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            if not done:
+                give_up()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch)
+        result = await in_thread(function, *args, limiter=limiter)
+        done = True
+        tasks.cancel_scope.cancel()
+    await checkpoint_if_cancelled()
+    return result
+
+
+def run(function: Callable[[*Args], Awaitable[T]], *args: *Args, clock: Clock = "real") -> T:
+    """Run an async function to its end on a loop with this clock. Meanwhile garbage is looked for less often."""
+    options = {"loop_factory": VirtualClockLoop} if clock == "virtual" else {}
+    with collector.seldom():
+        return anyio.run(function, *args, backend="asyncio", backend_options=options)

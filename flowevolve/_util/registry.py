@@ -1,0 +1,212 @@
+"""Things that can be named in a config: what ships, what installed packages add, and anything importable.
+
+A name is looked up among the built-in ones, then among the entry points of the registry's group, and, if it has the
+form ``package.module:attribute``, imported. A plug-in never takes the place of what ships.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar, cast, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from typing_extensions import get_protocol_members, is_protocol
+
+from flowevolve._util.errors import InputError
+from flowevolve._util.plugins import LoadError, Plugin, imported, installed
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A name and what is known of it: the package that brings it, if it does not ship, and what is wrong with it."""
+
+    name: str
+    package: str | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Registry(Generic[T_co]):
+    """Factories by name. ``kind`` is the word used in messages, ``group`` the entry-point group for plug-ins.
+
+    ``contract`` is what plug-ins are held to: the protocol of what factories make, or the class they are derived from.
+    """
+
+    kind: str
+    group: str
+    builtin: Mapping[str, Callable[..., T_co] | str]
+    """What ships: the factory itself, or ``package.module:attribute``, which is imported when it is asked for."""
+    contract: type | None = None
+    reserved: Sequence[str] = ()
+    """Names of what ships and is made elsewhere."""
+
+    def names(self) -> list[str]:
+        """Every name known without importing anything."""
+        return sorted({*self.reserved, *self.builtin, *(plugin.name for plugin in installed(self.group))})
+
+    def listing(self) -> list[Listed]:
+        """Every name, built-in ones first; plug-ins are imported, to say what is wrong with them."""
+        plugins = installed(self.group)
+        named = [plugin.name for plugin in plugins]
+        shipped = [*self.reserved, *self.builtin]
+        listed = [Listed(name) for name in shipped]
+        for plugin in plugins:
+            if plugin.name in shipped:
+                problem: str | None = f"the name is taken by what ships; name it {plugin.target!r}"
+            elif named.count(plugin.name) > 1:
+                problem = f"other packages bring the name, too; name it {plugin.target!r}"
+            else:
+                problem = self._problem(plugin)
+            listed.append(Listed(plugin.name, plugin.package, problem))
+        return listed
+
+    def find(self, name: str, where: str) -> Callable[..., T_co]:
+        """The factory of this name. ``where`` is the config key that named it, for messages.
+
+        Raises:
+            InputError: if there is none, several packages bring it, or it can't be used.
+        """
+        if name in self.builtin:
+            shipped = self.builtin[name]
+            return self._checked(imported(shipped)) if isinstance(shipped, str) else shipped
+        plugins = [plugin for plugin in installed(self.group) if plugin.name == name]
+        if len(plugins) > 1:
+            whose = " and ".join(f"{plugin.package} ({plugin.target!r})" for plugin in plugins)
+            raise InputError(f"{where}: several packages bring {self.kind} {name!r}: {whose}; name it as in brackets")
+        if not plugins and ":" not in name:
+            raise InputError(f"{where}: unknown {self.kind} {name!r}; {did_you_mean(name, self.names())}")
+        whose = f" of {plugins[0].package}" if plugins else ""
+        try:
+            return self._checked(imported(plugins[0].target if plugins else name))
+        except LoadError as error:
+            raise InputError(f"{where}: can't use {self.kind} {name!r}{whose}: {error}") from error
+
+    def make(self, name: str, settings: Mapping[str, object], where: str) -> T_co:
+        """Call the factory with the settings as keywords, checked against its signature.
+
+        Raises:
+            InputError: as `find`; naming the setting that is unknown, missing or of the wrong type; or if what comes of
+                it is not what the contract asks for.
+        """
+        factory = self.find(name, where)
+        arguments = self.check(name, factory, settings, where)
+        try:
+            made = factory(**arguments)
+        except ValueError as error:
+            raise InputError(f"{where}: {self.kind} {name!r} refuses its settings: {_one_line(error)}") from error
+        missing = _missing(made, self.contract)
+        if missing:
+            raise InputError(f"{where}: {name!r} makes no {self.kind}: what it makes has no {', '.join(missing)}")
+        return made
+
+    def check(
+        self, name: str, factory: Callable[..., T_co], settings: Mapping[str, object], where: str
+    ) -> dict[str, object]:
+        """The settings as the factory's arguments.
+
+        Raises:
+            InputError: naming the setting that is unknown, missing or of the wrong type.
+        """
+        try:
+            model = _settings_model(factory)
+        except (NameError, TypeError) as error:
+            raise InputError(
+                f"{where}: the settings of {self.kind} {name!r} can't be checked: {_one_line(error)}; the types of its "
+                "parameters must be known at run time"
+            ) from error
+        known = list(model.model_fields)
+        for key in settings:
+            if key not in known:
+                raise InputError(f"{where}.{key}: {self.kind} {name!r} has no such setting; {did_you_mean(key, known)}")
+        try:
+            checked = model(**settings)
+        except ValidationError as error:
+            raise InputError(describe_validation(error, where)) from None
+        return {name: getattr(checked, name) for name in checked.model_fields_set}
+
+    def _problem(self, plugin: Plugin) -> str | None:
+        try:
+            self._checked(plugin.load())
+        except LoadError as error:
+            return str(error)
+        return None
+
+    def _checked(self, found: object) -> Callable[..., T_co]:
+        """Raises:
+        LoadError: if what was found can't be a factory of this registry.
+        """
+        base = self.contract
+        if base is not None and not is_protocol(base) and not (isinstance(found, type) and issubclass(found, base)):
+            raise LoadError(f"it is not a subclass of {base.__module__}.{base.__qualname__}")
+        if not callable(found):
+            raise LoadError(f"it is of type {type(found).__name__}, not a class or a function")
+        return cast("Callable[..., T_co]", found)
+
+
+def _missing(made: object, contract: type | None) -> list[str]:
+    if contract is None or not is_protocol(contract):
+        return []
+    return [name for name in sorted(get_protocol_members(contract)) if not hasattr(made, name)]
+
+
+def _settings_model(factory: Callable[..., object]) -> type[BaseModel]:
+    """The factory's parameters as a model, so that a class and a function are checked alike.
+
+    Raises:
+        NameError, TypeError: if the types of its parameters can't be had.
+    """
+    hints = get_type_hints(
+        inspect.unwrap(inspect.getattr_static(factory, "__init__")) if isinstance(factory, type) else factory
+    )
+    fields: dict[str, tuple[object, object]] = {
+        parameter.name: (
+            hints.get(parameter.name, object),
+            ... if parameter.default is parameter.empty else parameter.default,
+        )
+        for parameter in inspect.signature(factory).parameters.values()
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    }
+    config = ConfigDict(arbitrary_types_allowed=True)
+    model: type[BaseModel] = create_model("Settings", __config__=config, **fields)  # type: ignore[call-overload]
+    return model
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """'did you mean X?' for a near miss, else the list of what there is."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known) or 'none'}"
+
+
+def validated(model: type[BaseModel], settings: Mapping[str, object], where: str) -> BaseModel:
+    """Settings as a model has them.
+
+    Raises:
+        InputError: naming the first one that is wrong.
+    """
+    try:
+        return model.model_validate(settings)
+    except ValidationError as error:
+        raise InputError(describe_validation(error, where, list(model.model_fields))) from None
+
+
+def describe_validation(error: ValidationError, where: str = "", known: Sequence[str] = ()) -> str:
+    """The first thing wrong, in one line: where, what, what was given. ``known`` holds the keys there are."""
+    first = error.errors()[0]
+    place = ".".join([where, *map(str, first["loc"])] if where else map(str, first["loc"]))
+    if first["type"] == "extra_forbidden":
+        return f"{place}: unknown key; {did_you_mean(str(first['loc'][-1]), known)}"
+    if first["type"] == "missing":
+        return f"{place}: is missing"
+    given = first.get("input")
+    shown = f" (got {given!r})" if isinstance(given, str | int | float | bool) else ""
+    more = f"; and {error.error_count() - 1} more" if error.error_count() > 1 else ""
+    return f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}{shown}{more}"

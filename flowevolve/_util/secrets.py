@@ -1,0 +1,116 @@
+"""API keys: where they are read from, and how they are kept out of everything that is written.
+
+A key comes from the environment or from a file. Once it was read, `redacted` removes it from any text; the message of
+every failed call goes through that (`flowevolve.core.model.LLMError`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from flowevolve._util.errors import InputError
+from flowevolve._util.logger import logger
+
+_LOGGER: FilteringBoundLogger = structlog.get_logger("flowevolve")
+
+OPENAI_HOST, OPENAI_VARIABLE = "api.openai.com", "OPENAI_API_KEY"
+"""The default variable of a key, and the only host that the key of the default variable is sent to."""
+
+HIDDEN = "[key]"
+"""The text that replaces a key."""
+SHORTEST = 8
+"""The least length of a key that is hidden: shorter ones are words such as ``none``, for servers without keys."""
+
+_A_KEY = re.compile(r"(key|token|secret|password|authorization|credentials?)$", re.IGNORECASE)
+_NO_KEY = re.compile(r"(cache|sort|stop|eos|bos|pad)[_-]?(key|token)$", re.IGNORECASE)
+"""Names that end like that of a key but are none, such as ``prompt_cache_key``."""
+
+# One list for the whole process, as a key is a secret wherever its text turns up. The longest keys come first.
+_known: list[str] = []
+
+
+def key_for(url: str, variable: str | None, file: Path | None) -> str | None:
+    """The key for the server at ``url``: the one that is named, else the default variable's, for OpenAI's servers only.
+
+    Raises:
+        InputError: as `read_key`.
+    """
+    if variable is not None or file is not None:
+        return read_key(variable or OPENAI_VARIABLE, file)
+    address = urlsplit(url)
+    if address.scheme == "https" and f".{address.hostname}".endswith(f".{OPENAI_HOST}"):
+        return read_key(OPENAI_VARIABLE, None)
+    if address.scheme == "https" and os.environ.get(OPENAI_VARIABLE):
+        mend = f"name the variable in api_key_env if its key is meant for {address.hostname}"
+        logger().warning("key.not_sent", variable=OPENAI_VARIABLE, mend=mend)
+    return None
+
+
+def read_key(variable: str, file: Path | None) -> str | None:
+    """The key in ``file`` or, if that is None, in the environment variable; None if that is not set or empty.
+
+    Logs a warning if other users may read the file.
+
+    Raises:
+        InputError: if the file can't be read or is empty, or what was found can't be a key.
+    """
+    if file is None:
+        source, key = f"the environment variable {variable}", os.environ.get(variable, "").strip()
+        if not key:
+            return None
+    else:
+        source, key = str(file), _content(file)
+    if not (key.isascii() and key.isprintable() and " " not in key):
+        raise InputError(f"{source}: holds no API key: a key is one line of printable ASCII without spaces")
+    hide(key)
+    return key
+
+
+def hide(key: str) -> None:
+    """Have `redacted` remove this key from now on, also in the forms it has inside JSON strings and URLs."""
+    if len(key) >= SHORTEST:
+        forms = {key, json.dumps(key)[1:-1], quote(key), quote(key, safe="")}
+        _known[:] = sorted(forms.union(_known), key=lambda form: (-len(form), form))
+
+
+def key_among(settings: Mapping[str, object]) -> str | None:
+    """The first setting, at any depth, with a name like a key's and a text as its value; None if there is none."""
+    for name, value in settings.items():
+        if isinstance(value, str) and value and _A_KEY.search(name) and not _NO_KEY.search(name):
+            return name
+        inner = value if isinstance(value, list) else [value]
+        found = next((key for each in inner if isinstance(each, Mapping) and (key := key_among(each))), None)
+        if found is not None:
+            return found
+    return None
+
+
+def redacted(text: str) -> str:
+    """The text with every key that was read replaced by `HIDDEN`."""
+    for key in _known:
+        if key in text:
+            text = text.replace(key, HIDDEN)
+    return text
+
+
+def _content(file: Path) -> str:
+    try:
+        mode = file.stat().st_mode
+        key = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise InputError(f"{file}: the API key can't be read: {reason}; correct api_key_file") from None
+    if not key:
+        raise InputError(f"{file}: holds no API key: it is empty; put the key there, or correct api_key_file")
+    if mode & (stat.S_IRGRP | stat.S_IROTH):
+        logger().warning("key.readable_by_others", file=str(file), mend=f"chmod 600 {file}")
+    return key

@@ -1,0 +1,142 @@
+"""Writing to SQLite off the event loop.
+
+Rows are written by one thread in the order in which they are put. What is put between two awaits of a task is one step:
+it is handed to the thread at once and written in one transaction, so that a file holds a step whole or not at all. A
+transaction holds many steps: the thread waits a moment for more, unless somebody waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import Generic, TypeVar
+
+import anyio
+
+from flowevolve._util.errors import EngineError
+
+T = TypeVar("T")
+
+LINGER_SECONDS = 0.02
+"""How long the thread waits for more steps to share a transaction with, in real time; nobody is kept waiting by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """Put in line behind what somebody waits for."""
+
+    loop: asyncio.AbstractEventLoop
+    passed: anyio.Event = field(default_factory=anyio.Event)
+
+
+class Writer(Generic[T]):
+    """Writes to a connection that nobody else uses, opened with ``check_same_thread=False``; `close` it before that.
+
+    ``write`` writes one row, in the thread. ``done`` is called there with the rows of each transaction, once it is
+    committed or given up. After the first failure everything is given up, whole steps at a time.
+    """
+
+    def __init__(
+        self,
+        database: sqlite3.Connection,
+        name: str,
+        write: Callable[[sqlite3.Connection, T], object],
+        done: Callable[[Sequence[T]], None] = lambda rows: None,
+    ) -> None:
+        self.failure: Exception | None = None
+        self._database = database
+        self._write = write
+        self._done = done
+        self._step: list[T] = []
+        self._line: SimpleQueue[list[T] | _Mark | None] = SimpleQueue()
+        self._handed_over = 0
+        self._ended = 0
+        self._hurry = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def put(self, row: T) -> None:
+        """Add a row to the present step; never waits. Outside an event loop it is a step of its own."""
+        self._step.append(row)
+        if len(self._step) == 1:
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:
+                self.hand_over()
+            else:
+                loop.call_soon(self.hand_over)
+
+    def hand_over(self) -> None:
+        """End the present step, if anything was put since the last one."""
+        if self._step:
+            self._line.put(self._step)
+            self._handed_over += 1
+            self._step = []
+
+    async def settled(self) -> None:
+        """Return when everything put so far is committed or given up; ``failure`` tells which.
+
+        Raises:
+            EngineError: if something was put after `close`.
+        """
+        self.hand_over()
+        if self._ended < self._handed_over:
+            if not self._thread.is_alive():
+                raise EngineError(f"{self._thread.name}: something was put after it was closed, and is lost")
+            mark = _Mark(asyncio.get_running_loop())
+            self._line.put(mark)
+            self._hurry.set()
+            await mark.passed.wait()
+
+    def close(self) -> None:
+        """Return when all is written or given up. May be called twice."""
+        self.hand_over()
+        if self._thread.is_alive():
+            self._line.put(None)
+            self._hurry.set()
+            self._thread.join()
+
+    def _run(self) -> None:
+        open_ended = True
+        while open_ended:
+            batch = self._next_batch()
+            steps = [entry for entry in batch if isinstance(entry, list)]
+            self._write_batch([row for step in steps for row in step])
+            self._ended += len(steps)
+            _wake([entry for entry in batch if isinstance(entry, _Mark)])
+            open_ended = None not in batch
+
+    def _next_batch(self) -> list[list[T] | _Mark | None]:
+        """All that is in line, as soon as there is something and it was given a moment to grow."""
+        batch = [self._line.get()]
+        self._hurry.wait(LINGER_SECONDS)
+        self._hurry.clear()  # before looking: whoever joins the line after that sets it again
+        with suppress(Empty):
+            while True:
+                batch.append(self._line.get_nowait())
+        return batch
+
+    def _write_batch(self, rows: Sequence[T]) -> None:
+        if self.failure is None and rows:
+            try:
+                with self._database:
+                    for row in rows:
+                        self._write(self._database, row)
+            except Exception as error:  # noqa: BLE001  kept for the loop: a dead thread would keep it waiting for ever
+                self.failure = error
+        self._done(rows)
+
+
+def _wake(marks: Sequence[_Mark]) -> None:
+    def pass_all() -> None:
+        for mark in marks:
+            mark.passed.set()
+
+    if marks:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            marks[0].loop.call_soon_threadsafe(pass_all)

@@ -1,0 +1,152 @@
+"""Best of N and (1+λ) over programs, as a graph.
+
+    write ─▶ assess ─▶ update
+
+Only the best program so far is kept. The two differ in whose children are written: the seed's, or the best one's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import ClassVar
+
+from flowevolve._util.errors import InputError
+from flowevolve._util.settings import Section
+from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import StageContext, UpdateContext
+from flowevolve.core.graph import Discard, Emit, Exhausted, Graph
+from flowevolve.core.item import Item
+from flowevolve.core.pool import Add, Candidate, Update
+from flowevolve.core.record import Record
+from flowevolve.core.task import Task
+from flowevolve.programs.problem import NEEDS_A_SEED
+from flowevolve.programs.task import check_programs
+from flowevolve.prompts.programs import Form, program_prompt
+from flowevolve.stages.assess import Assess
+from flowevolve.stages.coding import as_shown, write_program
+from flowevolve.stages.committing import committing
+from flowevolve.stages.payloads import Assessed, Written
+from flowevolve.stages.rollouts import Rollouts
+
+ROLE = "code"
+DEFAULT_WORKERS: Mapping[str, Workers] = {"write": Workers(16), "assess": Workers(16)}
+
+
+class Best:
+    """An archive of the best candidate so far, of equals the newest, and of the seed."""
+
+    def __init__(self) -> None:
+        self.candidate: Candidate | None = None
+        self.seed: Candidate | None = None
+
+    def apply(self, update: Update) -> None:
+        for candidate in update.added():
+            if candidate.operator == "seed":
+                self.seed = candidate
+            if not self.beats(candidate):
+                self.candidate = candidate
+
+    def beats(self, other: Candidate) -> bool:
+        """Whether there is a better one."""
+        return self.candidate is not None and self.candidate.mean_score > other.mean_score
+
+
+class SearchConfig(Section):
+    """λ, the number of children under way at a time, is ``max_in_flight``, or in lockstep ``width``."""
+
+    form: Form = "edits"
+    """How programs are written: SEARCH/REPLACE ``edits`` of their parent, or ``whole``."""
+
+
+class Selected(Record, kind="parent.selected"):
+    """The program whose child is written."""
+
+    parent: str
+    version: int
+
+
+class Judged(Record, kind="candidate.judged"):
+    """Whether a child takes the place of the best program."""
+
+    accepted: bool
+
+
+class OnePlusLambda(Algorithm[SearchConfig]):
+    """(1+λ): every child is one of the best program so far; of equals the newest is the best.
+
+    Raises:
+        InputError: if the task is not one of programs, or the tuning does not suit it.
+    """
+
+    name = "one_plus_lambda"
+    config_type = SearchConfig
+    roles: ClassVar = (ROLE,)
+    staleness = "full"
+
+    def __init__(self, task: Task, config: SearchConfig | None = None, tuning: Tuning | None = None) -> None:
+        task = check_programs(task, self.name)
+        super().__init__(task, config or SearchConfig(), tuning or Tuning())
+        self.tuning.check_no_speculation(self.name)
+        self._task = task
+        self._workers = self.tuning.workers_of(DEFAULT_WORKERS)
+        self._best = Best()
+        self.archives = (self._best,)
+
+    def best(self) -> Candidate | None:
+        return self._best.candidate
+
+    def parent(self) -> Candidate | None:
+        """Whose child is written next; None before there is a seed."""
+        return self._best.candidate
+
+    def inject(self, candidate: Candidate) -> Emit:
+        return Emit(Written(check_components(candidate, self._task.seed())), to="assess")
+
+    def estimate(self, trigger: str | None = None) -> Cost:
+        return Cost(proposals=1, evaluations=1, rollouts=len(self._task.problem.cases))
+
+    def graph(self) -> Graph:
+        return Graph(
+            (
+                self._workers.stage("write", self._write, "assess"),
+                self._workers.stage("assess", Assess(Rollouts(self._task), self._task), "update"),
+                committing("update", self._update),
+            ),
+            entry="write",
+        )
+
+    async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
+        yield self.inject(context.propose(self._task.seed(), parents=[], operator="seed"))
+
+    async def _write(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        best = self.parent()
+        if best is None:
+            raise Exhausted
+        selected = context.decide(Selected, lambda: Selected(parent=best.id, version=context.pool.version))
+        parent, version = context.pool[selected.parent], selected.version
+        prompt = program_prompt(self._task.problem.statement, as_shown(parent), form=self.config.form)
+        child = await write_program(
+            parent, prompt, self.config.form, context, role=ROLE, operator="write", parents=[parent], born=version
+        )
+        yield Emit(Written(child), version=version, derives=(parent.id,))
+
+    async def _update(self, item: Item[object], context: UpdateContext) -> None:
+        assessed = item.expect(Assessed)
+        candidate = assessed.candidate
+        if assessed.failure is not None:
+            if candidate.operator == "seed":
+                raise InputError(f"problem {self._task.name!r}: the seed fails: {assessed.failure}; {NEEDS_A_SEED}")
+            raise Discard("failed")
+        if not context.decide(Judged, lambda: Judged(accepted=not self._best.beats(candidate))).accepted:
+            raise Discard("not as good as the best")
+        context.commit([Add(candidate)])
+
+
+class BestOfN(OnePlusLambda):
+    """Every child is one of the seed; the best of them wins."""
+
+    name = "best_of_n"
+
+    def parent(self) -> Candidate | None:
+        return self._best.seed

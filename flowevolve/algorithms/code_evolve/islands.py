@@ -1,0 +1,207 @@
+"""Islands: populations of programs and of the prompts they were written with, that evolve side by side.
+
+What belongs where stands in the candidates' attributes. Everything is a function of the log (CodeEvolve, arXiv
+2510.14150, §4).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+
+from flowevolve._util.errors import EngineError, InputError
+from flowevolve.algorithms.code_evolve.exploration import Schedule
+from flowevolve.archives.elites import Elites
+from flowevolve.core.assessment import works
+from flowevolve.core.pool import DEFAULT_POOL, Add, Annotate, Candidate, Update
+from flowevolve.core.record import Attributes
+
+PROGRAMS, PROMPTS = DEFAULT_POOL, "prompts"
+"""The pools."""
+SEED, MIGRATE = "seed", "migrate"
+"""Operators: of what all islands begin with; of copies that came from other islands."""
+
+
+class Place(Attributes):
+    """Where a program or a prompt belongs."""
+
+    island: int | None = None
+    """Its island; None for one from outside that was not placed yet."""
+    prompt: str | None = None
+    """The prompt that a program was written with."""
+    origin: str | None = None
+    """The program that a migrant is a copy of."""
+    home: int | None = None
+    """The island that a migrant was born on."""
+
+
+class Island:
+    """One island. ``schedule`` is told of every epoch, which is ``epoch`` evaluations of programs born here."""
+
+    def __init__(self, index: int, elites: Elites, schedule: Schedule, *, epoch: int, prompts: int) -> None:
+        self.index = index
+        self.evaluations = 0
+        """Evaluations of programs that were born here, without the seed's."""
+        self.exploring = schedule.begin()
+        self.seed: Candidate | None = None
+        self.failures: dict[str, Candidate] = {}
+        """The last program that failed, by the prompt it was written with."""
+        self._elites = elites
+        self._schedule = schedule
+        self._epoch = epoch
+        self._most_prompts = prompts
+        self._prompts: dict[str, Candidate] = {}
+        self._entered: dict[str, int] = {}
+        """The artifact ids of programs that were entered, and the order in which they came."""
+        self._ranked: list[Candidate] = []
+        self._emigrated: set[str] = set()
+        self._improved = False
+        self._versions: list[int] = []
+
+    @property
+    def ranked(self) -> Sequence[Candidate]:
+        """The programs that live, best first, of equals the oldest; no text is there twice."""
+        return self._ranked
+
+    @property
+    def best(self) -> Candidate | None:
+        """The best program that works."""
+        return self._ranked[0] if self._ranked and works(self._ranked[0]) else None
+
+    @property
+    def prompts(self) -> Sequence[Candidate]:
+        """The prompts that live: those with the best children. Their mean score is that of the best child."""
+        ranked = sorted(self._prompts.values(), key=lambda prompt: -prompt.mean_score)
+        return ranked[: self._most_prompts]
+
+    @property
+    def first_prompt(self) -> Candidate:
+        """The prompt that the island began with."""
+        return next(iter(self._prompts.values()))
+
+    def epoch_over(self) -> bool:
+        """Whether the last evaluation ended an epoch."""
+        return self.evaluations > 0 and self.evaluations % self._epoch == 0
+
+    def missed(self, version: int) -> int:
+        """How many updates of the pool after this version touched the island."""
+        return len(self._versions) - bisect_right(self._versions, version)
+
+    def emigrants(self, rate: float) -> Sequence[Candidate]:
+        """The best programs that may leave: at most this part of all that live, and at least one if there is one.
+
+        They work, were born here and have not left before. The best of the island stays, and so does the seed, which is
+        on every island.
+        """
+        most = max(1, int(rate * len(self._ranked)))
+        able = [
+            each
+            for each in self._ranked[1:]
+            if works(each)
+            and Place.of(each).origin is None
+            and each.operator != SEED
+            and each.id not in self._emigrated
+        ]
+        return able[:most]
+
+    # What the log says
+
+    def touch(self, version: int) -> None:
+        if not self._versions or self._versions[-1] != version:
+            self._versions.append(version)
+
+    def emigrated(self, program_id: str) -> None:
+        self._emigrated.add(program_id)
+
+    def enter_prompt(self, prompt: Candidate) -> None:
+        """A new prompt, or one with another score."""
+        self._prompts[prompt.id] = prompt
+
+    def rescore_prompt(self, prompt_id: str, scores: dict[str, float]) -> None:
+        self._prompts[prompt_id] = self._prompts[prompt_id].scored(scores)
+
+    def enter(self, program: Candidate) -> None:
+        """A program that was evaluated here, or has come from another island. One whose text was here before adds
+        nothing to the population.
+        """
+        before = self.best
+        if program.artifact.id not in self._entered:
+            self._entered[program.artifact.id] = len(self._entered)
+            self._elites.enter(program)
+            self._ranked = sorted(self._elites, key=self._rank)
+        best = self.best
+        self._improved |= before is not None and best is not None and best.mean_score > before.mean_score
+        if program.operator == SEED:
+            self.seed = program
+        elif Place.of(program).origin is None:
+            self._born(program)
+
+    def _rank(self, program: Candidate) -> tuple[bool, float, int]:
+        return not works(program), -program.mean_score, self._entered[program.artifact.id]
+
+    def _born(self, program: Candidate) -> None:
+        if not works(program):
+            self.failures[str(Place.of(program).prompt)] = program
+        self.evaluations += 1
+        if self.epoch_over():
+            self.exploring = self._schedule.after(self.exploring, improved=self._improved)
+            self._improved = False
+
+
+class Islands:
+    """All islands of a run, as the `flowevolve.core.algorithm.Archive` of its pools."""
+
+    def __init__(self, count: int, make: Callable[[int], Island]) -> None:
+        self._islands = tuple(make(index) for index in range(count))
+        self._at_home: dict[str, Island] = {}
+        """By prompt."""
+
+    def __len__(self) -> int:
+        return len(self._islands)
+
+    def __iter__(self) -> Iterator[Island]:
+        return iter(self._islands)
+
+    def __getitem__(self, index: int) -> Island:
+        return self._islands[index]
+
+    def of(self, candidate: Candidate) -> Island:
+        """The island of a program or prompt.
+
+        Raises:
+            InputError: if there are not so many: the pool is that of a run with more.
+        """
+        return self._at(Place.of(candidate).island)
+
+    def _at(self, index: int | None) -> Island:
+        if index is None:
+            raise EngineError("a candidate that was not placed on an island has entered the pool")
+        if index >= len(self):
+            raise InputError(f"algorithm.islands: is {len(self)}, but the pool has an island {index}; give more")
+        return self._islands[index]
+
+    def best(self) -> Candidate | None:
+        found = [island.best for island in self._islands if island.best is not None]
+        return max(found, key=lambda program: program.mean_score, default=None)
+
+    def apply(self, update: Update) -> None:
+        for change in update.changes:
+            match change:
+                case Add(candidate=candidate, pool=pool) if pool == PROMPTS:
+                    island = self._at_home[candidate.id] = self.of(candidate)
+                    island.enter_prompt(candidate)
+                    island.touch(update.version)
+                case Add(candidate=candidate):
+                    self._enter(candidate, update.version)
+                case Annotate(candidate_id=name, scores=scores, pool=pool) if pool == PROMPTS and scores is not None:
+                    self._at_home[name].rescore_prompt(name, dict(scores))
+                case _:
+                    pass
+
+    def _enter(self, program: Candidate, version: int) -> None:
+        island = self.of(program)
+        island.enter(program)
+        island.touch(version)
+        place = Place.of(program)
+        if place.origin is not None:
+            self._at(place.home).emigrated(place.origin)

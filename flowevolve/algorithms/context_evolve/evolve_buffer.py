@@ -1,0 +1,129 @@
+"""ContextEvolve's Evolve Buffer: every program that was evaluated, with its score and its abstract (Su et al., 2026).
+
+Programs that failed stay in it as ``rejected``: they may be examples, and are parents only if that is wanted.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Sequence
+from random import Random
+
+from flowevolve.algorithms.context_evolve.trajectories import trajectories_to
+from flowevolve.core.assessment import works
+from flowevolve.core.pool import DEFAULT_POOL, Add, Candidate, Update
+from flowevolve.core.record import Attributes
+from flowevolve.prompts.abstracts import Trajectory
+
+
+class Abstract(Attributes):
+    """A program in words, and its traits; empty where nobody described it."""
+
+    abstract: str = ""
+    inherited: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+
+
+class EvolveBuffer:
+    """A function of the log. With ``described`` a program without an abstract is no parent and no example.
+
+    With ``failed_parents`` programs that failed are parents, too, behind all that work.
+    """
+
+    def __init__(self, *, described: bool = True, failed_parents: bool = False) -> None:
+        self._described = described
+        self._failed_parents = failed_parents
+        self._order: list[Candidate] = []
+        """All that can be shown, oldest first."""
+        self._versions: list[int] = []
+        """The version at which each of them came."""
+        self._programs: dict[str, Candidate] = {}
+        self._texts: list[Candidate] = []
+        """The oldest program with each text."""
+        self._known: set[str] = set()
+        """Their texts (artifact ids)."""
+        self._ranked: list[Candidate] = []
+        self.seed: Candidate | None = None
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @property
+    def parents(self) -> Sequence[Candidate]:
+        """What may be a parent, best first, of equals the oldest; no text is there twice."""
+        return self._ranked
+
+    def best(self) -> Candidate | None:
+        """The best program that works."""
+        return self._ranked[0] if self._ranked and works(self._ranked[0]) else None
+
+    def apply(self, update: Update) -> None:
+        for change in update.changes:
+            if isinstance(change, Add) and change.pool == DEFAULT_POOL:
+                self._enter(change.candidate, update.version)
+
+    def _enter(self, program: Candidate, version: int) -> None:
+        if program.operator == "seed" and self.seed is None:
+            self.seed = program
+        if self._described and not Abstract.of(program).abstract:
+            return
+        self._programs[program.id] = program
+        self._order.append(program)
+        self._versions.append(version)
+        if program.artifact.id in self._known:
+            return
+        self._known.add(program.artifact.id)
+        self._texts.append(program)
+        if works(program) or self._failed_parents:
+            insort(self._ranked, program, key=lambda each: (not works(each), -each.mean_score))
+
+    def better_since(self, version: int, score: float) -> int:
+        """How many programs that came after this version work and have a higher score."""
+        newer = self._order[bisect_right(self._versions, version) :]
+        return sum(works(each) and each.mean_score > score for each in newer)
+
+    def examples(self, parent: Candidate, count: int, random: Random) -> list[Candidate]:
+        """Up to ``count`` programs to choose examples from, no text twice and not the parent's: half of them the best,
+        a quarter the newest, the rest drawn from all others. Those that failed are among the latter two.
+        """
+        chosen = {each.id: each for each in self.top(parent, (count + 1) // 2)}
+
+        def take(programs: Iterable[Candidate], most: int) -> None:
+            for each in programs:
+                if len(chosen) >= most:
+                    break
+                if each.artifact.id != parent.artifact.id:
+                    chosen.setdefault(each.id, each)
+
+        take(reversed(self._texts), min(count, len(chosen) + count // 4))
+        take(random.sample(self._texts, min(len(self._texts), 2 * count + 1)), count)
+        return list(chosen.values())
+
+    def top(self, parent: Candidate, count: int) -> list[Candidate]:
+        """The best programs with another text than the parent's."""
+        found: list[Candidate] = []
+        for each in self._ranked:
+            if len(found) == count or not works(each):
+                break
+            if each.artifact.id != parent.artifact.id:
+                found.append(each)
+        return found
+
+    def history(self, parent: Candidate, count: int) -> list[Candidate]:
+        """Half of them the best, and then the newest that work: what is shown where nobody chooses."""
+        best = self.top(parent, (count + 1) // 2)
+        known = {parent.artifact.id, *(each.artifact.id for each in best)}
+        newest: list[Candidate] = []
+        for each in reversed(self._texts):
+            if len(best) + len(newest) == count:
+                break
+            if works(each) and each.artifact.id not in known:
+                newest.append(each)
+        return [*best, *newest]
+
+    def trajectories(self, ends: int, steps: int) -> list[tuple[Trajectory, float]]:
+        """Those that end with one of the newest programs, so many of them, with the change over each."""
+        return [found for program in self._order[-ends:] for found in trajectories_to(program, self._parent_of, steps)]
+
+    def _parent_of(self, program: Candidate) -> Candidate | None:
+        return self._programs.get(program.parents[0]) if program.parents else None

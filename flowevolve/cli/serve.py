@@ -1,0 +1,85 @@
+"""The command line's ``serve``: a vLLM with flags that suit evolution, kept alive until Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import anyio
+import typer
+from pydantic import ValidationError
+
+from flowevolve._util import clock
+from flowevolve._util.errors import BackendUnreachableError, InputError
+from flowevolve._util.registry import describe_validation
+from flowevolve._util.tasks import beside
+from flowevolve.cli.terminal import plain_console
+from flowevolve.vllm.server import News
+from flowevolve.vllm.serving import serve_vllm
+from flowevolve.vllm.settings import VLLMSettings
+
+console = plain_console()
+
+
+def serve_command(
+    model: Annotated[str, typer.Argument(help="a folder, or a name at Hugging Face; also the name it is served under")],
+    flags: Annotated[list[str] | None, typer.Argument(metavar="-- FLAGS", help="of vllm serve, after a --")] = None,
+    executable: Annotated[str, typer.Option(help="the vllm command, or the environment it is in")] = "vllm",
+    host: Annotated[str, typer.Option()] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="of the first replica; 0: any free ones")] = 8000,
+    replicas: Annotated[int, typer.Option(help="how many servers of the model")] = 1,
+    devices: Annotated[
+        list[str] | None, typer.Option(metavar="GPUS", help="CUDA_VISIBLE_DEVICES of a replica; once for each")
+    ] = None,
+    startup_seconds: Annotated[float, typer.Option(help="until it must be healthy")] = 600.0,
+    restarts: Annotated[int, typer.Option(help="how often it is started again when it dies")] = 3,
+    defaults: Annotated[bool, typer.Option(help="add the flags that suit evolution")] = True,
+    log: Annotated[Path, typer.Option(help="what vLLM says goes here")] = Path("vllm.log"),
+) -> None:
+    """Serve a model with vLLM and keep it alive, until Ctrl-C. A run uses it with llm.backend "vllm" and its URL."""
+    try:
+        settings = VLLMSettings(
+            executable=executable,
+            flags=tuple(flags or ()),
+            defaults=defaults,
+            host=host,
+            port=port,
+            replicas=replicas,
+            devices=tuple(devices or ()),
+            startup_seconds=startup_seconds,
+            restarts=restarts,
+        )
+    except ValidationError as error:
+        raise InputError(describe_validation(error, "vllm")) from None
+    clock.run(_serve, model, settings, log)
+
+
+async def _serve(model: str, settings: VLLMSettings, log: Path) -> None:
+    gone: list[News] = []
+    all_gone = anyio.Event()
+
+    def tell(news: News) -> None:
+        _print(f"{news.url}: {news.detail}")
+        if news.kind == "gave_up":
+            gone.append(news)
+        if len(gone) == settings.replicas:
+            all_gone.set()
+
+    async def until_signalled(scope: anyio.CancelScope) -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for _ in signals:
+                scope.cancel()
+
+    async with beside() as tasks:
+        tasks.start_soon(until_signalled, tasks.cancel_scope)
+        _print(f"starting vLLM for {model}; its log is {log}")
+        async with serve_vllm(model, settings, log=log, on_event=tell) as urls:
+            _print(f"{model} at {' and '.join(urls)}; Ctrl-C ends it")
+            await all_gone.wait()
+    if gone:
+        raise BackendUnreachableError(f"{gone[-1].url}: {gone[-1].detail}")
+
+
+def _print(line: str) -> None:
+    console.print(line, highlight=False, soft_wrap=True)

@@ -1,0 +1,1 @@
+"""The models of a run's TOML file, and what they resolve to: roles, prices, backends."""

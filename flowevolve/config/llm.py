@@ -1,0 +1,185 @@
+"""The ``[llm]`` section of a configuration: backends, roles, models, prices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, FilePath, JsonValue, model_validator
+from pydantic_core import PydanticCustomError
+
+from flowevolve._util.secrets import key_among
+from flowevolve._util.settings import Section
+from flowevolve.config.backends import known_backend
+
+
+def _plain_address(url: str) -> str:
+    parts = urlsplit(url)
+    if "@" in parts.netloc:
+        raise PydanticCustomError("secret", "must not have a user or a password")
+    if parts.query or parts.fragment:
+        raise PydanticCustomError("secret", "must end before its '?' or '#', where a key might stand")
+    return url
+
+
+def _over_http(url: str) -> str:
+    if _is_address(url):
+        return url
+    if any(mark in url for mark in "@?#"):  # what is wrong is shown, and a key may stand beside these
+        raise PydanticCustomError("secret", "is no address, and may hold a key")
+    raise ValueError("is no address: needed are http:// or https://, a host and, if any, a port up to 65535")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        address = urlsplit(url)
+        return address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+    except ValueError:
+        return False
+
+
+def _without_key(settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    name = key_among(settings)
+    if name is not None:
+        raise PydanticCustomError("secret", "must not hold a key, as {name} is one", {"name": repr(name)})
+    return settings
+
+
+Variable = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
+"""The name of an environment variable, in capitals: what else might be put there by mistake is a key."""
+URL = Annotated[str, AfterValidator(_over_http), AfterValidator(_plain_address)]
+Keyless = Annotated[dict[str, JsonValue], AfterValidator(_without_key)]
+"""What goes elsewhere as it is, and is kept with the run."""
+TransportName = Literal["openai", "aiohttp"]
+
+
+class EndpointsSection(Section):
+    """Where an OpenAI-compatible API is."""
+
+    base_url: URL | None = None
+    base_urls: tuple[URL, ...] | None = Field(default=None, min_length=1)
+    """Instead of ``base_url``: several endpoints that serve the same models; requests are shared out among them."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.base_url is not None and self.base_urls is not None:
+            raise ValueError("base_url and base_urls: give one of the two; base_urls may hold a single one")
+        return self
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """All of them; none if nothing is said."""
+        if self.base_urls is not None:
+            return self.base_urls
+        return () if self.base_url is None else (self.base_url,)
+
+
+class ModelSection(EndpointsSection):
+    """A model of a role; what is left out is as in the role."""
+
+    transport: TransportName | None = None
+    api_key_env: Variable | None = None
+    api_key_file: FilePath | None = None
+    model: str | None = None
+    temperature: float | None = Field(default=None, ge=0)
+    max_tokens: int | None = Field(default=None, gt=0)
+    timeout_seconds: float | None = Field(default=None, gt=0)
+    send_seed: bool | None = None
+    send_priority: bool | None = None
+    stream: bool | None = None
+    extra: Keyless | None = None
+
+
+class EnsembleEntry(ModelSection):
+    """One of several models of a role."""
+
+    model: str
+    weight: float | None = Field(default=None, gt=0)
+    """How often it is drawn, against the others; 1 if left out. Not with a bandit."""
+
+
+class RoleSection(ModelSection):
+    """One role of the LLM layer; what is left out is as in ``[llm]``."""
+
+    concurrency: int | None = Field(default=None, gt=0)
+    """Its own requests in flight at most, inside the bound of ``[llm]``."""
+    models: tuple[EnsembleEntry, ...] = ()
+    """Several models, of which each call draws one."""
+    bandit: str | None = None
+    """Draw by what came of earlier calls (``ucb``) and not by weight."""
+
+    @model_validator(mode="after")
+    def _draws(self) -> RoleSection:
+        if self.bandit is not None:
+            names = [entry.model for entry in self.models]
+            if len(set(names)) < max(2, len(names)):
+                raise ValueError("a bandit needs at least two models, each with a name of its own")
+            if any(entry.weight is not None for entry in self.models):
+                raise ValueError("a bandit draws by outcome: leave the weights out, or the bandit")
+        return self
+
+
+class PriceSection(Section):
+    """Dollars per million tokens."""
+
+    input: float = Field(ge=0)
+    cached_input: float | None = Field(default=None, ge=0)
+    output: float = Field(ge=0)
+
+
+class CacheSection(Section):
+    path: Path | None = None
+    """The response cache's file, made if it is not there; several runs may share it at once. Without it, no cache."""
+
+
+class LLMSection(EndpointsSection):
+    backend: Annotated[str, AfterValidator(known_backend)] = "sim"
+    """``sim``: the simulated server inside this process. ``openai``: any OpenAI-compatible endpoint. ``vllm``: the vLLM
+    at ``base_url``, or several; without any, a vLLM that is started for the run. ``replay``: the replies of a recorded
+    run; set by `flowevolve.replay` alone. Else one that a plug-in brings.
+    """
+    settings: Keyless = Field(default_factory=dict)
+    """Of a backend that a plug-in brings."""
+    transport: TransportName = "openai"
+    """What carries requests to an endpoint: OpenAI's official SDK, or aiohttp alone, which takes much less CPU."""
+    api_key_env: Variable | None = None
+    """The environment variable that holds the key. Without one, ``OPENAI_API_KEY`` is read for OpenAI's servers, and no
+    other gets a key."""
+    api_key_file: FilePath | None = None
+    """A file that holds the key, instead of the environment."""
+    model: str | None = None
+    temperature: float | None = Field(default=None, ge=0)
+    max_tokens: int | None = Field(default=None, gt=0)
+    timeout_seconds: float = Field(default=600.0, gt=0)
+    """For one attempt at one call."""
+    stream: bool = False
+    """Have answers sent piece by piece, which `idle_seconds` needs; replies are the same."""
+    idle_seconds: float | None = Field(default=None, gt=0)
+    """How long a server may fall silent in the middle of an answer; `timeout_seconds` holds as well."""
+    patience_seconds: float = Field(default=300.0, ge=0)
+    """How long a backend may give no answer at all before the run ends."""
+    concurrency: int = Field(default=64, gt=0)
+    """Requests in flight at most, over all stages; ``scheduler.admission`` may allow fewer."""
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    tokens_per_minute: float | None = Field(default=None, gt=0)
+    """Limits for each model, beside those that are learnt from the server."""
+    hedge: float = Field(default=0.0, ge=0, le=0.5)
+    """Up to this share of calls, a second request is sent for one that is overdue while its item waits; 0: never."""
+    send_seed: bool = True
+    send_priority: bool = False
+    """For servers that schedule by priority (vLLM with ``--scheduling-policy priority``)."""
+    extra: Keyless = Field(default_factory=dict)
+    """Added to every request's body."""
+    roles: dict[str, RoleSection] = Field(default_factory=dict)
+    prices: dict[str, PriceSection] = Field(default_factory=dict)
+    """By model name."""
+    prices_file: Path | None = None
+    """More prices, in tables by model name; those in ``prices`` count before them."""
+    cache: CacheSection = CacheSection()
+
+    @model_validator(mode="after")
+    def _needs(self) -> LLMSection:
+        if self.idle_seconds is not None and not self.stream:
+            raise ValueError("llm.idle_seconds is the time between pieces of an answer: set llm.stream = true as well")
+        return self

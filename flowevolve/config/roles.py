@@ -1,0 +1,114 @@
+"""What a run's roles are, from its configuration: for every model its own form of the ``[llm]`` section."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from flowevolve._util.errors import InputError
+from flowevolve.config.llm import LLMSection, ModelSection, RoleSection
+from flowevolve.config.run import Config
+
+SIMULATED = "simulated"
+"""The name of the simulated server's model, in a replay of its run as well, where the configuration gives none."""
+_BACKEND = {"backend", "base_url", "base_urls", "transport", "api_key_env", "api_key_file"}
+_ONE_OF = (("api_key_env", "api_key_file"), ("base_url", "base_urls"))
+"""Of each, who says one means that one only."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """One model of a role. ``llm`` is the ``[llm]`` section with what the role, and its entry there, say instead."""
+
+    llm: LLMSection
+    name: str
+    weight: float
+    elsewhere: bool
+    """Whether it is at another address than ``[llm]`` says."""
+    said_priority: bool = False
+    """Whether the role, or the model's entry in it, says if priorities are sent."""
+
+    @property
+    def must_be_listed(self) -> bool:
+        """Whether its server is one of ours, and not an API that need not list all it serves."""
+        return self.llm.backend != "openai" and not self.elsewhere
+
+    @property
+    def backend(self) -> str:
+        """What tells its backend from others: models with equal ones share an open transport."""
+        return self.llm.model_dump_json(include=_BACKEND)
+
+    def served_at(self, urls: Sequence[str]) -> ModelSettings:
+        """The same model where ``[llm]`` is served by servers of ours at these addresses.
+
+        One at another address stays there and is sent no priorities, unless its role asks for them.
+        """
+        if not self.elsewhere:
+            return replace(self, llm=self.llm.model_copy(update={"base_urls": tuple(urls)}))
+        if self.said_priority:
+            return self
+        return replace(self, llm=self.llm.model_copy(update={"send_priority": False}))
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSettings:
+    """A role: one model, or several of which each call draws one."""
+
+    models: tuple[ModelSettings, ...]
+    concurrency: int | None
+    bandit: str | None
+
+    def served_at(self, urls: Sequence[str]) -> RoleSettings:
+        """The role with its models as `ModelSettings.served_at` has them."""
+        return replace(self, models=tuple(model.served_at(urls) for model in self.models))
+
+
+def role_settings(config: Config, called: Iterable[str]) -> dict[str, RoleSettings]:
+    """The roles that an algorithm calls and those that the configuration adds.
+
+    Raises:
+        InputError: if a model has no name.
+    """
+    names = dict.fromkeys([*called, *config.llm.roles])
+    return {name: _settings(config.llm, name, config.llm.roles.get(name, RoleSection())) for name in names}
+
+
+def model_names(roles: Iterable[RoleSettings]) -> tuple[str, ...]:
+    """The names of all models, each once, in the order of the roles."""
+    return tuple(dict.fromkeys(model.name for role in roles for model in role.models))
+
+
+def _settings(llm: LLMSection, name: str, role: RoleSection) -> RoleSettings:
+    own = _with(llm, role)
+    entries = [(_with(own, entry), entry.weight, entry.send_priority) for entry in role.models] or [(own, None, None)]
+    models = tuple(
+        ModelSettings(
+            section,
+            _model(section, name),
+            1.0 if weight is None else weight,
+            section.urls != llm.urls,
+            (role.send_priority if priority is None else priority) is not None,
+        )
+        for section, weight, priority in entries
+    )
+    return RoleSettings(models, role.concurrency, role.bandit)
+
+
+def _with(llm: LLMSection, said: ModelSection) -> LLMSection:
+    """The section with what was said instead."""
+    given = {name: value for name in ModelSection.model_fields if (value := getattr(said, name)) is not None}
+    for first, second in _ONE_OF:
+        if first in given or second in given:
+            given = {second: None, **given}
+    return llm.model_copy(update=given)
+
+
+def _model(llm: LLMSection, role: str) -> str:
+    if llm.model is not None:
+        return llm.model
+    if llm.backend in ("sim", "replay"):
+        return SIMULATED
+    raise InputError(
+        f"llm.model: is missing, and role {role!r} names no model: set llm.model, the name the server knows the model "
+        f"by, or llm.roles.{role}.model"
+    )

@@ -1,0 +1,285 @@
+"""The configuration of a run: TOML, checked as a whole before anything is spent.
+
+Sections that name something (``[algorithm]``, ``[task]``, ``[staleness]``, ``[scheduler.order]``) hold the name and
+that thing's own settings, which are checked by the thing itself.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+from pydantic import BaseModel, Field, ValidationError, model_validator
+
+from flowevolve._util.errors import InputError
+from flowevolve._util.registry import describe_validation, did_you_mean
+from flowevolve._util.settings import OpenSection, Section
+from flowevolve.config.llm import LLMSection
+from flowevolve.core.budget import Budget
+from flowevolve.core.sandbox_settings import SandboxSettings
+from flowevolve.sim.faults import FAULTS, Fault
+from flowevolve.vllm.settings import VLLMSettings
+
+RESTART_SECONDS = 60.0
+"""From the death of a vLLM until it is noticed, and from its new health until waiting requests are sent again."""
+
+
+class AlgorithmSection(OpenSection):
+    name: str = "gepa"
+    mode: Literal["stream", "sync"] = "stream"
+    """``sync`` is the lockstep loop as published; ``stream`` the pipeline."""
+    max_in_flight: int = Field(default=16, gt=0)
+    """Flows open at a time in ``stream`` mode: enough to keep the server busy, few enough to stay fresh."""
+    width: int = Field(default=1, gt=0)
+    """Flows per step in ``sync`` mode; 1 is the published loop."""
+
+
+class TaskSection(OpenSection):
+    name: str = "house_style"
+
+
+class StalenessSection(OpenSection):
+    policy: str | None = None
+    """By default the algorithm's."""
+
+
+class SpeculationSection(Section):
+    alpha: dict[str, float] = Field(default_factory=dict)
+    """By stage: after which fraction of its requests it releases what it has; 1, or not named: after all."""
+    hold: bool = False
+    """Start the rest of an evaluation only when its prefix has ended and did not stop it."""
+    reorder: bool = False
+    """Move validation examples that were passed ``window`` times in a row out of the speculative prefix."""
+    window: int = Field(default=3, gt=0)
+
+
+class RacingSection(OpenSection):
+    policy: str = "off"
+
+
+class AllocationSection(OpenSection):
+    policy: str = "fixed"
+
+
+class OrderSection(OpenSection):
+    policy: str = "later_first"
+
+
+class AdmissionSection(OpenSection):
+    policy: str = "fixed"
+    interval_seconds: float = Field(default=2.0, gt=0)
+    """How often the server is looked at; ``fixed`` never looks."""
+
+
+class SchedulerSection(Section):
+    """Which requests go to the server, and how many at a time."""
+
+    order: OrderSection = OrderSection()
+    admission: AdmissionSection = AdmissionSection()
+
+
+class StageSection(Section):
+    workers: int | None = Field(default=None, gt=0)
+    min_workers: int | None = Field(default=None, gt=0)
+    max_workers: int | None = Field(default=None, gt=0)
+
+
+class StoppingSection(Section):
+    no_improvement: int | None = Field(default=None, gt=0)
+    """Stop after so many proposals without a better best score."""
+    unevaluated: int = Field(default=500, gt=0)
+    """Stop after so many proposals between which nothing was evaluated or run."""
+    unproductive: int = Field(default=500, gt=0)
+    """Stop after so many flows in a row of which came neither a proposal nor a commit."""
+    file: Path | None = None
+    """Stop when this file exists."""
+
+
+class FaultsSection(Section):
+    """Calls to the simulated server that go wrong on purpose."""
+
+    rate: float = Field(default=0.0, ge=0, le=1)
+    """The share of attempts."""
+    kinds: list[Fault] = Field(default=list(FAULTS), min_length=1)
+    seed: int = 0
+
+
+class SimSection(Section):
+    profile: str = "qwen3-8b-h100"
+    world: str = "rules"
+    preset: str = "normal"
+    """How hard the world is."""
+    faults: FaultsSection = FaultsSection()
+
+
+class JournalSection(Section):
+    sync: Literal["normal", "full"] = "normal"
+    """What the run's record survives: ``normal`` a crash of the process, ``full`` a loss of power too."""
+
+
+class StartSection(Section):
+    run: Path
+    """The directory of a run whose pool this one starts from, instead of from its own seed."""
+    version: int | None = Field(default=None, gt=0)
+    """That pool's version; by default its last."""
+
+
+class Config(Section):
+    """A whole run."""
+
+    seed: int = Field(default=0, ge=0)
+    clock: Literal["real", "virtual"] = "real"
+    """``virtual``: time jumps from event to event; only with the simulated backend."""
+    algorithm: AlgorithmSection = AlgorithmSection()
+    task: TaskSection = TaskSection()
+    llm: LLMSection = LLMSection()
+    sim: SimSection = SimSection()
+    vllm: VLLMSettings = VLLMSettings()
+    sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
+    """Where the programs of task ``program`` and the harnesses of Meta-Harness run."""
+    staleness: StalenessSection = StalenessSection()
+    speculation: SpeculationSection = SpeculationSection()
+    racing: RacingSection = RacingSection()
+    allocation: AllocationSection = AllocationSection()
+    scheduler: SchedulerSection = SchedulerSection()
+    stages: dict[str, StageSection] = Field(default_factory=dict)
+    stopping: StoppingSection = StoppingSection()
+    journal: JournalSection = JournalSection()
+    start: StartSection | None = None
+    budget: Budget
+    drain_seconds: float = Field(default=30.0, ge=0)
+    """How long open work may go on after a stop before it is cut off."""
+    held_out: bool = False
+    """Score seed and best on the task's test split at the end."""
+
+    @model_validator(mode="after")
+    def _checks(self) -> Config:
+        if self.clock == "virtual" and self.llm.backend in ("openai", "vllm"):
+            raise ValueError("clock 'virtual' needs llm.backend 'sim': real servers live in real time")
+        if self.llm.backend == "vllm" and not self.llm.urls and self.llm.model is None:
+            raise ValueError("backend 'vllm' needs llm.model, the model to load, or the base_url of one that runs")
+        if self.budget.time_limit() is None and not self.budget.limits() and self.budget.target_score is None:
+            raise ValueError("budget: give at least one limit, such as budget.minutes or budget.proposals")
+        return self
+
+
+def load_config(path: Path | str, overrides: Sequence[str] = ()) -> Config:
+    """Read a config file and apply ``key=value`` overrides, whose values are read as TOML or else as plain text.
+
+    Raises:
+        InputError: naming file, key and what is wrong.
+    """
+    try:
+        table: dict[str, object] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such config file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: can't be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not valid TOML: {error}") from None
+    for each in overrides:
+        override(table, each)
+    return parse_config(table, str(path))
+
+
+def parse_config(table: Mapping[str, object], source: str) -> Config:
+    """Check a configuration given as a table.
+
+    Raises:
+        InputError: naming ``source``, the key and what is wrong.
+    """
+    try:
+        return _suit_vllm(Config.model_validate(table))
+    except ValidationError as error:
+        what = misplaced_key(error) or _unknown_key(error) or describe_validation(error)
+        raise InputError(f"{source}: {what}") from None
+
+
+def with_overrides(config: Config, overrides: Sequence[str]) -> Config:
+    """A configuration with ``key=value`` overrides.
+
+    Raises:
+        InputError: naming the override or the key, and what is wrong.
+    """
+    table = config.model_dump(mode="json", exclude_none=True)
+    for each in overrides:
+        override(table, each)
+    return parse_config(table, "--set") if overrides else config
+
+
+def _suit_vllm(config: Config) -> Config:
+    """With what suits a vLLM where the config leaves it open."""
+    llm = config.llm
+    if llm.backend != "vllm":
+        return config
+    suits: dict[str, object] = {"transport": "aiohttp"}
+    if not llm.urls:
+        suits["send_priority"] = config.vllm.by_priority
+        # While ours is started again, nothing answers.
+        suits["patience_seconds"] = max(llm.patience_seconds, config.vllm.startup_seconds + RESTART_SECONDS)
+    left_open = {name: value for name, value in suits.items() if name not in llm.model_fields_set}
+    return config.model_copy(update={"llm": llm.model_copy(update=left_open)})
+
+
+def override(table: dict[str, object], said: str) -> None:
+    """Set one ``key=value`` in a table, whose value is read as TOML or else as plain text.
+
+    Raises:
+        InputError: if it has not this form, or a value stands where a section is meant.
+    """
+    key, equals, text = said.partition("=")
+    path = key.strip().split(".")
+    if not equals or not all(path):
+        raise InputError(f"--set {said}: write it as --set key.of.setting=value")
+    try:
+        value: object = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    inner = table
+    for name in path[:-1]:
+        following = inner.setdefault(name, {})
+        if not isinstance(following, dict):
+            raise InputError(f"--set {said}: {name!r} is a value, not a section")
+        inner = following
+    inner[path[-1]] = value
+
+
+def misplaced_key(error: ValidationError) -> str | None:
+    """What to say where an API key may have been written into the configuration: everything but what is there."""
+    for detail in error.errors():
+        place = ".".join(map(str, detail["loc"]))
+        name = place.rpartition(".")[2]
+        if name == "api_key_file" and detail["type"] == "path_not_file":
+            return f"{place}: there is no such file; name one that holds the key"
+        if name.startswith(("api_key", "apikey")):
+            where = "the name of an environment variable (in capitals) in api_key_env, or a file in api_key_file"
+            return f"{place}: keys don't belong in a configuration, which is kept with every run; give {where}"
+        if detail["type"] == "secret":
+            return f"{place}: {detail['msg']}: it is kept with every run; give a key in api_key_env or api_key_file"
+    return None
+
+
+def _unknown_key(error: ValidationError) -> str | None:
+    for detail in error.errors():
+        if detail["type"] == "extra_forbidden":
+            *section, key = map(str, detail["loc"])
+            known = _known_keys(section)
+            return f"{'.'.join([*section, key])}: unknown key; {did_you_mean(key, known)}"
+    return None
+
+
+def _known_keys(section: Sequence[str]) -> list[str]:
+    kind: object = Config
+    for name in section:
+        kind = _inside(kind, name)
+    return list(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else []
+
+
+def _inside(kind: object, name: str) -> object:
+    """The type of what stands at a key of a section or of a table of sections, or at a place in a list of them."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        field = kind.model_fields.get(name)
+        return None if field is None else field.annotation
+    return next((part for part in reversed(get_args(kind)) if part is not Ellipsis), None)

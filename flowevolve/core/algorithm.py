@@ -1,0 +1,250 @@
+"""What an algorithm is: archives over the pool, a graph of stages, and what happens before and after the stream."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, Protocol, runtime_checkable
+
+from pydantic import BaseModel
+from typing_extensions import TypeVar
+
+from flowevolve._util.errors import InputError
+from flowevolve._util.settings import Section
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import PoolReader, StageContext, UpdateContext
+from flowevolve.core.events import Event
+from flowevolve.core.graph import NO_EMISSIONS, Emit, Graph, Stage, StageFunction
+from flowevolve.core.item import Item
+from flowevolve.core.model import JSON
+from flowevolve.core.policies import NoRacing, Racing, Speculation
+from flowevolve.core.pool import DEFAULT_POOL, Candidate, Update
+from flowevolve.core.sandbox_settings import SandboxSettings
+from flowevolve.core.task import Task
+
+ConfigT_co = TypeVar("ConfigT_co", bound=BaseModel, default=BaseModel, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """A stage's workers at the start, and the bounds an allocation policy keeps to."""
+
+    start: int
+    least: int = 1
+    most: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class StageWorkers:
+    """The workers of an algorithm's stages, by name."""
+
+    by_stage: Mapping[str, Workers]
+
+    def stage(self, name: str, run: StageFunction, *to: str, capacity: int = 64, repair_to: str | None = None) -> Stage:
+        """A stage with its workers; ``to`` are its successors, the default one first."""
+        workers = self.by_stage[name]
+        bounds = (workers.least, workers.most)
+        return Stage(name, run, to, workers.start, capacity, bounds=bounds, repair_to=repair_to)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkersWanted:
+    """What a user said of a stage's workers; None where they said nothing."""
+
+    start: int | None = None
+    least: int | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """How a user wants an algorithm to be run. ``workers`` has stages by their names."""
+
+    workers: Mapping[str, WorkersWanted] = field(default_factory=dict)
+    speculation: Speculation = field(default_factory=Speculation)
+    racing: Racing = field(default_factory=NoRacing)
+    sandbox: SandboxSettings = field(default_factory=SandboxSettings)
+    """For programs that the algorithm itself runs; those of task ``program`` are the task's."""
+
+    def workers_of(self, defaults: Mapping[str, Workers]) -> StageWorkers:
+        """The workers of every stage that can be given some. Bounds are widened where the user's start is outside.
+
+        Raises:
+            InputError: if the user named another stage, or a start outside bounds of their own.
+        """
+        unknown = sorted(set(self.workers) - set(defaults))
+        if unknown:
+            raise InputError(f"stages {unknown} can't be given workers; there are {sorted(defaults)}")
+        return StageWorkers(
+            {
+                name: _merged(name, self.workers.get(name, WorkersWanted()), default)
+                for name, default in defaults.items()
+            }
+        )
+
+    def check_no_speculation(self, algorithm: str) -> None:
+        """Raises:
+        InputError: if the user asked for speculation or racing, and this algorithm has neither.
+        """
+        if self.speculation.alpha:
+            raise InputError(f"speculation.alpha: algorithm {algorithm} has no stage that can speculate")
+        for setting, asked in (("hold", self.speculation.hold), ("reorder", self.speculation.reorder)):
+            if asked:
+                raise InputError(f"speculation.{setting}: algorithm {algorithm} has no stage that can speculate")
+        if not isinstance(self.racing, NoRacing):
+            raise InputError(
+                f'racing.policy: algorithm {algorithm} has no evaluation that can be stopped; set it to "off"'
+            )
+
+
+def _merged(stage: str, wanted: WorkersWanted, default: Workers) -> Workers:
+    start = wanted.start
+    if start is None:
+        start = max(wanted.least or 1, min(wanted.most or default.start, default.start))
+    least = min(default.least, start) if wanted.least is None else wanted.least
+    most = max(default.most, start) if wanted.most is None else wanted.most
+    if not 1 <= least <= start <= most:
+        raise InputError(f"stages.{stage}: {start} workers, but at least {least} and at most {most}: widen the bounds")
+    return Workers(start, least, most)
+
+
+def check_components(candidate: Candidate, seed: Artifact) -> Candidate:
+    """A candidate from outside that has the task's components.
+
+    Raises:
+        InputError: if it has others.
+    """
+    if set(candidate.artifact) != set(seed):
+        raise InputError(f"inject: the artifact has components {sorted(candidate.artifact)}, not {sorted(seed)}")
+    return candidate
+
+
+class Archive(Protocol):
+    """An algorithm's view of the pool. It is a function of the log alone: nothing but `apply` changes it."""
+
+    def apply(self, update: Update) -> None:
+        """Take in the next update. Called once for every commit, in order."""
+        ...
+
+
+@runtime_checkable
+class NamesRoles(Protocol):
+    """A configuration that chooses the names of LLM roles, beside those in its algorithm's ``roles``."""
+
+    @property
+    def named_roles(self) -> Sequence[str]: ...
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """An algorithm with state that the event log can't tell, such as what a user's own object remembers."""
+
+    def state(self) -> Mapping[str, JSON]:
+        """Plain data. Asked after every commit and when the run stops; written where it has changed."""
+        ...
+
+    def restore(self, state: Mapping[str, JSON]) -> None:
+        """Take back what `state` last returned in a run that was interrupted, after all its events were replayed."""
+        ...
+
+
+class Algorithm(Generic[ConfigT_co]):
+    """Base of algorithms: subclass, name it, give it archives and a graph.
+
+    ``config_type`` is the model that its settings are checked against, by default one without any; an algorithm that
+    can be named in a configuration is constructed with the task, its checked settings and the tuning. ``roles`` are the
+    LLM roles that it calls, beside those that its settings name (`NamesRoles`); ``staleness`` names the policy of a run
+    that names no other.
+
+    ``init`` yields emissions into the graph before the stream starts (usually the seed, to be evaluated); when they
+    have drained, ``fit`` may commit what was learnt from them. ``finish`` may emit once more when everything has
+    drained or was cut off; the pool may be empty then. An algorithm that is an async context manager is entered for the
+    time of its run, as a task is: there it opens what it needs to hold open, such as a global memory.
+
+    State lives in two places, and both follow the event log. Archives change in `Archive.apply` alone, by commits. What
+    stages remember beside that changes in `apply_event` alone, which is told of every event as it is written. A run
+    that was interrupted is rebuilt by telling both of the same commits and events again.
+    """
+
+    name: ClassVar[str]
+    config_type: ClassVar[type[BaseModel]] = Section
+    roles: ClassVar[Sequence[str]] = ("task", "reflection")
+    staleness: ClassVar[str] = "guarded"
+    pools: Sequence[str] = (DEFAULT_POOL,)
+    archives: Sequence[Archive] = ()
+
+    def __init__(self, task: Task, config: ConfigT_co, tuning: Tuning) -> None:
+        """Raises:
+        InputError: if the task does not suit it, or ``tuning`` asks for what it does not have.
+        """
+        self.task = task
+        self.config = config
+        self.tuning = tuning
+
+    def graph(self) -> Graph:
+        raise NotImplementedError(f"{type(self).__name__} needs a graph()")
+
+    def best(self) -> Candidate | None:
+        """The best confirmed candidate so far."""
+        raise NotImplementedError(f"{type(self).__name__} needs a best()")
+
+    def frontier(self) -> Sequence[Candidate]:
+        """What the pool has to show: candidates of which none is better in every respect. By default the best one."""
+        best = self.best()
+        return () if best is None else (best,)
+
+    def inject(self, candidate: Candidate) -> Emit:
+        """Where a candidate from outside goes (`flowevolve.Engine.inject`), naming the stage: to be evaluated, mostly.
+
+        Raises:
+            InputError: if the algorithm takes none, or not this one.
+        """
+        raise InputError(f"algorithm {self.name!r} takes no candidates from outside: it has no inject()")
+
+    def estimate(self, trigger: str | None = None) -> Cost:
+        """What one flow, ordinary or of this trigger, is expected to spend at least; reserved when it is opened.
+
+        The trigger is ``inject`` for a candidate from outside.
+        """
+        return Cost(proposals=1)
+
+    def estimate_finish(self, share: Callable[[Cost], float]) -> Cost:
+        """What `finish` is expected to spend: as long as flows are opened, that much of the budget is kept for it.
+
+        ``share`` says which share of its limit a cost is, for the limit of which that is largest.
+        """
+        return Cost()
+
+    def gap(self, item: Item[object], pool: PoolReader) -> int:
+        """How many changes of the pool an item has missed that matter to it: by default, all commits.
+
+        Asked whenever an item is taken, unless it is a ticket. An item that was sent to repair is shown as it was
+        before.
+        """
+        return pool.version - item.version
+
+    async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
+        """Emissions to start from, each naming its stage."""
+        for emission in NO_EMISSIONS:
+            yield emission
+
+    async def fit(self, context: UpdateContext) -> None:
+        """Learn from what init produced. An `LLMError` that it raises ends the run."""
+
+    async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
+        """Emissions to end with, each naming its stage."""
+        for emission in NO_EMISSIONS:
+            yield emission
+
+    def apply_event(self, event: Event) -> None:
+        """Change what stages remember beside the archives. Told of every event of the run in order, with the archives
+        as they were then: when it is written, and again when an interrupted run is rebuilt.
+        """
+
+    def replay_event(self, event: Event) -> None:
+        """Told of an event of an interrupted run that is being rebuilt: by default `apply_event` is.
+
+        Only an algorithm over a user's own objects, which change themselves as the run goes on, has more to do here.
+        """
+        self.apply_event(event)

@@ -1,0 +1,228 @@
+"""Budgets: the limits that end a run, and the ledger that keeps to them.
+
+Work is admitted only while what was spent, plus what open flows have reserved and what the algorithm's end will take,
+leaves room for it; once a limit is reached only flows already open spend more, so the overshoot is at most the work in
+flight and what the end takes beyond its estimate, and `Ledger.overshoot` says how much it was.
+
+Tokens and dollars nobody can foretell: they are reserved by what flows took that have ended, and not before one has.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from itertools import accumulate
+from typing import Literal, cast, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from flowevolve.core.model import JSON
+from flowevolve.core.payload_kinds import payload
+
+Dimension = Literal["rollouts", "proposals", "tokens", "dollars", "evaluations"]
+DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
+_UNFORESEEN: tuple[Dimension, ...] = ("tokens", "dollars")
+RECENT_FLOWS = 256
+"""Flows that an estimate rests on: enough for a mean, and no burden to a run of days."""
+
+
+class Budget(BaseModel):
+    """Limits of a run; a limit left out does not bound it. Times add up: ``Budget(hours=1, minutes=30)``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    hours: float | None = Field(default=None, gt=0)
+    minutes: float | None = Field(default=None, gt=0)
+    seconds: float | None = Field(default=None, gt=0)
+    rollouts: int | None = Field(default=None, gt=0)
+    """Examples run, the seed's validation included."""
+    proposals: int | None = Field(default=None, gt=0)
+    """New artifacts written, whether accepted or not."""
+    tokens: int | None = Field(default=None, gt=0)
+    """Prompt and completion tokens over all roles."""
+    dollars: float | None = Field(default=None, gt=0)
+    evaluations: int | None = Field(default=None, gt=0)
+    """Candidates evaluated, fully or in part, the seed included."""
+    target_score: float | None = Field(default=None, allow_inf_nan=False)
+    """Stop as soon as a confirmed candidate's mean validation score reaches this."""
+
+    def time_limit(self) -> float | None:
+        """Seconds, or None without a limit in time."""
+        parts = ((self.hours, 3600.0), (self.minutes, 60.0), (self.seconds, 1.0))
+        given = [amount * unit for amount, unit in parts if amount is not None]
+        return sum(given) if given else None
+
+    def limits(self) -> Mapping[Dimension, float]:
+        """The limits of what the ledger counts."""
+        values: dict[Dimension, float | None] = {
+            "rollouts": self.rollouts,
+            "proposals": self.proposals,
+            "tokens": self.tokens,
+            "dollars": self.dollars,
+            "evaluations": self.evaluations,
+        }
+        return {name: limit for name, limit in values.items() if limit is not None}
+
+
+@payload
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """An amount of each thing a budget counts."""
+
+    rollouts: int = 0
+    proposals: int = 0
+    tokens: int = 0
+    dollars: float = 0.0
+    evaluations: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.rollouts + other.rollouts,
+            self.proposals + other.proposals,
+            self.tokens + other.tokens,
+            self.dollars + other.dollars,
+            self.evaluations + other.evaluations,
+        )
+
+    def less(self, other: Cost) -> Cost:
+        """What is left of this after ``other``; never below nothing."""
+        return Cost(
+            max(0, self.rollouts - other.rollouts),
+            max(0, self.proposals - other.proposals),
+            max(0, self.tokens - other.tokens),
+            max(0.0, self.dollars - other.dollars),
+            max(0, self.evaluations - other.evaluations),
+        )
+
+    def to_json(self) -> dict[str, JSON]:
+        """What there is of it, as `of` reads it."""
+        return {name: amount for name in _NAMES if (amount := getattr(self, name))}
+
+    @classmethod
+    def of(cls, data: JSON) -> Cost:
+        """The cost that `to_json` made this of."""
+        return cls(**cast("dict[str, int]", data))
+
+    def amount(self, dimension: Dimension) -> float:
+        match dimension:
+            case "rollouts":
+                return self.rollouts
+            case "proposals":
+                return self.proposals
+            case "tokens":
+                return self.tokens
+            case "dollars":
+                return self.dollars
+            case "evaluations":
+                return self.evaluations
+
+
+_NOTHING = Cost()
+_NAMES = tuple(each.name for each in fields(Cost))
+
+
+@dataclass(slots=True)
+class _Open:
+    """An open flow: what is left of its estimate, and what it has spent. ``usual``: whether it is like others."""
+
+    left: Cost
+    spent: Cost
+    usual: bool
+
+
+class _Ended:
+    """What the flows that ended last took of one thing."""
+
+    def __init__(self) -> None:
+        self._recent = deque[float](maxlen=RECENT_FLOWS)
+        self._amounts: list[float] = []
+        """The same, sorted."""
+        self._sums = [0.0]
+        """Of the first so many of these."""
+
+    def add(self, amount: float) -> None:
+        if len(self._recent) == RECENT_FLOWS:
+            del self._amounts[bisect_left(self._amounts, self._recent[0])]
+        self._recent.append(amount)
+        insort(self._amounts, amount)
+        self._sums = [0.0, *accumulate(self._amounts)]
+
+    def to_come(self, spent: float) -> float:
+        """What a flow that has taken so much will still take: the mean of those that took more, less what it has."""
+        below = bisect_right(self._amounts, spent)
+        more = len(self._amounts) - below
+        return (self._sums[-1] - self._sums[below]) / more - spent if more else 0.0
+
+
+class Ledger:
+    """What was spent and what open flows may still spend."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._limits = budget.limits()
+        self._open: dict[int, _Open] = {}
+        self._ended = {name: _Ended() for name in _UNFORESEEN if name in self._limits}
+        self.spent = Cost()
+
+    def refusal(self, estimate: Cost, kept: Cost = _NOTHING) -> Dimension | None:
+        """The limit for which a flow of this cost can't be admitted now, or None if it can; ``kept`` is to be left.
+
+        With no other flow open only its estimate counts, not what flows took before: else a budget's last part, too
+        little for the usual flow, would never be spent.
+        """
+        new = _Open(estimate, Cost(), usual=bool(self._open))
+        for dimension, limit in self._limits.items():
+            held = sum(self._held(flow, dimension) for flow in (*self._open.values(), new))
+            spent = self.spent.amount(dimension)
+            if spent >= limit or spent + held + kept.amount(dimension) > limit:
+                return dimension
+        return None
+
+    def _held(self, flow: _Open, dimension: Dimension) -> float:
+        left, ended = flow.left.amount(dimension), self._ended.get(dimension)
+        return left if ended is None or not flow.usual else max(left, ended.to_come(flow.spent.amount(dimension)))
+
+    def reserve(self, flow: int, estimate: Cost, *, usual: bool = True, spent: Cost = _NOTHING) -> None:
+        """Hold this much for a flow until it is charged or closed; ``spent`` of it is charged already.
+
+        ``usual``: whether what it takes says something of other flows, and what they took of it.
+        """
+        self._open[flow] = _Open(estimate.less(spent), spent, usual)
+
+    def restore(self, spent: Cost, ended: Iterable[Cost]) -> None:
+        """Go on where a run was interrupted that had spent so much, and whose last flows had each taken so much."""
+        self.spent = spent
+        for flow in ended:
+            self._note_ended(flow)
+
+    def charge(self, flow: int, cost: Cost) -> None:
+        """Record money spent; it comes out of the flow's reservation as far as that goes."""
+        self.spent += cost
+        held = self._open.get(flow)
+        if held is not None:
+            held.left = held.left.less(cost)
+            held.spent += cost
+
+    def close(self, flow: int) -> None:
+        """Release what is left of a flow's reservation."""
+        held = self._open.pop(flow, None)
+        if held is not None and held.usual:
+            self._note_ended(held.spent)
+
+    def _note_ended(self, spent: Cost) -> None:
+        for dimension, ended in self._ended.items():
+            ended.add(spent.amount(dimension))
+
+    def share(self, more: Cost) -> float:
+        """What share of the limit that is nearest its end is spent with this much more; 0 if nothing is limited."""
+        return self.part(self.spent + more)
+
+    def part(self, cost: Cost) -> float:
+        """What share a cost is of the limit of which it is the largest share; 0 if nothing is limited."""
+        return max((cost.amount(name) / limit for name, limit in self._limits.items()), default=0.0)
+
+    def overshoot(self) -> Mapping[Dimension, float]:
+        """By how much each limit that was passed was passed."""
+        over = {name: self.spent.amount(name) - limit for name, limit in self._limits.items()}
+        return {name: amount for name, amount in over.items() if amount > 0}

@@ -1,0 +1,76 @@
+"""LLM calls: the work that a call belongs to, and the record of a finished call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from flowevolve.core.item_ids import WorkPart
+from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class CallScope:
+    """The work that an LLM call belongs to.
+
+    Together with the run's seed it determines the call's sampling seed and, in an ensemble that draws by weight, the
+    model.
+    """
+
+    stage: str
+    item: str
+    candidate: str | None
+    priority: int
+    """Calls with a lower number go first."""
+    index: int
+    """The number of calls that this item had made before in this stage."""
+
+    @property
+    def work(self) -> WorkPart:
+        """What ``item`` names: an item, or a part of the work on it."""
+        return WorkPart.read(self.item)
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """A finished call. Either ``reply`` or ``error`` is set. Times are the event loop's, in seconds.
+
+    A call that the response cache answered was never sent: it has no attempts, and ``started`` equals ``finished``.
+    """
+
+    role: str
+    scope: CallScope
+    request: ChatRequest | EmbedRequest
+    reply: ChatReply | EmbedReply | None
+    error: str | None
+    attempts: int
+    queued: float
+    """When the call was made."""
+    started: float
+    """When the last attempt was sent."""
+    finished: float
+    failed_usage: Usage = field(default_factory=Usage)
+    """Tokens billed for the attempts of a failed call. Those of a call with a reply are in ``reply.usage``."""
+
+    @property
+    def cached(self) -> bool:
+        """Whether the reply came from the response cache."""
+        return self.reply is not None and self.reply.cached
+
+
+Observer = Callable[[CallRecord], None]
+"""Called in the event loop before the call returns; must not block."""
+
+Charge = Callable[[Usage, float | None], None]
+"""Called with the tokens that a call was billed for, and with their price in dollars (None: not known)."""
+
+
+def no_charge(usage: Usage, dollars: float | None) -> None:
+    """The `Charge` of a call that counts against no budget."""
+
+
+def call_seed(run_seed: int, scope: CallScope) -> int:
+    """The sampling seed of a call (31 bits): the same for the same work, on every machine and whatever else runs."""
+    key = f"{run_seed}\x1f{scope.stage}\x1f{scope.item}\x1f{scope.index}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(key, digest_size=4).digest(), "big") >> 1

@@ -1,0 +1,325 @@
+"""What a stage may do: read the pool, call LLMs, make proposals, spend budget, log. Only the update stage commits.
+
+Everything random is derived from (seed, stage, item), so what a stage decides does not depend on which worker runs it
+or on what else is running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from hashlib import sha256
+from random import Random
+from typing import Protocol, TypeVar, overload
+
+from anyio.abc import TaskGroup
+
+from flowevolve._util.tasks import as_completed
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.budget import Cost
+from flowevolve.core.calls import CallScope
+from flowevolve.core.item_ids import ItemId, WorkPart
+from flowevolve.core.model import JSON, ChatReply, EmbedReply, Message
+from flowevolve.core.pool import Candidate, Change, Pool, Snapshot, Status, Update
+from flowevolve.core.record import Record
+
+T = TypeVar("T")
+R = TypeVar("R", bound=Record)
+
+
+class PoolReader(Protocol):
+    """The part of the pool that is open to everybody."""
+
+    @property
+    def version(self) -> int: ...
+    def __getitem__(self, candidate_id: str) -> Candidate: ...
+    def __contains__(self, candidate_id: str) -> bool: ...
+    def status(self, candidate_id: str) -> Status: ...
+    def snapshot(self, version: int | None = None) -> Snapshot: ...
+    def updates_between(self, after: int, upto: int | None = None) -> Sequence[Update]: ...
+    def descends_from_revoked(self, candidate_ids: Sequence[str]) -> bool: ...
+
+
+class Services(Protocol):
+    """What the runtime offers to contexts."""
+
+    seed: int
+    stopping: bool
+
+    @property
+    def pool(self) -> Pool: ...
+
+    async def chat(
+        self,
+        role: str,
+        messages: Sequence[Message],
+        scope: CallScope,
+        *,
+        max_tokens: int | None,
+        temperature: float | None,
+    ) -> ChatReply: ...
+    async def embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply: ...
+    def charge(self, stage: str, item_id: ItemId, cost: Cost) -> None: ...
+    def cost(self, item_id: ItemId) -> Cost: ...
+    def share(self, more: Cost) -> float: ...
+    def propose(
+        self,
+        item_id: ItemId,
+        artifact: Artifact,
+        *,
+        parents: Sequence[Candidate],
+        operator: str,
+        attributes: Mapping[str, JSON],
+        born: int,
+    ) -> Candidate: ...
+    def adopt(self, candidate: Candidate, item_id: ItemId) -> None: ...
+    def reject(self, candidate: Candidate, item_id: ItemId, reason: str) -> None: ...
+    def commit(self, changes: Sequence[Change], item_id: ItemId, stage: str) -> Update: ...
+    def record(
+        self, kind: str, stage: str, item_id: ItemId, make: Callable[[], Mapping[str, JSON]], key: str | None = None
+    ) -> Mapping[str, JSON]: ...
+    async def once(
+        self,
+        kind: str,
+        stage: str,
+        item_id: ItemId,
+        make: Callable[[], Awaitable[Mapping[str, JSON]]],
+        key: str | None = None,
+    ) -> Mapping[str, JSON]: ...
+    async def keep(
+        self, kind: str, stage: str, item_id: ItemId, make: Callable[[], Awaitable[T]], key: str | None = None
+    ) -> T: ...
+
+
+def derived_random(*key: object) -> Random:
+    """A generator that depends on nothing but the key."""
+    digest = sha256("\x1f".join(map(str, key)).encode()).digest()
+    return Random(int.from_bytes(digest[:8], "big"))
+
+
+class StageContext:
+    """One stage at work on one item. ``tasks`` lasts as long as that work."""
+
+    def __init__(
+        self, services: Services, tasks: TaskGroup, stage: str, item_id: ItemId, worker: int, priority: int
+    ) -> None:
+        self._services = services
+        self._tasks = tasks
+        self._priority = priority
+        self._calls = 0
+        self.stage = stage
+        self.item_id = item_id
+        self.worker = worker
+
+    @cached_property
+    def random(self) -> Random:
+        """This item's generator at this stage."""
+        return derived_random(self._services.seed, self.stage, self.item_id)
+
+    def derive_random(self, *key: object) -> Random:
+        """A generator shared by all stages and items that name the same key (an epoch's shuffle, say)."""
+        return derived_random(self._services.seed, "shared", *key)
+
+    @property
+    def pool(self) -> PoolReader:
+        return self._services.pool
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the run was asked to stop: what is open goes on, nothing new should be begun."""
+        return self._services.stopping
+
+    async def chat(
+        self,
+        role: str,
+        messages: Sequence[Message],
+        *,
+        candidate: str | None = None,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+    ) -> ChatReply:
+        """One LLM call of this stage. Calls made side by side belong in `chat_model`, one key each.
+
+        Raises:
+            LLMError: if this request failed for good; an unreachable backend ends the run instead.
+        """
+        scope = CallScope(self.stage, self.item_id, candidate, self._priority, self._calls)
+        self._calls += 1
+        return await self._services.chat(role, messages, scope, max_tokens=max_tokens, temperature=temperature)
+
+    async def embed(
+        self, texts: Sequence[str], *, role: str = "embedding", candidate: str | None = None
+    ) -> tuple[tuple[float, ...], ...]:
+        """One vector for every text, in their order and all of one length.
+
+        Raises:
+            LLMError: as `chat`.
+        """
+        scope = CallScope(self.stage, self.item_id, candidate, self._priority, self._calls)
+        self._calls += 1
+        return (await self._services.embed(role, texts, scope)).vectors
+
+    def chat_model(
+        self, key: str, candidate: str | None, role: str = "task", *, less_urgent: bool = False
+    ) -> ScopedModel:
+        """An LLM for one of several pieces of work done side by side, such as one example of a minibatch.
+
+        ``less_urgent`` puts its calls behind the stage's other ones.
+        """
+        priority = self._priority + less_urgent
+        return ScopedModel(
+            self._services.chat, role, CallScope(self.stage, str(WorkPart(self.item_id, key)), candidate, priority, 0)
+        )
+
+    def side_by_side(self, jobs: Sequence[Callable[[], Awaitable[T]]]) -> AsyncGenerator[tuple[int, T]]:
+        """Run jobs side by side; yields (index, result) as they end, so that a stage can emit before the last one.
+
+        Use it under ``contextlib.aclosing``: leaving early cancels what is open, requests on the wire included.
+        """
+        return as_completed(self._tasks, jobs)
+
+    def spend(self, cost: Cost) -> None:
+        """Charge the budget for something other than LLM calls, which are charged by themselves."""
+        self._services.charge(self.stage, self.item_id, cost)
+
+    @property
+    def cost(self) -> Cost:
+        """What this work has cost so far."""
+        return self._services.cost(self.item_id)
+
+    def share(self, more: Cost | None = None) -> float:
+        """What share of the budget is spent with this much more, of the limit nearest its end; times are not counted.
+
+        For what init and finish do, as nothing else bounds that. What hangs on it belongs in `decide`.
+        """
+        return self._services.share(more or Cost())
+
+    def save(self, rollouts: int) -> None:
+        """Count an evaluation that was stopped with so many rollouts not finished."""
+        self.log("rollouts.saved", rollouts=rollouts)
+
+    def propose(
+        self,
+        artifact: Artifact,
+        *,
+        parents: Sequence[Candidate],
+        operator: str,
+        attributes: Mapping[str, JSON] | None = None,
+        born: int | None = None,
+    ) -> Candidate:
+        """Register a new candidate, ``proposed``. ``born`` is the version it was made from, now by default."""
+        return self._services.propose(
+            self.item_id,
+            artifact,
+            parents=parents,
+            operator=operator,
+            attributes=attributes or {},
+            born=self.pool.version if born is None else born,
+        )
+
+    def reject(self, candidate: Candidate, reason: str) -> None:
+        """Reject a proposal that will not reach the pool."""
+        self._services.reject(candidate, self.item_id, reason)
+
+    def log(self, kind: str, **data: JSON) -> None:
+        """Write an event."""
+        self._services.record(kind, self.stage, self.item_id, lambda: data)
+
+    @overload
+    def decide(
+        self, kind: str, make: Callable[[], Mapping[str, JSON]], *, key: str | None = None
+    ) -> Mapping[str, JSON]: ...
+    @overload
+    def decide(self, kind: type[R], make: Callable[[], R], *, key: str | None = None) -> R: ...
+    def decide(
+        self, kind: str | type[R], make: Callable[[], Mapping[str, JSON] | R], *, key: str | None = None
+    ) -> Mapping[str, JSON] | R:
+        """Settle something once for this item: what ``make`` returns is written as an event, of this kind or of the
+        kind that this class of records has.
+
+        After a crash the work on an item is done again on a pool that may have moved on; then the event is found
+        instead, and ``make`` is not called. What a stage reads from the pool to write a prompt is settled like this,
+        else the replies it had paid for would answer other questions. The event has ``stage`` and ``item``, too.
+        Where jobs side by side settle something of one kind, each gives a ``key`` of its own.
+        """
+        name = kind if isinstance(kind, str) else kind.kind
+        data = self._services.record(name, self.stage, self.item_id, lambda: _json(make()), key)
+        return data if isinstance(kind, str) else kind.from_json(data)
+
+    @overload
+    async def once(
+        self, kind: str, make: Callable[[], Awaitable[Mapping[str, JSON]]], *, key: str | None = None
+    ) -> Mapping[str, JSON]: ...
+    @overload
+    async def once(self, kind: type[R], make: Callable[[], Awaitable[R]], *, key: str | None = None) -> R: ...
+    async def once(
+        self, kind: str | type[R], make: Callable[[], Awaitable[Mapping[str, JSON] | R]], *, key: str | None = None
+    ) -> Mapping[str, JSON] | R:
+        """As `decide`, for what takes long: a program's scores, a timing. Awaited, and on disk when it returns.
+
+        Nothing is written where ``make`` raises. LLM calls don't belong in it: they are in the journal themselves.
+        """
+
+        async def made() -> Mapping[str, JSON]:
+            return _json(await make())
+
+        name = kind if isinstance(kind, str) else kind.kind
+        data = await self._services.once(name, self.stage, self.item_id, made, key)
+        return data if isinstance(kind, str) else kind.from_json(data)
+
+    async def keep(self, kind: str, make: Callable[[], Awaitable[T]], *, key: str | None = None) -> T:
+        """As `once`, for a result that is not plain data: the event names its type, and the journal keeps it until the
+        flow ends. What the journal can't hold (see `flowevolve.payload`) is made again after a crash.
+        """
+        return await self._services.keep(kind, self.stage, self.item_id, make, key)
+
+
+class UpdateContext(StageContext):
+    """The context of the committing stage."""
+
+    def adopt(self, candidate: Candidate) -> None:
+        """Enter a candidate of another run as a proposal, under its own id."""
+        self._services.adopt(candidate, self.item_id)
+
+    def commit(self, changes: Sequence[Change]) -> Update:
+        """Apply all changes as one pool update, or none.
+
+        Raises:
+            EngineError: if a change is not allowed.
+        """
+        return self._services.commit(changes, self.item_id, self.stage)
+
+
+def _json(made: Mapping[str, JSON] | Record) -> Mapping[str, JSON]:
+    return made.to_json() if isinstance(made, Record) else made
+
+
+class ChatFunction(Protocol):
+    """Makes a call that belongs to some work."""
+
+    async def __call__(
+        self,
+        role: str,
+        messages: Sequence[Message],
+        scope: CallScope,
+        *,
+        max_tokens: int | None,
+        temperature: float | None,
+    ) -> ChatReply: ...
+
+
+class ScopedModel:
+    """A `flowevolve.core.task.ChatModel` that knows which work it is for."""
+
+    def __init__(self, chat: ChatFunction, role: str, scope: CallScope) -> None:
+        self._chat = chat
+        self._role = role
+        self._scope = scope
+        self._calls = 0
+
+    async def __call__(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
+        scope = replace(self._scope, index=self._calls)
+        self._calls += 1
+        reply = await self._chat(self._role, messages, scope, max_tokens=max_tokens, temperature=None)
+        return reply.text

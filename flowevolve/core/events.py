@@ -1,0 +1,113 @@
+"""The event log: one ordered stream of facts about a run.
+
+Events are numbered from 0 without gaps and carry the loop's time since the run began. Everything that watches a run
+(journal, progress, metrics, a caller's ``async for``) reads this stream and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from flowevolve._util.errors import InputError
+from flowevolve.core.event_kinds import EventBody, ItemSent, read_body
+from flowevolve.core.item_ids import ItemId, WorkPart
+from flowevolve.core.model import JSON
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One fact. ``time`` is seconds since the run began; ``kind`` is ``subject.verb``; see docs/reference/events.md."""
+
+    seq: int
+    time: float
+    kind: str
+    data: Mapping[str, JSON]
+    """The fields of the event as JSON has them."""
+    attachment: object | None = None
+    """Travels with the event to the journal, which keeps it apart; not part of its JSON."""
+    _body: EventBody | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, seq: int, time: float, body: EventBody, attachment: object | None = None) -> Event:
+        return cls(seq, time, body.kind, body.to_json(), attachment, body)
+
+    @property
+    def body(self) -> EventBody:
+        """What it says, as an object of its kind's class (`flowevolve.core.event_kinds`).
+
+        Raises:
+            InputError: if it was read from a journal and does not have the fields of its kind.
+        """
+        if self._body is None:
+            try:
+                body = read_body(self.kind, self.data)
+            except ValueError as error:
+                raise InputError(
+                    f"the journal can't be followed at event {self.seq}, as another version of flowevolve wrote it: "
+                    f"{error}. Start a new run from its pool: flowevolve run CONFIG --from DIR"
+                ) from error
+            object.__setattr__(self, "_body", body)
+            return body
+        return self._body
+
+    @property
+    def attached_to(self) -> str:
+        """What its attachment is kept under: the item that is sent, or a part of the work on an item."""
+        part = None if isinstance(self.body, ItemSent) else str(self.seq)
+        return str(WorkPart(ItemId(str(self.data["item"])), part))
+
+    def to_json(self) -> str:
+        """One line of ``events.jsonl``. Times are rounded to the microsecond, the loop's own resolution."""
+        return _encode({"seq": self.seq, "t": round(self.time, 6), "kind": self.kind, **self.data})
+
+
+Sink = Callable[[Event], None]
+Log = Callable[[EventBody], None]
+"""Writes what happened into the log of a run."""
+
+
+def log_nothing(body: EventBody) -> None:
+    """The `Log` of what is used without a run."""
+
+
+class EventLog:
+    """Numbers events and hands each to every sink, in order, before ``emit`` returns.
+
+    Sinks must not block and must not raise: a slow consumer buffers on its own side. A log is continued with the number
+    of its next event in ``first`` and the seconds it had lasted in ``elapsed``. Its time stands still until `start`:
+    what happens while a run is put together, such as an endpoint that does not answer, is written with that time.
+    """
+
+    def __init__(self, now: Callable[[], float], *, first: int = 0, elapsed: float = 0.0) -> None:
+        self._now = now
+        self._before = elapsed
+        self._origin: float | None = None
+        self._next = first
+        self._sinks: list[Sink] = []
+
+    def subscribe(self, sink: Sink) -> Callable[[], None]:
+        """Hand all later events to ``sink``; the returned function ends that."""
+        self._sinks.append(sink)
+        return lambda: self._sinks.remove(sink)
+
+    def emit(self, body: EventBody, attachment: object | None = None) -> None:
+        event = Event(self._next, self.elapsed(), body.kind, body.to_json(), attachment, body)
+        self._next += 1
+        for sink in self._sinks:
+            sink(event)
+
+    def start(self) -> float:
+        """Begin to count time, unless that was done; returns the loop's time at which the run began, time in which it
+        was not running left out.
+        """
+        if self._origin is None:
+            self._origin = self._now() - self._before
+        return self._origin
+
+    def elapsed(self) -> float:
+        """Seconds since the run began."""
+        return self._before if self._origin is None else self._now() - self._origin

@@ -1,0 +1,172 @@
+"""Stages and graphs: what an algorithm is made of.
+
+A stage is an async generator from one item to any number of emissions, yielded as they become ready. It never blocks
+the event loop, keeps no state between items, and changes the pool only if it is the graph's one committing stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, Protocol
+
+from typing_extensions import TypeVar
+
+from flowevolve._util.errors import EngineError
+from flowevolve.core.context import StageContext, UpdateContext
+from flowevolve.core.item import Item
+from flowevolve.core.policies import BatchSize
+from flowevolve.core.pool import Update
+
+ContextT_contra = TypeVar("ContextT_contra", bound=StageContext, contravariant=True, default=StageContext)
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """A payload for the next stage.
+
+    ``to`` names the stage, needed only where a stage has several successors. ``version`` is the pool version the
+    payload was made from and ``derives`` the candidates it came from; both are the item's own unless given.
+    """
+
+    payload: object
+    to: str | None = None
+    version: int | None = None
+    derives: tuple[str, ...] | None = None
+
+
+NO_EMISSIONS: tuple[Emit, ...] = ()
+"""What a stage yields that ends the stream: an async generator has to have a ``yield``."""
+
+
+class Discard(Exception):  # noqa: N818 - an outcome, not an error
+    """Raised in a stage: this item ends here, and why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Exhausted(Exception):  # noqa: N818 - an outcome, not an error
+    """Raised in the entry stage: the algorithm has no more work to start."""
+
+
+class NotYet(Exception):  # noqa: N818 - an outcome, not an error
+    """Raised in the entry stage: nothing to start now, but there may be after a commit or the end of another flow."""
+
+
+class StageFunction(Protocol[ContextT_contra]):
+    """What a stage runs. The payload of a gathering stage's item is `flowevolve.core.item.Gathered`."""
+
+    def __call__(self, item: Item[object], context: ContextT_contra, /) -> AsyncGenerator[Emit]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _StageSettings(Generic[ContextT_contra]):
+    """What every stage has, whichever context its function needs."""
+
+    name: str
+    run: StageFunction[ContextT_contra]
+    to: tuple[str, ...] = ()
+    """Successors; the first is the default."""
+    workers: int = 1
+    capacity: int = 64
+    """How many items may wait in its queue before producers are held back."""
+    gather: int = 1
+    """How many items are handed over at once, as one; fewer only when no more can come."""
+    gather_by: BatchSize | None = None
+    """Asked before each gathering how many items it takes; ``gather`` then is the most."""
+    gather_key: Callable[[Item[object]], Hashable] | None = None
+    """Only items with the same key are gathered: of one parent, say, or one pool version."""
+    repair_to: str | None = None
+    """Where an item that was stale here goes on after repair; None where there is nothing to repair."""
+    bounds: tuple[int, int] | None = None
+    """Fewest and most workers an allocation policy may give it; None: always ``workers``."""
+    exclusive: bool = False
+    """Whether it works on one item at a time in every executor: measurements that would disturb each other."""
+
+    @property
+    def gathers(self) -> bool:
+        """Whether it is handed `flowevolve.core.item.Gathered` payloads."""
+        return self.gather > 1
+
+    def __post_init__(self) -> None:
+        if not self.gathers and (self.gather_by is not None or self.gather_key is not None):
+            raise EngineError(f"stage {self.name!r} gathers 1 item at a time: give the most it may gather")
+        if self.exclusive and (self.workers != 1 or self.bounds is not None):
+            raise EngineError(f"stage {self.name!r} is exclusive: it has one worker and no bounds")
+        if self.bounds is not None and not 1 <= self.bounds[0] <= self.workers <= self.bounds[1]:
+            raise EngineError(f"stage {self.name!r}: {self.workers} workers, but the bounds are {self.bounds}")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage(_StageSettings[StageContext]):
+    """A named step and how it is run."""
+
+    commits: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommittingStage(_StageSettings[UpdateContext]):
+    """The one stage of a graph that changes the pool: its function is given a context that can commit.
+
+    `flowevolve.stages.committing` makes one of a function that hands nothing on.
+    """
+
+    commits: ClassVar[bool] = True
+
+
+AnyStage = Stage | CommittingStage
+
+
+class Trigger(Protocol):
+    """Decides when an extra flow is started. Pure: told of commits and time, answers yes or no."""
+
+    name: str
+    stage: str
+    every_seconds: float | None
+    """The period of a trigger that goes by time; None for one that goes by commits."""
+
+    def fires(self, update: Update, improved: bool) -> bool:
+        """Whether this commit sets it off. ``improved`` says whether the best score rose."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Stages in the order of the stream. Edges to a later stage block while its queue is full, edges back never do.
+
+    Raises:
+        EngineError: if a name is unknown or used twice, or not exactly one stage commits.
+    """
+
+    stages: tuple[AnyStage, ...]
+    entry: str
+    repair: str | None = None
+    triggers: tuple[Trigger, ...] = ()
+    step_width: BatchSize | None = None
+    """The policy for how many flows a step of the lockstep form opens; None: as many as the user says."""
+    positions: Mapping[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        positions = {stage.name: position for position, stage in enumerate(self.stages)}
+        object.__setattr__(self, "positions", positions)
+        if len(positions) < len(self.stages):
+            raise EngineError("two stages of the graph have the same name")
+        named = [self.entry, *(trigger.stage for trigger in self.triggers)]
+        named += [
+            name for stage in self.stages for name in (*stage.to, *([stage.repair_to] if stage.repair_to else []))
+        ]
+        named += [self.repair] if self.repair else []
+        for name in named:
+            if name not in positions:
+                raise EngineError(f"the graph names a stage {name!r} that it does not have; it has {list(positions)}")
+        committing = [stage for stage in self.stages if stage.commits]
+        if len(committing) != 1 or committing[0].workers != 1:
+            raise EngineError("exactly one stage of a graph commits, with one worker")
+
+    def stage(self, name: str) -> AnyStage:
+        return self.stages[self.positions[name]]
+
+    def is_back_edge(self, source: str, target: str) -> bool:
+        return self.positions[target] <= self.positions[source]

@@ -1,0 +1,263 @@
+"""What flows between the engine and an LLM backend: requests, replies, usage and errors.
+
+Transports only translate these to and from a wire format. Whether a failed call is retried is decided in one place,
+`flowevolve.llm.client.client`, from the error's class.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, Protocol, TypeVar, runtime_checkable
+
+from flowevolve._util.secrets import redacted
+from flowevolve.core.payload_kinds import payload
+
+CHARS_PER_TOKEN = 4
+"""The usual ratio for English text; used to estimate tokens where no server has counted them."""
+
+JSON = None | bool | int | float | str | list["JSON"] | dict[str, "JSON"]
+
+Speaker = Literal["system", "user", "assistant"]
+
+
+@payload
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a chat."""
+
+    role: Speaker
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One chat completion to make. Times are in seconds, lengths in tokens."""
+
+    model: str
+    messages: tuple[Message, ...]
+    temperature: float | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    priority: int | None = None
+    """For servers with priority scheduling, such as vLLM: a request with a lower number goes first."""
+    extra: Mapping[str, JSON] = field(default_factory=dict)
+    """Further fields of the request's body, which override those above."""
+    stream: bool = False
+    """Have the answer sent piece by piece. The reply is the same."""
+    idle_seconds: float | None = None
+    """With ``stream``: the longest pause between two pieces before the call counts as failed."""
+
+
+@payload
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call, or the sum over several. ``cached_tokens`` are prompt tokens from a cache."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cached_tokens + other.cached_tokens,
+        )
+
+    @property
+    def total_tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+@payload
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """A finished chat completion."""
+
+    text: str
+    usage: Usage = Usage()
+    finish_reason: str = "stop"
+    model: str = ""
+    cached: bool = False
+    """Whether it came from the response cache (`flowevolve.llm.client.cache`); ``usage`` is then that of the original
+    call.
+    """
+    dollars: float | None = None
+    """The price of the call, filled in by the client; None where the model's price is not known."""
+    headers: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
+    """The HTTP headers of the answer, looked up in lower case; None where it did not come over HTTP."""
+    logprobs: JSON = None
+    """Log-probabilities as the server sent them, if ``extra`` asks for them; those of a stream are joined."""
+    estimated: bool = False
+    """Whether the server left out part of ``usage``, which was then estimated (`flowevolve.llm.client.usage`)."""
+
+    @property
+    def paid(self) -> Usage:
+        """The tokens this call was billed for: none if the reply came from the response cache."""
+        return Usage() if self.cached else self.usage
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedRequest:
+    """A request to turn one or more texts into vectors."""
+
+    model: str
+    texts: tuple[str, ...]
+    extra: Mapping[str, JSON] = field(default_factory=dict)
+    """Further fields of the request's body, which override those above."""
+
+
+@payload
+@dataclass(frozen=True, slots=True)
+class EmbedReply:
+    """One vector for each text, in the order of the texts and all of the same length. Usage has only prompt tokens."""
+
+    vectors: tuple[tuple[float, ...], ...]
+    usage: Usage = Usage()
+    model: str = ""
+    dollars: float | None = None
+    """As in `ChatReply`."""
+    headers: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
+    """As in `ChatReply`."""
+    estimated: bool = False
+    """As in `ChatReply`."""
+    finish_reason: ClassVar[str] = "stop"
+    cached: ClassVar[bool] = False
+
+    @classmethod
+    def joined(cls, parts: Sequence[EmbedReply]) -> EmbedReply:
+        """One reply made of the replies to consecutive batches of texts."""
+        costs = [part.dollars for part in parts if part.dollars is not None]
+        return cls(
+            tuple(vector for part in parts for vector in part.vectors),
+            sum((part.usage for part in parts), Usage()),
+            parts[0].model if parts else "",
+            sum(costs) if len(costs) == len(parts) else None,
+            estimated=any(part.estimated for part in parts),
+        )
+
+    @property
+    def paid(self) -> Usage:
+        """The tokens this call was billed for: all of them, as embeddings are not cached."""
+        return self.usage
+
+    @property
+    def text(self) -> str:
+        """The vectors as JSON."""
+        return json.dumps(self.vectors, separators=(",", ":"))
+
+
+R = TypeVar("R", ChatReply, EmbedReply)
+
+
+class LLMError(Exception):
+    """A call failed. API keys are removed from the message.
+
+    ``status`` and ``headers`` are those of the HTTP answer, where there was one.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        headers: Mapping[str, str] | None = None,
+        usage: Usage = Usage(),
+        model: str = "",
+    ) -> None:
+        super().__init__(redacted(message))
+        self.status = status
+        self.retry_after = retry_after
+        """The seconds after which the server asks to be tried again; None if it does not say."""
+        self.headers = headers
+        self.usage = usage
+        """Tokens that the server counted, and so bills, although the call failed."""
+        self.model = model
+        """The model that used them; only set on failures that are read from a journal."""
+
+
+class UnreachableError(LLMError):
+    """No connection, a reset, or no answer in time: the server may be gone. Retried until the patience is used up."""
+
+
+class OverloadedError(LLMError):
+    """Status 429, 503 or 529: the server asks for fewer requests. Retried after ``retry_after`` or a backoff."""
+
+
+class ServerError(LLMError):
+    """Another 5xx status, or a body that breaks the API's contract. Retried a few times, with the same waits."""
+
+
+class RefusedError(LLMError):
+    """Wrong model, bad key or no such endpoint: the backend will never serve requests like this one. Ends the run."""
+
+
+class RejectedError(LLMError):
+    """This one request is bad (prompt too long, parameter out of range). Not retried; the caller decides."""
+
+
+@runtime_checkable
+class Transport(Protocol):
+    """Carries requests to one backend. Many tasks of one event loop may use it at the same time."""
+
+    async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
+        """Make one call, without retries. Cancelling it closes the request on the wire.
+
+        Raises:
+            LLMError: one of the subclasses above; ``UnreachableError`` when ``timeout`` or the request's
+                ``idle_seconds`` pass.
+        """
+        ...
+
+    async def models(self) -> tuple[str, ...]:
+        """The model names the backend serves.
+
+        Raises:
+            LLMError: as ``chat``.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        ...
+
+
+class ServerTransport:
+    """A transport to the one server at ``base_url`` (with its ``/v1``)."""
+
+    def __init__(self, base_url: str, identity: str | None) -> None:
+        self.base_url = base_url
+        self.identity = base_url if identity is None else identity
+        """What replies depend on beside the request (`flowevolve.llm.client.client.Identified`)."""
+
+
+@runtime_checkable
+class EmbeddingTransport(Protocol):
+    """A transport whose backend can also embed texts."""
+
+    async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
+        """Make one call, without retries. Cancelling it closes the request on the wire.
+
+        Raises:
+            LLMError: as `Transport.chat`.
+        """
+        ...
+
+
+def embedding_transport(transport: Transport) -> EmbeddingTransport:
+    """The same transport, checked to support embeddings.
+
+    Raises:
+        RefusedError: if it does not.
+    """
+    if not isinstance(transport, EmbeddingTransport):
+        raise RefusedError("this kind of backend makes no embeddings")
+    return transport
+
+
+class UnparsableReplyError(ValueError):
+    """A model's reply does not have the form it was asked for."""

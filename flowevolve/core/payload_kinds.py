@@ -1,0 +1,114 @@
+"""Kinds: under what names the journal keeps what travels as a payload, or inside one.
+
+The journal names a kind, not a module or a class, and makes nothing but what is registered here. So code can be moved
+while a run waits to be resumed, and what somebody else wrote into a journal runs no code when it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, TypeVar, overload
+
+from flowevolve._util.errors import EngineError
+
+T = TypeVar("T")
+
+BUILT_IN = frozenset({"tuple", "list", "dict", "view", "set", "frozenset", "bytes", "artifact", "again"})
+"""Names that the journal uses for what Python and the artifacts themselves bring."""
+
+
+class NotKeptError(Exception):
+    """Something can't be kept in the journal, or what was kept can't be loaded here; a run can do without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """``take_apart`` gives what an object is made of, plain data or of registered kinds, by name; ``put_together``
+    takes that as keywords and makes it again. An ``opaque`` kind holds subclasses, too, and what is met several times
+    in a payload is written once.
+    """
+
+    name: str
+    type: type
+    take_apart: Callable[[Any], Mapping[str, object]]
+    put_together: Callable[..., object]
+    opaque: bool = False
+
+
+_of_name: dict[str, Kind] = {}
+_of_type: dict[type, Kind] = {}
+
+
+@overload
+def payload(of: type[T]) -> type[T]: ...
+
+
+@overload
+def payload(of: str) -> Callable[[type[T]], type[T]]: ...
+
+
+def payload(of: type[T] | str) -> type[T] | Callable[[type[T]], type[T]]:
+    """Have the journal keep a dataclass that travels as a payload, or inside one: write it above ``@dataclass``.
+
+    The journal knows the dataclass by the name of its class, or by one of its own, ``@payload("my_search.Selected")``,
+    which then has to stay the same as long as runs are to be resumed; the class may be renamed and moved. A field may
+    be added if it has a default.
+
+    Raises:
+        EngineError: if it is no dataclass, or another one has the name.
+    """
+    if isinstance(of, str):
+        return lambda each: _register_dataclass(each, of)
+    return _register_dataclass(of, of.__name__)
+
+
+def _register_dataclass(each: type[T], name: str) -> type[T]:
+    if not is_dataclass(each):
+        raise EngineError(f"{_full_name(each)}: is no dataclass; write @payload above @dataclass(frozen=True)")
+    names = tuple(field.name for field in fields(each) if field.init)
+
+    def take_apart(value: T) -> dict[str, object]:
+        return {name: getattr(value, name) for name in names}
+
+    register(Kind(name, each, take_apart, each))
+    return each
+
+
+def register(kind: Kind) -> None:
+    """Have the journal keep objects of a kind. A class that is defined once more takes its own place.
+
+    Raises:
+        EngineError: if the name is taken.
+    """
+    known = _of_name.get(kind.name)
+    if kind.name in BUILT_IN or (known is not None and _full_name(known.type) != _full_name(kind.type)):
+        whose = "what the journal itself brings" if known is None else _full_name(known.type)
+        own = f"{kind.type.__module__.rpartition('.')[2]}.{kind.type.__name__}"
+        raise EngineError(
+            f"{_full_name(kind.type)}: as a payload the name {kind.name!r} is taken by {whose}; give it one of its "
+            f'own: @payload("{own}")'
+        )
+    _of_name[kind.name] = _of_type[kind.type] = kind
+
+
+def kind_of(given: type) -> Kind | None:
+    """What a type is kept as; None if it can't be."""
+    known = _of_type.get(given)
+    if known is not None:
+        return known
+    return next((kind for base in given.__mro__ if (kind := _of_type.get(base)) is not None and kind.opaque), None)
+
+
+def kind_named(name: str) -> Kind | None:
+    """The kind of this name; None if there is none, or the package that brings it was not imported."""
+    return _of_name.get(name)
+
+
+def registered() -> tuple[Kind, ...]:
+    """All kinds that are known so far."""
+    return tuple(_of_name.values())
+
+
+def _full_name(given: type) -> str:
+    return f"{given.__module__}.{given.__qualname__}"

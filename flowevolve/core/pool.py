@@ -1,0 +1,325 @@
+"""The pool: the shared, versioned set of candidates, and the append-only log it is made of.
+
+The version grows by one with every commit and never goes back; a commit applies all its changes or none; a
+candidate's status moves only proposed → {speculative, confirmed, rejected} and speculative → {confirmed, revoked}.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Literal
+
+from flowevolve._util.errors import EngineError
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import JSON
+from flowevolve.core.payload_kinds import payload
+
+Status = Literal["proposed", "speculative", "confirmed", "rejected", "revoked"]
+DEFAULT_POOL = "main"
+
+_MOVES: Mapping[Status, frozenset[Status]] = {
+    "proposed": frozenset({"speculative", "confirmed", "rejected"}),
+    "speculative": frozenset({"confirmed", "revoked"}),
+    "confirmed": frozenset(),
+    "rejected": frozenset(),
+    "revoked": frozenset(),
+}
+
+
+@payload
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An artifact and where it came from.
+
+    ``born`` is the pool version of the item it was made from. ``scores`` maps example ids to scores in the order they
+    were evaluated, empty until evaluated; ``attributes`` holds what an algorithm derives (descriptor, abstract, …).
+    """
+
+    id: str
+    artifact: Artifact
+    parents: tuple[str, ...] = ()
+    operator: str = "seed"
+    born: int = 0
+    scores: Mapping[str, float] = field(default_factory=dict)
+    attributes: Mapping[str, JSON] = field(default_factory=dict)
+
+    @property
+    def mean_score(self) -> float:
+        """The mean over ``scores``; 0 when there are none."""
+        return sum(self.scores.values()) / len(self.scores) if self.scores else 0.0
+
+    def scored(self, scores: Mapping[str, float]) -> Candidate:
+        return replace(self, scores=MappingProxyType(dict(scores)))
+
+
+@payload
+@dataclass(frozen=True, slots=True)
+class Add:
+    """A proposed candidate enters a pool (as ``rejected`` where failures are part of the archive)."""
+
+    candidate: Candidate
+    status: Literal["speculative", "confirmed", "rejected"] = "confirmed"
+    pool: str = DEFAULT_POOL
+
+
+@payload
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A speculative candidate is confirmed or revoked; ``scores``, when given, replace its partial ones."""
+
+    candidate_id: str
+    status: Literal["confirmed", "revoked"]
+    scores: Mapping[str, float] | None = None
+    pool: str = DEFAULT_POOL
+
+
+@payload
+@dataclass(frozen=True, slots=True)
+class Annotate:
+    """Attributes of a candidate are set; ``scores``, when given, replace its scores (an evaluator was swapped)."""
+
+    candidate_id: str
+    attributes: Mapping[str, JSON] = field(default_factory=dict)
+    scores: Mapping[str, float] | None = None
+    pool: str = DEFAULT_POOL
+
+
+@payload
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Anything else an archive understands: a memory entry, a playbook operation, a fitted model."""
+
+    kind: str
+    data: Mapping[str, JSON]
+    pool: str = DEFAULT_POOL
+
+
+Change = Add | Move | Annotate | Note
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """One commit: the version it made, its changes, the item that caused it, seconds since the run began."""
+
+    version: int
+    changes: tuple[Change, ...]
+    cause: str
+    time: float
+
+    def added(self) -> Iterator[Candidate]:
+        """The candidates that became selectable with this update."""
+        for change in self.changes:
+            if isinstance(change, Add) and change.status != "rejected":
+                yield change.candidate
+
+
+@dataclass(slots=True)
+class _Record:
+    """What the pool keeps of a candidate: its current form and when its status changed, as parallel lists.
+
+    A proposal rejected before any commit keeps only its status: long runs reject far more than they keep.
+    """
+
+    candidate: Candidate | None
+    parents: tuple[str, ...]
+    pool: str | None
+    versions: list[int]
+    statuses: list[Status]
+
+
+class Pool:
+    """All named pools of one run over one log. Reading is open to all; only the update stage commits."""
+
+    def __init__(self, names: Sequence[str] = (DEFAULT_POOL,)) -> None:
+        self._names = frozenset(names)
+        self._records: dict[str, _Record] = {}
+        self._log: list[Update] = []
+
+    @property
+    def version(self) -> int:
+        return len(self._log)
+
+    def __contains__(self, candidate_id: str) -> bool:
+        return candidate_id in self._records
+
+    def __getitem__(self, candidate_id: str) -> Candidate:
+        """The candidate as it is now.
+
+        Raises:
+            KeyError: if it was never registered, or was rejected before any commit (only its status is kept).
+        """
+        candidate = self._records[candidate_id].candidate
+        if candidate is None:
+            raise KeyError(candidate_id)
+        return candidate
+
+    def status(self, candidate_id: str) -> Status:
+        return self._records[candidate_id].statuses[-1]
+
+    def pool_of(self, candidate_id: str) -> str | None:
+        """The name of the pool a candidate is in; None on its way there, or if it never got there."""
+        return self._record(candidate_id).pool
+
+    def snapshot(self, version: int | None = None) -> Snapshot:
+        """The pool as of ``version`` (by default now). Costs nothing to make."""
+        return Snapshot(self, self.version if version is None else version)
+
+    def updates_between(self, after: int, upto: int | None = None) -> Sequence[Update]:
+        """The updates with ``after`` < version <= ``upto`` (by default all since ``after``), oldest first."""
+        return self._log[after : self.version if upto is None else upto]
+
+    def descends_from_revoked(self, candidate_ids: Sequence[str]) -> bool:
+        """Whether one of the candidates was revoked, or was made from one that was, through any number of parents.
+
+        A confirmed candidate stands on its own full validation, so nothing is asked of what it was made from.
+        """
+        unseen, seen = list(candidate_ids), set(candidate_ids)
+        while unseen:
+            record = self._records[unseen.pop()]
+            if record.statuses[-1] == "revoked":
+                return True
+            if record.statuses[-1] != "confirmed":
+                unseen.extend(parent for parent in record.parents if parent not in seen)
+                seen.update(record.parents)
+        return False
+
+    def register(self, candidate: Candidate) -> None:
+        """Enter a new proposal (status ``proposed``). The version stays: nothing that can be selected has changed.
+
+        Raises:
+            EngineError: if the id is taken or a parent is unknown.
+        """
+        if candidate.id in self._records:
+            raise EngineError(f"candidate {candidate.id} is registered already")
+        for parent in candidate.parents:
+            if parent not in self._records:
+                raise EngineError(f"candidate {candidate.id} names an unknown parent {parent}")
+        self._records[candidate.id] = _Record(candidate, candidate.parents, None, [self.version], ["proposed"])
+
+    def reject(self, candidate_id: str) -> None:
+        """Reject a proposal before it entered any pool. The version stays.
+
+        Raises:
+            EngineError: if it is not ``proposed``.
+        """
+        record = self._record(candidate_id)
+        self._check_move(candidate_id, record, "rejected")
+        record.candidate = None
+        self._set_status(record, "rejected", self.version)
+
+    def commit(self, changes: Sequence[Change], *, cause: str, time: float) -> Update:
+        """Apply all changes as one update, or none.
+
+        Raises:
+            EngineError: if there is no change, a pool or candidate is unknown, a candidate is in another pool than the
+                change says, or a status may not move that way.
+        """
+        if not changes:
+            raise EngineError(f"item {cause}: a commit needs at least one change")
+        self._check(changes)
+        update = Update(self.version + 1, tuple(changes), cause, time)
+        self._log.append(update)
+        for change in changes:
+            self._apply(change, update.version)
+        return update
+
+    def _check(self, changes: Sequence[Change]) -> None:
+        moved: set[str] = set()
+        for change in changes:
+            if change.pool not in self._names:
+                raise EngineError(f"no pool named {change.pool!r}; this run has {sorted(self._names)}")
+            match change:
+                case Add(candidate=candidate, status=status):
+                    self._check_move(candidate.id, self._record(candidate.id), status)
+                    self._check_once(candidate.id, moved)
+                case Move(candidate_id=candidate_id, status=move_to, pool=pool):
+                    record = self._record(candidate_id)
+                    self._check_move(candidate_id, record, move_to)
+                    self._check_pool(candidate_id, record, pool)
+                    self._check_once(candidate_id, moved)
+                case Annotate(candidate_id=candidate_id, pool=pool):
+                    record = self._record(candidate_id)
+                    if record.candidate is None:
+                        raise EngineError(f"candidate {candidate_id} was rejected and can't be annotated")
+                    self._check_pool(candidate_id, record, pool)
+                case Note():
+                    pass
+
+    @staticmethod
+    def _check_pool(candidate_id: str, record: _Record, pool: str) -> None:
+        if record.pool not in (None, pool):
+            raise EngineError(f"candidate {candidate_id} is in pool {record.pool!r}, not in {pool!r}")
+
+    @staticmethod
+    def _check_once(candidate_id: str, moved: set[str]) -> None:
+        if candidate_id in moved:
+            raise EngineError(f"candidate {candidate_id} would change its status twice in one commit")
+        moved.add(candidate_id)
+
+    @staticmethod
+    def _check_move(candidate_id: str, record: _Record, to: Status) -> None:
+        now = record.statuses[-1]
+        if to not in _MOVES[now]:
+            raise EngineError(f"candidate {candidate_id} is {now} and can't become {to}")
+
+    def _record(self, candidate_id: str) -> _Record:
+        try:
+            return self._records[candidate_id]
+        except KeyError:
+            raise EngineError(f"candidate {candidate_id} was never registered: call context.propose first") from None
+
+    def _apply(self, change: Change, version: int) -> None:
+        match change:
+            case Add(candidate=candidate, status=status, pool=pool):
+                record = self._records[candidate.id]
+                record.candidate, record.pool = candidate, pool
+                self._set_status(record, status, version)
+            case Move(candidate_id=candidate_id, status=moved, scores=scores):
+                record = self._records[candidate_id]
+                if scores is not None:
+                    record.candidate = self[candidate_id].scored(scores)
+                self._set_status(record, moved, version)
+            case Annotate(candidate_id=candidate_id, attributes=attributes, scores=scores):
+                candidate = self[candidate_id]
+                candidate = replace(candidate, attributes={**candidate.attributes, **attributes})
+                self._records[candidate_id].candidate = candidate if scores is None else candidate.scored(scores)
+            case Note():
+                pass
+
+    @staticmethod
+    def _set_status(record: _Record, status: Status, version: int) -> None:
+        record.versions.append(version)
+        record.statuses.append(status)
+
+    def status_at(self, candidate_id: str, version: int) -> Status | None:
+        """The status as of ``version``; None if the candidate did not exist yet."""
+        record = self._record(candidate_id)
+        index = bisect_right(record.versions, version) - 1
+        return record.statuses[index] if index >= 0 else None
+
+    def candidates(self) -> Iterator[tuple[str | None, Candidate]]:
+        """Every candidate in a pool or on its way there, with the pool's name (None on its way), oldest first."""
+        for record in self._records.values():
+            if record.candidate is not None:
+                yield record.pool, record.candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The pool as of one version: a view, not a copy. Scores and attributes are read as they are now."""
+
+    pool: Pool
+    version: int
+
+    def candidates(self, *statuses: Status, pool: str = DEFAULT_POOL) -> Iterator[Candidate]:
+        """Candidates of one named pool whose status as of this version is one of ``statuses`` (default: confirmed)."""
+        wanted = statuses or ("confirmed",)
+        for name, candidate in self.pool.candidates():
+            if name == pool and self.status(candidate.id) in wanted:
+                yield candidate
+
+    def status(self, candidate_id: str) -> Status | None:
+        return self.pool.status_at(candidate_id, self.version)

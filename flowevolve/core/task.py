@@ -1,0 +1,125 @@
+"""The task protocol: a task has data, runs one example with an artifact, scores the output and gives feedback on it.
+
+A task knows nothing of algorithms or of the engine. It gets an artifact, an example and a way to call an LLM, and
+returns a rollout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Protocol, runtime_checkable
+
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import JSON, Message
+from flowevolve.core.payload_kinds import payload
+
+
+@payload
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One row of a data set. ``id`` is unique within the task; ``data`` is the row as loaded."""
+
+    id: str
+    data: Mapping[str, JSON]
+
+
+@payload
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The score of one output, with feedback in words that a reflection model can use.
+
+    ``value`` is in [0, 1] for tasks that LLMs answer; problems for programs may have other scales.
+    """
+
+    value: float
+    feedback: str
+    passed: bool
+    """Whether the output leaves nothing to improve (GEPA skips a minibatch in which all passed)."""
+    failure: str | None = None
+    """Why there was nothing to score, in one line; None if there was something."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Further numbers, such as seconds."""
+
+    def __post_init__(self) -> None:
+        """Convert numbers of other libraries, such as numpy's, to Python's own, which the journal can store."""
+        object.__setattr__(self, "value", float(self.value))
+        object.__setattr__(self, "passed", bool(self.passed))
+        object.__setattr__(self, "metrics", {name: float(number) for name, number in self.metrics.items()})
+
+
+@payload
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One LLM call of a rollout: the component whose text it used, its inputs by name, and its output."""
+
+    component: str
+    inputs: Mapping[str, str]
+    output: str
+
+
+@payload
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """The result of running one example with one artifact."""
+
+    example_id: str
+    output: str
+    score: Score
+    calls: tuple[Call, ...] = ()
+    """The calls in the order in which they were made. Reflection on a component reads the calls that used it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """The splits of a task. Minibatches are drawn from ``train``, candidates are scored on ``val``, and evolution never
+    sees ``test``.
+    """
+
+    train: Sequence[Example]
+    val: Sequence[Example]
+    test: Sequence[Example] = field(default=())
+
+    def __iter__(self) -> Iterator[Example]:
+        """All examples of all splits."""
+        return chain(self.train, self.val, self.test)
+
+
+class ChatModel(Protocol):
+    """The LLM that a task calls: one of the ``task`` role, whose calls are already scheduled and accounted for."""
+
+    async def __call__(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> str:
+        """Return the text of the reply.
+
+        Raises:
+            flowevolve.core.model.LLMError: if the call failed for good, after all retries.
+        """
+        ...
+
+
+class Task(Protocol):
+    """What artifacts are evolved for. Implementations hold no state that changes between rollouts."""
+
+    name: str
+    data: Dataset
+
+    def seed(self) -> Artifact:
+        """The artifact that evolution starts from."""
+        ...
+
+    async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
+        """Run one example with one artifact and score it. Blocking work belongs in `flowevolve.clock.in_thread`."""
+        ...
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """A task whose rollouts don't follow from LLM replies alone, so that they can't be computed again from these.
+
+    If ``measured`` is set, an interrupted run keeps its rollouts. ``worst`` is the score of a failed rollout; it is 0
+    for other tasks.
+    """
+
+    measured: bool
+    worst: float

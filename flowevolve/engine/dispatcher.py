@@ -1,0 +1,416 @@
+"""What both executors share: flows, the work of one item, staleness, triggers and stopping.
+
+This is the only place that creates and settles items, so the counts add up: every item that enters a queue ends
+consumed, discarded with a reason, or is still held when the run stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import replace
+
+import anyio
+from anyio.abc import TaskGroup
+
+from flowevolve._util.errors import EngineError, FlowevolveError
+from flowevolve._util.tasks import Pulse
+from flowevolve.core.algorithm import Algorithm
+from flowevolve.core.budget import Cost, Ledger
+from flowevolve.core.context import StageContext, UpdateContext
+from flowevolve.core.event_kinds import (
+    CandidateEnding,
+    EventBody,
+    FlowClosed,
+    FlowOpened,
+    ItemDone,
+    ItemSent,
+    ItemsGathered,
+    ItemTaken,
+    Outcome,
+    PhaseEnded,
+    RunFailed,
+    RunStopping,
+    TriggerFired,
+)
+from flowevolve.core.events import EventLog
+from flowevolve.core.graph import AnyStage, CommittingStage, Discard, Emit, Exhausted, Graph, NotYet, Trigger
+from flowevolve.core.item import INJECTION, SENT_TO_REPAIR, Item, Stale, Ticket, carried, gathered
+from flowevolve.core.item_ids import ItemId, child_id, flow_of, repair_id
+from flowevolve.core.model import LLMError
+from flowevolve.core.policies import Decision, Progress, Staleness, StalenessPolicy, StoppingPolicy
+from flowevolve.core.pool import DEFAULT_POOL, Candidate, Move, Pool, Update
+from flowevolve.core.stop_reasons import EXHAUSTED, FAILED, TARGET_SCORE, StopReason
+from flowevolve.engine.flows import Flows
+from flowevolve.engine.pause import Pause
+from flowevolve.engine.recovery.recovery import RecoveredState
+from flowevolve.engine.run_counters import Tally
+from flowevolve.engine.services import Effects, Settled
+from flowevolve.engine.tickets import Turns
+from flowevolve.llm.client.client import LLMClient
+
+NOTHING_TO_DO: tuple[Outcome, str] = ("consumed", "nothing to do yet")
+Send = Callable[[str, Item[object]], Awaitable[None]]
+"""Hands an item to the stage of this name, waiting where its queue is full."""
+
+
+class Runtime:
+    """The state of one run that stages act on through their contexts."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        *,
+        llm: LLMClient,
+        ledger: Ledger,
+        events: EventLog,
+        staleness: StalenessPolicy,
+        settled: Settled,
+        stopping: Sequence[StoppingPolicy] = (),
+        target_score: float | None = None,
+        seed: int = 0,
+        abort: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``abort`` ends all work at once."""
+        self.graph: Graph = algorithm.graph()
+        self.ledger = ledger
+        self.flows = Flows(ledger)
+        self.turns = Turns()
+        self.changed = Pulse()
+        self.stop_reason: StopReason | None = None
+        self.hurry = False
+        self.failure: FlowevolveError | None = None
+        self.pause = Pause()
+        self.tally = Tally(self.graph)
+        self._stop_counting = events.subscribe(self.tally.take)
+        events.subscribe(algorithm.apply_event)
+        self.effects = Effects(
+            algorithm,
+            llm=llm,
+            ledger=ledger,
+            events=events,
+            seed=seed,
+            settled=settled,
+            on_commit=self._committed,
+        )
+        self._abort = abort
+        self.items_in_work = 0
+        self._algorithm = algorithm
+        self._llm = llm
+        self._events = events
+        self._staleness = staleness
+        self._stopping = stopping
+        self._target_score = target_score
+        self.ending: dict[str, str] = {}
+        """Candidates that end, and why, as soon as no live item is about them any more."""
+
+    @property
+    def pool(self) -> Pool:
+        return self.effects.pool
+
+    @property
+    def call_limit(self) -> int:
+        return self._llm.call_limit
+
+    def elapsed(self) -> float:
+        """Seconds since the run began."""
+        return self._events.elapsed()
+
+    def load(self, state: RecoveredState) -> None:
+        """Go on where an interrupted run was, before anything is done."""
+        self._stop_counting()
+        self.tally = state.tally
+        self._stop_counting = self._events.subscribe(self.tally.take)
+        self.ending.update(state.ending)
+        self.turns.restore(state.ordinals, state.fired)
+        self.ledger.restore(state.spent, state.ended)
+        self.flows.number_from(state.opened)
+        for number, flow in state.flows.items():
+            triggered = flow.trigger is not None
+            self.flows.restore(
+                number, ageless=flow.ageless, triggered=triggered, estimate=flow.estimate, spent=flow.spent
+            )
+        for stage, item in state.items:
+            self.flows.enter(stage, item)
+        self.effects.load(state)
+
+    def log(self, body: EventBody, attachment: object | None = None) -> None:
+        self._events.emit(body, attachment)
+
+    # Flows and items
+
+    def open_flow(self, stage: str, ticket: Ticket, estimate: Cost, *, phase: bool = False) -> Item[Ticket]:
+        """Start a flow with a ticket for ``stage``; the caller hands it to an executor. ``phase``: init or finish."""
+        version, now = self.pool.version, self._events.elapsed()
+        ageless = phase or stage == INJECTION
+        item = self.flows.open(stage, ticket, estimate, version=version, now=now, ageless=ageless)
+        self.log(FlowOpened(item.flow, stage, version, ticket.trigger, ticket.ordinal, phase))
+        return item
+
+    @property
+    def admitting(self) -> bool:
+        """Whether flows may be opened; an algorithm out of work still gets those that its open flows set off."""
+        if self.stop_reason == EXHAUSTED:
+            return not self.hurry and (self.turns.ready or bool(self.flows))
+        return self.stop_reason is None
+
+    def batch_size(self, stage: AnyStage) -> int:
+        """How many items the stage is to be handed together next."""
+        if stage.gather_by is None:
+            return stage.gather
+        return max(1, min(stage.gather, stage.gather_by.next(self.tally.batches[stage.name])))
+
+    def fire(self, trigger: Trigger, flow: int | None = None) -> None:
+        """A trigger goes off, by a commit of this flow or by time."""
+        ordinary = flow is not None and not self.flows.is_triggered(flow)
+        if self.turns.fire(trigger, by_ordinary_flow=ordinary):
+            self.log(TriggerFired(trigger.name, self.pool.version))
+            self.changed.fire()
+
+    @contextmanager
+    def in_work(self, items: int) -> Generator[None]:
+        """Count so many items as worked on for the length of a ``with``."""
+        self.items_in_work += items
+        try:
+            yield
+        finally:
+            self.items_in_work -= items
+
+    async def work(self, stage: AnyStage, items: Sequence[Item[object]], worker: int, send: Send) -> None:
+        """Run a stage on items taken together and hand everything it emits to ``send``.
+
+        Cancelled, it leaves the items unsettled: they stay live.
+        """
+        item = gathered(items) if stage.gathers else items[0]
+        if (len(items) > 1 or stage.gather_by is not None) and item.id not in self.effects.works:
+            self.log(ItemsGathered(stage.name, tuple(each.id for each in items)))
+        began = self._events.elapsed()
+        with self.in_work(len(items)):
+            async with anyio.create_task_group() as tasks:
+                outcome, reason = await self._run_stage(stage, item, worker, tasks, send)
+                tasks.cancel_scope.cancel()
+        seconds = self._events.elapsed() - began
+        for taken in items:
+            self.settle(stage.name, taken, outcome, reason, seconds if taken is items[0] else 0.0)
+
+    async def _run_stage(
+        self, stage: AnyStage, item: Item[object], worker: int, tasks: TaskGroup, send: Send
+    ) -> tuple[Outcome, str]:
+        work = self.effects.works.get(item.id)
+        children = 0 if work is None else work.children
+        changes = self.turns.changes
+        try:
+            async with aclosing(self._begin(stage, item, worker, tasks)) as emissions:
+                async for emit in emissions:
+                    target = self._target(stage, emit)
+                    if work is None or not work.handed_on(target, emit.payload):
+                        await send(target, self._emission(stage, target, item, emit, children))
+                        children += 1
+        except Discard as discard:
+            return "discarded", discard.reason
+        except Exhausted:
+            self.turns.exhaust()
+            self.stop(EXHAUSTED)
+        except NotYet:
+            return self._not_yet(stage, item, changes)
+        except LLMError as error:
+            return "discarded", f"llm: {error}"
+        except EngineError:
+            raise
+        except FlowevolveError as error:
+            self.fail(error)
+            return "discarded", f"failed: {error}"
+        return "consumed", ""
+
+    def _not_yet(self, stage: AnyStage, item: Item[object], changes: int) -> tuple[Outcome, str]:
+        ticket = item.payload
+        if not isinstance(ticket, Ticket):
+            raise EngineError(f"stage {stage.name!r} raised NotYet for an item that is under way; raise Discard")
+        if ticket.trigger is None:
+            self.turns.hold(changes)
+        return NOTHING_TO_DO
+
+    def _begin(self, stage: AnyStage, item: Item[object], worker: int, tasks: TaskGroup) -> AsyncGenerator[Emit]:
+        """A stage at work on an item, with the context that it needs."""
+        # In steps of two, so that a stage's less urgent calls have a place between it and the stage before.
+        priority = 2 * (len(self.graph.stages) - self.graph.positions.get(stage.name, 0))
+        if isinstance(stage, CommittingStage):
+            return stage.run(item, UpdateContext(self.effects, tasks, stage.name, item.id, worker, priority))
+        return stage.run(item, StageContext(self.effects, tasks, stage.name, item.id, worker, priority))
+
+    def _target(self, stage: AnyStage, emit: Emit) -> str:
+        target = emit.to if emit.to is not None else next(iter(stage.to), "")
+        if target not in self.graph.positions:
+            raise EngineError(f"stage {stage.name!r} emitted to {target!r}, which the graph does not have")
+        return target
+
+    def _emission(self, stage: AnyStage, target: str, item: Item[object], emit: Emit, index: int) -> Item[object]:
+        repaired = stage.name == self.graph.repair
+        stale = item.expect(Stale).item if repaired else item
+        child: Item[object] = Item(
+            child_id(item.id, index),
+            item.flow,
+            emit.payload,
+            stale.version if emit.version is None else emit.version,
+            stale.derives if emit.derives is None else emit.derives,
+            self._events.elapsed(),
+            stale.repairs + repaired,
+        )
+        self._enter(stage.name, target, child)
+        return child
+
+    def _enter(self, source: str, target: str, item: Item[object]) -> None:
+        self.flows.enter(target, item)
+        payload = type(item.payload).__name__
+        sent = ItemSent(item.id, source, target, payload, item.version, item.derives, item.repairs)
+        self.log(sent, item.payload)
+
+    def mark_taken(self, stage: AnyStage, item: Item[object], judged: Decision | None = None) -> None:
+        """Note that an item was taken at a stage, and what the staleness policy said of it, if it was asked."""
+        if item.id not in self.effects.works:  # else it was taken before the run was interrupted
+            self.log(ItemTaken(item.id, stage.name, self._gap(item), judged))
+
+    def _gap(self, item: Item[object]) -> int:
+        """What the item has missed, as the algorithm sees it."""
+        payload = item.payload
+        if isinstance(payload, Ticket):
+            return self.pool.version - item.version
+        return self._algorithm.gap(payload.item if isinstance(payload, Stale) else item, self.pool)
+
+    def take(self, stage: AnyStage, item: Item[object]) -> Item[object] | None:
+        """Look at an item as it is taken: the item itself to work on, or None if it went no further.
+
+        An item that needs repair comes back with a `Stale` payload: send it to the graph's repair stage.
+        """
+        decision = self._judge(stage, item)
+        self.mark_taken(stage, item, decision)
+        if decision in (None, "continue"):
+            return item
+        if decision == "discard":
+            self.settle(stage.name, item, "discarded", "stale")
+            return None
+        if stage.repair_to is None:
+            raise EngineError(
+                f"staleness policy {type(self._staleness).__name__} wants to repair at {stage.name!r}, which can't"
+            )
+        stale = Stale(item, stage.repair_to)
+        sent = replace(item, id=repair_id(item.id), payload=stale, created=self._events.elapsed())
+        self._enter(stage.name, self.graph.repair or "", sent)
+        self.settle(stage.name, item, *SENT_TO_REPAIR)
+        return sent
+
+    def _judge(self, stage: AnyStage, item: Item[object]) -> Decision | None:
+        """What is to become of an item that may be stale; None if it can't be, or nobody is asked."""
+        if item.id in self.effects.works or stage.name == self.graph.repair or isinstance(item.payload, Ticket):
+            return None
+        if self.flows.is_ageless(item):
+            return None
+        gap = self._gap(item)
+        about = (candidate.id for candidate in carried(item))
+        revoked = self.pool.descends_from_revoked((*item.derives, *about))
+        if gap == 0 and not revoked:
+            return None
+        if stage.commits and not revoked and self._released(item):
+            return "continue"  # the verdict on a candidate that is in the pool already is never too late
+        repairable = (
+            stage.repair_to is not None
+            and self.graph.repair is not None
+            and all(candidate.parents for candidate in carried(item))  # else there is no edit to judge
+        )
+        return self._staleness.decide(Staleness(stage.name, gap, revoked, repairable, item, self.pool))
+
+    def _released(self, item: Item[object]) -> bool:
+        return any(self.pool.status(candidate.id) == "speculative" for candidate in carried(item))
+
+    def settle(self, stage: str, item: Item[object], outcome: Outcome, reason: str, seconds: float = 0.0) -> None:
+        """An item's end, after so many seconds of work. The flow ends with its last item."""
+        cost, proposals, not_again = self.effects.end_work(stage, item.id)
+        flow_ended = self.flows.leave(item)
+        if outcome == "discarded":
+            self._note_ending([*carried(item), *proposals], reason)
+        self._note_ending(not_again, "not proposed again")
+        self._end_candidates([*carried(item), *proposals], item)
+        self.log(ItemDone(item.id, stage, outcome, reason, round(seconds, 6), cost))
+        if flow_ended:
+            self.close_flow(item.flow)
+            if (outcome, reason) != NOTHING_TO_DO:
+                self.turns.change()
+            self.check_stopping()
+        self.changed.fire()
+
+    def close_flow(self, flow: int) -> None:
+        """Tell that a flow has ended."""
+        self.log(FlowClosed(flow))
+
+    def end_phase(self, name: str, ticket: Item[Ticket], stage: str | None = None) -> None:
+        """init or finish is over; ``stage`` is whose work on its ticket came last, if not its own."""
+        cost, _, not_again = self.effects.end_work(stage or name, ticket.id)
+        self._note_ending(not_again, "not proposed again")
+        self._end_candidates(not_again, ticket)
+        self.log(PhaseEnded(name, cost))
+
+    def _note_ending(self, candidates: Sequence[Candidate], reason: str) -> None:
+        for candidate in candidates:
+            if candidate.id not in self.ending:
+                self.ending[candidate.id] = reason
+                if self.flows.carries(candidate.id):
+                    self.log(CandidateEnding(candidate.id, reason))
+
+    def _end_candidates(self, candidates: Sequence[Candidate], item: Item[object]) -> None:
+        """Once an item about it was discarded, a candidate ends with the last item about it that is live."""
+        for candidate in candidates:
+            if candidate.id in self.ending and not self.flows.carries(candidate.id):
+                self._end(candidate, item, self.ending.pop(candidate.id))
+
+    def _end(self, candidate: Candidate, item: Item[object], reason: str) -> None:
+        """Reject a candidate, or revoke it where it was released already."""
+        status = self.pool.status(candidate.id)
+        if status == "proposed":
+            self.effects.reject(candidate, item.id, reason)
+        elif status == "speculative":
+            pool = self.pool.pool_of(candidate.id) or DEFAULT_POOL
+            self.effects.apply([Move(candidate.id, "revoked", pool=pool)], item.id)
+
+    def _committed(self, update: Update, improved: bool, item_id: ItemId) -> None:
+        for trigger in self.graph.triggers:
+            if trigger.fires(update, improved):
+                self.fire(trigger, flow_of(item_id))
+        self.turns.change()
+        self.check_stopping()
+
+    # Stopping
+
+    def stop(self, reason: str, *, hurry: bool = False) -> None:
+        """Admit nothing more; what is open goes on, to its end or with ``hurry`` for the engine's drain time."""
+        self.hurry = self.hurry or hurry
+        self.pause.end()
+        if self.stop_reason is None:
+            self.stop_reason = StopReason(reason)
+            self.effects.note_stopping()
+            self.log(RunStopping(reason))
+        self.changed.fire()
+
+    def fail(self, error: FlowevolveError) -> None:
+        """Stop because of an error no item can get past."""
+        if self.failure is None:
+            self.failure = error
+            self.log(RunFailed(str(error)))
+        self.stop(FAILED)
+        self._abort()
+
+    def check_stopping(self) -> None:
+        """Stop if the target is reached or a stopping policy says so."""
+        if self.stop_reason is not None:
+            return
+        best = self.effects.archived.best_score
+        if self._target_score is not None and best is not None and best >= self._target_score:
+            self.stop(TARGET_SCORE)
+            return
+        spent = self.ledger.spent
+        without_gain = spent.proposals - self.effects.archived.proposals_at_gain
+        progress = Progress(self._events.elapsed(), spent, self.pool.version, without_gain, best, self.turns.changes)
+        for policy in self._stopping:
+            reason = policy.reason(progress)
+            if reason is not None:
+                self.stop(reason)
+                return

@@ -1,0 +1,356 @@
+"""The engine: one run of an algorithm from start to result, or from where it was interrupted.
+
+Stopped, a run is taken to its end by `flowevolve.engine.lifecycle`; cancelled, or failed, it ends at once. Either way
+every item is accounted for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Literal, Self
+
+import anyio
+
+from flowevolve._util.errors import EngineError, FlowevolveError, InputError
+from flowevolve._util.tasks import first_leaf
+from flowevolve.core.algorithm import Algorithm
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.budget import Budget, Cost, Ledger
+from flowevolve.core.event_kinds import EventBody, RunPaused, RunStarted, RunStopped, RunStopping, RunUnpaused
+from flowevolve.core.events import Event, EventLog, Sink
+from flowevolve.core.graph import Graph
+from flowevolve.core.model import JSON
+from flowevolve.core.policies import Allocation, StalenessPolicy, StoppingPolicy
+from flowevolve.core.pool import Candidate, Pool
+from flowevolve.core.stop_reasons import CANCELLED, STOPPED, StopReason
+from flowevolve.engine.counters import RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
+from flowevolve.engine.dispatcher import Runtime
+from flowevolve.engine.executors import Executor, Lockstep, Stream
+from flowevolve.engine.injection import inject
+from flowevolve.engine.lifecycle import Lifecycle
+from flowevolve.engine.queue import QueueStats
+from flowevolve.engine.recovery.recorded_replies import Playback
+from flowevolve.engine.recovery.recovery import History, Start
+from flowevolve.engine.services import Settled, nothing_to_settle
+from flowevolve.llm.client.client import LLMClient
+from flowevolve.policies.staleness import Full
+
+Mode = Literal["stream", "sync"]
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """One stage's part in a run."""
+
+    counts: StageCounts
+    queue: QueueStats | None
+    workers: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What a run did, apart from its LLM calls. ``error`` is what ended it, if it failed."""
+
+    stop_reason: StopReason
+    wall_seconds: float
+    pool: Pool
+    spent: Cost
+    overshoot: dict[str, float]
+    accepted: int
+    staleness: StalenessCounts
+    speculation: SpeculationCounts
+    racing: RacingCounts
+    stages: dict[str, StageReport]
+    held: int
+    error: FlowevolveError | None
+
+
+class Engine:
+    """Runs one algorithm once, or goes on with a run that was interrupted, whose ``history`` is given.
+
+    With ``start`` another run's pool takes the place of what init and fit would make. ``settled`` is awaited before
+    anybody sees a reply; ``about`` stands in the log's first event. ``events`` is the run's log, where there is more
+    than the engine that writes to it (`make_event_log`).
+
+    Raises:
+        InputError: if a stage gathers more items than there may be flows in flight.
+    """
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        *,
+        llm: LLMClient,
+        budget: Budget,
+        mode: Mode = "stream",
+        max_in_flight: int = 16,
+        staleness: StalenessPolicy | None = None,
+        allocation: Allocation | None = None,
+        stopping: Sequence[StoppingPolicy] = (),
+        seed: int = 0,
+        drain_seconds: float = 30.0,
+        events: EventLog | None = None,
+        sinks: Sequence[Sink] = (),
+        settled: Settled = nothing_to_settle,
+        history: History | None = None,
+        start: Start | None = None,
+        about: RunStarted | None = None,
+    ) -> None:
+        self._algorithm = algorithm
+        self._events = make_event_log(history) if events is None else events
+        for sink in sinks:
+            self._events.subscribe(sink)
+        self.origin = self._events.start()
+        """The loop's time at which the run began, time in which it was not running left out."""
+        self._ledger = Ledger(budget)
+        self._scope = anyio.CancelScope()
+        self._runtime = Runtime(
+            algorithm,
+            llm=llm,
+            ledger=self._ledger,
+            events=self._events,
+            staleness=Full() if staleness is None else staleness,
+            settled=settled,
+            stopping=stopping,
+            target_score=budget.target_score,
+            seed=seed,
+            abort=self._scope.cancel,
+        )
+        check_gathering(self._runtime.graph, max_in_flight, mode)
+        self._executor: Executor = (
+            Stream(self._runtime, max_in_flight) if mode == "stream" else Lockstep(self._runtime, max_in_flight)
+        )
+        self._lifecycle = Lifecycle(
+            algorithm,
+            self._runtime,
+            self._executor,
+            budget=budget,
+            allocation=allocation,
+            drain_seconds=drain_seconds,
+            history=history,
+            start=start,
+            about=about or RunStarted(),
+        )
+        self._background: anyio.abc.TaskGroup | None = None
+        self._report: RunReport | None = None
+        self._asked: StopReason | None = None
+        """Why somebody wanted the run to end sooner than it would have."""
+
+    @property
+    def pool(self) -> Pool:
+        return self._runtime.pool
+
+    @property
+    def stopping(self) -> bool:
+        return self._runtime.stop_reason is not None
+
+    @property
+    def playback(self) -> Playback:
+        """Replies from before the run was interrupted that have not been used again yet."""
+        return self._runtime.effects.playback
+
+    def log(self, body: EventBody) -> None:
+        """Write an event of something beside the engine into the run's log."""
+        self._runtime.log(body)
+
+    def stop(self, reason: str = STOPPED) -> None:
+        """Admit nothing more; open flows have ``drain_seconds`` to end.
+
+        A run that was ending already has ``reason`` as its own only if this cut work off.
+        """
+        if not self._runtime.hurry:
+            self._ask(reason)
+        self._runtime.stop(reason, hurry=True)
+
+    def fail(self, error: FlowevolveError) -> None:
+        """End at once because of something beside the engine that the run can't do without; it is in the report."""
+        self._runtime.fail(error)
+
+    def cancel(self, reason: str = CANCELLED) -> None:
+        """End at once. Open items stay accounted for as held; the reason as in `stop`."""
+        self._ask(reason)
+        self._runtime.stop(reason)
+        self._scope.cancel()
+
+    def _ask(self, reason: str) -> None:
+        if self.stopping and self._report is None and reason not in (self._asked, self._runtime.stop_reason):
+            self._runtime.log(RunStopping(reason))
+        self._asked = StopReason(reason)
+
+    # Step control
+
+    def pause(self, *, items: bool = False) -> None:
+        """Open no new flows; with ``items`` also begin no work on items that wait. What is under way goes on, and so
+        does time. Not kept in the journal: a run that is resumed from there is not paused. Nothing when it has ended.
+        """
+        if self._report is not None:
+            return
+        self._runtime.pause.begin(items=items)
+        self._runtime.log(RunPaused(items))
+
+    def resume(self) -> None:
+        """End a pause."""
+        if self._runtime.pause.end():
+            self._runtime.log(RunUnpaused())
+            self._runtime.changed.fire()
+
+    async def inject(
+        self, artifact: Artifact, *, parents: Sequence[str] = (), attributes: Mapping[str, JSON] | None = None
+    ) -> Candidate:
+        """Have a candidate from outside take the algorithm's ordinary way, from evaluation on; it is in the journal
+        when this returns. ``parents`` are ids. It counts as a proposal, and goes ahead of the bound on open flows and
+        of a pause. During init this waits.
+
+        Raises:
+            InputError: if the run takes nothing more, its budget has no room, a parent is unknown, the attributes are
+                no plain data, or the algorithm takes no candidates from outside.
+        """
+        return await inject(self._runtime, self._executor, self._algorithm, artifact, parents, attributes or {})
+
+    @property
+    def best(self) -> Candidate | None:
+        return self._algorithm.best()
+
+    @property
+    def frontier(self) -> Sequence[Candidate]:
+        """What the pool has to show now, as the algorithm sees it."""
+        return self._algorithm.frontier()
+
+    async def run(self) -> RunReport:
+        """Run to the end. A failure of the backend or the task is in the report; other errors are raised.
+
+        Raises:
+            EngineError: if the algorithm broke the engine's contract.
+        """
+        try:
+            with self._scope:
+                async with anyio.create_task_group() as tasks:
+                    await self._lifecycle.run(tasks)
+                    tasks.cancel_scope.cancel()
+        except BaseExceptionGroup as group:
+            raise first_leaf(group) from group
+        self._executor.close()
+        self._lifecycle.hold_open()
+        self._runtime.effects.keep_state()
+        self._report = self._make_report()
+        self._runtime.log(RunStopped(self._report.stop_reason, self._lifecycle.held))
+        return self._report
+
+    def _make_report(self) -> RunReport:
+        runtime = self._runtime
+        cut_off = self._lifecycle.held > 0 and runtime.failure is None
+        return RunReport(
+            stop_reason=(self._asked if cut_off else None) or runtime.stop_reason or CANCELLED,
+            wall_seconds=self._events.elapsed(),
+            pool=runtime.pool,
+            spent=self._ledger.spent,
+            overshoot={str(name): amount for name, amount in self._ledger.overshoot().items()},
+            accepted=runtime.tally.accepted,
+            staleness=runtime.tally.staleness,
+            speculation=runtime.tally.speculation,
+            racing=runtime.tally.racing,
+            stages={
+                stage.name: StageReport(
+                    runtime.tally.stages[stage.name],
+                    self._executor.queue_stats(stage.name),
+                    self._executor.workers(stage.name),
+                )
+                for stage in runtime.graph.stages
+            },
+            held=self._lifecycle.held,
+            error=runtime.failure,
+        )
+
+    # The open form
+
+    async def __aenter__(self) -> Self:
+        """Start the run in the background; follow it with `events`, end it with `stop`."""
+        self._background = anyio.create_task_group()
+        await self._background.__aenter__()
+        self._background.start_soon(self.run)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        """Wait for the run. What the block or the run raised comes out as it is; only if both did, as a group."""
+        background, self._background = self._background, None
+        if background is None:
+            raise EngineError("the engine was not entered")
+        if error is not None:
+            self.cancel()
+        try:
+            return await background.__aexit__(kind, error, traceback)
+        except BaseExceptionGroup as group:
+            if len(group.exceptions) > 1:
+                raise
+            (failure,) = group.exceptions
+        if failure is error:
+            return False  # it goes on from here
+        raise failure
+
+    async def events(self, buffer: int = 65536) -> AsyncGenerator[Event]:
+        """Yield the run's events from now on as they happen, until it ends. Use inside ``async with engine``.
+
+        Raises:
+            EngineError: if the caller fell more than ``buffer`` events behind; the run itself never waits for a caller.
+        """
+        if self._background is None:
+            raise EngineError("use events() inside 'async with engine:'")
+        if self._report is not None:
+            return
+        send, receive = anyio.create_memory_object_stream[Event](buffer)
+        lagging = False
+
+        def forward(event: Event) -> None:
+            nonlocal lagging
+            try:
+                send.send_nowait(event)
+            except anyio.WouldBlock:
+                lagging = True
+
+        unsubscribe = self._events.subscribe(forward)
+        try:
+            async for event in receive:
+                yield event
+                if lagging:
+                    raise EngineError(f"the caller of events() fell more than {buffer} events behind")
+                if isinstance(event.body, RunStopped):
+                    return
+        finally:
+            unsubscribe()  # first: an event must not meet a closed stream when the caller leaves early
+            send.close()
+            receive.close()
+
+    @property
+    def report(self) -> RunReport:
+        """The finished run's report.
+
+        Raises:
+            EngineError: if the run has not ended.
+        """
+        if self._report is None:
+            raise EngineError("the run has not ended yet")
+        return self._report
+
+
+def check_gathering(graph: Graph, width: int, mode: Mode) -> None:
+    """Raises:
+    InputError: if a stage gathers more items than there may be flows.
+    """
+    for stage in graph.stages:
+        if stage.gather > width:
+            setting = "max_in_flight" if mode == "stream" else "width"
+            raise InputError(
+                f"algorithm.{setting}: is {width}, but stage {stage.name!r} gathers {stage.gather} items at a time; "
+                f"set it to at least {stage.gather}"
+            )
+
+
+def make_event_log(history: History | None = None) -> EventLog:
+    """The log of a run that begins, or of one that goes on where ``history`` ends."""
+    if history is None:
+        return EventLog(anyio.current_time)
+    return EventLog(anyio.current_time, first=history.last.seq + 1, elapsed=history.last.time)

@@ -1,0 +1,99 @@
+"""Open flows and the items that live in them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from flowevolve.core.budget import Cost, Ledger
+from flowevolve.core.item import Item, Ticket, carried
+from flowevolve.core.item_ids import ItemId, ticket_id
+
+
+class Flows:
+    """Every flow that has not ended, with its items. The budget of a flow is reserved as long as it is open."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._sizes: dict[int, int] = {}
+        self._live: dict[ItemId, tuple[str, Item[object]]] = {}
+        self._carriers: Counter[str] = Counter()
+        self._ageless: set[int] = set()
+        self._triggered: set[int] = set()
+        self.opened = 0
+        """How many flows were opened so far: the number of the next one."""
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    @property
+    def items(self) -> int:
+        """How many live items there are."""
+        return len(self._live)
+
+    def abandon(self) -> list[tuple[str, Item[object]]]:
+        """Give up all flows; returns the items that had not ended, each with its stage's name, oldest first."""
+        items = list(self._live.values())
+        for flow in self._sizes:
+            self._ledger.close(flow)
+        self._live.clear()
+        self._sizes.clear()
+        self._carriers.clear()
+        return items
+
+    def open(
+        self, stage: str, ticket: Ticket, estimate: Cost, *, version: int, now: float, ageless: bool
+    ) -> Item[Ticket]:
+        """Start a flow with a ticket for ``stage``. ``ageless``: its items never get stale."""
+        flow = self.opened
+        self.opened += 1
+        self.restore(flow, ageless=ageless, triggered=ticket.trigger is not None, estimate=estimate)
+        item = Item(ticket_id(flow), flow, ticket, version, (), now)
+        self.enter(stage, item)
+        return item
+
+    def number_from(self, flow: int) -> None:
+        """Give the next flow this number, or a higher one where so many were opened already."""
+        self.opened = max(self.opened, flow)
+
+    def restore(self, flow: int, *, ageless: bool, triggered: bool, estimate: Cost, spent: Cost | None = None) -> None:
+        """Have a flow open, as one was that is being resumed and had spent this; its items `enter` after this."""
+        self._sizes[flow] = 0
+        if ageless:
+            self._ageless.add(flow)
+        if triggered:
+            self._triggered.add(flow)
+        self._ledger.reserve(flow, estimate, usual=not ageless, spent=Cost() if spent is None else spent)
+
+    def is_ageless(self, item: Item[object]) -> bool:
+        """Whether an item comes from init or finish, where the algorithm wants all it asked for, or from outside."""
+        return item.flow in self._ageless
+
+    def is_triggered(self, flow: int) -> bool:
+        """Whether a trigger asked for this flow."""
+        return flow in self._triggered
+
+    def carries(self, candidate_id: str) -> bool:
+        """Whether any live item is about this candidate."""
+        return candidate_id in self._carriers
+
+    def enter(self, stage: str, item: Item[object]) -> None:
+        """An item of an open flow comes to be."""
+        self._sizes[item.flow] += 1
+        self._live[item.id] = (stage, item)
+        self._carriers.update(candidate.id for candidate in carried(item))
+
+    def leave(self, item: Item[object]) -> bool:
+        """An item ends; returns whether its flow ended with it."""
+        del self._live[item.id]
+        for candidate in carried(item):
+            self._carriers[candidate.id] -= 1
+            if not self._carriers[candidate.id]:
+                del self._carriers[candidate.id]
+        self._sizes[item.flow] -= 1
+        if self._sizes[item.flow]:
+            return False
+        del self._sizes[item.flow]
+        self._triggered.discard(item.flow)
+        self._ageless.discard(item.flow)
+        self._ledger.close(item.flow)
+        return True

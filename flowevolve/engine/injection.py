@@ -1,0 +1,89 @@
+"""Candidates from outside: they enter a run that goes on, and take the algorithm's ordinary way from there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+
+import anyio
+
+from flowevolve._util.errors import EngineError, InputError
+from flowevolve.core.algorithm import Algorithm
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.budget import Cost
+from flowevolve.core.context import StageContext
+from flowevolve.core.graph import Discard, Emit, Stage
+from flowevolve.core.item import INJECTION, Item
+from flowevolve.core.model import JSON
+from flowevolve.core.pool import Candidate
+from flowevolve.engine.dispatcher import Runtime
+from flowevolve.engine.executors import Executor
+
+
+async def inject(
+    runtime: Runtime,
+    executor: Executor,
+    algorithm: Algorithm,
+    artifact: Artifact,
+    parents: Sequence[str],
+    attributes: Mapping[str, JSON],
+) -> Candidate:
+    """Propose an artifact and send it where the algorithm wants it, in a flow of its own; waits until init is over.
+
+    Raises:
+        InputError: if the run admits nothing more, its budget has no room, the algorithm takes no candidates from
+            outside, a parent is unknown, the artifact is none, or the attributes are no plain data.
+        EngineError: if the algorithm's ``inject`` names no stage; what it raises itself comes out as it is.
+    """
+    _check_given(artifact, attributes)
+    while not runtime.turns.is_open and runtime.stop_reason is None:
+        await runtime.changed.wait()
+    if not (runtime.turns.is_open and runtime.admitting):
+        raise InputError(f"inject: the run takes nothing more ({runtime.stop_reason}); resume it, or start a new one")
+    unknown = [name for name in parents if name not in runtime.pool]
+    if unknown:
+        raise InputError(f"inject: the pool has no candidates {unknown}; parents are given by their ids")
+    estimate = algorithm.estimate(INJECTION)
+    refusal = runtime.ledger.refusal(estimate, algorithm.estimate_finish(runtime.ledger.part))
+    if refusal is not None:
+        raise InputError(
+            f"inject: budget.{refusal} is spent, or kept for open work and the end of the run; give the run more"
+        )
+    made: list[Candidate] = []
+    refused: list[Exception] = []
+
+    async def run(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        origin = [runtime.pool[name] for name in parents]
+        candidate = context.propose(artifact, parents=origin, operator="injected", attributes=attributes)
+        try:
+            emission = algorithm.inject(candidate)
+            if emission.to not in runtime.graph.positions:
+                raise EngineError(
+                    f"algorithm {algorithm.name!r}: inject() names no stage of its graph: {emission.to!r}"
+                )
+        except Exception as error:  # raised again below, outside the flow, which would stay open for ever
+            refused.append(error)
+            raise Discard("not welcome") from error
+        made.append(candidate)
+        context.spend(Cost(proposals=1))
+        yield emission
+
+    async def send(stage: str, item: Item[object]) -> None:
+        executor.restore(stage, [item], together=False)  # at once, however full its queue is: the caller asked for it
+
+    with anyio.CancelScope(shield=True):  # a caller that is cancelled leaves no half-open flow
+        ticket = runtime.open_flow(INJECTION, runtime.turns.number(INJECTION), estimate)
+        await runtime.work(Stage(INJECTION, run), [ticket], 0, send)
+    if refused:
+        raise refused[0]
+    await runtime.effects.settled()
+    return made[0]
+
+
+def _check_given(artifact: object, attributes: Mapping[str, JSON]) -> None:
+    if not isinstance(artifact, Artifact):
+        raise InputError(f"inject: the artifact is a {type(artifact).__name__}; make it an Artifact({{name: text}})")
+    try:
+        json.dumps(attributes)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"inject: the attributes are no plain data: {error}; give what JSON can hold") from None

@@ -1,0 +1,279 @@
+"""From start to end of a run: init, fit, admission, drain and finish, and what is watched beside them.
+
+When a budget is spent or the algorithm has no more work, open flows run to their end: they were paid for. When time is
+up or somebody asks to stop, they have ``drain_seconds``, and finish as long again. A run that was interrupted goes on
+in the phase in which it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+
+import anyio
+from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
+
+from flowevolve._util.clock import in_thread
+from flowevolve._util.errors import BackendRefusedError, EngineError, FlowevolveError
+from flowevolve.core.algorithm import Algorithm
+from flowevolve.core.budget import Budget, Cost
+from flowevolve.core.context import UpdateContext
+from flowevolve.core.event_kinds import AllocationChanged, DrainEnded, ItemHeld, RunResumed, RunStarted
+from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit, Trigger
+from flowevolve.core.item import Item, Ticket
+from flowevolve.core.model import LLMError
+from flowevolve.core.policies import Allocation
+from flowevolve.core.stop_reasons import STALLED
+from flowevolve.engine.dispatcher import Runtime
+from flowevolve.engine.executors import Executor, Stream
+from flowevolve.engine.recovery.recovery import FIT, History, Phase, RecoveredState, Start, recover
+from flowevolve.engine.step_width import Steps
+
+
+class Lifecycle:
+    """Takes one run through its phases. ``held`` counts the items that were not worked to their end."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        runtime: Runtime,
+        executor: Executor,
+        *,
+        budget: Budget,
+        allocation: Allocation | None,
+        drain_seconds: float,
+        history: History | None,
+        start: Start | None,
+        about: RunStarted,
+    ) -> None:
+        self.held = 0
+        self._algorithm = algorithm
+        self._runtime = runtime
+        self._executor = executor
+        self._budget = budget
+        self._allocation = allocation
+        self._drain_seconds = drain_seconds
+        self._history = history
+        self._start = start
+        self._about = about
+        self._interrupted: RecoveredState | None = None
+        self._steps = Steps(runtime, executor, runtime.graph.step_width)
+        self._evolving = False
+        """Whether init is over."""
+        self._finished = -1
+        """How many flows had been opened when the run was last finished."""
+
+    async def run(self, tasks: TaskGroup) -> None:
+        """Go through all phases; what goes on beside them is started in ``tasks``."""
+        runtime = self._runtime
+        if self._history is None:
+            stages = tuple(stage.name for stage in runtime.graph.stages)
+            runtime.log(replace(self._about, algorithm=self._algorithm.name, stages=stages))
+        else:
+            await self._resume(self._history)
+        tasks.start_soon(self._watch_time)
+        for trigger in runtime.graph.triggers:
+            if trigger.every_seconds is not None:
+                tasks.start_soon(self._watch_trigger, trigger, trigger.every_seconds)
+        if isinstance(self._executor, Stream) and self._allocation is not None:
+            tasks.start_soon(self._watch_load, self._executor, self._allocation)
+        await self._bounded(self._evolve)
+        await self._bounded(self._finish)
+
+    async def _resume(self, history: History) -> None:
+        """Put everything where the history ends."""
+        runtime = self._runtime
+        before = self._interrupted = await in_thread(recover, self._algorithm, runtime.graph, history)
+        runtime.load(before)
+        best = self._algorithm.best()
+        runtime.log(
+            RunResumed(
+                runtime.pool.version,
+                None if best is None else best.id,
+                before.pool.best_score,
+                runtime.ledger.spent.proposals,
+                before.tally.accepted,
+                len(runtime.flows),
+                runtime.flows.items,
+                before.playback.left,
+            )
+        )
+        for flow in before.empty:
+            runtime.close_flow(flow)
+        for stage, item, outcome, reason in before.over:
+            runtime.settle(stage, item, outcome, reason)
+        runtime.check_stopping()
+
+    async def _evolve(self) -> None:
+        before = self._interrupted
+        if before is not None:
+            for stage, items in before.under_way:
+                self._executor.restore(stage, items, together=True)
+            for stage, item in before.waiting:
+                self._executor.restore(stage, [item], together=False)
+            if self._allocation is not None:
+                for stage, workers in before.workers.items():
+                    self._executor.set_workers(stage, workers)
+        init = None if before is None else before.phases.get("init")
+        if init is None or not init.ended:
+            await self._begin(init)
+        finish = None if before is None else before.phases.get("finish")
+        if finish is not None:
+            await self._finish_once(finish)  # it had begun: what is open may wait for it
+        await self._admit()
+        await self._drain()
+
+    async def _begin(self, before: Phase | None) -> None:
+        """init and fit."""
+        runtime = self._runtime
+        if self._start is not None:
+            runtime.flows.number_from(self._start.flows)
+            runtime.end_phase("init", await self._phase("init", partial(_adopt, self._start), before))
+        else:
+            await self._fit(await self._phase("init", self._algorithm.init, before))
+
+    async def _fit(self, ticket: Item[Ticket]) -> None:
+        """The last thing fit does and the end of the phase are one step: a fit that is over is never run again."""
+        runtime = self._runtime
+        async with anyio.create_task_group() as tasks:
+            try:
+                await self._algorithm.fit(UpdateContext(runtime.effects, tasks, FIT, ticket.id, 0, 0))
+            except EngineError:
+                raise
+            except LLMError as error:
+                runtime.fail(BackendRefusedError(f"fit can't do without a reply that it did not get: {error}"))
+            except FlowevolveError as error:
+                runtime.fail(error)
+            else:
+                runtime.end_phase("init", ticket, stage=FIT)
+            tasks.cancel_scope.cancel()
+        if runtime.failure is not None:
+            await checkpoint()  # the run is cancelled, and ends here
+
+    async def _finish(self) -> None:
+        """Unless nothing has happened since the run was finished before."""
+        if self._runtime.flows.opened != self._finished:
+            await self._finish_once(None)
+
+    async def _finish_once(self, before: Phase | None) -> None:
+        if before is not None and before.ended:
+            self._finished = before.ticket.flow + 1
+        else:
+            self._runtime.end_phase("finish", await self._phase("finish", self._algorithm.finish, before))
+            self._finished = self._runtime.flows.opened
+
+    async def _bounded(self, part: Callable[[], Awaitable[None]]) -> None:
+        """Run a part of the run on workers of its own. Once time is up or somebody asked to stop it has
+        ``drain_seconds``; what is open then is held.
+        """
+        async with anyio.create_task_group() as tasks:
+            self._executor.start(tasks)
+            tasks.start_soon(self._guard, tasks.cancel_scope)
+            await part()
+            tasks.cancel_scope.cancel()
+        self.hold_open()
+
+    def hold_open(self) -> None:
+        """Account for the items that will not be worked on any more."""
+        for stage, item in self._runtime.flows.abandon():
+            self.held += 1
+            self._runtime.log(ItemHeld(item.id, stage))
+
+    async def _phase(
+        self, name: str, emit: Callable[[UpdateContext], AsyncGenerator[Emit]], before: Phase | None
+    ) -> Item[Ticket]:
+        """Run a phase's emissions through the graph as one flow, or what is left of that; returns its ticket."""
+        ticket = self._runtime.open_flow(name, Ticket(), Cost(), phase=True) if before is None else before.ticket
+        if before is None or not before.done:
+            stage = CommittingStage(name, lambda item, context: emit(context))
+            await self._runtime.work(stage, [ticket], 0, self._executor.put)
+        await self._drain()
+        return ticket
+
+    async def _admit(self) -> None:
+        """Open flows while the budget, the bound on open flows and the algorithm allow it."""
+        runtime, executor, turns = self._runtime, self._executor, self._runtime.turns
+        self._evolving = True
+        turns.open()
+        runtime.changed.fire()
+        while runtime.admitting:
+            self._steps.look()
+            if runtime.pause.admissions and not runtime.flows:
+                await runtime.changed.wait()
+            elif runtime.pause.admissions or len(runtime.flows) >= executor.width:
+                await executor.advance()
+            elif turns.ready:
+                await self._admit_one(turns.next())
+            elif runtime.flows:
+                await executor.advance()
+            elif any(trigger.every_seconds is not None for trigger in runtime.graph.triggers):
+                await runtime.changed.wait()
+            else:
+                runtime.stop(STALLED)
+        turns.close()
+
+    async def _admit_one(self, trigger: Trigger | None) -> None:
+        """Open a flow for this trigger, or an ordinary one, if there is budget for it; else wait for some."""
+        runtime = self._runtime
+        estimate = self._algorithm.estimate(None if trigger is None else trigger.name)
+        refusal = runtime.ledger.refusal(estimate, self._algorithm.estimate_finish(runtime.ledger.part))
+        if refusal is None:
+            stage = runtime.graph.entry if trigger is None else trigger.stage
+            ticket = runtime.open_flow(stage, runtime.turns.ticket(trigger), estimate)
+            await self._executor.put(stage, ticket)
+        elif runtime.flows:
+            await self._executor.advance()
+        elif trigger is not None:
+            runtime.turns.drop(trigger)
+        else:
+            runtime.stop(refusal)
+
+    async def _drain(self) -> None:
+        while self._runtime.flows:
+            await self._executor.advance()
+
+    async def _watch_time(self) -> None:
+        limit = self._budget.time_limit()
+        if limit is not None:
+            await anyio.sleep(limit - self._runtime.elapsed())
+            self._runtime.stop("seconds", hurry=True)
+
+    async def _watch_trigger(self, trigger: Trigger, period: float) -> None:
+        count = int(self._runtime.elapsed() / period)
+        while True:
+            count += 1
+            await anyio.sleep(count * period - self._runtime.elapsed())
+            self._runtime.fire(trigger)
+
+    async def _watch_load(self, stream: Stream, policy: Allocation) -> None:
+        """Ask the allocation policy at its interval, and do as it says; not while the backend is idle on purpose."""
+        stream.load(policy.interval_seconds)  # what a resumed run did before is in its counts
+        while True:
+            await anyio.sleep(policy.interval_seconds)
+            load = stream.load(policy.interval_seconds)
+            if not self._evolving or self._runtime.pause.admissions:
+                continue
+            for change in policy.decide(load):
+                if stream.resize(change.stage, change.by):
+                    workers = stream.workers(change.stage)
+                    self._runtime.log(AllocationChanged(change.stage, change.by, workers, change.reason))
+
+    async def _guard(self, scope: anyio.CancelScope) -> None:
+        """Once time is up or somebody asked to stop, bound the time that what is in this scope takes to end."""
+        while not self._runtime.hurry:
+            await self._runtime.changed.wait()
+        await anyio.sleep(self._drain_seconds)
+        self._runtime.log(DrainEnded(len(self._runtime.flows)))
+        scope.cancel()
+
+
+async def _adopt(start: Start, context: UpdateContext) -> AsyncGenerator[Emit]:
+    """Make another run's pool this one's."""
+    for candidate in start.candidates:
+        context.adopt(candidate)
+    for changes in start.updates:
+        context.commit(changes)
+    for emission in NO_EMISSIONS:
+        yield emission

@@ -1,0 +1,1 @@
+"""Going on with a run that was interrupted: its state, rebuilt from the event log."""

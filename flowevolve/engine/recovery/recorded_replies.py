@@ -1,0 +1,125 @@
+"""Replies that had come in for work that was not finished when a run ended: they are used, not paid for again.
+
+Within one stage's work on one item they come back in the order in which they came in then, because what a stage hands
+on early depends on it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import anyio
+
+from flowevolve._util.tasks import Pulse
+from flowevolve.core.calls import CallScope
+from flowevolve.core.item_ids import WorkPart
+from flowevolve.core.model import ChatReply, EmbedReply, LLMError, Message, Usage
+
+Reply = TypeVar("Reply", ChatReply, EmbedReply)
+PATIENCE_SECONDS = 1.0
+"""How long a reply waits for its turn; longer only if the stage no longer asks what it asked then."""
+
+Asked = tuple[Message, ...] | tuple[str, ...]
+"""The messages of a chat, or the texts to embed in one request, of which there is always one."""
+Key = tuple[WorkPart, int, Asked]
+"""What the call is part of, its index and what was asked: calls made side by side may share the first two."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedCall:
+    """A finished call: which work it belongs to, what was asked, and what came back, or how it failed."""
+
+    stage: str
+    work: WorkPart
+    index: int
+    asked: Asked
+    reply: ChatReply | EmbedReply | LLMError
+
+    @property
+    def key(self) -> Key:
+        return self.work, self.index, self.asked
+
+    @property
+    def paid(self) -> tuple[str, Usage]:
+        """The model, and the tokens that were paid for."""
+        reply = self.reply
+        return reply.model, reply.usage if isinstance(reply, LLMError) else reply.paid
+
+
+class Playback:
+    """The replies of one run that are to be used again, by the work they belong to."""
+
+    def __init__(self, calls: Iterable[PlayedCall] = ()) -> None:
+        self._works: dict[tuple[str, str], _Work] = {}
+        for call in calls:
+            self._works.setdefault((call.stage, call.work.item), _Work()).add(call)
+
+    def forget(self, stage: str, item: str) -> list[tuple[str, Usage]]:
+        """Give up what a work that has ended did not ask for again; returns what was paid for it, by model."""
+        work = self._works.pop((stage, item), None)
+        calls = [] if work is None else work.calls
+        return [call.paid for call in calls]
+
+    @property
+    def left(self) -> int:
+        """Replies not asked for yet."""
+        return sum(not isinstance(call.reply, LLMError) for work in self._works.values() for call in work.calls)
+
+    async def reply(self, scope: CallScope, messages: Sequence[Message]) -> ChatReply | None:
+        """What came back when this was asked before; None if it was not.
+
+        Raises:
+            LLMError: if the call failed for good then.
+        """
+        return await self._find(scope, tuple(messages), ChatReply)
+
+    async def embedded(self, scope: CallScope, texts: Sequence[str]) -> EmbedReply | None:
+        """The vectors that came back when these texts were sent in one request before; None if they were not.
+
+        Raises:
+            LLMError: as `reply`.
+        """
+        return await self._find(scope, tuple(texts), EmbedReply)
+
+    async def _find(self, scope: CallScope, asked: Asked, kind: type[Reply]) -> Reply | None:
+        work = self._works.get((scope.stage, scope.work.item))
+        call = None if work is None else work.claim((scope.work, scope.index, asked))
+        if work is None or call is None:
+            return None
+        with anyio.move_on_after(PATIENCE_SECONDS):
+            await work.turn(call)
+        work.leave(call)
+        if isinstance(call.reply, LLMError):
+            raise call.reply
+        assert isinstance(call.reply, kind)
+        return call.reply
+
+
+class _Work:
+    """The calls of one work, in the order in which they were answered."""
+
+    def __init__(self) -> None:
+        self.calls: list[PlayedCall] = []
+        self._unclaimed: dict[Key, deque[PlayedCall]] = {}
+        self._changed = Pulse()
+
+    def add(self, call: PlayedCall) -> None:
+        self.calls.append(call)
+        self._unclaimed.setdefault(call.key, deque()).append(call)
+
+    def claim(self, key: Key) -> PlayedCall | None:
+        """The oldest call like this that nobody has asked for again."""
+        calls = self._unclaimed.get(key)
+        return calls.popleft() if calls else None
+
+    async def turn(self, call: PlayedCall) -> None:
+        """Wait until all that was answered before has been handed out."""
+        while self.calls[0] is not call:
+            await self._changed.wait()
+
+    def leave(self, call: PlayedCall) -> None:
+        self.calls = [each for each in self.calls if each is not call]
+        self._changed.fire()

@@ -1,0 +1,322 @@
+"""What stages do to a run: propose, reject, commit, spend, log, call LLMs. This is what stands behind their contexts.
+
+Every effect is an event, so the log tells all that a run did. Where a run is resumed, work that was interrupted is done
+again from its start, and the effects it had are recognised instead of repeated
+(`flowevolve.engine.recovery.interrupted_work`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain, count
+from typing import TypeVar, cast
+
+from flowevolve._util.errors import EngineError
+from flowevolve._util.tasks import run_all
+from flowevolve.core.algorithm import Algorithm, Stateful
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.budget import Cost, Ledger
+from flowevolve.core.calls import CallScope
+from flowevolve.core.event_kinds import (
+    AlgorithmState,
+    CandidateProposed,
+    CandidateRejected,
+    PoolCommitted,
+    logged_change,
+    read_body,
+)
+from flowevolve.core.events import Event, EventLog
+from flowevolve.core.item import INJECTION
+from flowevolve.core.item_ids import ItemId, WorkPart, candidate_name, flow_of
+from flowevolve.core.model import JSON, ChatReply, EmbedReply, LLMError, Message, Usage
+from flowevolve.core.pool import Candidate, Change, Pool, Update
+from flowevolve.engine.archived_pool import ArchivedPool
+from flowevolve.engine.counters import Level
+from flowevolve.engine.recovery.interrupted_work import Kept, Work
+from flowevolve.engine.recovery.recorded_replies import Playback
+from flowevolve.engine.recovery.recovery import RecoveredState
+from flowevolve.llm.client.client import EMBED_BATCH, LLMClient
+
+T = TypeVar("T")
+Reply = TypeVar("Reply", bound=ChatReply | EmbedReply)
+Settled = Callable[[], Awaitable[None]]
+"""Returns once everything that was journaled so far is on disk."""
+
+
+async def nothing_to_settle() -> None:
+    """The `Settled` of a run that keeps no journal."""
+
+
+class Effects:
+    """The `flowevolve.core.context.Services` of one run."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        *,
+        llm: LLMClient,
+        ledger: Ledger,
+        events: EventLog,
+        seed: int,
+        settled: Settled,
+        on_commit: Callable[[Update, bool, ItemId], None],
+    ) -> None:
+        """``on_commit`` is told of every commit, whether it made the best score rise, and the item that caused it."""
+        self.archived = ArchivedPool(algorithm)
+        self.seed = seed
+        self.stopping = False
+        self.open_calls = Level(events.elapsed)
+        self.playback = Playback()
+        self.works: dict[ItemId, Work] = {}
+        """Work that was interrupted and has not been done again yet, by its item."""
+        self._on_commit = on_commit
+        self._algorithm = algorithm
+        self._llm = llm
+        self._ledger = ledger
+        self._events = events
+        self.settled = settled
+        self._proposals: dict[ItemId, list[Candidate]] = {}
+        self._costs: dict[ItemId, Cost] = {}
+        self._state: str | None = None
+
+    @property
+    def pool(self) -> Pool:
+        return self.archived.pool
+
+    def load(self, state: RecoveredState) -> None:
+        """Go on where an interrupted run was, the flows of which are open again."""
+        self.archived = state.pool
+        self.playback = state.playback
+        self.works.update(state.works)
+        self._proposals.update({name: list(work.proposals) for name, work in state.works.items()})
+        self._state = None if state.algorithm_state is None else json.dumps(state.algorithm_state)
+        for item in state.injected:
+            self.charge(INJECTION, item, Cost(proposals=1))  # as it was, though no event says so
+
+    def note_stopping(self) -> None:
+        """The run was asked to stop."""
+        self.stopping = True
+
+    def record(
+        self, kind: str, stage: str, item_id: ItemId, make: Callable[[], Mapping[str, JSON]], key: str | None = None
+    ) -> Mapping[str, JSON]:
+        """Write an event of a stage's work on an item, or find it written already; returns what it says."""
+        known = self._logged(kind, item_id, key)
+        return self._write(kind, stage, item_id, key, make()) if known is None else known.data
+
+    async def once(
+        self,
+        kind: str,
+        stage: str,
+        item_id: ItemId,
+        make: Callable[[], Awaitable[Mapping[str, JSON]]],
+        key: str | None = None,
+    ) -> Mapping[str, JSON]:
+        """Do something slow for a stage's work on an item, or find its result. It is on disk before anybody sees it."""
+        known = self._logged(kind, item_id, key)
+        if known is not None:
+            return known.data
+        data = self._write(kind, stage, item_id, key, await make())
+        await self.settled()
+        return data
+
+    async def keep(
+        self, kind: str, stage: str, item_id: ItemId, make: Callable[[], Awaitable[T]], key: str | None = None
+    ) -> T:
+        """As `once`, for any result: it is attached to the event, and kept in the journal."""
+        while (known := self._logged(kind, item_id, key)) is not None:
+            if isinstance(known.attachment, Kept):
+                return cast(T, known.attachment.value)
+        value = await make()
+        self._write(kind, stage, item_id, key, {"value": type(value).__name__}, Kept(value))
+        await self.settled()
+        return value
+
+    def _logged(self, kind: str, item_id: ItemId, key: str | None) -> Event | None:
+        """The next event like this that interrupted work on the item had written, if there is one."""
+        work = self.works.get(item_id)
+        return None if work is None else work.logged(kind, key)
+
+    def _write(
+        self,
+        kind: str,
+        stage: str,
+        item_id: ItemId,
+        key: str | None,
+        said: Mapping[str, JSON],
+        attachment: object | None = None,
+    ) -> Mapping[str, JSON]:
+        data = {"stage": stage, "item": item_id, **({} if key is None else {"key": key}), **said}
+        self._events.emit(read_body(kind, data), attachment)
+        return data
+
+    async def chat(
+        self,
+        role: str,
+        messages: Sequence[Message],
+        scope: CallScope,
+        *,
+        max_tokens: int | None,
+        temperature: float | None,
+    ) -> ChatReply:
+        """Make a call, or find the reply that had come in for it. A reply is on disk before anybody sees it."""
+        known = await self._known(scope, self.playback.reply(scope, messages))
+        if known is not None:
+            return known
+        pay = partial(self._pay, scope.stage, scope.work.item)
+        return await self._settle(
+            self._llm.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature, charge=pay)
+        )
+
+    async def embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply:
+        """As `chat`, for vectors; more texts than fit into one call are embedded in several, side by side."""
+        starts = range(0, len(texts), EMBED_BATCH)
+        item = scope.work.item
+        parts = [replace(scope, item=str(WorkPart(item, str(start)))) if len(starts) > 1 else scope for start in starts]
+        calls = [
+            partial(self._embed, role, texts[start : start + EMBED_BATCH], part)
+            for start, part in zip(starts, parts, strict=True)
+        ]
+        return EmbedReply.joined(await run_all(calls))
+
+    async def _embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply:
+        known = await self._known(scope, self.playback.embedded(scope, texts))
+        if known is not None:
+            return known
+        pay = partial(self._pay, scope.stage, scope.work.item)
+        return await self._settle(self._llm.embed(role, texts, scope=scope, charge=pay))
+
+    async def _known(self, scope: CallScope, found: Awaitable[Reply | None]) -> Reply | None:
+        """The reply that had come in for a call, or its failure, charged; None if there is neither."""
+        try:
+            known = await found
+        except LLMError as error:
+            self._pay_again(scope.stage, scope.work.item, error.model, error.usage)
+            raise
+        if known is None:
+            return None
+        return replace(known, dollars=self._pay_again(scope.stage, scope.work.item, known.model, known.paid))
+
+    async def _settle(self, call: Awaitable[Reply]) -> Reply:
+        """What a call brings, once that is on disk. It is paid by then: waiting for the disk may be cancelled."""
+        with self.open_calls.one_more():
+            try:
+                reply = await call
+            except LLMError:
+                await self.settled()
+                raise
+        await self.settled()
+        return reply
+
+    def _pay_again(self, stage: str, item_id: ItemId, model: str, paid: Usage) -> float | None:
+        """Charge a call that had been made for work that was not finished then; returns its dollars."""
+        dollars = self._llm.account.cost(model, paid)
+        self._pay(stage, item_id, paid, dollars)
+        return dollars
+
+    def _pay(self, stage: str, item_id: ItemId, paid: Usage, dollars: float | None) -> None:
+        self.charge(stage, item_id, Cost(tokens=paid.total_tokens, dollars=dollars or 0.0))
+
+    def charge(self, stage: str, item_id: ItemId, cost: Cost) -> None:
+        """Spend; it is in the log once the work on the item is done."""
+        self._ledger.charge(flow_of(item_id), cost)
+        self._costs[item_id] = self.cost(item_id) + cost
+
+    def cost(self, item_id: ItemId) -> Cost:
+        """What the work on an item has cost so far."""
+        return self._costs.get(item_id, Cost())
+
+    def share(self, more: Cost) -> float:
+        return self._ledger.share(more)
+
+    def propose(
+        self,
+        item_id: ItemId,
+        artifact: Artifact,
+        *,
+        parents: Sequence[Candidate],
+        operator: str,
+        attributes: Mapping[str, JSON],
+        born: int,
+    ) -> Candidate:
+        work = self.works.get(item_id)
+        known = work.proposed(artifact, parents, operator) if work is not None else None
+        if known is not None:
+            return known
+        names = tuple(parent.id for parent in parents)
+        candidate = Candidate(self._new_id(item_id), artifact, names, operator, born, attributes=attributes)
+        self.pool.register(candidate)
+        self._proposals.setdefault(item_id, []).append(candidate)
+        self._events.emit(CandidateProposed.of(candidate, item_id))
+        return candidate
+
+    def adopt(self, candidate: Candidate, item_id: ItemId) -> None:
+        """Enter a candidate of another run as a proposal, under its own id; nothing if that was done already."""
+        if candidate.id not in self.pool:
+            self.pool.register(candidate)
+            self._events.emit(CandidateProposed.of(candidate, item_id, adopted=True))
+
+    def _new_id(self, item_id: ItemId) -> str:
+        """The item's short name, numbered where that is taken."""
+        base = candidate_name(item_id)
+        names = chain([base], (f"{base}-{number}" for number in count(2)))
+        return next(name for name in names if name not in self.pool)
+
+    def reject(self, candidate: Candidate, item_id: ItemId, reason: str) -> None:
+        if item_id in self.works and self.pool.status(candidate.id) == "rejected":
+            return
+        self.pool.reject(candidate.id)
+        self._events.emit(CandidateRejected(candidate.id, item_id, reason))
+
+    def commit(self, changes: Sequence[Change], item_id: ItemId, stage: str) -> Update:
+        """Commit as a stage's work on an item."""
+        work = self.works.get(item_id)
+        known = work.committed() if work is not None else None
+        return self.apply(changes, item_id, stage) if known is None else known
+
+    def apply(self, changes: Sequence[Change], item_id: ItemId, stage: str | None = None) -> Update:
+        """Commit; without a ``stage`` on the engine's own account."""
+        update = self.archived.commit(changes, item_id, self._events.elapsed())
+        best = self._algorithm.best()
+        score = None if best is None else best.mean_score
+        improved = self.archived.note_best(score, self._ledger.spent.proposals)
+        logged = tuple(map(logged_change, changes))
+        self._events.emit(
+            PoolCommitted(update.version, item_id, stage, logged, None if best is None else best.id, score)
+        )
+        self.keep_state()
+        self._on_commit(update, improved, item_id)
+        return update
+
+    def keep_state(self) -> None:
+        """Write the algorithm's own state, if it has one and that has changed.
+
+        Raises:
+            EngineError: if it is no plain data.
+        """
+        if not isinstance(self._algorithm, Stateful):
+            return
+        state = self._algorithm.state()
+        try:
+            text = json.dumps(state)
+        except (TypeError, ValueError) as error:
+            raise EngineError(
+                f"algorithm {self._algorithm.name!r}: what state() returns is no plain data: {error}"
+            ) from error
+        if text != self._state:
+            self._state = text
+            self._events.emit(AlgorithmState(json.loads(text)))  # a copy: the algorithm may go on changing its own
+
+    # Work that ends
+
+    def end_work(self, stage: str, item_id: ItemId) -> tuple[Cost, list[Candidate], list[Candidate]]:
+        """What the work on an item cost, the candidates it proposed, and those it had once proposed but not again."""
+        for model, paid in self.playback.forget(stage, item_id):
+            self._pay_again(stage, item_id, model, paid)
+        cost = self._costs.pop(item_id, Cost())
+        proposals = self._proposals.pop(item_id, [])
+        work = self.works.pop(item_id, None)
+        return cost, proposals, [] if work is None else work.proposals

@@ -1,0 +1,42 @@
+"""The width of lockstep, where an algorithm sets it from step to step."""
+
+from __future__ import annotations
+
+from flowevolve.core.event_kinds import StepEnded, WidthChanged
+from flowevolve.core.policies import BatchSize
+from flowevolve.engine.dispatcher import Runtime
+from flowevolve.engine.executors import Executor, Lockstep
+
+
+class Steps:
+    """Asks the policy between steps: when no flow is open. The stream has no steps, and nobody is asked."""
+
+    def __init__(self, runtime: Runtime, executor: Executor, policy: BatchSize | None) -> None:
+        self._runtime = runtime
+        self._lockstep = executor if isinstance(executor, Lockstep) else None
+        self._policy = policy
+        self._opened: int | None = None
+        """How many flows had been opened when the step began; None before the first."""
+        self._began = 0.0
+
+    def look(self) -> None:
+        """To be called before a flow is opened."""
+        runtime, lockstep, policy = self._runtime, self._lockstep, self._policy
+        if lockstep is None or policy is None:
+            return
+        if runtime.flows:
+            if self._opened is None:  # a run that goes on in the middle of a step keeps to the width that it had
+                self._set_width(lockstep, policy)
+            return
+        flows = 0 if self._opened is None else runtime.flows.opened - self._opened
+        if flows:
+            runtime.log(StepEnded(flows, runtime.elapsed() - self._began))
+        if flows or self._opened is None:
+            self._set_width(lockstep, policy)
+        self._opened, self._began = runtime.flows.opened, runtime.elapsed()
+
+    def _set_width(self, lockstep: Lockstep, policy: BatchSize) -> None:
+        width = max(1, policy.next(self._runtime.tally.steps))
+        if width != lockstep.width:
+            self._runtime.log(WidthChanged(width, lockstep.width))
+            lockstep.set_width(width)

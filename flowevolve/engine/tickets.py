@@ -1,0 +1,95 @@
+"""Which flow is opened next: an ordinary one, or one that a trigger asks for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from flowevolve.core.graph import Trigger
+from flowevolve.core.item import Ticket
+
+
+class Turns:
+    """Ordinary and triggered flows take turns, so that neither starves; a trigger has at most one flow waiting.
+
+    Triggers count from the end of init to the end of admission. Once the algorithm is out of ordinary work, only what
+    its ordinary flows set off still counts: else triggered flows that commit could keep a run going for ever.
+    """
+
+    def __init__(self) -> None:
+        self.is_open = False
+        """Whether ordinary and triggered flows are opened now."""
+        self.out_of_work = False
+        self._fired: dict[str, Trigger] = {}
+        self._after_trigger = False
+        self._ordinals: Counter[str | None] = Counter()
+        self._holding = False
+        self.changes = 0
+        """Commits and ends of flows so far."""
+
+    def open(self) -> None:
+        """Init is over: flows are opened, and triggers count."""
+        self.is_open = True
+
+    def close(self) -> None:
+        """No more flows are opened."""
+        self.is_open = False
+
+    def exhaust(self) -> None:
+        """The algorithm has no more ordinary work."""
+        self.out_of_work = True
+
+    def fire(self, trigger: Trigger, *, by_ordinary_flow: bool) -> bool:
+        """Have a flow opened for a trigger; False if it does not count now, or is waiting for one already."""
+        if not self.is_open or trigger.name in self._fired or (self.out_of_work and not by_ordinary_flow):
+            return False
+        self._fired[trigger.name] = trigger
+        return True
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is a flow to open."""
+        return bool(self._fired) or self._ordinary
+
+    @property
+    def _ordinary(self) -> bool:
+        return not self.out_of_work and not self._holding
+
+    def next(self) -> Trigger | None:
+        """Whose flow is to be opened next, if any is `ready`: a trigger's, or None for an ordinary one."""
+        if self._fired and not (self._after_trigger and self._ordinary):
+            return next(iter(self._fired.values()))
+        return None
+
+    def ticket(self, trigger: Trigger | None) -> Ticket:
+        """Take the turn."""
+        self._after_trigger = trigger is not None
+        if trigger is None:
+            return self.number(None)
+        del self._fired[trigger.name]
+        return self.number(trigger.name)
+
+    def number(self, name: str | None) -> Ticket:
+        """The next ticket of this trigger, or ordinary one."""
+        self._ordinals[name] += 1
+        return Ticket(name, self._ordinals[name] - 1)
+
+    def restore(self, ordinals: Mapping[str | None, int], fired: Sequence[Trigger]) -> None:
+        """Go on where a run was interrupted: so many tickets were numbered for each trigger, or ordinary ones (None),
+        and these triggers were waiting for a flow.
+        """
+        self._ordinals.update(ordinals)
+        self._fired = {trigger.name: trigger for trigger in fired}
+
+    def drop(self, trigger: Trigger) -> None:
+        """Open no flow for it this time: there is no budget for one."""
+        del self._fired[trigger.name]
+
+    def change(self) -> None:
+        """Something happened that may give an entry stage work that had none."""
+        self.changes += 1
+        self._holding = False
+
+    def hold(self, since: int) -> None:
+        """The entry stage had nothing to do when so many `changes` had been made: wait for the next."""
+        self._holding = self._holding or since == self.changes

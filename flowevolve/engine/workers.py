@@ -1,0 +1,115 @@
+"""The workers of one stage, hired and let go while the stage runs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple, TypeVar
+
+import anyio
+
+from flowevolve.core.graph import AnyStage
+from flowevolve.core.policies import Place, StageLoad
+from flowevolve.engine.counters import Level, StageCounts
+from flowevolve.engine.queue import QueueStats
+
+T = TypeVar("T")
+
+
+class _Seen(NamedTuple):
+    """Running totals at the last look."""
+
+    items_in: int
+    items_out: int
+    gaps: int
+    depth_seconds: float
+
+
+class Crew:
+    """Who works at a stage. A worker that is let go finishes its item; an idle one leaves at once, empty-handed."""
+
+    def __init__(self, stage: AnyStage) -> None:
+        self.wanted = stage.workers
+        self._name = stage.name
+        self._least, self._most = stage.bounds or (stage.workers, stage.workers)
+        self._present: set[int] = set()
+        self._leaving: set[int] = set()
+        self._idle: dict[int, anyio.CancelScope] = {}
+        self._busy = Level(anyio.current_time)
+        self._seen = _Seen(0, 0, 0, 0.0)
+
+    @property
+    def missing(self) -> int:
+        """How many have to be hired."""
+        return max(0, self.wanted - self._staying())
+
+    def hire(self) -> int:
+        """A new worker's number, the lowest that is free."""
+        number = next(number for number in range(len(self._present) + 1) if number not in self._present)
+        self._present.add(number)
+        return number
+
+    def disband(self) -> None:
+        """All workers are gone, cancelled; as many as are wanted are missing."""
+        self._present.clear()
+        self._leaving.clear()
+
+    def resize(self, by: int) -> bool:
+        """Want so many workers more or fewer; False if that would leave the stage's bounds."""
+        if not self._least <= self.wanted + by <= self._most:
+            return False
+        self.wanted += by
+        for number in sorted(self._idle, reverse=True):
+            if self._staying() > self.wanted and number not in self._leaving:
+                self._leaving.add(number)
+                self._idle[number].cancel()
+        return True
+
+    def keeps(self, worker: int) -> bool:
+        """Asked by a worker without an item: whether it should go on. If not, it has left."""
+        if worker not in self._leaving and self._staying() > self.wanted:
+            self._leaving.add(worker)
+        if worker not in self._leaving:
+            return True
+        self._leaving.remove(worker)
+        self._present.remove(worker)
+        return False
+
+    async def wait(self, worker: int, take: Callable[[], Awaitable[T]]) -> T | None:
+        """What ``take`` brings, or None if the worker was let go while it waited."""
+        taken: T | None = None
+        with anyio.CancelScope() as scope:
+            self._idle[worker] = scope
+            try:
+                taken = await take()
+            finally:
+                del self._idle[worker]
+        return taken
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        self._busy.add(1)
+        try:
+            yield
+        finally:
+            self._busy.add(-1)
+
+    def load(self, counts: StageCounts, queue: QueueStats, place: Place, seconds: float) -> StageLoad:
+        """What happened since this was last asked, ``seconds`` ago."""
+        before = self._seen
+        self._seen = _Seen(counts.items_in, counts.items_out, counts.gaps, queue.depth_seconds)
+        taken = counts.items_in - before.items_in
+        return StageLoad(
+            name=self._name,
+            place=place,
+            workers=self.wanted,
+            least=self._least,
+            most=self._most,
+            busy=self._busy.take_mean(),
+            waiting=(queue.depth_seconds - before.depth_seconds) / seconds,
+            produced=counts.items_out - before.items_out,
+            gap=(counts.gaps - before.gaps) / taken if taken else 0.0,
+        )
+
+    def _staying(self) -> int:
+        return len(self._present) - len(self._leaving)

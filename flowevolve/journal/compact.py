@@ -1,0 +1,83 @@
+"""Making an old run's journal small: the texts of calls go, everything that was counted stays."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from flowevolve._util.errors import InputError, StorageError
+from flowevolve.core.item_ids import flow_of
+from flowevolve.engine.recovery.recovery import FIT
+from flowevolve.journal.journal import SCHEMA_VERSION
+from flowevolve.journal.lock import Lock
+from flowevolve.journal.reading import JOURNAL, Recorded
+
+_DROP = """
+UPDATE calls SET messages = NULL, reply = NULL
+WHERE (messages IS NOT NULL OR reply IS NOT NULL)
+    AND flow_of(item) IN (SELECT json_extract(data, '$.flow') FROM events WHERE kind = 'flow.close')
+    AND (stage <> ? OR EXISTS (
+        SELECT 1 FROM events WHERE kind = 'phase.ended' AND json_extract(data, '$.phase') = 'init'
+    ))
+"""
+"""What fit asks, it asks in the name of init's ticket, whose flow has ended by then."""
+_SWEEP = """
+DELETE FROM texts WHERE id NOT IN (
+    SELECT json_extract(message.value, '$[1]') FROM calls, json_each(calls.messages) AS message
+    WHERE calls.messages IS NOT NULL
+)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """How many calls lost their texts, and the journal's size before and after, in bytes."""
+
+    calls: int
+    before: int
+    after: int
+
+
+def compact(path: Path) -> Compacted:
+    """Drop the messages and replies of all calls whose flow, or fit, has ended, and give the room back to the disk.
+
+    These calls can't be read, exported with their texts or replayed any more. Counts, times, tokens and errors stay,
+    and so do all events: candidates and scores are not touched. A run that was cut off can still be gone on with.
+
+    Raises:
+        InputError: if there is no run, a process is at work in it, or its journal is of an older schema.
+        StorageError: if the disk has no room for it: the journal is written anew beside the old one.
+    """
+    file = path / JOURNAL
+    with Recorded(path) as recorded:
+        if recorded.schema != SCHEMA_VERSION:
+            raise InputError(f"{file}: is a journal of schema {recorded.schema}: only {SCHEMA_VERSION} is compacted")
+    lock = Lock(path)
+    try:
+        with closing(sqlite3.connect(file)) as database:
+            before = _size(database)
+            database.create_function("flow_of", 1, _flow_of, deterministic=True)
+            with database:
+                calls = database.execute(_DROP, (FIT,)).rowcount
+                database.execute(_SWEEP)
+            database.execute("VACUUM")
+            return Compacted(calls, before, _size(database))
+    except sqlite3.Error as error:
+        raise StorageError(f"{file}: could not be compacted, and nothing in it is lost: {error}") from error
+    finally:
+        lock.release()
+
+
+def _size(database: sqlite3.Connection) -> int:
+    ((pages,), (size,)) = (database.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
+    return int(pages * size)
+
+
+def _flow_of(item: str | bytes) -> int | None:
+    """None for calls outside the stream, such as those on the test split."""
+    try:
+        return flow_of(str(item))
+    except ValueError:
+        return None

@@ -1,0 +1,256 @@
+"""A run as tables for other tools, and its best artifact as plain files.
+
+Rows are written as they are read: memory holds the numbers of the events that change a candidate, and no texts but the
+best artifact's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+from flowevolve.core.event_kinds import (
+    CandidateProposed,
+    CandidateRejected,
+    EventBody,
+    LoggedAdd,
+    LoggedAnnotate,
+    LoggedChange,
+    LoggedMove,
+    PoolCommitted,
+)
+from flowevolve.core.events import Event
+from flowevolve.journal.files import open_text, writing
+from flowevolve.journal.reading import Recorded, RecordedCall
+from flowevolve.journal.tables import JsonLines, Parquet, Row, Table
+
+Format = Literal["jsonl", "parquet"]
+
+_COLUMNS: Mapping[str, Mapping[str, str]] = {
+    "candidates": {
+        "id": "text",
+        "status": "text",
+        "pool": "text",
+        "parents": "texts",
+        "operator": "text",
+        "born": "integer",
+        "scores": "numbers by name",
+        "mean": "number",
+        "attributes": "json",
+        "kind": "text",
+        "artifact": "text",
+        "components": "texts by name",
+    },
+    "scores": {"candidate": "text", "example": "text", "score": "number"},
+    "lineage": {"child": "text", "parent": "text"},
+    "calls": {
+        **dict.fromkeys(("role", "model", "stage", "item"), "text"),
+        "index": "integer",
+        "candidate": "text",
+        "messages": "messages",
+        "temperature": "number",
+        **dict.fromkeys(("max_tokens", "seed"), "integer"),
+        **dict.fromkeys(("reply", "error", "finish_reason"), "text"),
+        **dict.fromkeys(("prompt_tokens", "completion_tokens", "cached_tokens"), "integer"),
+        "cached": "yes or no",
+        "attempts": "integer",
+        **dict.fromkeys(("queued", "started", "finished"), "number"),
+        "after_event": "integer",
+    },
+}
+"""The tables, their columns, and what a Parquet file is told of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """Where an export went, and how many rows its two large tables have."""
+
+    out: Path
+    candidates: int
+    calls: int
+
+
+def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -> Exported:
+    """Write tables ``candidates``, ``scores``, ``lineage`` and ``calls``, and ``best/`` with one file a component.
+
+    The run in ``path`` may be going on: what it had done when the export began is exported, into ``out`` (by default
+    ``export/`` in it). Files of an earlier export are written over, those of an earlier best artifact removed.
+
+    Raises:
+        InputError: if there is no run, the files can't be written, or Parquet is asked for and pyarrow is missing.
+    """
+    out = path / "export" if out is None else out
+    with Recorded(path) as recorded, writing(out), ExitStack() as stack:
+        last = recorded.last_event()
+        run = _Run(recorded, upto=-1 if last is None else last[0])
+        out.mkdir(parents=True, exist_ok=True)
+        tables: dict[str, Table] = {}
+        for name, columns in _COLUMNS.items():
+            file = out / f"{name}.{file_format}"
+            table: Table = JsonLines(file) if file_format == "jsonl" else Parquet(file, columns)
+            tables[name] = stack.enter_context(closing(table))
+        best, all_files = dict[str, str](), set[str]()
+        for row in run.candidates():
+            _write_candidate(row, tables)
+            files = _files(row["components"])
+            all_files.update(files)
+            if row["id"] == run.best:
+                best = files
+        _write_best(out / "best", best, all_files)
+        for call in run.calls():
+            tables["calls"].write(_call_row(call))
+        return Exported(out, tables["candidates"].rows, tables["calls"].rows)
+
+
+class _Run:
+    """What a run had recorded up to one event."""
+
+    def __init__(self, recorded: Recorded, upto: int) -> None:
+        self._recorded = recorded
+        self._upto = upto
+        self._touched: dict[str, list[int]] = defaultdict(list)
+        self.best: str | None = None
+        for event in takewhile(self._had_happened, recorded.events()):
+            for candidate in _candidates_in(event.body):
+                self._touched[candidate].append(event.seq)
+            if isinstance(event.body, PoolCommitted):
+                self.best = event.body.best
+
+    def candidates(self) -> Iterator[dict[str, Any]]:
+        """A row a candidate, in the order in which they were proposed."""
+        for proposal in takewhile(self._had_happened, self._recorded.proposals()):
+            proposed = proposal.body
+            assert isinstance(proposed, CandidateProposed)
+            touched = self._touched.get(proposed.candidate, ())
+            yield _fold(proposed, [self._recorded.event(seq).body for seq in touched])
+
+    def calls(self) -> Iterator[RecordedCall]:
+        return takewhile(lambda call: call.seq <= self._upto, self._recorded.calls())
+
+    def _had_happened(self, event: Event) -> bool:
+        return event.seq <= self._upto
+
+
+def _write_candidate(row: Row, tables: Mapping[str, Table]) -> None:
+    tables["candidates"].write(row)
+    for example, score in row["scores"].items():
+        tables["scores"].write({"candidate": row["id"], "example": example, "score": score})
+    for parent in row["parents"]:
+        tables["lineage"].write({"child": row["id"], "parent": parent})
+
+
+def _files(components: Mapping[str, str]) -> dict[str, str]:
+    """The texts by file: named as the component, which may need an ending, and numbered where that is taken."""
+    quoted = {name: Path(quote(name, safe=" ")) for name in components}  # a name may hold anything, a slash for example
+    files: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in sorted(components, key=lambda name: (not quoted[name].suffix, name)):
+        path = quoted[name] if quoted[name].suffix else Path(f"{quoted[name]}.txt")
+        file, number = path.name, 1
+        while file.casefold() in taken:  # not every file system tells upper from lower case
+            number += 1
+            file = f"{path.stem}-{number}{path.suffix}"
+        taken.add(file.casefold())
+        files[file] = components[name]
+    return files
+
+
+def _write_best(folder: Path, files: Mapping[str, str], earlier: Collection[str]) -> None:
+    """Write the best artifact's files; ``earlier`` are those that an earlier export may have left."""
+    for file in earlier:
+        (folder / file).unlink(missing_ok=True)
+    if files:
+        folder.mkdir(exist_ok=True)
+    for file, text in files.items():
+        with open_text(folder / file, "w") as opened:
+            opened.write(text)
+
+
+def _candidates_in(body: EventBody) -> Iterable[str]:
+    """The candidates whose status, scores or attributes this event changes."""
+    match body:
+        case CandidateRejected(candidate=candidate):
+            return [candidate]
+        case PoolCommitted(changes=changes):
+            return dict.fromkeys(name for change in changes if (name := _candidate_of(change)) is not None)
+    return ()
+
+
+def _candidate_of(change: LoggedChange) -> str | None:
+    match change:
+        case LoggedAdd(add=candidate) | LoggedMove(move=candidate) | LoggedAnnotate(annotate=candidate):
+            return candidate
+    return None
+
+
+def _fold(proposed: CandidateProposed, touched: Iterable[EventBody]) -> dict[str, Any]:
+    """A candidate as these events left it."""
+    state: dict[str, Any] = {"status": "proposed", "pool": None, "scores": {}, "attributes": proposed.attributes}
+    for body in touched:
+        if not isinstance(body, PoolCommitted):
+            state["status"] = "rejected"
+            continue
+        for change in body.changes:
+            if _candidate_of(change) == proposed.candidate:
+                _apply(change, state)
+    scores = state["scores"]
+    return {
+        "id": proposed.candidate,
+        "status": state["status"],
+        "pool": state["pool"],
+        "parents": list(proposed.parents),
+        "operator": proposed.operator,
+        "born": proposed.born,
+        "scores": scores,
+        "mean": sum(scores.values()) / len(scores) if scores else None,
+        "attributes": state["attributes"],
+        "kind": proposed.kind_of_artifact,
+        "artifact": proposed.artifact,
+        "components": proposed.components,
+    }
+
+
+def _apply(change: LoggedChange, state: dict[str, Any]) -> None:
+    """Change what is known of a candidate as `flowevolve.core.pool.Pool.commit` does."""
+    match change:
+        case LoggedAdd(pool=pool, status=status, scores=scores, attributes=attributes):
+            state |= {"status": status, "pool": pool, "scores": scores, "attributes": attributes}
+        case LoggedMove(status=moved, scores=new_scores):
+            state |= {"status": moved, "scores": state["scores"] if new_scores is None else new_scores}
+        case LoggedAnnotate(attributes=attributes, scores=new_scores):
+            state["scores"] = state["scores"] if new_scores is None else new_scores
+            state["attributes"] = {**state["attributes"], **attributes}
+
+
+def _call_row(call: RecordedCall) -> dict[str, Any]:
+    messages, usage = call.messages, call.usage
+    return {
+        "role": call.role,
+        "model": call.model,
+        "stage": call.stage,
+        "item": call.item,
+        "index": call.index,
+        "candidate": call.candidate,
+        "messages": None if messages is None else [{"role": each.role, "content": each.content} for each in messages],
+        "temperature": call.temperature,
+        "max_tokens": call.max_tokens,
+        "seed": call.seed,
+        "reply": call.reply,
+        "error": call.error,
+        "finish_reason": call.finish_reason,
+        "prompt_tokens": None if usage is None else usage.prompt_tokens,
+        "completion_tokens": None if usage is None else usage.completion_tokens,
+        "cached_tokens": None if usage is None else usage.cached_tokens,
+        "cached": call.cached,
+        "attempts": call.attempts,
+        "queued": call.queued,
+        "started": call.started,
+        "finished": call.finished,
+        "after_event": call.seq,
+    }

@@ -1,0 +1,48 @@
+"""Writing text files of a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal, TextIO
+
+from flowevolve._util.errors import InputError
+
+PART = ".part"
+"""The ending of a file that is being written."""
+
+
+def open_text(path: Path, mode: Literal["w", "a"]) -> TextIO:
+    """For JSON: a lone surrogate, which UTF-8 has no bytes for, is written as the escape that JSON has for it."""
+    return path.open(mode, encoding="utf-8", errors="backslashreplace")
+
+
+def write_whole(path: Path, parts: Iterable[str]) -> None:
+    """Write a file whole or not at all, be it that the machine loses power."""
+    draft = path.with_name(path.name + PART)
+    with open_text(draft, "w") as file:
+        file.writelines(parts)
+        file.flush()
+        os.fsync(file.fileno())  # before it takes the other's place, which some file systems put on disk first
+    draft.replace(path)
+
+
+def put_on_disk(*paths: Path) -> None:
+    """Return when these files, and what these directories list, would survive a loss of power."""
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """What goes wrong with writing here is an `InputError` that names the path."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path}: can't be written: {error}") from error

@@ -1,0 +1,114 @@
+"""A run directory as the engine goes on from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from itertools import takewhile
+from pathlib import Path
+
+import structlog
+
+from flowevolve._util.errors import InputError
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.calls import CallRecord
+from flowevolve.core.event_kinds import PhaseEnded
+from flowevolve.core.events import Event
+from flowevolve.core.item_ids import WorkPart
+from flowevolve.core.model import ChatReply, EmbedReply, LLMError, RejectedError, ServerError, Usage
+from flowevolve.core.payload_kinds import NotKeptError
+from flowevolve.engine.recovery.recorded_replies import PlayedCall
+from flowevolve.journal.journal import EMBEDDED
+from flowevolve.journal.payloads import load
+from flowevolve.journal.reading import Recorded, RecordedCall
+from flowevolve.llm.client.accounting import Spending
+
+_FINAL: Mapping[str, type[LLMError]] = {"RejectedError": RejectedError, "ServerError": ServerError}
+"""Failures that were the request's own."""
+
+
+class RunHistory:
+    """What a run directory tells of its run: a `flowevolve.engine.recovery.recovery.History`. To be closed.
+
+    Raises:
+        InputError: if there is no run in it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._recorded = Recorded(path)
+        last = self._recorded.last_event()
+        if last is None:
+            raise InputError(f"{path}: the run was killed before it did anything; remove the directory and start again")
+        self.last: Event = self._recorded.event(last[0])
+        self.begun = any(True for _ in self._recorded.events_of(PhaseEnded))
+        wanted = _Wanted()
+        self._payloads = dict(self._loadable(wanted))
+        self._artifacts = self._recorded.artifacts(list(wanted))
+
+    def _loadable(self, artifacts: Mapping[str, Artifact]) -> Iterator[tuple[str, bytes]]:
+        said = set[str]()
+        for name, data in self._recorded.payloads().items():
+            try:
+                load(data, artifacts)
+            except NotKeptError as error:
+                if str(error) not in said:
+                    said.add(str(error))
+                    structlog.get_logger("flowevolve").warning("payload.not_loaded", why=str(error))
+            else:
+                yield name, data
+
+    def close(self) -> None:
+        self._recorded.close()
+
+    def events(self) -> Iterator[Event]:
+        return takewhile(lambda event: event.seq <= self.last.seq, self._recorded.events())
+
+    def facts(self) -> Iterator[Event | CallRecord]:
+        calls = self._recorded.call_heads()
+        call = next(calls, None)
+        for event in self.events():
+            while call is not None and call.seq < event.seq:
+                yield call.record
+                call = next(calls, None)
+            yield event
+        while call is not None:
+            yield call.record
+            call = next(calls, None)
+
+    def payload(self, name: str) -> object:
+        return load(self._payloads[name], self._artifacts)
+
+    def spent(self) -> list[Spending]:
+        return self._recorded.totals()
+
+    def calls(self, works: Collection[tuple[str, str]]) -> Iterator[PlayedCall]:
+        for stage, item in works:
+            for call in self._recorded.calls_of(stage, item):
+                reply = _reply(call)
+                if reply is not None and call.messages is not None:
+                    embeds = _embeds(call)
+                    asked = tuple(said.content for said in call.messages) if embeds else call.messages
+                    yield PlayedCall(call.stage, WorkPart.read(call.item), call.index, asked, reply)
+
+
+def _embeds(call: RecordedCall) -> bool:
+    return any(said.role == EMBEDDED for said in call.messages or ())
+
+
+def _reply(call: RecordedCall) -> ChatReply | EmbedReply | LLMError | None:
+    """What a call brought; None if it should be made again: its backend was silent then, or its texts were dropped."""
+    if call.reply is not None and _embeds(call):
+        return EmbedReply(tuple(map(tuple, json.loads(call.reply))), call.usage or Usage(), call.model)
+    if call.reply is not None:
+        return ChatReply(call.reply, call.usage or Usage(), call.finish_reason or "stop", call.model, call.cached)
+    kind, _, message = (call.error or "").partition(": ")
+    failure = _FINAL.get(kind)
+    return None if failure is None else failure(message, usage=call.usage or Usage(), model=call.model)
+
+
+class _Wanted(dict[str, Artifact]):
+    """Notes which artifacts are asked for."""
+
+    def __missing__(self, artifact_id: str) -> Artifact:
+        self[artifact_id] = Artifact({artifact_id: ""})
+        return self[artifact_id]

@@ -1,0 +1,267 @@
+"""The journal: every event and every finished LLM call of a run, in one SQLite file.
+
+Rows are written in the order in which they are handed over, whole steps at a time (`flowevolve._util.sqlite_writer`);
+the event loop waits for the disk only in ``settled`` and ``close``. What survives what: docs/reference/run-
+directory.md. During the run the file is in WAL mode: others may read it (`flowevolve.journal.reading`). Closed, it is
+one plain file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Sequence
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+import structlog
+
+from flowevolve._util.clock import VirtualClockLoop
+from flowevolve._util.errors import InputError, StorageError
+from flowevolve._util.sqlite_writer import Writer
+from flowevolve.core.calls import CallRecord
+from flowevolve.core.event_kinds import CandidateProposed, FlowClosed
+from flowevolve.core.events import Event
+from flowevolve.core.item_ids import flow_of
+from flowevolve.core.model import JSON, ChatRequest, EmbedRequest
+from flowevolve.core.payload_kinds import NotKeptError
+from flowevolve.engine.recovery.interrupted_work import Kept
+from flowevolve.journal.payloads import dump
+from flowevolve.journal.texts import Texts, is_unicode, pack, unpack
+
+SCHEMA_VERSION = 3
+"""1 had no ``calls.cached``; 1 and 2 hold requests in one column, and neither the events' order among the calls nor
+payloads: they can be read, not gone on with."""
+
+BUSY_SECONDS = 60.0
+"""How long a write waits for another process that writes to the file, which none of ours does during a run."""
+
+EMBEDDED = "input"
+"""What stands in place of a message's role where a text was to be embedded."""
+
+Sync = Literal["normal", "full"]
+"""When a settled step is safe: ``normal`` from a crash of the process, ``full`` from a loss of power too."""
+
+_SCHEMA = """
+BEGIN;
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE events (seq INTEGER PRIMARY KEY, t REAL NOT NULL, kind TEXT NOT NULL, data TEXT NOT NULL);
+CREATE INDEX proposals ON events (seq) WHERE kind = 'candidate.proposed';
+CREATE TABLE payloads (item TEXT PRIMARY KEY, flow INTEGER NOT NULL, data BLOB NOT NULL);
+CREATE INDEX payloads_flow ON payloads (flow);
+CREATE TABLE texts (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, data NOT NULL);
+CREATE TABLE calls (
+    id INTEGER PRIMARY KEY, seq INTEGER NOT NULL, role TEXT NOT NULL, model TEXT NOT NULL, stage TEXT NOT NULL,
+    item TEXT NOT NULL, idx INTEGER NOT NULL, candidate TEXT, messages TEXT, temperature REAL, max_tokens INTEGER,
+    seed INTEGER, reply TEXT, error TEXT, finish_reason TEXT, prompt_tokens INTEGER, completion_tokens INTEGER,
+    cached_tokens INTEGER, attempts INTEGER NOT NULL, queued REAL NOT NULL, started REAL NOT NULL,
+    finished REAL NOT NULL, cached INTEGER NOT NULL
+);
+CREATE INDEX calls_item ON calls (item);
+"""
+_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?)"
+_PAYLOAD = "INSERT OR REPLACE INTO payloads VALUES (?, ?, ?)"
+_FLOW_CLOSED = "DELETE FROM payloads WHERE flow = ?"
+_CALL = "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_PROPOSALS = "SELECT data FROM events WHERE kind = 'candidate.proposed'"
+
+_Row = tuple[str, tuple[object, ...]]
+"""A statement and its values."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call on its way to the thread, which works out its row: that takes longer than the loop should."""
+
+    record: CallRecord
+    seq: int
+    origin: float
+
+
+class Journal:
+    """Writes to ``path``: a new journal, or with ``resume`` the one that is there. A context manager; or `close` it.
+
+    A new one notes in ``meta`` what the run was ``given`` as objects.
+
+    Raises:
+        InputError: if the file can't be opened as a journal, holds one already, or has none to go on with.
+    """
+
+    def __init__(self, path: Path, *, resume: bool = False, sync: Sync = "normal", given: Sequence[JSON] = ()) -> None:
+        self._origin = 0.0
+        self._path = path
+        self._artifacts: set[str] = set()
+        self._not_kept: set[str] = set()
+        self._last_event = -1
+        if resume and not path.exists():
+            raise InputError(f"{path}: no journal to go on with; start a new run")
+        with ExitStack() as stack:
+            try:
+                database = sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False)
+                self._database = stack.enter_context(closing(database))
+                self._open(resume, given)
+                self._database.execute(f"PRAGMA synchronous={sync}")
+            except sqlite3.Error as error:
+                raise InputError(f"{path}: can't write a journal here: {error}") from error
+            self._texts = Texts(self._database)
+            self._writer = Writer(self._database, "journal", self._write)
+            stack.pop_all()
+
+    def begin(self, origin: float) -> None:
+        """Count the times of calls from ``origin``, the event loop's time at which the run began."""
+        self._origin = origin
+
+    def event(self, event: Event) -> None:
+        """An `flowevolve.core.events.EventLog` sink."""
+        self._last_event = event.seq
+        self._writer.put((_EVENT, (event.seq, event.time, event.kind, _json(event.data))))
+        match event.body:
+            case CandidateProposed(artifact=artifact):
+                self._artifacts.add(artifact)
+            case FlowClosed(flow=flow):
+                self._writer.put((_FLOW_CLOSED, (flow,)))
+        if event.attachment is not None:
+            self._save(event.attached_to, event.attachment)
+
+    def call(self, record: CallRecord) -> None:
+        """An `flowevolve.llm.client.client.LLMClient` observer."""
+        self._writer.put(_Call(record, self._last_event, self._origin))
+
+    async def settled(self) -> None:
+        """Return when everything handed over so far is written. On a virtual clock at once, as nothing may wait there.
+
+        Raises:
+            StorageError: if something could not be written; what was written before that stays.
+        """
+        if isinstance(asyncio.get_running_loop(), VirtualClockLoop):
+            self._writer.hand_over()
+        else:
+            await self._writer.settled()
+        self._check()
+
+    def close(self) -> None:
+        """Write what is left and close the file. May be called twice.
+
+        Raises:
+            StorageError: if something could not be written, on a full disk for example.
+        """
+        self._writer.close()
+        with suppress(sqlite3.Error):  # closed already, or somebody is reading it: then it stays in WAL mode
+            self._database.execute("PRAGMA busy_timeout=0")
+            self._database.execute("PRAGMA journal_mode=DELETE")
+        self._database.close()
+        self._check()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _open(self, resume: bool, given: Sequence[JSON]) -> None:
+        """Make the tables of a new journal, or look at the one that is there."""
+        database = self._database
+        schema = find_schema(database)
+        if schema is None and resume:
+            raise InputError(f"{self._path}: no journal to go on with; start a new run")
+        if schema is not None and not resume:
+            raise InputError(f"{self._path}: holds a journal already; resume that run, or write somewhere else")
+        if schema not in (None, SCHEMA_VERSION):
+            raise InputError(
+                f"{self._path}: is a journal of schema {schema}, and only those of schema {SCHEMA_VERSION} can be gone "
+                "on with; report and export read it; to go on, start a new run"
+            )
+        database.execute("PRAGMA journal_mode=WAL")
+        if schema is None:
+            database.executescript(_SCHEMA)
+            meta = {"schema": str(SCHEMA_VERSION), "given": _json(list(given))}
+            database.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
+            database.commit()
+        else:
+            for (data,) in database.execute(_PROPOSALS):
+                self._artifacts.add(json.loads(unpack(data))["artifact"])
+            (last,) = database.execute("SELECT max(seq) FROM events").fetchone()
+            self._last_event = -1 if last is None else last
+
+    def _save(self, name: str, payload: object) -> None:
+        try:
+            data = dump(payload, self._artifacts)
+        except NotKeptError as error:
+            self._warn(type(payload.value if isinstance(payload, Kept) else payload).__name__, str(error))
+        else:
+            self._writer.put((_PAYLOAD, (name, flow_of(name), data)))
+
+    def _warn(self, payload: str, why: str) -> None:
+        """Say, once for each type of payload, that a run that is cut off will do such work anew."""
+        if payload not in self._not_kept:
+            self._not_kept.add(payload)
+            structlog.get_logger("flowevolve").warning("payload.not_kept", payload=payload, why=why)
+
+    def _check(self) -> None:
+        failure = self._writer.failure
+        if failure is not None:
+            raise StorageError(
+                f"{self._path}: the journal is not complete: {failure}; what was written before that is safe: "
+                "see that there is space, and resume"
+            ) from failure
+
+    # In the writer's thread
+
+    def _write(self, database: sqlite3.Connection, row: _Row | _Call) -> None:
+        statement, values = (_CALL, self._columns(row)) if isinstance(row, _Call) else row
+        try:
+            database.execute(statement, values)
+        except UnicodeEncodeError:
+            database.execute(statement, [_storable(value) for value in values])
+
+    def _columns(self, call: _Call) -> tuple[object, ...]:
+        record, origin = call.record, call.origin
+        scope, request, reply = record.scope, record.request, record.reply
+        messages = [[role, self._texts.number(text)] for role, text in _said(request)]
+        where = (call.seq, record.role, request.model, scope.stage, scope.item, scope.index, scope.candidate)
+        sampling: tuple[object, ...] = (None, None, None)
+        if isinstance(request, ChatRequest):
+            sampling = (request.temperature, request.max_tokens, request.seed)
+        asked = (_json(messages), *sampling)
+        times = (record.queued - origin, record.started - origin, record.finished - origin)
+        rest = (record.attempts, *times, record.cached)
+        usage = record.failed_usage if reply is None else reply.usage
+        tokens = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
+        if reply is None:
+            return (*where, *asked, None, record.error, None, *(tokens if any(tokens) else (None,) * 3), *rest)
+        return (*where, *asked, pack(reply.text), record.error, reply.finish_reason, *tokens, *rest)
+
+
+def _said(request: ChatRequest | EmbedRequest) -> list[tuple[str, str]]:
+    if isinstance(request, EmbedRequest):
+        return [(EMBEDDED, text) for text in request.texts]
+    return [(message.role, message.content) for message in request.messages]
+
+
+def find_schema(database: sqlite3.Connection) -> int | None:
+    """The schema of a journal; None if the file is empty.
+
+    Raises:
+        InputError: if it is something else.
+    """
+    if database.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
+        return None
+    try:
+        (schema,) = database.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+        return int(schema)
+    except (sqlite3.Error, TypeError, ValueError):
+        (_, _, path) = database.execute("PRAGMA database_list").fetchone()
+        raise InputError(f"{path}: is no journal of flowevolve") from None
+
+
+def _storable(value: object) -> object:
+    return pack(value) if isinstance(value, str) and not is_unicode(value) else value
+
+
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

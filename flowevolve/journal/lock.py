@@ -1,0 +1,42 @@
+"""One process at a time in a run directory: a lock that the kernel releases when its holder ends, however it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from flowevolve._util.errors import InputError
+
+LOCK = "lock"
+
+
+class Lock:
+    """Holds ``folder/lock`` until `release`.
+
+    Raises:
+        InputError: if another process holds it, or the file can't be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / LOCK
+        try:
+            self._file = path.open("a+", encoding="ascii")
+        except OSError as error:
+            raise InputError(f"{path}: can't be written: {error}") from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.seek(0)
+            holder = self._file.read().strip() or "unknown"
+            self._file.close()
+            raise InputError(
+                f"{folder}: process {holder} is at work in this run directory; wait until it has ended, or stop it"
+            ) from None
+        self._file.truncate(0)
+        self._file.write(str(os.getpid()))
+        self._file.flush()
+
+    def release(self) -> None:
+        """May be called twice."""
+        self._file.close()

@@ -1,0 +1,173 @@
+"""Payloads as JSON: what an event's attachment becomes in the journal, and back.
+
+Plain values stand for themselves, and an object for a dict whose keys are texts. All else is an array that begins with
+the name of what it is: ``["tuple", 1, 2]``, ``["Selected", {"parent": …}]``, ``["artifact", id]`` for one that is in
+the journal already. Loading makes only what is listed here or registered in `flowevolve.core.payload_kinds`.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from types import MappingProxyType, NoneType
+from typing import Any, cast
+
+from pydantic_core import to_json
+
+from flowevolve._util.errors import StorageError
+from flowevolve.core.artifact import Artifact, ArtifactKind
+from flowevolve.core.payload_kinds import Kind, NotKeptError, kind_named, kind_of
+
+_PLAIN = frozenset({NoneType, bool, int, float, str})
+_TEXTS = frozenset({str})
+_SEQUENCES: Mapping[str, Callable[[list[Any]], object]] = {
+    "tuple": tuple,
+    "list": list,
+    "set": set,
+    "frozenset": frozenset,
+    "dict": dict,
+    "view": lambda parts: MappingProxyType(*parts),
+    "bytes": lambda parts: b64decode(*parts),
+}
+"""What is made of a list of its parts."""
+
+
+def dump(value: object, known_artifacts: Collection[str]) -> bytes:
+    """A payload's bytes. Of artifacts with a known id only the id is in them.
+
+    Raises:
+        NotKeptError: if there is something in it that can't be kept.
+    """
+    try:
+        form = _Forms(known_artifacts).form(value)
+        try:
+            return to_json(form, inf_nan_mode="constants")
+        except ValueError:  # it knows no lone surrogates
+            return json.dumps(form, separators=(",", ":")).encode()
+    except (RuntimeError, ValueError) as error:  # it holds itself, or was changed meanwhile
+        raise NotKeptError(f"{type(error).__name__}: {error}") from error
+
+
+def load(data: bytes, artifacts: Mapping[str, Artifact]) -> object:
+    """The payload that `dump` was given; ``artifacts`` maps the ids of those that were known.
+
+    Raises:
+        StorageError: if it can't be made again: an artifact or a kind is missing, the code it needs has changed, or a
+            key can't be used.
+        NotKeptError: if it can't be loaded here, as another owner's key has signed it.
+    """
+    if data.startswith(b"\x80"):
+        raise StorageError(
+            "the journal was written by an earlier version of flowevolve, which kept payloads as pickles: report and "
+            "export read it; to go on from its pool: flowevolve run CONFIG --from DIR"
+        )
+    try:
+        return _Values(artifacts).value(json.loads(data))
+    except (NotKeptError, StorageError):
+        raise
+    except Exception as error:
+        raise StorageError(
+            f"a journaled payload can't be loaded: {type(error).__name__}: {error}; "
+            "resume with the code, the packages and the plug-ins the run was started with"
+        ) from error
+
+
+class _Forms:
+    """Makes what JSON can hold of one payload."""
+
+    def __init__(self, known_artifacts: Collection[str]) -> None:
+        self._known = known_artifacts
+        self._opaque: dict[int, int] = {}
+
+    def form(self, value: Any) -> object:  # noqa: ANN401  anything at all may travel
+        given = type(value)
+        if given in _PLAIN:
+            return value
+        write = _WRITERS.get(given)
+        if write is not None:
+            return write(self, value)
+        kind = kind_of(given)
+        if kind is None:
+            raise NotKeptError(
+                f"{given.__module__}.{given.__qualname__} is nothing the journal can hold; if it is a dataclass, write "
+                "@flowevolve.payload above it, else make it plain data"
+            )
+        return self._once(kind, value) if kind.opaque else [kind.name, self._values(kind.take_apart(value))]
+
+    def _once(self, kind: Kind, value: object) -> object:
+        if id(value) in self._opaque:
+            return ["again", self._opaque[id(value)]]
+        form = [kind.name, self._values(kind.take_apart(value))]
+        self._opaque[id(value)] = len(self._opaque)
+        return form
+
+    def _values(self, table: Mapping[str, object]) -> dict[str, object]:
+        return {key: each if type(each) in _PLAIN else self.form(each) for key, each in table.items()}
+
+    def _dict(self, value: dict[Any, object]) -> object:
+        if not _TEXTS.issuperset(map(type, value)):
+            return self._sequence(value.items(), "dict")
+        if _PLAIN.issuperset(map(type, value.values())):
+            return value
+        return self._values(value)
+
+    def _sequence(self, value: Collection[object], name: str) -> object:
+        return [name, *(value if _PLAIN.issuperset(map(type, value)) else map(self.form, value))]
+
+    def _view(self, value: MappingProxyType[Any, object]) -> object:
+        return ["view", self._dict(dict(value))]
+
+    def _bytes(self, value: bytes) -> object:
+        return ["bytes", b64encode(value).decode()]
+
+    def _artifact(self, value: Artifact) -> object:
+        return ["artifact", value.id] if value.id in self._known else ["artifact", value.kind, dict(value)]
+
+
+_WRITERS: Mapping[type, Callable[[_Forms, Any], object]] = {
+    dict: _Forms._dict,
+    MappingProxyType: _Forms._view,
+    bytes: _Forms._bytes,
+    Artifact: _Forms._artifact,
+    **{each: partial(_Forms._sequence, name=each.__name__) for each in (tuple, list, set, frozenset)},
+}
+
+
+class _Values:
+    """Makes one payload of what JSON held."""
+
+    def __init__(self, artifacts: Mapping[str, Artifact]) -> None:
+        self._artifacts = artifacts
+        self._opaque: list[object] = []
+
+    def value(self, form: Any) -> Any:  # noqa: ANN401  whatever has travelled
+        if isinstance(form, dict):
+            return {key: self.value(each) for key, each in form.items()}
+        if not isinstance(form, list):
+            return form
+        name, *parts = form
+        if name == "artifact":
+            return self._artifact(*parts)
+        if name == "again":
+            return self._opaque[parts[0]]
+        make = _SEQUENCES.get(name)
+        return self._object(name, *parts) if make is None else make(list(map(self.value, parts)))
+
+    def _object(self, name: str, form: Mapping[str, object]) -> object:
+        kind = kind_named(name)
+        if kind is None:
+            raise LookupError(f"no package that was imported knows payloads of kind {name!r}")
+        value = kind.put_together(**{key: self.value(each) for key, each in form.items()})
+        if kind.opaque:
+            self._opaque.append(value)
+        return value
+
+    def _artifact(self, name: str, components: Mapping[str, str] | None = None) -> Artifact:
+        if components is not None:
+            return Artifact(components, cast(ArtifactKind, name))
+        try:
+            return self._artifacts[name]
+        except KeyError:
+            raise LookupError(f"artifact {name} is not in the journal") from None

@@ -1,0 +1,67 @@
+"""The pool of a recorded run, as another run starts from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flowevolve._util.errors import InputError
+from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, FlowOpened, PoolCommitted, RunStarted
+from flowevolve.core.pool import Add, Candidate, Change, Move
+from flowevolve.core.task import Task
+from flowevolve.engine.recovery.recovery import Start
+from flowevolve.journal.reading import Recorded
+from flowevolve.tasks.identity import difference
+
+
+def read_start(path: Path, version: int | None, algorithm: str, task: Task) -> Start:
+    """The pool of the run in ``path`` as of a version, by default the last.
+
+    Candidates that were speculative then are revoked: nobody is left to finish their evaluation.
+
+    Raises:
+        InputError: if there is no such run or version, or it is a run of another algorithm or task.
+    """
+    proposed: dict[str, Candidate] = {}
+    used: dict[str, Candidate] = {}
+    speculative: dict[str, str] = {}
+    updates: list[list[Change]] = []
+    flows = 0
+    with Recorded(path) as recorded:
+        for event in recorded.events():
+            match event.body:
+                case RunStarted(algorithm=other) if other != algorithm:
+                    raise InputError(f"start.run: {path} is a run of {other!r}, not of {algorithm!r}")
+                case RunStarted() as start if (wrong := difference(start, task)) is not None:
+                    raise InputError(f"start.run: the scores in {path} are {wrong}; start from a run of the same task")
+                case FlowOpened(flow=flow):
+                    flows = flow + 1
+                case CandidateProposed(candidate=name) as proposal:
+                    proposed[name] = proposal.proposal()
+                case CandidateRejected(candidate=name):
+                    del proposed[name]
+                case PoolCommitted() as commit if version is None or len(updates) < version:
+                    updates.append(commit.read_changes(proposed.__getitem__))
+                    _follow(updates[-1], proposed, used, speculative)
+    if version is not None and version > len(updates):
+        raise InputError(f"start.version: is {version}, but the pool of {path} has only {len(updates)} versions")
+    if not updates:
+        raise InputError(f"start.run: the pool of {path} is empty")
+    if speculative:
+        updates.append([Move(name, "revoked", pool=pool) for name, pool in speculative.items()])
+    return Start(list(used.values()), updates, flows)
+
+
+def _follow(
+    changes: list[Change], proposed: dict[str, Candidate], used: dict[str, Candidate], speculative: dict[str, str]
+) -> None:
+    """Note which candidates a commit put into a pool, and which are there on trial."""
+    for change in changes:
+        match change:
+            case Add(candidate=candidate, status=status, pool=pool):
+                used[candidate.id] = proposed[candidate.id]
+                if status == "speculative":
+                    speculative[candidate.id] = pool
+            case Move(candidate_id=name):
+                speculative.pop(name, None)
+            case _:
+                pass

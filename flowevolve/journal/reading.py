@@ -1,0 +1,347 @@
+"""Reading what a run has recorded, during the run or after it, without being in its way.
+
+A run directory is opened read-only, and rows are fetched in pages, so that no long read keeps the run's journal from
+being tidied up. Journals of all schemas are read; of schemas 1 and 2, times of calls are the event loop's.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import tomllib
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
+
+from flowevolve._util.errors import InputError
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.calls import CallRecord, CallScope
+from flowevolve.core.event_kinds import CandidateProposed, EventBody, RunStarted
+from flowevolve.core.events import Event
+from flowevolve.core.model import ChatReply, ChatRequest, Message, Usage
+from flowevolve.journal.journal import SCHEMA_VERSION, find_schema
+from flowevolve.journal.texts import unpack
+from flowevolve.llm.client.accounting import Spending, Totals
+
+Body = TypeVar("Body", bound=EventBody)
+CONFIG, JOURNAL = "config.toml", "journal.sqlite"
+PAGE = 500
+"""Rows fetched at a time."""
+
+_VIEW = "CREATE TEMP VIEW recorded_calls AS SELECT * FROM main.calls"
+_VIEW_2 = """
+CREATE TEMP VIEW recorded_calls AS
+SELECT id, -1 AS seq, role, model, stage, item, idx, candidate, json_extract(request, '$.messages') AS messages,
+    json_extract(request, '$.temperature') AS temperature, json_extract(request, '$.max_tokens') AS max_tokens,
+    json_extract(request, '$.seed') AS seed, reply, error, finish_reason, prompt_tokens, completion_tokens,
+    cached_tokens, attempts, queued, started, finished, cached
+FROM main.calls
+"""
+_VIEWS = {1: _VIEW_2.replace(", cached\n", ", 0 AS cached\n"), 2: _VIEW_2, 3: _VIEW}
+"""What a call is in each schema."""
+
+_EVENTS = "SELECT seq, t, kind, data FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
+_PROPOSALS = """
+SELECT seq, t, kind, data FROM events WHERE kind = 'candidate.proposed' AND seq > ? ORDER BY seq LIMIT ?
+"""
+_OF_KIND = "SELECT seq, t, kind, data FROM events WHERE kind = ? ORDER BY seq"
+_CALLS = "SELECT * FROM recorded_calls WHERE id > ? ORDER BY id LIMIT ?"
+_HEADS = """
+SELECT id, seq, role, model, stage, item, idx, candidate, error, prompt_tokens, completion_tokens, cached_tokens, cached
+FROM recorded_calls WHERE id > ? ORDER BY id LIMIT ?
+"""
+_CALLS_OF = "SELECT * FROM recorded_calls WHERE stage = ? AND (item = ? OR item >= ? AND item < ?) ORDER BY id"
+_TOTALS = """
+SELECT role, model, stage, candidate, sum(NOT cached), sum(NOT cached AND error IS NOT NULL),
+    sum(iif(cached, 0, attempts - 1)), sum(iif(cached, 0, prompt_tokens)), sum(iif(cached, 0, completion_tokens)),
+    sum(iif(cached, 0, cached_tokens)), sum(iif(cached, 0, finished - started)), sum(cached),
+    sum(iif(cached, prompt_tokens + completion_tokens, 0))
+FROM recorded_calls GROUP BY role, model, stage, candidate ORDER BY min(id)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A finished LLM call as the journal has it. Times are seconds since the run began.
+
+    ``seq`` is the number of the last event before it (-1 if there was none, or the journal is of an old schema).
+    ``messages`` is None, and so is the text of a reply, where `flowevolve.journal.compact` dropped them. A call that
+    failed has an ``error`` that says how, and a ``usage`` only if its server counted tokens all the same.
+    """
+
+    id: int
+    seq: int
+    role: str
+    model: str
+    stage: str
+    item: str
+    index: int
+    candidate: str | None
+    messages: tuple[Message, ...] | None
+    temperature: float | None
+    max_tokens: int | None
+    seed: int | None
+    reply: str | None
+    error: str | None
+    finish_reason: str | None
+    usage: Usage | None
+    attempts: int
+    queued: float
+    started: float
+    finished: float
+    cached: bool
+
+
+class CallHead(NamedTuple):
+    """A call without its texts and times, and the number of the last event before it."""
+
+    seq: int
+    record: CallRecord
+
+
+class Recorded:
+    """A run directory, opened for reading. A context manager; or `close` it.
+
+    Raises:
+        InputError: if it is no run directory, or what it holds can't be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._database = open_read_only(path)
+        try:
+            schema = find_schema(self._database)
+            if schema is None:
+                raise InputError(f"{path / JOURNAL}: is empty: the run never began; start it again")
+            if schema not in _VIEWS:
+                raise InputError(
+                    f"{path / JOURNAL}: has schema {schema}; this version of flowevolve reads up to {SCHEMA_VERSION}"
+                )
+            self._database.execute(_VIEWS[schema])
+        except BaseException:
+            self._database.close()
+            raise
+        self.schema: int = schema
+        self._texts: dict[int, str] = {}
+
+    def close(self) -> None:
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def config(self) -> dict[str, object]:
+        """The table in ``config.toml``.
+
+        Raises:
+            InputError: if it can't be read.
+        """
+        path = self.path / CONFIG
+        try:
+            return tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path}: can't be read: {error}") from error
+
+    def meta(self, key: str) -> str | None:
+        row = self._one("SELECT value FROM meta WHERE key = ?", key)
+        return None if row is None else _text(row[0])
+
+    @property
+    def start(self) -> RunStarted | None:
+        """What its first event says; None if the run had not begun. Who embeds a run may log before it begins."""
+        return next(self.events_of(RunStarted), None)
+
+    @property
+    def given(self) -> frozenset[str] | None:
+        """What the run was given as objects; None if it had not begun."""
+        return None if self.start is None else frozenset(self.start.given or ())
+
+    def last_event(self) -> tuple[int, float] | None:
+        """Number and time of the last event; None if there is none yet."""
+        row = self._one("SELECT seq, t FROM events ORDER BY seq DESC LIMIT 1")
+        return None if row is None else (row[0], row[1])
+
+    def event(self, seq: int) -> Event:
+        """The event with this number, which must be there."""
+        row = self._one("SELECT seq, t, kind, data FROM events WHERE seq = ?", seq)
+        assert row is not None
+        return _event(row)
+
+    def events(self, after: int = -1) -> Iterator[Event]:
+        """The events after this number, in order."""
+        return map(_event, self._pages(_EVENTS, after))
+
+    def events_of(self, kind: type[Body]) -> Iterator[Body]:
+        """What the events of a kind say, in order; looks through all."""
+        for row in self._database.execute(_OF_KIND, (kind.kind,)):
+            body = _event(row).body
+            assert isinstance(body, kind)
+            yield body
+
+    def proposals(self) -> Iterator[Event]:
+        """The ``candidate.proposed`` events, in order."""
+        return map(_event, self._pages(_PROPOSALS, -1))
+
+    def artifacts(self, ids: Collection[str]) -> dict[str, Artifact]:
+        """Those of these artifacts that were proposed, by id."""
+        wanted, found = set(ids), dict[str, Artifact]()
+        for event in self.proposals():
+            if isinstance(event.body, CandidateProposed) and event.body.artifact in wanted:
+                found[event.body.artifact] = event.body.proposal().artifact
+                wanted.discard(event.body.artifact)
+            if not wanted:
+                break
+        return found
+
+    def payload(self, item: str) -> bytes | None:
+        """The payload of an item of an open flow, to be given to `flowevolve.journal.payloads.load`."""
+        row = self._one("SELECT data FROM payloads WHERE item = ?", item) if self.schema > 2 else None
+        return None if row is None else bytes(row[0])
+
+    def payloads(self) -> dict[str, bytes]:
+        """The payloads of all items of open flows, by item."""
+        return dict(self._database.execute("SELECT item, data FROM payloads")) if self.schema > 2 else {}
+
+    def calls(self) -> Iterator[RecordedCall]:
+        """All calls, in the order in which they ended."""
+        return map(self._call, self._pages(_CALLS, 0))
+
+    def call_heads(self) -> Iterator[CallHead]:
+        """All calls without their texts, in the order in which they ended."""
+        for row in self._pages(_HEADS, 0):
+            _, seq, role, model, stage, item, index, candidate, error, prompt, completion, cached_tokens, cached = row
+            scope = CallScope(_text(stage), _text(item), _maybe_text(candidate), 0, index)
+            reply = None
+            usage = Usage() if prompt is None else Usage(prompt, completion, cached_tokens)
+            if error is None:
+                reply = ChatReply("", usage, cached=bool(cached))
+            request, lost = ChatRequest(_text(model), ()), Usage() if error is None else usage
+            record = CallRecord(_text(role), scope, request, reply, _maybe_text(error), 1, 0.0, 0.0, 0.0, lost)
+            yield CallHead(seq, record)
+
+    def calls_of(self, stage: str, item: str) -> list[RecordedCall]:
+        """The calls of a stage at work on an item, those for its pieces (``item/…``) included, in order."""
+        rows = self._database.execute(_CALLS_OF, (stage, item, f"{item}/", f"{item}0")).fetchall()  # "0" follows "/"
+        return [self._call(row) for row in rows]
+
+    def totals(self) -> list[Spending]:
+        """The sums of all calls, for `flowevolve.llm.client.accounting.Account.restore`."""
+        spent = []
+        for role, model, stage, candidate, *sums in self._database.execute(_TOTALS):
+            requests, failed, retries, prompt, completion, cached_tokens, seconds, cached, cached_calls_tokens = sums
+            usage = Usage(prompt or 0, completion or 0, cached_tokens or 0)
+            totals = Totals(requests, failed, retries, usage, seconds, None, cached, cached_calls_tokens)
+            spent.append(Spending(_text(role), _text(model), _text(stage), _maybe_text(candidate), totals))
+        return spent
+
+    def _one(self, statement: str, *values: object) -> tuple[Any, ...] | None:
+        row: tuple[Any, ...] | None = self._database.execute(statement, values).fetchone()
+        return row
+
+    def _pages(self, statement: str, after: int) -> Iterator[tuple[Any, ...]]:
+        """Rows of a statement that asks for so many after a number in its first column."""
+        while page := self._database.execute(statement, (after, PAGE)).fetchall():
+            yield from page
+            after = page[-1][0]
+
+    def _call(self, row: tuple[Any, ...]) -> RecordedCall:
+        number, seq, role, model, stage, item, index, candidate, messages, temperature, max_tokens, seed, *rest = row
+        reply, error, finish_reason, prompt, completion, cached_tokens, attempts, queued, started, finished, cached = (
+            rest
+        )
+        return RecordedCall(
+            number,
+            seq,
+            _text(role),
+            _text(model),
+            _text(stage),
+            _text(item),
+            index,
+            _maybe_text(candidate),
+            None if messages is None else self._messages(_text(messages)),
+            temperature,
+            max_tokens,
+            seed,
+            _maybe_text(reply),
+            _maybe_text(error),
+            _maybe_text(finish_reason),
+            None if prompt is None else Usage(prompt, completion, cached_tokens),
+            attempts,
+            queued,
+            started,
+            finished,
+            bool(cached),
+        )
+
+    def _messages(self, messages: str) -> tuple[Message, ...]:
+        """``[[role, number of a text], …]``; up to schema 2, the text itself."""
+        return tuple(
+            Message(role, text if isinstance(text, str) else self._text_number(text))
+            for role, text in json.loads(messages)
+        )
+
+    def _text_number(self, number: int) -> str:
+        text = self._texts.get(number)
+        if text is None:
+            row = self._one("SELECT data FROM texts WHERE id = ?", number)
+            assert row is not None
+            text = self._texts[number] = _text(row[0])
+            if len(self._texts) > PAGE:
+                del self._texts[next(iter(self._texts))]
+        return text
+
+
+def open_read_only(path: Path) -> sqlite3.Connection:
+    """The journal of a run directory; its files are not touched.
+
+    Raises:
+        InputError: if there is none, or it can't be read.
+    """
+    file = path / JOURNAL
+    if not path.is_dir():
+        raise InputError(f"{path}: no such run directory")
+    if not file.is_file():
+        raise InputError(f"{path}: holds no run: there is no {JOURNAL} in it")
+    try:
+        return _connect(file, "mode=ro")
+    except sqlite3.OperationalError:
+        # In a directory that can't be written, a file in WAL mode can be read only if nobody writes to it.
+        if file.with_name(f"{JOURNAL}-wal").exists():
+            raise InputError(f"{file}: can't be read here: copy the run directory where you may write") from None
+    except sqlite3.DatabaseError as error:
+        raise InputError(f"{file}: can't be read: {error}") from error
+    try:
+        return _connect(file, "immutable=1")
+    except sqlite3.Error as error:
+        raise InputError(f"{file}: can't be read: {error}") from error
+
+
+def _connect(file: Path, how: str) -> sqlite3.Connection:
+    database = sqlite3.connect(f"{file.absolute().as_uri()}?{how}", uri=True, check_same_thread=False)
+    try:
+        database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _event(row: tuple[Any, ...]) -> Event:
+    seq, time, kind, data = row
+    return Event(seq, time, _text(kind), json.loads(_text(data)))
+
+
+def _text(stored: str | bytes) -> str:
+    return unpack(stored)
+
+
+def _maybe_text(stored: str | bytes | None) -> str | None:
+    return None if stored is None else unpack(stored)

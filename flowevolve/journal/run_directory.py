@@ -1,0 +1,263 @@
+"""The run directory: everything one run leaves on disk.
+
+``config.toml`` (resolved), ``journal.sqlite``, ``events.jsonl`` on request, ``lock`` and, once the run has ended,
+``result.json``. A directory that already holds a run is never written over; the run can be gone on with. One that
+failed or was killed before it began makes way for another.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Self, TextIO
+
+import tomli_w
+
+from flowevolve._util.errors import InputError, StorageError
+from flowevolve.core.calls import CallRecord
+from flowevolve.core.event_kinds import RunResumed
+from flowevolve.core.events import Event
+from flowevolve.core.model import JSON
+from flowevolve.journal.files import PART, open_text, put_on_disk, write_whole, writing
+from flowevolve.journal.journal import Journal, Sync, find_schema
+from flowevolve.journal.lock import Lock
+from flowevolve.journal.reading import CONFIG, JOURNAL, Recorded, open_read_only
+
+EVENTS, RESULT = "events.jsonl", "result.json"
+_BEGUN = "SELECT 1 FROM events WHERE kind = 'run.start' LIMIT 1"
+
+
+def claim(path: Path) -> Lock:
+    """The lock of a directory with a run in it.
+
+    Raises:
+        InputError: if there is none in it, or another process is at work on it.
+    """
+    open_read_only(path).close()
+    return Lock(path)
+
+
+class RunDirectory:
+    """A run's directory, which no other process may use meanwhile. Close it when the run has ended.
+
+    ``given`` names what the run was given as objects; ``lock`` is the directory's, where the caller holds it already.
+
+    Raises:
+        InputError: if the directory holds a run already, is in use, or can't be written.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        config: Mapping[str, object],
+        *,
+        events: bool = False,
+        sync: Sync = "normal",
+        given: Sequence[JSON] = (),
+        lock: Lock | None = None,
+    ) -> None:
+        with writing(path):
+            path.mkdir(parents=True, exist_ok=True)
+        self._open(path, config, events=events, sync=sync, given=given, lock=lock, resume=False)
+
+    @classmethod
+    def reopen(
+        cls,
+        path: Path,
+        config: Mapping[str, object],
+        *,
+        events: bool = False,
+        sync: Sync = "normal",
+        lock: Lock | None = None,
+    ) -> Self:
+        """Go on with the run in a directory.
+
+        ``config`` replaces the one that is there once the run does go on; ``events.jsonl``, if it is there or asked
+        for, is written anew from the journal, and whatever an interrupted write left is removed.
+
+        Raises:
+            InputError: if there is no run to go on with, or the directory is in use or can't be written.
+        """
+        if not (path / JOURNAL).is_file():
+            raise InputError(f"{path}: holds no run to go on with: there is no {JOURNAL} in it")
+        directory = cls.__new__(cls)
+        directory._open(path, config, events=events, sync=sync, given=(), lock=lock, resume=True)
+        return directory
+
+    def _open(
+        self,
+        path: Path,
+        config: Mapping[str, object],
+        *,
+        events: bool,
+        sync: Sync,
+        given: Sequence[JSON],
+        lock: Lock | None,
+        resume: bool,
+    ) -> None:
+        self.path = path
+        self._events: TextIO | None = None
+        self._folders = (path,) if sync == "full" else ()
+        self._failure: OSError | None = None
+        self._held_up: StorageError | None = None
+        with ExitStack() as stack, writing(path):
+            self._lock = lock or Lock(path)
+            stack.callback(self._lock.release)
+            if not resume:
+                _make_way(path)
+            self.journal = Journal(path / JOURNAL, resume=resume, sync=sync, given=given)
+            stack.callback(self.journal.close)
+            (path / (RESULT + PART)).unlink(missing_ok=True)
+            self._config = tomli_w.dumps(_without_none(config))
+            if not resume:
+                write_whole(path / CONFIG, [self._config])
+            if events or (path / EVENTS).exists():
+                write_whole(path / EVENTS, _recorded_events(path) if resume else ())
+                self._events = open_text(path / EVENTS, "a")
+            if sync == "full":
+                put_on_disk(path, path.absolute().parent)
+            stack.pop_all()
+
+    def event(self, event: Event) -> None:
+        """An event sink: the journal, and ``events.jsonl`` if asked for."""
+        self.journal.event(event)
+        if isinstance(event.body, RunResumed):
+            self._go_on()
+        if self._events is not None and self._failure is None:
+            try:
+                self._events.write(event.to_json() + "\n")
+            except OSError as error:  # said at the end: sinks don't raise
+                self._failure = error
+
+    def _go_on(self) -> None:
+        """The run does go on: not before that is its result gone, and its configuration replaced."""
+        try:
+            (self.path / RESULT).unlink(missing_ok=True)
+            self._write(CONFIG, self._config)
+        except OSError as error:  # said by `settled`: sinks don't raise
+            self._held_up = _not_written(self.path / CONFIG, error)
+
+    def _write(self, name: str, text: str) -> None:
+        write_whole(self.path / name, [text])
+        put_on_disk(*self._folders)
+
+    def call(self, record: CallRecord) -> None:
+        """An `flowevolve.llm.client.client.LLMClient` observer."""
+        self.journal.call(record)
+
+    def begin(self, origin: float) -> None:
+        """As `flowevolve.journal.journal.Journal.begin`."""
+        self.journal.begin(origin)
+
+    async def settled(self) -> None:
+        """Return when everything so far is in the journal.
+
+        Raises:
+            StorageError: if something could not be written.
+        """
+        await self.journal.settled()
+        if self._held_up is not None:
+            raise self._held_up
+
+    def write_result(self, result: Mapping[str, object]) -> None:
+        """Write ``result.json`` whole or not at all.
+
+        Raises:
+            StorageError: if it can't be written.
+        """
+        try:
+            self._write(RESULT, json.dumps(result, indent=2, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise _not_written(self.path / RESULT, error) from error
+
+    def close(self) -> None:
+        """Write what is left.
+
+        Raises:
+            StorageError: if something could not be written.
+        """
+        with ExitStack() as stack:
+            stack.callback(self._lock.release)
+            stack.callback(self.journal.close)
+            self._close_events()
+
+    def _close_events(self) -> None:
+        if self._events is None:
+            return
+        try:
+            self._events.close()
+        except OSError as error:
+            self._failure = error
+        if self._failure is not None:
+            raise StorageError(
+                f"{self.path / EVENTS}: is not complete: {self._failure}; see that there is space, and resume: "
+                "it is then written anew from the journal"
+            ) from self._failure
+
+
+def has_begun(path: Path) -> bool:
+    """Whether the run in a directory has done anything. One that failed or was killed before that has paid for nothing.
+
+    Raises:
+        InputError: if there is no journal, or it can't be read.
+    """
+    with closing(open_read_only(path)) as database:
+        try:
+            begun = find_schema(database) is not None and database.execute(_BEGUN).fetchone() is not None
+        except sqlite3.Error as error:
+            raise InputError(f"{path / JOURNAL}: can't be read: {error}") from error
+    return begun or (path / RESULT).exists()
+
+
+def _make_way(path: Path) -> None:
+    """Remove what a run that never began has left."""
+    journal = (path / JOURNAL).is_file()
+    taken = has_begun(path) if journal else any((path / name).exists() for name in (CONFIG, RESULT))
+    if taken:
+        raise InputError(f"{path}: holds a run already; give another directory with --out, or remove it")
+    for name in (CONFIG, *(JOURNAL + ending for ending in ("-wal", "-shm", "-journal", ""))):
+        (path / name).unlink(missing_ok=True)
+
+
+def read_result(path: Path) -> dict[str, object]:
+    """The ``result.json`` of a run directory.
+
+    Raises:
+        InputError: if there is none or it is not one.
+    """
+    file = path / RESULT
+    if not path.is_dir():
+        raise InputError(f"{path}: no such run directory")
+    try:
+        result = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{file}: not there; the run has not ended, or was killed before it could write one") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file}: can't be read: {error}") from error
+    if not isinstance(result, dict) or result.get("schema") != 1:
+        raise InputError(f"{file}: not a result of schema 1")
+    return result
+
+
+def _not_written(path: Path, error: OSError) -> StorageError:
+    return StorageError(f"{path}: can't be written: {error}; see that there is space, and resume")
+
+
+def _without_none(table: Mapping[str, object]) -> dict[str, object]:
+    """TOML has no null: what is not set is left out."""
+    return {key: _plain(value) for key, value in table.items() if value is not None}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return _without_none(value)
+    return [_plain(each) for each in value] if isinstance(value, list) else value
+
+
+def _recorded_events(path: Path) -> Iterator[str]:
+    with Recorded(path) as recorded:
+        for event in recorded.events():
+            yield event.to_json() + "\n"

@@ -1,0 +1,1 @@
+"""Making one LLM call: roles, retries, hedging, the response cache and the accounts."""

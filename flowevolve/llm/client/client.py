@@ -1,0 +1,336 @@
+"""The only way to call an LLM: by role, with concurrency and rate limits, retries, a cache and accounting.
+
+Every call that finishes, with a reply or an error, is added to the account and passed to the observer exactly once. A
+cancelled call is not reported and frees what it held. A call's sampling seed depends on the run's seed and on the work
+that the call belongs to, never on what else is running. A call that the response cache can answer waits for no limit
+and costs nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import anyio
+
+from flowevolve._util.clock import now
+from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError, InputError
+from flowevolve._util.tasks import Pulse
+from flowevolve.core.calls import CallRecord, CallScope, Charge, Observer, call_seed, no_charge
+from flowevolve.core.event_kinds import UsageEstimated
+from flowevolve.core.events import Log, log_nothing
+from flowevolve.core.model import (
+    ChatReply,
+    ChatRequest,
+    EmbedReply,
+    EmbedRequest,
+    LLMError,
+    Message,
+    OverloadedError,
+    R,
+    RefusedError,
+    UnreachableError,
+    Usage,
+)
+from flowevolve.llm.client.accounting import Account, Totals
+from flowevolve.llm.client.answer_lengths import LengthEstimates
+from flowevolve.llm.client.cache import ResponseCache, reply_key
+from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.hedging import Hedging
+from flowevolve.llm.client.pending import Backend, PendingCall, PendingChat, PendingEmbed
+from flowevolve.llm.client.reachability import check_models, is_alive
+from flowevolve.llm.client.retry import RetryPolicy
+from flowevolve.llm.client.role import Role
+from flowevolve.llm.scheduling.limits import Limits
+from flowevolve.llm.scheduling.request_queue import Ask
+from flowevolve.llm.scheduling.response_times import Pace
+from flowevolve.llm.scheduling.scheduler import Gate
+
+EMBED_BATCH = 128
+"""The most texts in one request for embeddings."""
+MAX_UNANSWERED_IN_A_ROW = 3
+"""After so many calls in a row without an answer, a server counts as gone even if it still lists its models."""
+
+
+class LLMClient:
+    """Calls models by role, from one event loop. It does not close the transports: whoever made them does.
+
+    Roles that share a transport share the record of when its backend last answered, so that an answer to one role
+    renews the patience of the others. ``unanswered`` is fired whenever an attempt got no answer.
+    """
+
+    def __init__(
+        self,
+        roles: Mapping[str, Models],
+        gate: Gate,
+        retry: RetryPolicy,
+        seed: int,
+        observer: Observer,
+        account: Account | None = None,
+        cache: ResponseCache | None = None,
+        limits: Limits | None = None,
+        hedging: Hedging | None = None,
+        *,
+        log: Log = log_nothing,
+        unanswered: Pulse | None = None,
+    ) -> None:
+        self.account = account if account is not None else Account({})
+        self.pace = Pace()
+        self.cancelled = 0
+        """Requests that were cancelled in flight; how many tokens they had used by then is not known."""
+        self._lengths = LengthEstimates()
+        self._roles = dict(roles)
+        self._gate = gate
+        self._retry = retry
+        self._seed = seed
+        self._observer = observer
+        self._cache = cache
+        self._limits = limits if limits is not None else Limits(gate, longest_pause=retry.patience_seconds)
+        self._hedging = hedging
+        self._log = log
+        self._unanswered = unanswered if unanswered is not None else Pulse()
+        self._uncounted: set[str] = set()
+        """Models whose server left out token counts; each is reported once."""
+        # Keyed by identity, as transports need not be hashable; two transports to one address are two backends.
+        self._backends = {
+            id(member.transport): Backend(member.transport) for role in roles.values() for member in role.members
+        }
+
+    async def chat(
+        self,
+        role: str,
+        messages: Sequence[Message],
+        *,
+        scope: CallScope,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        charge: Charge = no_charge,
+    ) -> ChatReply:
+        """Make one call. ``max_tokens`` and ``temperature`` override the role's own.
+
+        ``charge`` is called with what the call was billed for, whether it was answered or failed for good.
+
+        Raises:
+            InputError: if there is no such role.
+            BackendUnreachableError: if the backend gave no answer for longer than the retry policy's patience.
+            BackendRefusedError: if the backend will never serve this role.
+            LLMError: if this one request failed for good.
+            InputError: if the response cache is damaged.
+        """
+        settings = self._role(role).draw(self._seed, scope)
+        request = ChatRequest(
+            model=settings.model,
+            messages=tuple(messages),
+            temperature=settings.temperature if temperature is None else temperature,
+            max_tokens=settings.max_tokens if max_tokens is None else max_tokens,
+            seed=call_seed(self._seed, scope) if settings.send_seed else None,
+            extra=settings.extra,
+            stream=settings.stream,
+            idle_seconds=settings.idle_seconds,
+        )
+        backend = self._backends[id(settings.transport)]
+        call = PendingChat(role, scope, request, settings, backend, now(), charge)
+        key = None if self._cache is None else reply_key(backend.identity, request)
+        if self._cache is None or key is None:
+            return await self._send_with_retries(call)
+        async with self._cache.single_flight(key) as cached:
+            if cached is not None:
+                self._report_cached(call, cached)
+                return cached
+            reply = await self._send_with_retries(call)
+            self._cache.keep(key, reply)
+            return reply
+
+    async def embed(
+        self, role: str, texts: Sequence[str], *, scope: CallScope, charge: Charge = no_charge
+    ) -> EmbedReply:
+        """Turn from one to `EMBED_BATCH` texts into vectors in one call. Embeddings are not cached.
+
+        ``charge`` is used as in `chat`.
+
+        Raises:
+            InputError: if there is no such role, or it has several models, whose vectors can't be compared.
+            BackendUnreachableError, BackendRefusedError, LLMError: as `chat`.
+        """
+        settings = self._embedding_role(role)
+        backend = self._backends[id(settings.transport)]
+        request = EmbedRequest(settings.model, tuple(texts), settings.extra)
+        return await self._send_with_retries(PendingEmbed(role, scope, request, settings, backend, now(), charge))
+
+    @property
+    def call_limit(self) -> int:
+        """How many calls may be in flight at present."""
+        return self._gate.limit
+
+    async def check(self) -> None:
+        """Check that every backend can be reached and serves its roles' models. This uses no tokens.
+
+        Raises:
+            BackendUnreachableError: if a backend gives no useful answer; there is no second try.
+            BackendRefusedError: if a backend refuses us, or does not list a model that must be listed.
+        """
+        members = [(name, member) for name, role in self._roles.items() for member in role.members]
+        for backend in self._backends.values():
+            asked = [(name, member) for name, member in members if member.transport is backend.transport]
+            await check_models(backend.transport, backend.where, asked)
+
+    def _role(self, name: str) -> Models:
+        try:
+            return self._roles[name]
+        except KeyError:
+            raise InputError(f"no LLM role {name!r}; add it to the config, which has {sorted(self._roles)}") from None
+
+    def _embedding_role(self, name: str) -> Role:
+        role = self._role(name)
+        if not isinstance(role, Role):
+            raise InputError(f"LLM role {name!r} has several models, whose vectors can't be compared: give it one")
+        return role
+
+    async def _send_with_retries(self, call: PendingCall[R]) -> R:
+        """Send the request, with retries, until it is answered or the retry policy gives up."""
+        backend = call.backend
+        while True:
+            try:
+                reply = await self._attempt(call)
+            except LLMError as error:
+                wait = await self._wait_or_raise(call, error)
+            else:
+                backend.answered = now()
+                backend.unanswered_in_a_row = 0
+                self._learn(call, backend.answered, reply)
+                self._note_estimate(call, reply)
+                usage = reply.usage + call.failed_usage
+                reply = replace(reply, usage=usage, dollars=self.account.cost(call.request.model, usage))
+                self._report(call, backend.answered, reply, None)
+                return reply
+            due = anyio.current_time() + wait
+            await anyio.sleep(wait)
+            backend.note_wait_end(due, anyio.current_time())
+
+    async def _attempt(self, call: PendingCall[R]) -> R:
+        scope = call.scope
+        ask = Ask(scope.priority, call.work.group, scope.candidate, self._lengths.expect(call.work))
+        async with self._limits.slot(ask, call.backend.where, call.request, call.settings.gate) as permit:
+            call.attempts += 1
+            call.started = now()
+            call.discount_wait(permit.uncounted_wait)
+            try:
+                return permit.answered(await call.send(ask, permit.remaining, self._hedging))
+            except anyio.get_cancelled_exc_class():
+                self.cancelled += 1
+                raise
+
+    def _learn(self, call: PendingCall[R], finished: float, reply: R) -> None:
+        self._lengths.note(call.work, reply.usage.completion_tokens)
+        self.pace.answered(finished - call.started, reply.usage.completion_tokens)
+
+    def _note_estimate(self, call: PendingCall[R], reply: R) -> None:
+        """Report, once for each model, that its server leaves out token counts."""
+        model = call.request.model
+        if reply.estimated and model not in self._uncounted:
+            self._uncounted.add(model)
+            self._log(UsageEstimated(call.backend.where, model))
+
+    def _report_cached(self, call: PendingChat, reply: ChatReply) -> None:
+        """Account and report a call that the response cache answered."""
+        self._lengths.note(call.work, reply.usage.completion_tokens)
+        call.started = now()
+        self._report(call, call.started, reply, None)
+
+    async def _wait_or_raise(self, call: PendingCall[R], error: LLMError) -> float:
+        """The seconds to wait before the next attempt; where there is none, raises the caller's error."""
+        time = now()
+        silent_seconds = call.note_failure(error, time)
+        if isinstance(error, OverloadedError):
+            self.pace.refused()
+        if isinstance(error, UnreachableError):
+            self._unanswered.fire()
+        if self._retry.exhausted(silent_seconds) and self._may_be_slow(call, error, time):
+            if await is_alive(call.backend.transport):
+                call.backend.answered = now()
+            silent_seconds = call.silence(now())  # another call may have been answered in the meantime
+        wait = self._wait(call, error, silent_seconds)
+        if wait is not None:
+            return wait
+        self._report(call, time, None, error)
+        match error:
+            case RefusedError():
+                raise _refused(call, error) from error
+            case UnreachableError() | OverloadedError() if self._retry.exhausted(silent_seconds):
+                raise _unreachable(call, silent_seconds, error) from error
+            case UnreachableError():
+                call.backend.unanswered_in_a_row += 1
+        raise error
+
+    def _wait(self, call: PendingCall[R], error: LLMError, silent_seconds: float) -> float | None:
+        return self._retry.decide(
+            error,
+            call.failures[type(error)],
+            silent_seconds,
+            random.Random(call_seed(self._seed, call.scope) + call.attempts),
+            answers_others=call.backend.answered > call.started,
+        )
+
+    def _may_be_slow(self, call: PendingCall[R], error: LLMError, time: float) -> bool:
+        """Whether an attempt used up its whole timeout, so that the answer may just be slow and the server alive.
+
+        A server that lists its models but answers no call is treated as gone after a few such calls in a row.
+        """
+        timed_out = isinstance(error, UnreachableError) and time - call.started >= call.settings.timeout_seconds
+        return timed_out and call.backend.unanswered_in_a_row < MAX_UNANSWERED_IN_A_ROW
+
+    def _report(self, call: PendingCall[R], finished: float, reply: R | None, error: LLMError | None) -> None:
+        totals = self._totals(call, finished, reply)
+        self.account.add(
+            role=call.role,
+            model=call.request.model,
+            stage=call.scope.stage,
+            candidate=call.scope.candidate,
+            call=totals,
+        )
+        call.charge(totals.usage, totals.dollars)
+        failure = None if error is None else f"{type(error).__name__}: {error}"
+        self._observer(
+            CallRecord(
+                call.role,
+                call.scope,
+                call.request,
+                reply,
+                failure,
+                call.attempts,
+                call.queued,
+                call.started,
+                finished,
+                Usage() if error is None else call.failed_usage,
+            )
+        )
+
+    def _totals(self, call: PendingCall[R], finished: float, reply: R | None) -> Totals:
+        if reply is not None and reply.cached:
+            return Totals(cached_calls=1, cached_calls_tokens=reply.usage.total_tokens)
+        usage = call.failed_usage if reply is None else reply.usage
+        return Totals(
+            requests=1,
+            failed=0 if reply is not None else 1,
+            retries=call.attempts - 1,
+            usage=usage,
+            latency_seconds=finished - call.started,
+            dollars=self.account.cost(call.request.model, usage) if reply is None else reply.dollars,
+            estimated=0 if reply is None else int(reply.estimated),
+        )
+
+
+def _refused(call: PendingCall[R], error: RefusedError) -> BackendRefusedError:
+    return BackendRefusedError(
+        f"{call.backend.where} refuses to serve model {call.request.model!r} (role {call.role!r}): {error}. "
+        "Check the role's model, the API key and the base URL in the config"
+    )
+
+
+def _unreachable(call: PendingCall[R], silent_seconds: float, error: LLMError) -> BackendUnreachableError:
+    return BackendUnreachableError(
+        f"{call.backend.where} has given no answer for {silent_seconds:.0f} s and {call.attempts} attempts "
+        f"(role {call.role!r}, model {call.request.model!r}); the last time: {error}. "
+        "Start the server again or correct the base URL; to wait longer, raise patience_seconds"
+    )

@@ -1,0 +1,157 @@
+"""A call in progress, and what is known of the backend that it goes to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Generic, Protocol, runtime_checkable
+
+from flowevolve._util.clock import now
+from flowevolve.core.calls import CallScope, Charge, no_charge
+from flowevolve.core.model import (
+    ChatReply,
+    ChatRequest,
+    EmbedReply,
+    EmbedRequest,
+    LLMError,
+    R,
+    Transport,
+    Usage,
+    embedding_transport,
+)
+from flowevolve.llm.client.answer_lengths import Work
+from flowevolve.llm.client.hedging import Hedgeable, Hedging
+from flowevolve.llm.client.role import Role
+from flowevolve.llm.client.usage import embedding_with_estimated_usage, with_estimated_usage
+from flowevolve.llm.scheduling.request_queue import Ask
+
+
+@runtime_checkable
+class HasBaseURL(Protocol):
+    """A transport that knows the address of its backend."""
+
+    @property
+    def base_url(self) -> str: ...
+
+
+@runtime_checkable
+class HasIdentity(Protocol):
+    """A transport whose replies depend on more than its address; `identity` says on what."""
+
+    @property
+    def identity(self) -> str: ...
+
+
+LATE_SECONDS = 5.0
+"""A timer that fires so much too late shows that this process was suspended, or the machine asleep."""
+
+
+class Backend:
+    """A transport, the time of its last answer to any call, and when this process was last seen to be suspended."""
+
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+        self.where = transport.base_url if isinstance(transport, HasBaseURL) else type(transport).__name__
+        self.identity = transport.identity if isinstance(transport, HasIdentity) else self.where
+        self.answered = -inf
+        self.unanswered_in_a_row = 0
+        """Calls given up without an answer since the last answered one."""
+        self.last_suspended = -inf
+
+    def note_wait_end(self, due: float, time: float) -> None:
+        """Note that a wait due at ``due`` ended at ``time``. If that is late, this process was suspended meanwhile, and
+        the time does not count as silence of the backend.
+        """
+        if time - due > LATE_SECONDS:
+            self.last_suspended = time
+
+
+@dataclass(slots=True)
+class PendingCall(Generic[R]):
+    """A call in progress: its request, its attempts so far, and their failures."""
+
+    role: str
+    scope: CallScope
+    request: ChatRequest | EmbedRequest
+    settings: Role
+    backend: Backend
+    queued: float
+    charge: Charge = no_charge
+    started: float = 0.0
+    sent: float = 0.0
+    """When the last request of this attempt was sent; a hedged attempt has two."""
+    attempts: int = 0
+    first_failure: float | None = None
+    failures: dict[type[LLMError], int] = field(default_factory=dict)
+    failed_usage: Usage = field(default_factory=Usage)
+    """Tokens billed for failed attempts, as far as the server reported them."""
+    work: Work = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.work = Work.of(self.role, self.scope.stage, self.scope.item)
+
+    async def send(self, ask: Ask, remaining: int, hedging: Hedging | None) -> R:
+        """Make one attempt; ``remaining`` requests of its group wait or are in flight.
+
+        Raises:
+            LLMError: as `Transport.chat`.
+        """
+        raise NotImplementedError
+
+    def discount_wait(self, seconds: float) -> None:
+        """Leave ``seconds`` of the last wait out of the backend's silence, as the call waited for a limit of ours."""
+        if seconds and self.first_failure is not None:
+            self.first_failure = min(self.started, max(self.first_failure, self.backend.answered) + seconds)
+
+    def note_failure(self, error: LLMError, time: float) -> float:
+        """Count a failure; returns the backend's `silence` at that time."""
+        self.backend.note_wait_end(max(self.started, self.sent) + self.settings.timeout_seconds, time)
+        self.failures[type(error)] = self.failures.get(type(error), 0) + 1
+        self.failed_usage += error.usage
+        if self.first_failure is None:
+            self.first_failure = time
+        return self.silence(time)
+
+    def silence(self, time: float) -> float:
+        """The seconds since this call's first failure or the backend's last answer, whichever was later."""
+        first_failure = time if self.first_failure is None else self.first_failure
+        return time - max(first_failure, self.backend.answered, self.backend.last_suspended)
+
+
+@dataclass(slots=True)
+class PendingChat(PendingCall[ChatReply]):
+    request: ChatRequest
+
+    async def send(self, ask: Ask, remaining: int, hedging: Hedging | None) -> ChatReply:
+        settings = self.settings
+        if settings.send_priority:
+            self.request = replace(self.request, priority=server_priority(self.scope.priority, remaining))
+        if hedging is None:
+            return await self._send()
+        return await hedging.first_reply(
+            Hedgeable(self.work, ask, self.backend.where, self.request, self._send, settings.gate)
+        )
+
+    async def _send(self) -> ChatReply:
+        self.sent = now()
+        reply = await self.settings.transport.chat(self.request, timeout=self.settings.timeout_seconds)
+        return with_estimated_usage(self.request, reply)
+
+
+@dataclass(slots=True)
+class PendingEmbed(PendingCall[EmbedReply]):
+    request: EmbedRequest
+
+    async def send(self, ask: Ask, remaining: int, hedging: Hedging | None) -> EmbedReply:
+        """As for any call. Embeddings are never hedged, as they are short."""
+        settings = self.settings
+        reply = await embedding_transport(settings.transport).embed(self.request, timeout=settings.timeout_seconds)
+        return embedding_with_estimated_usage(self.request, reply)
+
+
+def server_priority(rank: int, remaining: int) -> int:
+    """The priority for a server that schedules by it: ordered by rank, then by the requests left in the group (to 999).
+
+    Lower goes first in the server, too, so requests that wait there keep the order in which we would send them.
+    """
+    return rank * 1000 + min(remaining, 999)

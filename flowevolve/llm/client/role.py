@@ -1,0 +1,46 @@
+"""The model that a role's name stands for, with its backend and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from flowevolve.core.calls import CallScope
+from flowevolve.core.model import JSON, Transport
+from flowevolve.llm.scheduling.scheduler import Gate
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A model on a backend, and the settings its requests are made with.
+
+    A role with several models is a `flowevolve.llm.client.ensemble.Ensemble` of such.
+    """
+
+    transport: Transport
+    model: str
+    temperature: float | None = None
+    max_tokens: int | None = None
+    timeout_seconds: float = 600.0
+    """Time limit of one attempt, from sending the request to the end of the answer."""
+    send_seed: bool = True
+    send_priority: bool = False
+    """Send `flowevolve.llm.client.pending.server_priority`. Servers without priority scheduling reject the parameter.
+    """
+    extra: Mapping[str, JSON] = field(default_factory=dict)
+    stream: bool = False
+    idle_seconds: float | None = None
+    """As in `flowevolve.core.model.ChatRequest`."""
+    gate: Gate | None = None
+    """Bounds this role's own requests in flight, within the bound of the whole run."""
+    must_be_listed: bool = True
+    """Whether a model missing from the backend's list of models is an error. Lists of remote APIs may be incomplete."""
+
+    @property
+    def members(self) -> tuple[Role, ...]:
+        """The models of the role, as an ensemble has several."""
+        return (self,)
+
+    def draw(self, run_seed: int, scope: CallScope) -> Role:
+        """The model for a call: this one."""
+        return self

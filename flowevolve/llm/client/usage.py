@@ -1,0 +1,53 @@
+"""The token counts of a call: those its server reports, and estimates of those it leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from flowevolve.core.model import CHARS_PER_TOKEN, JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
+
+
+def usage_in(usage: JSON) -> Usage:
+    """The token counts in the ``usage`` field of an answer; 0 for each that is missing.
+
+    Where one of prompt and completion tokens is missing and their total is there, it is the difference.
+    """
+    if not isinstance(usage, dict):
+        return Usage()
+    prompt, completion, total = (_count(usage.get(f"{name}_tokens")) for name in ("prompt", "completion", "total"))
+    if completion:
+        prompt = prompt or max(0, total - completion)
+    elif prompt:
+        completion = max(0, total - prompt)
+    details = usage.get("prompt_tokens_details")
+    cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else 0
+    return Usage(prompt, completion, min(cached, prompt))
+
+
+def with_estimated_usage(request: ChatRequest, reply: ChatReply) -> ChatReply:
+    """The reply with the token counts its server left out, estimated by `CHARS_PER_TOKEN`."""
+    usage = reply.usage
+    if reply.cached or (usage.prompt_tokens and (usage.completion_tokens or not reply.text)):
+        return reply
+    prompt = usage.prompt_tokens or _estimate(message.content for message in request.messages)
+    usage = replace(usage, prompt_tokens=prompt, completion_tokens=usage.completion_tokens or _estimate([reply.text]))
+    return replace(reply, usage=usage, estimated=True)
+
+
+def embedding_with_estimated_usage(request: EmbedRequest, reply: EmbedReply) -> EmbedReply:
+    """As `with_estimated_usage`, for embeddings."""
+    if reply.usage.prompt_tokens:
+        return reply
+    return replace(reply, usage=Usage(_estimate(request.texts)), estimated=True)
+
+
+def _estimate(texts: Iterable[str]) -> int:
+    return -(-sum(map(len, texts)) // CHARS_PER_TOKEN)
+
+
+def _count(value: JSON) -> int:
+    """A number of tokens, which some servers write as ``12.0``; 0 for a value that is no such number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+        return 0
+    return max(0, int(value))

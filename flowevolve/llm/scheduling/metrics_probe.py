@@ -1,0 +1,150 @@
+"""Reads a server's load from its Prometheus metrics, by the names of vLLM's metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import anyio
+
+from flowevolve._util.tasks import Pulse, run_all
+from flowevolve.llm.scheduling.admission import Probe, ServerLoad, growth
+
+if TYPE_CHECKING:
+    import aiohttp
+
+RUNNING = "vllm:num_requests_running"
+WAITING = "vllm:num_requests_waiting"
+CACHE_USAGE = "vllm:kv_cache_usage_perc"
+PREFIX_QUERIES = "vllm:prefix_cache_queries_total"
+PREFIX_HITS = "vllm:prefix_cache_hits_total"
+PROBE_SECONDS = 5.0
+"""The time limit of one answer."""
+FRUITLESS = 5
+"""A server whose first so many answers have no such metrics is not asked again."""
+
+
+class MetricsProbe:
+    """Reads ``/metrics`` of a server, given its API's ``base_url`` (with or without ``/v1``). An async context manager.
+
+    ``unanswered`` is fired whenever there is no answer, or one with a 5xx status.
+    """
+
+    def __init__(self, base_url: str, unanswered: Pulse | None = None) -> None:
+        self.url = base_url.rstrip("/").removesuffix("/v1") + "/metrics"
+        self._unanswered = unanswered
+        self._has_told = False
+        self._fruitless = 0
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        import aiohttp  # noqa: PLC0415 - slow to load, and simulated servers need none
+
+        self._session = await aiohttp.ClientSession().__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def load(self) -> ServerLoad | None:
+        """Ask the server, as `Probe.load` says: None if there is no answer, or another server's metrics."""
+        if self._session is None or self._fruitless >= FRUITLESS:
+            return None
+        import aiohttp  # noqa: PLC0415 - as above
+
+        try:
+            with anyio.fail_after(PROBE_SECONDS):
+                async with self._session.get(self.url) as response:
+                    text = await response.text()
+                    silent = response.status >= 500
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
+            silent = True
+        if silent:
+            if self._unanswered is not None:
+                self._unanswered.fire()
+            return None
+        load = parse_load(text) if response.ok else None
+        self._has_told = self._has_told or load is not None
+        self._fruitless = 0 if self._has_told else self._fruitless + 1
+        return load
+
+
+class SummedProbe:
+    """The summed load of those of several servers that answer; None if none does. Cache usage is their mean.
+
+    The counters of prefix caches never go back, even if a server restarts or does not answer.
+    """
+
+    def __init__(self, probes: Sequence[Probe]) -> None:
+        self._probes = probes
+        self._queries = [_Grown() for _ in probes]
+        self._hits = [_Grown() for _ in probes]
+
+    async def load(self) -> ServerLoad | None:
+        """As `flowevolve.llm.scheduling.admission.Probe.load`."""
+        answers = await run_all([probe.load for probe in self._probes])
+        for answer, queries, hits in zip(answers, self._queries, self._hits, strict=True):
+            if answer is not None:
+                queries.see(answer.prefix_queries)
+                hits.see(answer.prefix_hits)
+        loads = [load for load in answers if load is not None]
+        if not loads:
+            return None
+        usages = [load.cache_usage for load in loads if load.cache_usage is not None]
+        return ServerLoad(
+            sum(load.running for load in loads),
+            sum(load.waiting for load in loads),
+            sum(usages) / len(usages) if usages else None,
+            _total(self._queries),
+            _total(self._hits),
+        )
+
+
+class _Grown:
+    """The total growth of a counter across restarts of its server; None until it was first reported."""
+
+    def __init__(self) -> None:
+        self.total: float | None = None
+        self._last: float | None = None
+
+    def see(self, value: float | None) -> None:
+        if value is not None:
+            self.total = (self.total or 0.0) + growth(self._last, value)
+            self._last = value
+
+
+def _total(counters: Sequence[_Grown]) -> float | None:
+    known = [counter.total for counter in counters if counter.total is not None]
+    return sum(known) if known else None
+
+
+def parse_load(text: str) -> ServerLoad | None:
+    """The load summed over all models and engines; None if the text lacks the running or the waiting requests."""
+    from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415 - slow to load
+
+    names = (RUNNING, WAITING, CACHE_USAGE, PREFIX_QUERIES, PREFIX_HITS)
+    lines = [line for line in text.splitlines() if line.startswith(names)]
+    values: dict[str, list[float]] = {}
+    try:
+        for family in text_string_to_metric_families("\n".join(lines) + "\n"):
+            for sample in family.samples:
+                values.setdefault(sample.name, []).append(sample.value)
+        running, waiting = int(sum(values[RUNNING])), int(sum(values[WAITING]))
+    except (ValueError, OverflowError, KeyError, IndexError):
+        return None
+    usage = values.get(CACHE_USAGE)
+    return ServerLoad(
+        running,
+        waiting,
+        None if usage is None else _finite(sum(usage) / len(usage)),
+        *(_finite(sum(values[name])) if name in values else None for name in (PREFIX_QUERIES, PREFIX_HITS)),
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None

@@ -1,0 +1,142 @@
+"""The scheduler in front of the LLM backends: the one place that bounds and orders the requests of a whole run.
+
+Invariants, whatever is cancelled: at most ``limit`` requests are in flight (after the limit was lowered, as soon as the
+surplus has finished), no request waits while a slot is free, and no slot is lost or given twice. A policy decides which
+request goes next (`flowevolve.llm.scheduling.request_queue.Order`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import TracebackType
+
+from flowevolve._util.clock import now
+from flowevolve._util.errors import InputError
+from flowevolve.llm.scheduling.request_queue import Ask, ByRank, Group, Line, Order
+
+
+@dataclass(frozen=True, slots=True)
+class GateStats:
+    """Counts of requests. ``mean_in_flight`` is the mean over the time since the first request."""
+
+    limit: int
+    in_flight: int
+    waiting: int
+    peak: int
+    mean_in_flight: float
+
+
+class Gate:
+    """Gives out at most ``limit`` slots at a time, by rank unless another ``order`` is given. For one event loop.
+
+    Entering and leaving take O(log n) time for n waiting requests.
+
+    Raises:
+        InputError: if the limit is below 1.
+    """
+
+    def __init__(self, limit: int, order: Order | None = None) -> None:
+        self._limit = _checked(limit)
+        self.order = ByRank() if order is None else order
+        self._line = Line(self.order)
+        self._in_flight = self._peak = 0
+        self._opened: float | None = None
+        self._changed = self._slot_seconds = 0.0
+
+    @property
+    def limit(self) -> int:
+        """How many requests may be in flight. Raising the limit admits waiting requests at once."""
+        return self._limit
+
+    @limit.setter
+    def limit(self, limit: int) -> None:
+        self._limit = _checked(limit)
+        self._admit()
+
+    def slot(self, ask: Ask) -> Slot:
+        """An async context manager that waits for a slot and holds it until the block ends.
+
+        Its value is the number of requests of the group that wait or are in flight then, this one included.
+        """
+        return Slot(self, ask)
+
+    def remaining(self, group: str) -> int:
+        """The number of requests of a group that wait or are in flight."""
+        return self._line.remaining(group)
+
+    def stats(self) -> GateStats:
+        """The figures up to now, by the clock of the event loop that this must be called in."""
+        mean = float(self._in_flight)
+        if self._opened is not None:
+            self._account()
+            lifetime = self._changed - self._opened
+            mean = self._slot_seconds / lifetime if lifetime > 0 else mean
+        return GateStats(self._limit, self._in_flight, len(self._line), self._peak, mean)
+
+    async def enter(self, ask: Ask) -> Group:
+        """Wait for a slot, which the caller must give back with `leave`. `slot` does both."""
+        # If a slot is free, no request waits, so none is overtaken.
+        if self._in_flight < self._limit:
+            self._occupy()
+            return self._line.skip(ask)
+        waiter = self._line.join(ask)
+        try:
+            await waiter.admitted.wait()
+        except BaseException:
+            if waiter.admitted.is_set():
+                self.leave(waiter.group)  # cancelled after it was given the slot, which goes to the next request
+            else:
+                self._line.forget(waiter)
+            raise
+        return waiter.group
+
+    def leave(self, group: Group) -> None:
+        """Give a slot back."""
+        self._account()
+        self._in_flight -= 1
+        self._line.left(group)
+        self._admit()
+
+    def _admit(self) -> None:
+        while self._line and self._in_flight < self._limit:
+            waiter = self._line.take()
+            self._occupy()
+            waiter.admitted.set()
+
+    def _occupy(self) -> None:
+        self._account()
+        self._in_flight += 1
+        self._peak = max(self._peak, self._in_flight)
+
+    def _account(self) -> None:
+        time = now()
+        if self._opened is None:
+            self._opened = time
+        else:
+            self._slot_seconds += self._in_flight * (time - self._changed)
+        self._changed = time
+
+
+class Slot:
+    """The context manager that `Gate.slot` returns."""
+
+    __slots__ = ("_ask", "_gate", "_group")
+
+    def __init__(self, gate: Gate, ask: Ask) -> None:
+        self._gate = gate
+        self._ask = ask
+
+    async def __aenter__(self) -> int:
+        self._group = await self._gate.enter(self._ask)
+        return self._group.remaining
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._gate.leave(self._group)
+
+
+def _checked(limit: int) -> int:
+    if limit < 1:
+        raise InputError(f"the concurrency limit is {limit}: at least 1 request must be allowed in flight")
+    return limit

@@ -1,0 +1,90 @@
+"""The fast transport: the chat completions API directly over aiohttp, for many calls in flight on little CPU."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from io import BytesIO
+
+from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+
+from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, ServerTransport
+from flowevolve.llm.transports import sse, wire
+from flowevolve.llm.transports.proxies import proxy_for
+
+# Bodies above this size, in bytes, are sent in pieces, so that they don't block the event loop.
+_LARGE = 2**20
+
+
+class AioHTTPTransport(ServerTransport):
+    """Calls the chat completions API at ``base_url`` (with its ``/v1``), over at most ``max_connections``.
+
+    Without an ``api_key`` none is sent. Proxies are taken from the environment (``HTTPS_PROXY`` and the like), except
+    for addresses of this machine. The connections belong to the event loop of the first call; after ``aclose`` another
+    loop can use the transport.
+    """
+
+    def __init__(
+        self, base_url: str, api_key: str | None, *, max_connections: int, identity: str | None = None
+    ) -> None:
+        super().__init__(base_url, identity)
+        self._chat_url = base_url.rstrip("/") + wire.CHAT_PATH
+        self._embeddings_url = base_url.rstrip("/") + wire.EMBEDDINGS_PATH
+        self._models_url = base_url.rstrip("/") + wire.MODELS_PATH
+        self._headers = {"Content-Type": "application/json"}
+        if api_key:
+            self._headers["Authorization"] = f"Bearer {api_key}"
+        self._max_connections = max_connections
+        # Looked up once, as aiohttp itself would ask the environment and read ``~/.netrc`` for every request.
+        self._proxy = proxy_for(base_url)
+        self._session: ClientSession | None = None
+
+    async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
+        """Make one call, as `flowevolve.core.model.Transport.chat` says."""
+        with wire.failures(timeout):
+            async with self._send("POST", self._chat_url, wire.encode(request)) as response:
+                if request.stream and response.status == 200:
+                    return await sse.read_reply(response.content.iter_any(), request, response.headers)
+                content = await _content(response)
+        return wire.chat_reply(content, request.model, response.headers)
+
+    async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
+        """Make one call, as `flowevolve.core.model.EmbeddingTransport.embed` says."""
+        with wire.failures(timeout):
+            async with self._send("POST", self._embeddings_url, wire.encode_embed(request)) as response:
+                content = await _content(response)
+        return wire.embed_reply(content, request, response.headers)
+
+    async def models(self) -> tuple[str, ...]:
+        """The model names the backend serves, as `flowevolve.core.model.Transport.models` says."""
+        with wire.failures(wire.MODELS_SECONDS):
+            async with self._send("GET", self._models_url, None) as response:
+                content = await _content(response)
+        return wire.model_names(content)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _send(self, method: str, url: str, body: bytes | None) -> AbstractAsyncContextManager[ClientResponse]:
+        session = self._session or self._open()
+        data = BytesIO(body) if body is not None and len(body) > _LARGE else body
+        return session.request(method, url, data=data)
+
+    def _open(self) -> ClientSession:
+        self._session = ClientSession(
+            connector=TCPConnector(limit=self._max_connections, keepalive_timeout=wire.KEEPALIVE_SECONDS),
+            headers=self._headers,
+            proxy=self._proxy,
+            cookie_jar=DummyCookieJar(),
+            timeout=ClientTimeout(total=None),  # ours is for the whole call, and kept in one place
+        )
+        return self._session
+
+
+async def _content(response: ClientResponse) -> bytes:
+    content = await response.read()
+    if 200 <= response.status < 300:
+        return content
+    raise wire.status_error(response.status, response.reason or "", response.headers, content)

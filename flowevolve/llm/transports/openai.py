@@ -1,0 +1,93 @@
+"""The transport over OpenAI's official SDK, for OpenAI and for any server with its chat completions API.
+
+The SDK only carries the bytes: its retries are off, and its types are not used, as they accept a body of any shape.
+
+Needs ``openai[aiohttp]``, that is ``openai`` (with ``httpx2``) and ``aiohttp``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+
+from httpx2 import AsyncBaseTransport, HTTPError, Limits, Response
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient
+
+from flowevolve.core.model import JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest, ServerTransport
+from flowevolve.llm.transports import sse, wire
+from flowevolve.llm.transports.proxies import is_loopback
+
+_NO_PROXIES: dict[str, AsyncBaseTransport | None] = {"http://": None, "https://": None, "all://": None}
+
+
+class OpenAITransport(ServerTransport):
+    """Calls the chat completions API at ``base_url`` (with its ``/v1``).
+
+    Without an ``api_key`` none is sent, nor looked up in the environment: `flowevolve._util.secrets.key_for` decides
+    which server gets which key. Times are in seconds of wall-clock time.
+    """
+
+    def __init__(
+        self, base_url: str, api_key: str | None, *, max_connections: int, identity: str | None = None
+    ) -> None:
+        super().__init__(base_url, identity)
+        limits = Limits(
+            max_connections=max_connections,
+            max_keepalive_connections=max_connections,
+            keepalive_expiry=wire.KEEPALIVE_SECONDS,
+        )
+        self._client = AsyncOpenAI(
+            base_url=base_url,
+            api_key=api_key or "none",
+            max_retries=0,
+            timeout=None,  # the SDK's timeout starts anew with every byte read; ours is for the whole call
+            http_client=DefaultAioHttpClient(
+                limits=limits, timeout=None, mounts=_NO_PROXIES if is_loopback(base_url) else None
+            ),
+        )
+
+    async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
+        """Make one call, as `flowevolve.core.model.Transport.chat` says."""
+        body = wire.request_body(request)
+        with _failures(timeout):
+            if request.stream:
+                return await self._streamed(request, body)
+            answer = await self._client.post(wire.CHAT_PATH, cast_to=Response, body=body)
+        return wire.chat_reply(answer.content, request.model, answer.headers)
+
+    async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
+        """Make one call, as `flowevolve.core.model.EmbeddingTransport.embed` says."""
+        with _failures(timeout):
+            answer = await self._client.post(wire.EMBEDDINGS_PATH, cast_to=Response, body=wire.embed_body(request))
+        return wire.embed_reply(answer.content, request, answer.headers)
+
+    async def models(self) -> tuple[str, ...]:
+        """The model names the backend serves, as `flowevolve.core.model.Transport.models` says."""
+        with _failures(wire.MODELS_SECONDS):
+            answer = await self._client.get(wire.MODELS_PATH, cast_to=Response)
+        return wire.model_names(answer.content)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+    async def _streamed(self, request: ChatRequest, body: Mapping[str, JSON]) -> ChatReply:
+        # The SDK's own reading of streams drops everything that is no event, and makes an object of every chunk.
+        stream = await self._client.post(
+            wire.CHAT_PATH, cast_to=object, body=body, stream=True, stream_cls=AsyncStream[object]
+        )
+        async with stream:
+            return await sse.read_reply(stream.response.aiter_bytes(), request, stream.response.headers)
+
+
+@contextmanager
+def _failures(seconds: float) -> Generator[None]:
+    """As `flowevolve.llm.transports.wire.failures`, for calls over the SDK."""
+    try:
+        with wire.failures(seconds):
+            yield
+    except APIStatusError as error:
+        failed = error.response
+        raise wire.status_error(failed.status_code, failed.reason_phrase, failed.headers, failed.content) from error
+    except (APIConnectionError, HTTPError) as error:
+        raise wire.unreachable(error.__cause__ or error) from error

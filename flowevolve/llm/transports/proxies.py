@@ -1,0 +1,30 @@
+"""The proxy for an address, as the environment names it (``HTTPS_PROXY`` and the like)."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from flowevolve._util.secrets import hide
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy for a URL; None if there is none, or the URL is on this machine. `redacted` hides its password."""
+    address, proxies = urlsplit(url), getproxies()
+    proxy = proxies.get(address.scheme) or proxies.get("all")
+    if proxy is None or is_loopback(url) or proxy_bypass(address.netloc.rpartition("@")[2]):
+        return None
+    password = proxy.rpartition("@")[0].rpartition("://")[2].partition(":")[2]
+    hide(password)
+    hide(unquote(password))
+    return proxy
+
+
+def is_loopback(url: str) -> bool:
+    """Whether the URL's host is a loopback address, which no proxy can reach."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,352 @@
+"""The wire format of the chat completions API, which all transports share.
+
+A request is encoded as a body, the body of an answer is decoded as a `ChatReply`, and each way in which a call can fail
+is mapped to exactly one of the error classes in `flowevolve.core.model`. Bodies are checked, as many different servers
+offer this API: a reply must have a text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from email.utils import parsedate_to_datetime
+from math import isfinite
+
+import aiohttp
+import anyio
+
+from flowevolve._util.clock import now
+from flowevolve._util.secrets import redacted
+from flowevolve.core.model import (
+    JSON,
+    ChatReply,
+    ChatRequest,
+    EmbedReply,
+    EmbedRequest,
+    LLMError,
+    OverloadedError,
+    RefusedError,
+    RejectedError,
+    ServerError,
+    UnreachableError,
+    Usage,
+)
+from flowevolve.llm.client.usage import usage_in
+
+CHAT_PATH = "/chat/completions"
+EMBEDDINGS_PATH = "/embeddings"
+MODELS_PATH = "/models"
+"""Paths below the base URL."""
+
+MODELS_SECONDS = 30.0
+"""How long a transport waits for the list of models."""
+NO_MODEL_LIST = (404, 405)
+"""HTTP statuses of an API that does not list its models."""
+
+# Servers on uvicorn close idle connections after 5 s, which loses a request sent at that moment, so we close first.
+KEEPALIVE_SECONDS = 4.0
+
+# How much of an unexpected answer goes into an error message, in characters.
+_SHOWN = 500
+
+# How much of it is searched for keys, in bytes: more than what is shown plus the length of a key that begins there.
+_READ = 2**14
+
+# A reply may have no text where the tokens ran out while the model still thought, or where a filter removed the text.
+_EMPTY_ANSWERS = ("length", "content_filter")
+
+_UNKNOWN_MODEL = re.compile(
+    r"(unknown|invalid|no such) model\b|\bmodel\b.{0,200}?\b(does not exist|doesn't exist|not found)|not a valid model",
+    re.IGNORECASE | re.DOTALL,
+)
+
+# Made once, as `json.dumps` with these options would make an encoder for every call.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+# Errors that mean no answer: no connection, a broken one, an invalid address, and circular redirects.
+_UNANSWERED = (
+    aiohttp.ClientConnectionError,
+    aiohttp.ClientPayloadError,
+    aiohttp.InvalidURL,
+    aiohttp.NonHttpUrlClientError,
+    aiohttp.TooManyRedirects,
+    TimeoutError,
+)
+
+
+def request_body(request: ChatRequest) -> dict[str, JSON]:
+    """The body of a request, without fields that are not set. Fields of ``extra`` override others."""
+    body: dict[str, JSON] = {
+        "model": request.model,
+        "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+    }
+    optional: dict[str, JSON] = {
+        "temperature": request.temperature,
+        "max_tokens": request.max_tokens,
+        "seed": request.seed,
+        "stop": list(request.stop) or None,
+        "priority": request.priority,
+    }
+    body |= {name: value for name, value in optional.items() if value is not None}
+    if request.stream:
+        body["stream"] = True
+        body["stream_options"] = {"include_usage": True}
+    body.update(request.extra)
+    return body
+
+
+def encode(request: ChatRequest) -> bytes:
+    """The body of a request as JSON in UTF-8.
+
+    Raises:
+        ValueError: if a text has lone surrogates, or a number is infinite or NaN.
+    """
+    return _ENCODER.encode(request_body(request)).encode()
+
+
+def embed_body(request: EmbedRequest) -> dict[str, JSON]:
+    """The body of a request for embeddings. Fields of ``extra`` override others."""
+    return {"model": request.model, "input": list(request.texts), **request.extra}
+
+
+def encode_embed(request: EmbedRequest) -> bytes:
+    """The body of a request for embeddings as JSON in UTF-8.
+
+    Raises:
+        ValueError: as `encode`.
+    """
+    return _ENCODER.encode(embed_body(request)).encode()
+
+
+def embed_reply(content: bytes, request: EmbedRequest, headers: Mapping[str, str] | None = None) -> EmbedReply:
+    """The vectors in the body of an answer, in the order of the request's texts.
+
+    Raises:
+        ServerError: unless there is one vector for each text, all of the same length.
+        LLMError: if the body reports an error.
+    """
+    answer = _decode_answer(content)
+    usage = replace(_usage_in(answer), completion_tokens=0)
+    match answer:
+        case {"data": list(entries), **rest}:
+            vectors = _vectors(entries, len(request.texts))
+            if vectors is not None:
+                return EmbedReply(vectors, usage, _text(rest.get("model"), request.model), headers=headers)
+    raise ServerError(f"the answer has no vectors for {len(request.texts)} texts: {start_of(content)}", usage=usage)
+
+
+def _vectors(entries: list[JSON], count: int) -> tuple[tuple[float, ...], ...] | None:
+    """One vector for each of ``count`` texts, all of the same length; None if the entries are not that."""
+    found: dict[int, tuple[float, ...]] = {}
+    for place, entry in enumerate(entries):
+        match entry:
+            case {"embedding": list(numbers), **more}:
+                vector = tuple(float(number) for number in numbers if isinstance(number, int | float))
+                index = more.get("index", place)
+                if isinstance(index, int) and len(vector) == len(numbers):
+                    found[index] = vector
+    vectors = tuple(found.get(index, ()) for index in range(count))
+    lengths = {len(vector) for vector in vectors}
+    return vectors if len(lengths) == 1 and 0 not in lengths else None
+
+
+def chat_reply(content: bytes, model: str, headers: Mapping[str, str] | None = None) -> ChatReply:
+    """The reply in the body of an answer; ``model`` is the requested one, used where the answer does not name its own.
+
+    Raises:
+        ServerError: if there is no reply in it.
+        LLMError: if the body reports an error.
+    """
+    return reply_in(_decode_answer(content), model, content, headers)
+
+
+def reply_in(answer: JSON, model: str, content: bytes, headers: Mapping[str, str] | None = None) -> ChatReply:
+    """As `chat_reply`, for an answer that was decoded from ``content``.
+
+    A missing text counts as an empty reply if the server used tokens for it: the same request would only give, and
+    cost, the same again.
+    """
+    usage = _usage_in(answer)
+    match answer:
+        case {"choices": [dict(choice), *_], **rest} if isinstance(message := choice.get("message"), dict):
+            content_field, finish_reason = message.get("content"), _text(choice.get("finish_reason"), "stop")
+            text = text_in(content_field)
+            may_be_empty = finish_reason in _EMPTY_ANSWERS or (finish_reason == "stop" and usage.total_tokens)
+            if content_field is None and may_be_empty:
+                text = ""
+            if text is not None:
+                name = _text(rest.get("model"), model)
+                return ChatReply(text, usage, finish_reason, name, headers=headers, logprobs=choice.get("logprobs"))
+    raise ServerError(f"the answer has no text: {start_of(content)}", usage=usage)
+
+
+def _usage_in(answer: JSON) -> Usage:
+    return usage_in(answer.get("usage")) if isinstance(answer, dict) else Usage()
+
+
+def text_in(content: JSON) -> str | None:
+    """The text in a message's ``content``, which is a string or a list with text parts; None if there is none."""
+    match content:
+        case str():
+            return content
+        case [*parts]:
+            texts = [part["text"] for part in parts if isinstance(part, dict) and part.get("type") == "text"]
+            return "".join(text for text in texts if isinstance(text, str))
+    return None
+
+
+def _decode_answer(content: bytes) -> JSON:
+    answer = decode(content)
+    error = error_in_body(answer, content) if isinstance(answer, dict) else None
+    if error is not None:
+        raise error
+    return answer
+
+
+def error_in_body(body: Mapping[str, JSON], content: bytes) -> LLMError | None:
+    """The error reported in a body whose HTTP status was 200; None if there is none.
+
+    The error's code is taken as a status if it is a number. ``content`` is the body before it was decoded.
+    """
+    if not body.get("error") and body.get("object") != "error":
+        return None
+    match body:
+        case {"error": {"code": (int() | str()) as code}} | {"code": (int() | str()) as code}:
+            status = int(code) if str(code).isdecimal() else 0
+        case _:
+            status = 0
+    if 400 <= status < 600:
+        return status_error(status, "", {}, content)
+    return ServerError(f"the server broke off the answer: {start_of(content)}", usage=_usage_in(dict(body)))
+
+
+def decode(content: bytes) -> JSON:
+    """Decode a body, or a part of one, as JSON.
+
+    Raises:
+        ServerError: if it is not JSON.
+    """
+    try:
+        decoded: JSON = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ServerError(f"the answer is not JSON: {start_of(content)!r}") from error
+    return decoded
+
+
+def model_names(content: bytes) -> tuple[str, ...]:
+    """The names in a list of models.
+
+    Raises:
+        ServerError: if the body is no such list.
+    """
+    match decode(content):
+        case {"data": list(entries)}:
+            return tuple(str(entry["id"]) for entry in entries if isinstance(entry, dict) and "id" in entry)
+    raise ServerError("the answer is not a list of models; is the base URL that of an OpenAI-compatible API?")
+
+
+@contextmanager
+def failures(seconds: float) -> Generator[None]:
+    """Limit the time of a call over aiohttp, and turn its exceptions into `LLMError`.
+
+    Raises:
+        UnreachableError: if ``seconds`` pass, or there was no answer.
+        ServerError: if the answer is not HTTP.
+        RejectedError: if the request can't be sent, for example as it can't be encoded.
+    """
+    try:
+        with anyio.CancelScope(deadline=now() + seconds) as scope:
+            yield
+    except _UNANSWERED as error:
+        raise unreachable(error) from error
+    except aiohttp.ClientHttpProxyError as error:  # its text has the proxy's address, with the password
+        raise UnreachableError(f"no connection: the proxy answers {error.status} {error.message}") from error
+    except aiohttp.ClientError as error:
+        raise ServerError(f"the answer is not HTTP: {error}") from error
+    except ValueError as error:
+        raise RejectedError(f"the request can't be sent: {error}") from error
+    if scope.cancelled_caught:
+        raise UnreachableError(f"no complete answer within {seconds:g} s")
+
+
+def unreachable(cause: BaseException) -> UnreachableError:
+    """The error of a call that got no answer because of ``cause``."""
+    return UnreachableError(f"no connection: {cause}")
+
+
+def status_error(status: int, reason: str, headers: Mapping[str, str], content: bytes) -> LLMError:
+    """The error for an answer with a failure status. ``headers`` are looked up in lower case."""
+    problem = _problem(content)
+    # Keys are removed before the text is cut, as a part of a key would not be found.
+    message = f"HTTP {status}: {redacted(_text(problem.get('message'), start_of(content)).strip())[:_SHOWN] or reason}"
+    match status:
+        case 401 | 402 | 403 | 404 | 405:
+            return RefusedError(message, status=status)
+        case 400 if _names_unknown_model(problem, message):
+            return RefusedError(message, status=status)
+        case 429 if problem.get("code") == "insufficient_quota":
+            return RefusedError(message, status=status)  # OpenAI's code for an account without money
+        case 429 | 503 | 529:  # the last is Anthropic's
+            return OverloadedError(message, status=status, retry_after=retry_after_seconds(headers), headers=headers)
+        case 408:
+            return UnreachableError(message, status=status)
+        case _ if 400 <= status < 500:
+            return RejectedError(message, status=status)
+        case _:
+            return ServerError(message, status=status, retry_after=retry_after_seconds(headers))
+
+
+def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    """The wait in seconds that ``retry-after-ms`` or else ``Retry-After`` asks for; None if neither is there.
+
+    ``Retry-After`` is in seconds, or a date that is compared with the server's own clock (``Date``).
+    """
+    asked = headers.get("retry-after", "")
+    seconds = _number(headers.get("retry-after-ms", "")) / 1000
+    if not isfinite(seconds):
+        seconds = _number(asked)
+    if not isfinite(seconds):
+        try:
+            seconds = (parsedate_to_datetime(asked) - parsedate_to_datetime(headers.get("date", ""))).total_seconds()
+        except (ValueError, TypeError):  # no date, or only one of the two has a time zone
+            return None
+    return max(0.0, seconds)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def start_of(content: bytes) -> str:
+    """The beginning of a body, for an error message, without keys."""
+    return redacted(content[:_READ].decode("utf-8", "replace"))[:_SHOWN]
+
+
+def _text(value: object, otherwise: str) -> str:
+    return value if isinstance(value, str) else otherwise
+
+
+def _problem(content: bytes) -> dict[str, JSON]:
+    """The description of an error in an answer: OpenAI puts it under ``error``, others at the top level."""
+    try:
+        body = decode(content)
+    except ServerError:
+        return {}
+    match body:
+        case {"error": dict(problem)} | dict(problem):
+            return problem
+    return {}
+
+
+def _names_unknown_model(problem: Mapping[str, JSON], message: str) -> bool:
+    return (
+        problem.get("code") == "model_not_found"
+        or problem.get("param") == "model"
+        or _UNKNOWN_MODEL.search(message) is not None
+    )

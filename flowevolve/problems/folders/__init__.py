@@ -1,0 +1,6 @@
+"""Problems of other systems, as the folders that their users have: OpenEvolve's, ShinkaEvolve's and LEVI's, unchanged.
+
+How to run them: docs/how-to/openevolve.md.
+"""
+
+from flowevolve.problems.folders.catalog import folder_problem as folder_problem

@@ -1,0 +1,44 @@
+"""Which system a problem folder is of, and the problem in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, get_args
+
+from flowevolve._util.errors import InputError
+from flowevolve.problems.folders import levi, openevolve, shinka
+from flowevolve.programs.evaluator import EvaluatorProblem
+
+System = Literal["openevolve", "shinka", "levi"]
+
+_MARKS: dict[System, str] = {"openevolve": openevolve.EVALUATOR, "shinka": shinka.EVALUATOR, "levi": levi.PROBLEM}
+"""The file that tells a folder's system."""
+_READERS: dict[System, Callable[[Path, float], EvaluatorProblem]] = {
+    "openevolve": openevolve.read,
+    "shinka": shinka.read,
+    "levi": levi.read,
+}
+
+
+def folder_problem(folder: Path, worst: float = 0.0) -> EvaluatorProblem:
+    """The problem in a folder. ``worst`` is the score of programs that fail.
+
+    Raises:
+        InputError: if it is in no known form, its files have not what the form asks for, or need what is not here.
+    """
+    return _READERS[system_of(folder)](folder.resolve(), worst)
+
+
+def system_of(folder: Path) -> System:
+    """Raises: InputError if it is no folder, or of no known system."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: there is no such folder")
+    for system in get_args(System):
+        if (folder / _MARKS[system]).is_file():
+            found: System = system
+            return found
+    raise InputError(
+        f"{folder}: no problem in it: OpenEvolve's have {openevolve.EVALUATOR} and {openevolve.PROGRAM}.*, "
+        f"ShinkaEvolve's {shinka.EVALUATOR} and {shinka.PROGRAM}.*, LEVI's {levi.PROBLEM}"
+    )

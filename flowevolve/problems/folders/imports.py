@@ -1,0 +1,114 @@
+"""What the files of a problem folder import that is not to be had in the sandbox."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from flowevolve._util.errors import InputError
+from flowevolve.problems.folders.files import parsed
+from flowevolve.sandbox.launch import package_folders
+
+_NETWORK = {
+    *("aiohttp", "anthropic", "boto3", "datasets", "google", "huggingface_hub", "httpx", "litellm", "openai"),
+    *("requests", "vllm", "wandb"),
+}
+_GPU = {"cupy", "mlx", "numba.cuda", "pycuda", "triton"}
+_PACKAGES = {"cv2": "opencv-python", "PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}
+"""Packages whose module has another name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    module: str
+    file: str
+    sure: bool
+    """Whether it is made as soon as the file is imported, and nothing catches its failure."""
+
+    @property
+    def package(self) -> str:
+        return self.module.partition(".")[0]
+
+
+def check(folder: Path, files: Sequence[Path], supplied: Collection[str] = ()) -> list[str]:
+    """Look for what files, and those of the folder that they import, need; what is in doubt is returned, a line each.
+
+    ``supplied`` are modules that the sandbox brings a stand-in for.
+
+    Raises:
+        InputError: naming everything that is needed for sure and is not there.
+    """
+    imports = [each for each in all_imports(folder, files) if each.module not in supplied]
+    stood_in = {name.partition(".")[0] for name in supplied}
+    missing = [each for each in imports if each.package in stood_in or not is_installed(each.package)]
+    sure = dict.fromkeys(_said(each, each.package in stood_in) for each in missing if each.sure)
+    if sure:
+        raise InputError(f"{folder}: it can't be run here: {'; '.join(sure)}")
+    doubtful = [f"{_said(each, each.package in stood_in)}, if it comes to that" for each in missing]
+    present = [each for each in imports if each not in missing and _beyond(each)]
+    return list(
+        dict.fromkeys([*doubtful, *(f"{each.file} imports {each.module}: {_beyond(each)}" for each in present)])
+    )
+
+
+def all_imports(folder: Path, files: Sequence[Path]) -> list[Import]:
+    """Those of files, and of modules of the folder that they import; standard modules are left out."""
+    found: list[Import] = []
+    waiting, seen = list(files), set(files)
+    while waiting:
+        file = waiting.pop(0)
+        for each in imports_of(file):
+            local = _local(folder, each.package)
+            if local is not None:
+                waiting += [local] if local not in seen else []
+                seen.add(local)
+            elif each.package not in sys.stdlib_module_names:
+                found.append(each)
+    return found
+
+
+def imports_of(file: Path) -> list[Import]:
+    if file.suffix != ".py":
+        return []
+    found: list[Import] = []
+
+    def visit(node: ast.AST, sure: bool) -> None:
+        if isinstance(node, ast.Import):
+            found.extend(Import(alias.name, file.name, sure) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
+            found.append(Import(node.module, file.name, sure))
+        certain = sure and not isinstance(node, ast.Try | ast.If | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for child in ast.iter_child_nodes(node):
+            visit(child, certain)
+
+    visit(parsed(file), True)
+    return found
+
+
+def is_installed(package: str) -> bool:
+    """Whether programs in the sandbox can import it."""
+    folders = [str(folder) for folder in package_folders()]
+    return package in sys.stdlib_module_names or PathFinder.find_spec(package, folders) is not None
+
+
+def _local(folder: Path, package: str) -> Path | None:
+    places = (folder / f"{package}.py", folder / package / "__init__.py")
+    return next((place for place in places if place.is_file()), None)
+
+
+def _said(need: Import, stood_in: bool) -> str:
+    beyond = _beyond(need)
+    if stood_in:
+        return f"{need.file} needs {need.module}, which flowevolve has no stand-in for"
+    mend = f"pip install {_PACKAGES.get(need.package, need.package)}"
+    return f"{need.file} needs {need.package}, which is not installed ({mend})" + (f", and {beyond}" if beyond else "")
+
+
+def _beyond(need: Import) -> str:
+    if need.package in _NETWORK:
+        return "there is no network in the sandbox"
+    return "there is no GPU in the sandbox" if {need.package, need.module} & _GPU else ""

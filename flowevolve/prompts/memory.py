@@ -1,0 +1,316 @@
+"""Prompts of a memory: learning from a change, shortening the memory, searching and sharing it across tasks.
+
+The roles and figures are those of Controlled Self-Evolution for Algorithmic Code Optimization, §4.3 and its appendix.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from flowevolve.core.model import JSON, UnparsableReplyError
+from flowevolve.core.payload_kinds import payload
+from flowevolve.prompts.json_replies import objects, read_array, read_object, text_of, texts, word_of
+from flowevolve.prompts.programs import (
+    OUTCOME_HEADING,
+    PROGRAM_HEADING,
+    REPLY_HEADING,
+    ShownProgram,
+    shown_files,
+    shown_outcome,
+    shown_programs,
+    task_section,
+)
+from flowevolve.prompts.reflection import fence
+
+REFLECT_TITLE = "# Learn from a change"
+COMPRESS_TITLE = "# Shorten a memory"
+QUERIES_TITLE = "# Search the memory"
+DISTILL_TITLE = "# What other tasks can learn"
+
+CHILD_HEADING = "## What was made of it"
+CHANGE_HEADING = "## How the score changed"
+BOARD_HEADING = "## Directions that were tried"
+MEMORY_HEADING = "## What is known"
+IMPROVING_HEADING = "## Steps that helped most"
+DEGRADING_HEADING = "## Steps that harmed most"
+
+DirectionOutcome = Literal["success", "failed", "neutral"]
+LessonKind = Literal["success", "failed"]
+OUTCOMES: tuple[DirectionOutcome, ...] = get_args(DirectionOutcome)
+LESSON_KINDS: tuple[LessonKind, ...] = get_args(LessonKind)
+
+DIRECTIONS_KEPT = 10
+LESSONS_KEPT = 8
+DISTILLED = 5
+"""The most entries that one task gives to others."""
+TEXT_CHARS = 400
+"""The most characters of a lesson or an entry, so that no single reply fills a memory."""
+_DIRECTION_CHARS = 120
+
+
+@payload("memory.Direction")
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """A kind of change that was tried, and its outcome."""
+
+    direction: str
+    outcome: DirectionOutcome
+
+    def to_json(self) -> dict[str, JSON]:
+        return {"direction": self.direction, "outcome": self.outcome}
+
+    @classmethod
+    def of(cls, data: Mapping[str, JSON]) -> Direction:
+        """What `to_json` made this of, or a reply of the same form.
+
+        Raises:
+            UnparsableReplyError: if something is missing.
+        """
+        name = " ".join(text_of(data, "direction").split())
+        return cls(name[:_DIRECTION_CHARS], word_of(data, "outcome", OUTCOMES))
+
+
+@payload("memory.Lesson")
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A lesson about what to do again (``success``) or to avoid (``failed``)."""
+
+    kind: LessonKind
+    text: str
+
+    def to_json(self) -> dict[str, JSON]:
+        return {"kind": self.kind, "text": self.text}
+
+    @classmethod
+    def of(cls, data: Mapping[str, JSON]) -> Lesson:
+        """What `to_json` made this of, or a reply of the same form.
+
+        Raises:
+            UnparsableReplyError: if something is missing.
+        """
+        return cls(word_of(data, "kind", LESSON_KINDS), text_of(data, "text")[:TEXT_CHARS])
+
+
+@payload("memory.Insight")
+@dataclass(frozen=True, slots=True)
+class Insight:
+    """What a reflection learns from one change."""
+
+    direction: Direction
+    lesson: str
+
+
+@payload("memory.Digest")
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """The content of a memory: directions with how often each was tried, and lessons."""
+
+    directions: tuple[tuple[Direction, int], ...]
+    lessons: tuple[Lesson, ...]
+
+    def to_json(self) -> dict[str, JSON]:
+        return {
+            "directions": [{**direction.to_json(), "count": count} for direction, count in self.directions],
+            "lessons": [lesson.to_json() for lesson in self.lessons],
+        }
+
+    @classmethod
+    def of(cls, data: Mapping[str, JSON]) -> Digest:
+        """What `to_json` made this of, or a reply of the same form: a direction without a count was tried once.
+
+        Raises:
+            UnparsableReplyError: if something is missing.
+        """
+        directions = objects(data.get("directions"), "directions")
+        lessons = objects(data.get("lessons"), "lessons")
+        return cls(
+            tuple((Direction.of(each), _count(each.get("count"))) for each in directions),
+            tuple(map(Lesson.of, lessons)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A change that was tried: the increase of the score, and the insight from it."""
+
+    change: float
+    insight: Insight
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A piece of experience from one task for others."""
+
+    title: str
+    text: str
+
+
+def reflect_prompt(statement: str, parent: ShownProgram, child: ShownProgram, change: float, board: str = "") -> str:
+    """Ask what one change teaches. ``change`` is the increase of the score; a child that failed has no score.
+
+    ``board`` lists the known directions (`shown_board`): the reply should use the name of one of these for a change of
+    the same kind, so that they are counted together.
+    """
+    found = "helped" if change > 0 else "did not help"
+    known = [f"{BOARD_HEADING}\n{fence(board)}"] if board else []
+    named = (
+        "\n  One that was tried before keeps the words that it has in the list, without the brackets." if board else ""
+    )
+    return "\n\n".join(
+        [
+            f"{REFLECT_TITLE}\n\nA program was changed, and both versions were run. The change {found}.",
+            task_section(statement),
+            f"{PROGRAM_HEADING}\n{shown_files(parent.program)}",
+            f"{OUTCOME_HEADING}\n{shown_outcome(parent)}",
+            shown_programs(CHILD_HEADING, {"Program": child}),
+            f"{CHANGE_HEADING}\nChange: {json.dumps(change)}",
+            *known,
+            f"""{REPLY_HEADING}
+Compare the two versions. Reply with one JSON object in a fenced block:
+{{"direction": "...", "outcome": "success|failed|neutral", "lesson": "..."}}
+- direction: what kind of change it is, in a few words that would fit the same change elsewhere in the program.{named}
+- outcome: success if the score rose because of it, failed if it fell or the program broke, neutral if nothing changed.
+- lesson: one or two sentences on why, and what to do again or to leave alone in the next change to this program.""",
+        ]
+    )
+
+
+def read_insight(reply: str) -> Insight:
+    """Raises:
+    UnparsableReplyError: if direction, outcome or lesson is missing.
+    """
+    data = read_object(reply)
+    return Insight(Direction.of(data), text_of(data, "lesson")[:TEXT_CHARS])
+
+
+def compress_prompt(digest: Digest, tokens: int) -> str:
+    """Ask for the same memory in fewer words, of at most ``tokens`` tokens."""
+    return "\n\n".join(
+        [
+            f"{COMPRESS_TITLE}\n\nNotes were taken while a program was being improved. They have become too long.",
+            f"{MEMORY_HEADING}\n{fence(json.dumps(digest.to_json(), indent=1, ensure_ascii=False), 'json')}",
+            f"""{REPLY_HEADING}
+One JSON object of the same form in a fenced block, of at most {tokens} tokens.
+- directions: 5 to {DIRECTIONS_KEPT}. Those that mean the same and ended alike become one, their counts added up. Those
+  that were tried most and those that ended clearly stay.
+- lessons: 5 to {LESSONS_KEPT}. Those that say the same become one; failures of different causes stay apart. Keep what
+  is concrete, drop what is obvious.
+- Invent nothing: all that you write has to be in the notes above.""",
+        ]
+    )
+
+
+def read_digest(reply: str) -> Digest:
+    """The shortened memory in a reply, with at most `DIRECTIONS_KEPT` directions and `LESSONS_KEPT` lessons.
+
+    Raises:
+        UnparsableReplyError: if there is none, or it is empty.
+    """
+    digest = Digest.of(read_object(reply))
+    if not digest.directions and not digest.lessons:
+        raise UnparsableReplyError("the shortened memory is empty")
+    return Digest(digest.directions[:DIRECTIONS_KEPT], digest.lessons[:LESSONS_KEPT])
+
+
+def queries_prompt(statement: str, program: ShownProgram, memory: str, count: int) -> str:
+    """Ask for queries to search experience with other tasks. ``memory`` is that of this task, and may be empty.
+
+    A program without score and feedback is still to be written; a plan may describe it, as a file of its own name.
+    """
+    ran = program.score is not None or bool(program.feedback.strip())
+    due, holds = ("improved", "holds") if ran else ("written", "could hold")
+    known = [f"{MEMORY_HEADING}\n{fence(memory)}"] if memory else []
+    return "\n\n".join(
+        [
+            f"{QUERIES_TITLE}\n\nA program is to be {due}. Experience with other tasks can be searched by meaning.",
+            task_section(statement),
+            f"{PROGRAM_HEADING}\n{shown_files(program.program)}",
+            *([f"{OUTCOME_HEADING}\n{shown_outcome(program)}"] if ran else []),
+            *known,
+            f"""{REPLY_HEADING}
+{count} search queries, as a JSON array of texts in a fenced block.
+- Each is about another thing that {holds} this program back: its method, its data, its mistakes.
+- A query is one sentence in words that would fit other tasks of the kind, without names from this one.""",
+        ]
+    )
+
+
+def read_queries(reply: str, count: int) -> tuple[str, ...]:
+    """At most ``count`` queries, each once.
+
+    Raises:
+        UnparsableReplyError: if there is none.
+    """
+    return texts(read_array(reply), "queries")[:count]
+
+
+def distill_prompt(statement: str, best: ShownProgram, improving: Sequence[Step], degrading: Sequence[Step]) -> str:
+    """Ask what the steps that changed the score most teach for other tasks."""
+    parts = [
+        f"{DISTILL_TITLE}\n\nA program was improved step by step. Write down what will help with other tasks.",
+        task_section(statement),
+        f"{PROGRAM_HEADING}\n{shown_files(best.program)}",
+        f"{OUTCOME_HEADING}\n{shown_outcome(best)}",
+    ]
+    for heading, steps in ((IMPROVING_HEADING, improving), (DEGRADING_HEADING, degrading)):
+        if steps:
+            parts.append("\n\n".join([heading, *(_step(number, each) for number, each in enumerate(steps, 1))]))
+    parts.append(f"""{REPLY_HEADING}
+At most {DISTILLED} pieces of experience, the most useful first, as a JSON array in a fenced block:
+[{{"title": "...", "text": "..."}}]
+- title: when it applies, as somebody would search for it.
+- text: what to do or to avoid there, and why, in two or three sentences that make sense without this task.""")
+    return "\n\n".join(parts)
+
+
+def read_advice(reply: str) -> tuple[Advice, ...]:
+    """At most `DISTILLED` pieces of experience; there may be none.
+
+    Raises:
+        UnparsableReplyError: if it is no array, or a title or text is missing.
+    """
+    found = objects(read_array(reply), "experience")
+    advice = (Advice(" ".join(text_of(each, "title").split()), text_of(each, "text")[:TEXT_CHARS]) for each in found)
+    return tuple(dict.fromkeys(advice))[:DISTILLED]
+
+
+def shown_memory(directions: Sequence[tuple[Direction, int]], lessons: Sequence[Lesson]) -> str:
+    """A memory as prompts for programs show it; an empty text for an empty memory."""
+    parts: list[str] = []
+    if directions:
+        parts.append(f"Directions that were tried:\n{shown_board(directions)}")
+    for kind, heading in (("success", "What worked:"), ("failed", "What did not work:")):
+        lines = (_item(lesson.text) for lesson in lessons if lesson.kind == kind)
+        if any(lesson.kind == kind for lesson in lessons):
+            parts.append("\n".join([heading, *lines]))
+    return "\n\n".join(parts)
+
+
+def shown_board(directions: Sequence[tuple[Direction, int]]) -> str:
+    """The list of known directions, one line for each."""
+    return "\n".join(f"- {each.direction} ({each.outcome}, {_times(count)})" for each, count in directions)
+
+
+def _step(number: int, step: Step) -> str:
+    insight = step.insight
+    return f"""### Step {number}
+Change: {json.dumps(step.change)}
+Direction: {insight.direction.direction} ({insight.direction.outcome})
+{fence(insight.lesson)}"""
+
+
+def _item(text: str) -> str:
+    """A text as an item of a list, with its further lines indented."""
+    return "- " + "\n  ".join(text.splitlines())
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _count(value: JSON) -> int:
+    """A count in a reply, at least 1; 1 if it is missing or no such number."""
+    return max(1, int(value)) if isinstance(value, int | float) and abs(value) < 1e9 else 1  # not for NaN

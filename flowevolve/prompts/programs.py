@@ -1,0 +1,191 @@
+"""The prompts that ask for programs, and the strict parser of the replies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import UnparsableReplyError
+from flowevolve.programs.blocks import has_marks, outside_unchanged
+from flowevolve.programs.edits import MIDDLE_LINE, REPLACE_LINE, SEARCH_LINE, apply_to_files
+from flowevolve.programs.features import syntax_error
+from flowevolve.prompts.reflection import fence, labelled_blocks, parse_instruction
+
+Form = Literal["edits", "whole"]
+"""The form of a reply: SEARCH/REPLACE edits of the parent, or a whole program."""
+
+CODE_TITLE = "# Improve a program"
+SEED_TITLE = "# Write a different program"
+ADVICE_TITLE = "# Advise whoever writes the next programs"
+META_TITLE = "# Improve the instructions for a programmer"
+
+HOW_HEADING = "## How to go about it"
+TASK_HEADING = "## The task"
+PROGRAM_HEADING = "## The program"
+OUTCOME_HEADING = "## What became of it"
+ANCESTORS_HEADING = "## The versions before it"
+OTHERS_HEADING = "## Other programs"
+ADVICE_HEADING = "## Advice"
+REPLY_HEADING = "## What to write"
+
+DEFAULT_INSTRUCTIONS = """\
+- Work out what keeps the score of the program down, and change that.
+- One idea at a time, carried through, is worth more than many small changes.
+- Take over what is good in the other programs, where some are shown.
+- The program is run as it stands, with a limit on its time: no placeholders, no questions."""
+"""The instructions of prompts whose instructions are not evolved."""
+
+EDITS_WANTED = f"""\
+Reply with one or more edits, each in this form and without a fence around it:
+
+{SEARCH_LINE}
+lines of the program, exactly as they are
+{MIDDLE_LINE}
+the lines to put in their place
+{REPLACE_LINE}
+
+Edits are made in order, each in the program as the ones before it left it."""
+WHOLE_WANTED = "Reply with the complete program inside one fenced block (three backticks) and nothing after it."
+_FILES_EDITED = "Before each edit, name its file in a line of its own, such as `FILE: {name}`."
+_FILES_WHOLE = """\
+Reply with each file that you change, complete, inside a fenced block of its own (three backticks) that is labelled with
+the file's name as above, and nothing after them."""
+_DIFFERENT = """\
+- Solve the task by another method than each of these programs: another structure, not other numbers.
+- Keep the names and parameters of the functions that the task calls.
+- Where a program failed, avoid what it failed of."""
+_MARKED = "Only what is between lines with EVOLVE-BLOCK-START and EVOLVE-BLOCK-END may change; keep these lines, too."
+
+
+@dataclass(frozen=True, slots=True)
+class ShownProgram:
+    """A program as prompts show it: its files by name, its score (None: it failed or was not run), and its feedback."""
+
+    program: Mapping[str, str]
+    score: float | None
+    feedback: str = ""
+
+
+def task_section(statement: str) -> str:
+    """The statement of a task, as all prompts about programs show it."""
+    return f"{TASK_HEADING}\n{fence(statement.strip())}"
+
+
+def program_prompt(
+    statement: str,
+    parent: ShownProgram,
+    *,
+    form: Form,
+    others: Sequence[ShownProgram] = (),
+    ancestors: Sequence[ShownProgram] = (),
+    advice: str = "",
+    instructions: str = "",
+    further: Sequence[str] = (),
+) -> str:
+    """Ask for a better program than ``parent``. ``ancestors`` are oldest first.
+
+    ``instructions`` replace `DEFAULT_INSTRUCTIONS`; ``further`` are additional sections, with their headings.
+    """
+    sections = [
+        CODE_TITLE,
+        f"{HOW_HEADING}\n{fence(instructions) if instructions else DEFAULT_INSTRUCTIONS}",
+        task_section(statement),
+        f"{PROGRAM_HEADING}\n{shown_files(parent.program)}",
+        f"{OUTCOME_HEADING}\n{shown_outcome(parent)}",
+    ]
+    if ancestors:
+        sections.append(_listed(ANCESTORS_HEADING, "Version", ancestors))
+    if others:
+        sections.append(_listed(OTHERS_HEADING, "Program", others))
+    sections += further
+    if advice:
+        sections.append(f"{ADVICE_HEADING}\n{fence(advice)}")
+    sections.append(f"{REPLY_HEADING}\n{reply_instructions(parent.program, form)}")
+    return "\n\n".join(sections)
+
+
+def seed_prompt(statement: str, seeds: Sequence[ShownProgram]) -> str:
+    """Ask for a whole program that solves the task in another way than ``seeds``, the first of which shows the form.
+
+    Seeds that failed have no score, and their feedback says why.
+    """
+    sections = [
+        SEED_TITLE,
+        task_section(statement),
+        _listed(OTHERS_HEADING, "Program", seeds),
+        f"{REPLY_HEADING}\n{_DIFFERENT}\n\n{reply_instructions(seeds[0].program, 'whole')}",
+    ]
+    return "\n\n".join(sections)
+
+
+def read_program(reply: str, parent: Artifact, form: Form) -> Artifact:
+    """The program that a reply makes of ``parent``.
+
+    Raises:
+        EditError: if an edit can't be applied.
+        UnparsableReplyError: if the reply does not have the requested form, changes text outside of the EVOLVE-BLOCK
+            marks, or makes a Python file that does not compile.
+    """
+    files = apply_to_files(parent, reply) if form == "edits" else _whole(reply, parent)
+    for name, text in files.items():
+        if not outside_unchanged(parent[name], text):
+            raise UnparsableReplyError(f"{name}: what is outside of the EVOLVE-BLOCK marks was changed")
+        wrong = syntax_error(text) if name.endswith(".py") and text != parent[name] else None
+        if wrong is not None:
+            raise UnparsableReplyError(f"{name} does not compile: {wrong}")
+    return parent.replace(**files)
+
+
+def _whole(reply: str, parent: Artifact) -> dict[str, str]:
+    """The files in a reply. For a program of one file it is the longest block; short ones are explanations."""
+    blocks = labelled_blocks(reply)
+    if len(parent) == 1:
+        (name,) = parent
+        text = max((body for _, body in blocks), key=len) if blocks else parse_instruction(reply)
+        found = {name: text}
+    else:
+        found = {label: body for label, body in blocks if label in parent}
+    if not any(text.strip() for text in found.values()):
+        raise UnparsableReplyError(f"no fenced block with a program in the reply; its files are {', '.join(parent)}")
+    return {name: _ended_like(parent[name], text) for name, text in found.items()}
+
+
+def _ended_like(old: str, new: str) -> str:
+    """The new text with as many newlines at its end as the old one, as they are lost in a fenced block."""
+    return new.rstrip("\n") + old[len(old.rstrip("\n")) :]
+
+
+def shown_files(program: Mapping[str, str]) -> str:
+    """Files as all prompts show them: fenced, by name."""
+    return "\n".join(fence(text.rstrip("\n"), name) for name, text in program.items())
+
+
+def shown_outcome(shown: ShownProgram) -> str:
+    """A program's score and feedback, as all prompts show them."""
+    score = "Score: none, it failed" if shown.score is None else f"Score: {json.dumps(shown.score)} (higher is better)"
+    return f"{score}\n{fence(shown.feedback.strip())}" if shown.feedback.strip() else score
+
+
+def shown_programs(heading: str, programs: Mapping[str, ShownProgram]) -> str:
+    """A section that shows programs, each under its name with its score and feedback."""
+    shown = [f"### {name}\n{shown_outcome(each)}\n{shown_files(each.program)}" for name, each in programs.items()]
+    return "\n\n".join([heading, *shown])
+
+
+def _listed(heading: str, word: str, programs: Sequence[ShownProgram]) -> str:
+    return shown_programs(heading, {f"{word} {number}": each for number, each in enumerate(programs, 1)})
+
+
+def reply_instructions(program: Mapping[str, str], form: Form) -> str:
+    """The description of the reply that `read_program` can read."""
+    several = len(program) > 1
+    if form == "edits":
+        lines = [EDITS_WANTED, *([_FILES_EDITED.format(name=next(iter(program)))] if several else [])]
+    else:
+        lines = [_FILES_WHOLE if several else WHOLE_WANTED]
+    if any(has_marks(text) for text in program.values()):
+        lines.append(_MARKED)
+    return "\n".join(lines)

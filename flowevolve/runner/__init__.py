@@ -1,0 +1,1 @@
+"""From a checked configuration to a result: assembling, running, resuming and replaying."""

@@ -1,0 +1,405 @@
+"""From a checked configuration to the objects of a run, and the names a configuration can use."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, cast
+
+from flowevolve._util.errors import InputError
+from flowevolve._util.registry import Registry, validated
+from flowevolve._util.secrets import OPENAI_HOST, key_for
+from flowevolve._util.tasks import Pulse
+from flowevolve.config.backends import BACKENDS, SHIPPED_BACKENDS
+from flowevolve.config.llm import LLMSection
+from flowevolve.config.roles import ModelSettings, RoleSettings, model_names, role_settings
+from flowevolve.config.run import Config
+from flowevolve.core.algorithm import Algorithm, NamesRoles, Tuning, WorkersWanted
+from flowevolve.core.events import Log, log_nothing
+from flowevolve.core.model import ServerTransport, Transport
+from flowevolve.core.policies import Allocation, NoRacing, Racing, Speculation, StalenessPolicy, StoppingPolicy
+from flowevolve.core.task import Task
+from flowevolve.llm.client.cache import ResponseCache, open_cache
+from flowevolve.llm.client.ensemble import Choice, Ensemble, Models
+from flowevolve.llm.client.hedging import Hedging
+from flowevolve.llm.client.role import Role
+from flowevolve.llm.client.traffic import Traffic
+from flowevolve.llm.scheduling.admission import Admission, NullProbe, Probe
+from flowevolve.llm.scheduling.limits import Limits
+from flowevolve.llm.scheduling.metrics_probe import MetricsProbe, SummedProbe
+from flowevolve.llm.scheduling.request_queue import Order
+from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.transports.aiohttp import AioHTTPTransport
+from flowevolve.llm.transports.router import Router, make_router
+from flowevolve.policies.admission import Fixed, Latency, ServerQueue
+from flowevolve.policies.allocation import MedianRate, Pressure
+from flowevolve.policies.bandits import UCB
+from flowevolve.policies.ordering import Fifo, LaterFirst
+from flowevolve.policies.racing import Bound, Confidence, Prefix
+from flowevolve.policies.staleness import Full, Guarded, Reflective
+from flowevolve.policies.stopping import FileExists, NoImprovement, Unevaluated, Unproductive
+from flowevolve.programs.evaluator import EvaluatorProblem, with_readable_evaluator
+from flowevolve.programs.problem import Problem
+
+if TYPE_CHECKING:
+    from flowevolve.programs.problem import Problem
+    from flowevolve.sim.backend import SimBackend
+    from flowevolve.sim.replay import Record, RecordedServer
+
+ALGORITHMS: Registry[Algorithm] = Registry(
+    "algorithm",
+    "flowevolve.algorithms",
+    {
+        "gepa": "flowevolve.algorithms.gepa:GEPA",
+        "combee": "flowevolve.algorithms.combee:Combee",
+        "ace": "flowevolve.algorithms.ace:ACE",
+        "meta_harness": "flowevolve.algorithms.meta_harness:MetaHarness",
+        "levi": "flowevolve.algorithms.levi:LEVI",
+        "best_of_n": "flowevolve.algorithms.baselines:BestOfN",
+        "one_plus_lambda": "flowevolve.algorithms.baselines:OnePlusLambda",
+        "code_evolve": "flowevolve.algorithms.code_evolve:CodeEvolve",
+        "context_evolve": "flowevolve.algorithms.context_evolve:ContextEvolve",
+        "cse": "flowevolve.algorithms.cse:CSE",
+    },
+    Algorithm,
+)
+TASKS: Registry[Task] = Registry(
+    "task",
+    "flowevolve.tasks",
+    {
+        "house_style": "flowevolve.tasks.catalog:house_style",
+        "instructions": "flowevolve.tasks.catalog:instructions",
+        "multihop": "flowevolve.tasks.catalog:multihop",
+        "math": "flowevolve.tasks.catalog:math",
+        "classification": "flowevolve.tasks.catalog:classification",
+        "finer": "flowevolve.tasks.catalog:finer",
+        "formula": "flowevolve.tasks.catalog:formula",
+        "harness": "flowevolve.tasks.catalog:harness",
+    },
+    Task,
+    ("program",),
+)
+STALENESS: Registry[StalenessPolicy] = Registry(
+    "staleness policy",
+    "flowevolve.policies.staleness",
+    {"full": Full, "guarded": Guarded, "reflective": Reflective},
+    StalenessPolicy,
+)
+ALLOCATION: Registry[Allocation] = Registry(
+    "allocation policy",
+    "flowevolve.policies.allocation",
+    {"median_rate": MedianRate, "pressure": Pressure},
+    Allocation,
+    ("fixed",),
+)
+RACING: Registry[Racing] = Registry(
+    "racing policy",
+    "flowevolve.policies.racing",
+    {"off": NoRacing, "bound": Bound, "confidence": Confidence, "prefix": Prefix},
+    Racing,
+)
+ORDERINGS: Registry[Order] = Registry(
+    "ordering", "flowevolve.policies.ordering", {"later_first": LaterFirst, "fifo": Fifo}, Order
+)
+ADMISSIONS: Registry[Admission] = Registry(
+    "admission policy",
+    "flowevolve.policies.admission",
+    {"fixed": Fixed, "server_queue": ServerQueue, "latency": Latency},
+    Admission,
+)
+BANDITS: Registry[Choice] = Registry("bandit", "flowevolve.policies.bandits", {"ucb": UCB}, Choice)
+OPENAI_URL = f"https://{OPENAI_HOST}/v1"
+"""Where requests go if the configuration names no address."""
+
+
+def make_task(config: Config) -> Task:
+    if config.task.name == "program":
+        from flowevolve.programs.task import ProgramTask  # noqa: PLC0415
+
+        problem = make_problem(config)
+        return ProgramTask(problem, with_readable_evaluator(config.sandbox, problem))
+    return TASKS.make(config.task.name, config.task.settings, "task")
+
+
+def make_problem(config: Config) -> Problem:
+    """The problem that ``[task]`` names; what else stands there are the problem's settings."""
+    from flowevolve.problems.catalog import EVALUATED, PROBLEMS  # noqa: PLC0415 - only programs need it
+
+    settings = dict(config.task.settings)
+    name = settings.pop("problem", next((name for name in EVALUATED if name in settings), None))
+    if not isinstance(name, str):
+        raise InputError("task.problem: name the problem to solve; `flowevolve list problems` shows those there are")
+    return PROBLEMS.make(name, settings, "task")
+
+
+def problem_notes(config: Config) -> Sequence[str]:
+    """What whoever runs a configuration should know of its problem, a line each."""
+    if config.task.name != "program" or not {"folder", "command"} & config.task.settings.keys():
+        return ()
+
+    problem = make_problem(config)
+    return problem.notes if isinstance(problem, EvaluatorProblem) else ()
+
+
+def make_staleness(config: Config) -> StalenessPolicy:
+    policy = config.staleness.policy or find_algorithm(config).staleness
+    return STALENESS.make(policy, config.staleness.settings, "staleness")
+
+
+def make_allocation(config: Config) -> Allocation | None:
+    """The allocation policy; None for ``fixed``, which leaves the workers as they are."""
+    section = config.allocation
+    if section.policy != "fixed":
+        return ALLOCATION.make(section.policy, section.settings, "allocation")
+    if section.settings:
+        raise InputError(f"allocation: policy 'fixed' has no settings, but {', '.join(section.settings)} is given")
+    return None
+
+
+def make_order(config: Config) -> Order:
+    section = config.scheduler.order
+    return ORDERINGS.make(section.policy, section.settings, "scheduler.order")
+
+
+def make_admission(config: Config) -> Admission:
+    section = config.scheduler.admission
+    return ADMISSIONS.make(section.policy, section.settings, "scheduler.admission")
+
+
+def make_stopping(config: Config) -> list[StoppingPolicy]:
+    stopping = config.stopping
+    policies: list[StoppingPolicy] = [Unevaluated(stopping.unevaluated), Unproductive(stopping.unproductive)]
+    if stopping.no_improvement is not None:
+        policies.append(NoImprovement(stopping.no_improvement))
+    if stopping.file is not None:
+        policies.append(FileExists(stopping.file))
+    return policies
+
+
+def find_algorithm(config: Config) -> type[Algorithm]:
+    factory = cast("type[Algorithm]", ALGORITHMS.find(config.algorithm.name, "algorithm.name"))
+    if not hasattr(factory, "name"):
+        raise InputError(f"algorithm.name: {config.algorithm.name!r} has no name: set it in class {factory.__name__}")
+    return factory
+
+
+def make_algorithm(config: Config, task: Task) -> Algorithm:
+    factory = find_algorithm(config)
+    settings = validated(factory.config_type, config.algorithm.settings, "algorithm")
+    return factory(task, settings, make_tuning(config))
+
+
+def make_tuning(config: Config) -> Tuning:
+    return Tuning(
+        {
+            name: WorkersWanted(stage.workers, stage.min_workers, stage.max_workers)
+            for name, stage in config.stages.items()
+        },
+        Speculation(**dict(config.speculation)),
+        RACING.make(config.racing.policy, config.racing.settings, "racing"),
+        config.sandbox,
+    )
+
+
+def make_roles(config: Config) -> dict[str, RoleSettings]:
+    """The roles of a run: those its algorithm calls, and those the config adds.
+
+    Raises:
+        InputError: if a model has no name, or a setting of the algorithm's is wrong.
+    """
+    factory = find_algorithm(config)
+    settings = validated(factory.config_type, config.algorithm.settings, "algorithm")
+    named = settings.named_roles if isinstance(settings, NamesRoles) else ()
+    return role_settings(config, [*factory.roles, *named])
+
+
+@asynccontextmanager
+async def open_roles(
+    config: Config, roles: Mapping[str, RoleSettings], identity: str | None = None, log: Log = log_nothing
+) -> AsyncIterator[dict[str, Models]]:
+    """The roles of a run on open transports, one for all models with the same backend.
+
+    ``identity`` is what replies of the endpoints of ``[llm]`` depend on, where their addresses do not say it; what
+    happens to endpoints is written to ``log``.
+
+    Raises:
+        InputError: if a backend's settings are wrong, or the configuration is that of a replay.
+    """
+    if config.llm.backend == "replay":
+        raise InputError(
+            "llm.backend: 'replay' stands in what flowevolve replay leaves behind, and the replies are in the run that "
+            "was replayed; replay that one again: flowevolve replay DIR"
+        )
+    transports: dict[str, Transport] = {}
+    async with AsyncExitStack() as opened:
+        for model in (model for role in roles.values() for model in role.models):
+            if model.backend not in transports:
+                if model.llm.backend == "sim":
+                    transport: Transport = make_sim(config, roles)
+                elif model.llm.backend not in SHIPPED_BACKENDS:
+                    transport = BACKENDS.make(model.llm.backend, model.llm.settings, "llm.settings")
+                else:
+                    transport = make_transport(model.llm, None if model.elsewhere else identity, log)
+                opened.push_async_callback(transport.aclose)
+                transports[model.backend] = transport
+        yield {name: _models(config, name, role, transports) for name, role in roles.items()}
+
+
+def check_backend(config: Config, roles: Mapping[str, RoleSettings]) -> None:
+    """Raises:
+    InputError: if the backend is not to be had, or does not suit the configuration; nothing is opened to find out.
+    """
+    llm = config.llm
+    if llm.backend in SHIPPED_BACKENDS:
+        if llm.settings:
+            raise InputError(f"llm.settings: backend {llm.backend!r} has none; its keys are those of [llm] itself")
+        return
+    factory = BACKENDS.find(llm.backend, "llm.backend")
+    BACKENDS.check(llm.backend, factory, llm.settings, "llm.settings")
+    if any(model.llm.urls for role in roles.values() for model in role.models):
+        raise InputError(f"llm.base_url: backend {llm.backend!r} is a plug-in; its settings belong in [llm.settings]")
+    if config.clock == "virtual" and not getattr(factory, "in_process", False):
+        raise InputError(
+            f"clock: 'virtual' needs a backend inside this process, and {llm.backend!r} does not say that it is one "
+            "(in_process = True); set clock = 'real'"
+        )
+
+
+def make_recorded_roles(
+    config: Config, roles: Mapping[str, RoleSettings], record: Record, slots: int | None
+) -> tuple[RecordedServer, dict[str, Models]]:
+    """The roles of a replay, each with its own transport to one recorded server, which serves all models."""
+    from flowevolve.sim.replay import RecordedBackend, RecordedServer  # noqa: PLC0415 - only replays need them
+
+    server = RecordedServer(record, model_names(roles.values()), slots)
+    opened: dict[str, Models] = {}
+    for name, role in roles.items():
+        backend = RecordedBackend(server, name)
+        opened[name] = _models(config, name, role, {model.backend: backend for model in role.models})
+    return server, opened
+
+
+def _models(config: Config, name: str, role: RoleSettings, transports: Mapping[str, Transport]) -> Models:
+    gate = None if role.concurrency is None else Gate(role.concurrency, make_order(config))
+    members = [_member(model, transports[model.backend], gate) for model in role.models]
+    if len(members) == 1:
+        return members[0]
+    choice = None if role.bandit is None else BANDITS.make(role.bandit, {}, f"llm.roles.{name}.bandit")
+    return Ensemble(members, [model.weight for model in role.models], choice)
+
+
+def _member(model: ModelSettings, transport: Transport, gate: Gate | None) -> Role:
+    llm = model.llm
+    return Role(
+        transport,
+        model.name,
+        temperature=llm.temperature,
+        max_tokens=llm.max_tokens,
+        timeout_seconds=llm.timeout_seconds,
+        send_seed=llm.send_seed,
+        send_priority=llm.send_priority,
+        extra=llm.extra,
+        stream=llm.stream,
+        idle_seconds=llm.idle_seconds if llm.stream else None,
+        gate=gate,
+        must_be_listed=model.must_be_listed,
+    )
+
+
+def endpoints(llm: LLMSection) -> tuple[str, ...]:
+    """Where the backend is that one model's form of ``[llm]`` names."""
+    return llm.urls or (OPENAI_URL,)
+
+
+def make_transport(llm: LLMSection, identity: str | None = None, log: Log = log_nothing) -> Transport:
+    """The open transport to the backend that one model's form of ``[llm]`` names: over several endpoints a router.
+
+    Raises:
+        InputError: if an endpoint is there twice, or there is something wrong with the key.
+    """
+
+    def make(url: str) -> Transport:
+        key = key_for(url, llm.api_key_env, llm.api_key_file)
+        if llm.transport == "openai":
+            from flowevolve.llm.transports.openai import OpenAITransport  # noqa: PLC0415 - the SDK is slow to load
+
+            return OpenAITransport(url, key, max_connections=llm.concurrency, identity=identity)
+
+        return AioHTTPTransport(url, key, max_connections=llm.concurrency, identity=identity)
+
+    return make_router(endpoints(llm), make, identity, log)
+
+
+def make_traffic(llm: LLMSection, gate: Gate, roles: Mapping[str, Models], log: Log) -> Traffic:
+    """What shares out, holds back and repeats the requests of a run."""
+    limits = Limits(
+        gate,
+        requests_per_minute=llm.requests_per_minute,
+        tokens_per_minute=llm.tokens_per_minute,
+        longest_pause=llm.patience_seconds,
+        log=log,
+    )
+    hedging = Hedging(gate, limits, llm.hedge) if llm.hedge else None
+    transports = {id(member.transport): member.transport for role in roles.values() for member in role.members}
+    return Traffic(list(transports.values()), limits, hedging)
+
+
+@asynccontextmanager
+async def open_response_cache(config: Config) -> AsyncIterator[ResponseCache | None]:
+    if config.llm.cache.path is None:
+        yield None
+    else:
+        async with open_cache(config.llm.cache.path) as cache:
+            yield cache
+
+
+@asynccontextmanager
+async def open_probe(
+    config: Config, transports: Sequence[Transport], admission: Admission, unanswered: Pulse
+) -> AsyncIterator[Probe]:
+    """What tells the load of the servers behind transports that `open_roles` opened, all together.
+
+    ``unanswered`` is fired whenever one gives no answer.
+    """
+    if isinstance(admission, Latency) and config.llm.backend != "vllm":
+        yield NullProbe()
+        return
+    from flowevolve.sim.backend import SimBackend  # noqa: PLC0415 - not needed before a run begins
+    from flowevolve.sim.replay import RecordedBackend  # noqa: PLC0415
+
+    simulated = [transport for transport in transports if isinstance(transport, SimBackend)]
+    recorded = [transport for transport in transports if isinstance(transport, RecordedBackend)]
+    urls = dict.fromkeys(url for transport in transports for url in _urls(transport))
+    async with AsyncExitStack() as opened:
+        yield SummedProbe(
+            [
+                *simulated,
+                *recorded[:1],  # one server behind them all
+                *[await opened.enter_async_context(MetricsProbe(url, unanswered)) for url in urls],
+            ]
+        )
+
+
+def _urls(transport: Transport) -> tuple[str, ...]:
+    if isinstance(transport, Router):
+        return transport.urls
+    return (transport.base_url,) if isinstance(transport, ServerTransport) else ()
+
+
+def make_sim(config: Config, roles: Mapping[str, RoleSettings]) -> SimBackend:
+    """The simulated server inside this process; it serves the models of all roles."""
+    from flowevolve.sim.backend import SimBackend  # noqa: PLC0415 - only simulations need these
+    from flowevolve.sim.faults import Faults  # noqa: PLC0415
+    from flowevolve.sim.profiles import PROFILES  # noqa: PLC0415
+    from flowevolve.sim.worlds.catalog import WORLDS  # noqa: PLC0415
+    from flowevolve.sim.worlds.rules.params import PRESETS  # noqa: PLC0415
+
+    if config.sim.profile not in PROFILES:
+        raise InputError(f"sim.profile: unknown profile {config.sim.profile!r}; there are {', '.join(PROFILES)}")
+    if config.sim.world not in WORLDS:
+        raise InputError(f"sim.world: unknown world {config.sim.world!r}; there are {', '.join(WORLDS)}")
+    if config.sim.preset not in PRESETS:
+        raise InputError(f"sim.preset: unknown preset {config.sim.preset!r}; there are {', '.join(PRESETS)}")
+    world = WORLDS[config.sim.world](PRESETS[config.sim.preset])
+    models, faults = model_names(roles.values()), Faults(**dict(config.sim.faults))
+    return SimBackend(world, PROFILES[config.sim.profile], model=models[0], other_models=models[1:], faults=faults)

@@ -1,0 +1,101 @@
+"""Whose proposals were accepted: a run's calls and events put together, by the item a call was made for.
+
+A candidate is credited to the calls of the item that proposed it. Its outcome is a gain of 1 for each of them if it is
+confirmed, and of 0 if it is rejected, for whatever reason, or revoked; a call whose item ends without a proposal gained
+nothing either. The ensembles of the roles are told, and confirmed candidates are counted by model.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from flowevolve.core.calls import CallRecord
+from flowevolve.core.event_kinds import (
+    CandidateProposed,
+    CandidateRejected,
+    ItemDone,
+    LoggedAdd,
+    LoggedMove,
+    PoolCommitted,
+)
+from flowevolve.core.events import Event
+from flowevolve.core.model import ChatReply, Usage
+from flowevolve.llm.client.ensemble import Ensemble, Models
+
+
+class _Asked(NamedTuple):
+    role: str
+    model: str
+
+
+class Credit:
+    """Reads a run's calls and events, each in the order in which they happen."""
+
+    def __init__(self, roles: Mapping[str, Models]) -> None:
+        self.accepted: Counter[str] = Counter()
+        """Confirmed candidates by the name of a model that had a part in making them."""
+        self._ensembles = {name: role for name, role in roles.items() if isinstance(role, Ensemble)}
+        self._by_item: dict[str, list[_Asked]] = {}
+        self._by_candidate: dict[str, list[_Asked]] = {}
+        self._proposed: set[str] = set()
+
+    def restore(self, facts: Iterable[Event | CallRecord], cost: Callable[[str, Usage], float | None]) -> None:
+        """Go on from what happened before a run was interrupted; ``cost`` tells what a model's tokens come to."""
+        for fact in facts:
+            if isinstance(fact, Event):
+                self.event(fact)
+                continue
+            if fact.role in self._ensembles:
+                self._ensembles[fact.role].drawn(fact.request.model)
+            if isinstance(fact.reply, ChatReply):
+                paid = cost(fact.request.model, fact.reply.paid)
+                self.call(replace(fact, reply=replace(fact.reply, dollars=paid)))
+            else:
+                self.call(fact)
+
+    def call(self, record: CallRecord) -> None:
+        """An LLM client observer."""
+        item = record.scope.work.item
+        self._by_item.setdefault(item, []).append(_Asked(record.role, record.request.model))
+        ensemble = self._ensembles.get(record.role)
+        if ensemble is not None and record.reply is not None and record.reply.dollars is not None:
+            ensemble.paid(record.request.model, record.reply.dollars)
+
+    def event(self, event: Event) -> None:
+        """An event sink."""
+        match event.body:
+            case CandidateProposed(item=item, candidate=candidate):
+                self._proposed.add(item)
+                self._by_candidate[candidate] = list(self._by_item.get(item, []))
+            case CandidateRejected(candidate=candidate):
+                self._judge(candidate, accepted=False)
+            case PoolCommitted(changes=changes):
+                for change in changes:
+                    match change:
+                        case LoggedAdd(add=candidate, status=status) | LoggedMove(move=candidate, status=status):
+                            if status != "speculative":  # that is not the last word
+                                self._judge(candidate, accepted=status == "confirmed")
+            case ItemDone(item=item):
+                self._end(item)
+
+    def _judge(self, candidate: str, *, accepted: bool) -> None:
+        made_by = self._by_candidate.pop(candidate, [])
+        self._tell(made_by, gain=float(accepted))
+        if accepted:
+            self.accepted.update(list(dict.fromkeys(asked.model for asked in made_by)))
+
+    def _end(self, item: str) -> None:
+        asked = self._by_item.pop(item, [])
+        if item in self._proposed:
+            self._proposed.remove(item)
+        else:
+            self._tell(asked, gain=0.0)
+
+    def _tell(self, made_by: list[_Asked], *, gain: float) -> None:
+        for asked in made_by:
+            ensemble = self._ensembles.get(asked.role)
+            if ensemble is not None:
+                ensemble.judged(asked.model, gain)

@@ -1,0 +1,136 @@
+"""What a run talks to: the LLM client, its gate and traffic, and a server of its own where it starts one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from flowevolve._util.tasks import Pulse
+from flowevolve.config.roles import RoleSettings
+from flowevolve.config.run import Config
+from flowevolve.core.calls import CallRecord, Observer
+from flowevolve.core.events import Log, log_nothing
+from flowevolve.core.model import Transport
+from flowevolve.engine.engine import Engine
+from flowevolve.llm.client.accounting import Account, Price
+from flowevolve.llm.client.cache import ResponseCache
+from flowevolve.llm.client.client import LLMClient
+from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.retry import RetryPolicy
+from flowevolve.llm.client.traffic import Traffic
+from flowevolve.llm.scheduling.admission import Admission, LoadSummary, run_admission_control
+from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.policies.admission import Fixed
+from flowevolve.runner.assemble import make_admission, make_order, make_traffic, open_probe
+from flowevolve.runner.attribution import Credit
+from flowevolve.runner.result import ModelCounts
+from flowevolve.runner.vllm_server import open_server
+from flowevolve.vllm.server import Tell
+
+Follow = Callable[[Engine], Coroutine[object, object, None]]
+"""Something to do beside a run, such as listening for Ctrl-C; cancelled when the run ends."""
+OpenRoles = Callable[
+    [Config, Mapping[str, RoleSettings], str | None, Log], AbstractAsyncContextManager[Mapping[str, Models]]
+]
+"""Opens the LLM roles of a run, as `open_roles` does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """What a run talks to: its LLM client and what goes with it."""
+
+    llm: LLMClient
+    gate: Gate
+    credit: Credit
+    follows: Sequence[Follow]
+    """What is to go on beside the engine."""
+    observed: LoadSummary
+    traffic: Traffic
+
+    def by_model(self) -> dict[str, ModelCounts]:
+        return {
+            model: ModelCounts(totals, self.credit.accepted[model])
+            for (model,), totals in self.llm.account.breakdown("model").items()
+        }
+
+
+@asynccontextmanager
+async def open_clients(
+    config: Config,
+    roles: Mapping[str, RoleSettings],
+    prices: Mapping[str, Price],
+    opening: OpenRoles,
+    cache: ResponseCache | None,
+    *,
+    log: Log = log_nothing,
+    observers: Sequence[Observer] = (),
+    servers: Sequence[Tell] = (),
+    path: Path | None = None,
+) -> AsyncIterator[Clients]:
+    """What a run with these roles talks to, opened by ``opening``; what happens there is written to ``log``.
+
+    ``observers`` are told of every call, ``servers`` of the server that is started, if one is. The server's output is
+    written to ``path``, the run directory.
+    """
+    admission, order = make_admission(config), make_order(config)
+    async with (
+        open_server(config, path, servers) as server,
+        opening(config, server.serve(roles), server.identity, log) as models,
+    ):
+        gate = Gate(admission.first(config.llm.concurrency), order)
+        retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
+        credit = Credit(models)
+        told = [*observers, credit.call]
+
+        def observe(record: CallRecord) -> None:
+            for observer in told:
+                observer(record)
+
+        traffic = make_traffic(config.llm, gate, models, log)
+        client = LLMClient(
+            models,
+            gate,
+            retry,
+            config.seed,
+            observe,
+            Account(prices),
+            cache,
+            traffic.limits,
+            traffic.hedging,
+            log=log,
+            unanswered=server.unanswered,
+        )
+        observed = LoadSummary()
+        follows: list[Follow] = [] if server.news is None else [partial(server.follow, observed=observed)]
+        if config.llm.backend == "vllm" or not isinstance(admission, Fixed):
+            follows.append(
+                partial(_admit, config, admission, client, gate, traffic.transports, observed, server.unanswered)
+            )
+        yield Clients(client, gate, credit, follows, observed, traffic)
+
+
+async def _admit(
+    config: Config,
+    admission: Admission,
+    client: LLMClient,
+    gate: Gate,
+    transports: Sequence[Transport],
+    observed: LoadSummary,
+    unanswered: Pulse,
+    engine: Engine,
+) -> None:
+    """Keep the gate's limit in line with what the servers can take."""
+    async with open_probe(config, transports, admission, unanswered) as probe:
+        await run_admission_control(
+            gate,
+            admission,
+            probe,
+            client.pace,
+            most=config.llm.concurrency,
+            interval_seconds=config.scheduler.admission.interval_seconds,
+            log=engine.log,
+            observed=observed,
+        )

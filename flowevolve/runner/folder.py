@@ -1,0 +1,125 @@
+"""``flowevolve run FOLDER``: a run's configuration, made of a problem folder of another system and of overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flowevolve._util.cores import usable_cores
+from flowevolve._util.secrets import OPENAI_VARIABLE
+from flowevolve.config.run import Config, override, parse_config
+from flowevolve.problems.folders.catalog import folder_problem, system_of
+from flowevolve.problems.folders.settings import FolderSettings, LLMPart, read_settings
+from flowevolve.runner.assemble import ALGORITHMS
+
+ALGORITHM = "one_plus_lambda"
+WORLD = "code"
+PROPOSALS = 100
+"""The budget where nobody says one."""
+MEMORY_MB = 2048
+"""Evaluators bring libraries with them, which the sandbox's own default has no room for."""
+TIMEOUT = 300.0
+"""Seconds; what OpenEvolve has, for the forms whose folders say nothing of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderRun:
+    """A configuration that can be run, and what its user should know, a line each."""
+
+    config: Config
+    notes: tuple[str, ...]
+
+
+def load_folder(folder: Path, overrides: Sequence[str] = ()) -> FolderRun:
+    """The configuration of a problem folder; ``key=value`` overrides go before what the folder says.
+
+    Raises:
+        InputError: naming file, key and what is wrong.
+    """
+    given: dict[str, object] = {}
+    for each in overrides:
+        override(given, each)
+    settings, file = read_settings(folder) if system_of(folder) == "openevolve" else (FolderSettings(), None)
+    table, notes = _table(folder.resolve(), settings, given)
+    for each in overrides:
+        override(table, each)
+    config = parse_config(table, str(folder))
+    worst = config.task.settings.get("worst", 0.0)
+    problem = folder_problem(folder, float(worst) if isinstance(worst, int | float) else 0.0)
+    said = [f"{'' if file is None else f'{file.name}: '}{note}" for note in notes]
+    return FolderRun(config, (*problem.notes, *said))
+
+
+def _table(folder: Path, settings: FolderSettings, given: Mapping[str, object]) -> tuple[dict[str, object], list[str]]:
+    notes: list[str] = []
+    evaluator = settings.evaluator
+    algorithm: dict[str, object] = {"name": _in(given, "algorithm").get("name", ALGORITHM)}
+    if not settings.diff_based_evolution and "form" in _settings_of(str(algorithm["name"])):
+        algorithm["form"] = "whole"
+    table: dict[str, object] = {
+        "algorithm": algorithm,
+        "task": {"name": "program", "folder": str(folder)},
+        "sim": {"world": WORLD},
+        "sandbox": {
+            "timeout": evaluator.timeout,
+            "memory_mb": evaluator.memory_limit_mb or MEMORY_MB,
+            "concurrency": min(len(usable_cores()), evaluator.parallel_evaluations or len(usable_cores())),
+        },
+    }
+    if settings.random_seed is not None:
+        table["seed"] = abs(settings.random_seed)
+    if "budget" not in given:
+        table["budget"] = {"proposals": settings.max_iterations or PROPOSALS}
+        if settings.max_iterations is None:
+            notes.append(f"no budget is given: {PROPOSALS} proposals (--set budget.proposals=...)")
+    if settings.early_stopping_patience is not None:
+        table["stopping"] = {"no_improvement": settings.early_stopping_patience}
+    backend = _in(given, "llm").get("backend", "sim")
+    if backend == "sim":
+        notes += _unused(settings.llm)
+    else:
+        table["llm"] = _llm(settings.llm, str(algorithm["name"]))
+        notes += [f"llm.{name} is not taken over: put the key into {OPENAI_VARIABLE}" for name in _keys(settings.llm)]
+    return table, notes
+
+
+def _llm(llm: LLMPart, algorithm: str) -> dict[str, object]:
+    """The ``[llm]`` section; several models are an ensemble, for algorithms with the one role ``code``."""
+    models = llm.weighted()
+    extra = {"top_p": llm.top_p, "reasoning_effort": llm.reasoning_effort}
+    section: dict[str, object] = {
+        "base_url": llm.api_base,
+        "api_key_env": None if llm.api_base is None else OPENAI_VARIABLE,  # as OpenEvolve has it, whatever the address
+        "model": next(iter(models), None),
+        "temperature": llm.temperature,
+        "max_tokens": llm.max_tokens,
+        "timeout_seconds": llm.timeout,
+        "extra": {name: value for name, value in extra.items() if value is not None},
+    }
+    if len(models) > 1 and tuple(getattr(ALGORITHMS.find(algorithm, "algorithm.name"), "roles", ())) == ("code",):
+        entries = [{"model": name, "weight": weight} for name, weight in models.items()]
+        section["roles"] = {"code": {"models": entries}}
+    return {name: value for name, value in section.items() if value is not None}
+
+
+def _unused(llm: LLMPart) -> list[str]:
+    models = llm.weighted()
+    if not models:
+        return []
+    return [f"it names {', '.join(models)}; this run's LLM is simulated: --set llm.backend=openai takes the real one"]
+
+
+def _keys(llm: LLMPart) -> list[str]:
+    return [name for name in llm.model_extra or {} if name == "api_key"]
+
+
+def _settings_of(algorithm: str) -> set[str]:
+    factory = ALGORITHMS.find(algorithm, "algorithm.name")
+    config_type = getattr(factory, "config_type", None)
+    return set(getattr(config_type, "model_fields", ()))
+
+
+def _in(table: Mapping[str, object], section: str) -> Mapping[str, object]:
+    found = table.get(section, {})
+    return found if isinstance(found, Mapping) else {}

@@ -1,0 +1,79 @@
+"""Scoring artifacts on the test split, which evolution never sees, once a run has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from math import isfinite
+
+from flowevolve._util.clock import in_thread
+from flowevolve._util.errors import FlowevolveError
+from flowevolve._util.tasks import run_all
+from flowevolve.core.calls import CallScope
+from flowevolve.core.context import ChatFunction, ScopedModel
+from flowevolve.core.item_ids import ItemId, WorkPart
+from flowevolve.core.model import ChatReply, Message
+from flowevolve.core.pool import Candidate
+from flowevolve.core.task import Example, Measured, Task
+from flowevolve.engine.recovery.recorded_replies import Playback
+from flowevolve.engine.recovery.recovery import History
+from flowevolve.llm.client.client import LLMClient
+from flowevolve.runner.result import HeldOut
+from flowevolve.tasks.rollout_checks import check_rollout
+
+HELD_OUT = "held_out"
+"""What its calls have in place of a stage's name."""
+
+
+async def hold_out(task: Task, seed: Candidate, best: Candidate, client: LLMClient, history: History | None) -> HeldOut:
+    """The scores of seed and best; calls that were answered before the run was interrupted are not made again."""
+    candidates = [seed] if best.id == seed.id else [seed, best]
+    playback = Playback()
+    if history is not None:
+        works = [(HELD_OUT, candidate.id) for candidate in candidates]
+        playback = Playback(await in_thread(lambda: list(history.calls(works))))
+    scores = await score_held_out(task, candidates, _plain_chat(client, playback))
+    return HeldOut(len(task.data.test), scores[0], scores[-1])
+
+
+def _plain_chat(client: LLMClient, playback: Playback) -> ChatFunction:
+    """Calls that belong to no stage."""
+
+    async def chat(
+        role: str,
+        messages: Sequence[Message],
+        scope: CallScope,
+        *,
+        max_tokens: int | None,
+        temperature: float | None,
+    ) -> ChatReply:
+        known = await playback.reply(scope, messages)
+        if known is not None:
+            return known
+        return await client.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature)
+
+    return chat
+
+
+async def score_held_out(task: Task, candidates: Sequence[Candidate], chat: ChatFunction) -> list[float]:
+    """Each candidate's mean score over the test split.
+
+    An example that gets no answer, or on which the task fails, scores 0, or the worst there is where the task says so.
+    """
+    jobs = [partial(_score, task, candidate, example, chat) for candidate in candidates for example in task.data.test]
+    scores = await run_all(jobs)
+    size = len(task.data.test)
+    return [sum(scores[start : start + size]) / size for start in range(0, len(scores), size)]
+
+
+async def _score(task: Task, candidate: Candidate, example: Example, chat: ChatFunction) -> float:
+    worst = task.worst if isinstance(task, Measured) else 0.0
+    scope = CallScope(HELD_OUT, str(WorkPart(ItemId(candidate.id), example.id)), candidate.id, priority=0, index=0)
+    try:
+        made = await task.rollout(candidate.artifact, example, ScopedModel(chat, "task", scope))
+        value = check_rollout(made, example).score.value
+    except FlowevolveError:
+        raise
+    except Exception:  # noqa: BLE001 - no answer, or a user's task code, which may raise anything, as in the run
+        return worst
+    return value if isfinite(value) else worst

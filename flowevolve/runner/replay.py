@@ -1,0 +1,242 @@
+"""Replaying a run: its recorded replies and latencies on the virtual clock, under other workers, policies and limits.
+
+The task, its prompts and the seed stay the run's own, so that as many requests as possible are ones that were recorded
+(`flowevolve.sim.replay`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from flowevolve._util.clock import VirtualClockLoop, in_thread
+from flowevolve._util.errors import InputError
+from flowevolve.config.llm import CacheSection
+from flowevolve.config.run import Config, parse_config, with_overrides
+from flowevolve.core.graph import Graph
+from flowevolve.core.model import ChatReply, Usage
+from flowevolve.core.policies import StalenessPolicy
+from flowevolve.core.task import Task
+from flowevolve.journal.journal import EMBEDDED, SCHEMA_VERSION
+from flowevolve.journal.reading import Recorded
+from flowevolve.journal.run_directory import RunDirectory
+from flowevolve.llm.client.accounting import Account, Price
+from flowevolve.runner.assemble import make_algorithm, make_recorded_roles
+from flowevolve.runner.clients import Follow
+from flowevolve.runner.held_out import HELD_OUT
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import Given, Watchers, carry_out, make_plan
+from flowevolve.sim.replay import Record, RecordedCall, RecordedServer
+from flowevolve.telemetry.comparison import Figures, Measurement
+
+MAY_CHANGE = (
+    "algorithm.max_in_flight",
+    "algorithm.mode",
+    "algorithm.width",
+    "allocation",
+    "budget",
+    "llm.concurrency",
+    "llm.prices",
+    "llm.prices_file",
+    "racing",
+    "scheduler",
+    "speculation",
+    "stages",
+    "staleness",
+)
+"""Settings, and sections of them, that may be others than the recorded run's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replies:
+    """Where the replies of a replay came from."""
+
+    matched: int
+    """Recorded for the same requests."""
+    stand_ins: int
+    """Recorded for other requests: what they say means nothing."""
+    peak_in_flight: int
+    """The most requests the replay's server worked on at once."""
+    recorded_peak_in_flight: int
+    slowing: float
+    """What each request in flight adds to latencies, as a part of an idle server's, as far as the record shows it."""
+
+    @property
+    def matched_share(self) -> float:
+        return self.matched / max(1, self.matched + self.stand_ins)
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A finished replay: its result, and what the recorded run and it came to, both at the replay's prices."""
+
+    result: Result
+    replies: Replies
+    recorded: Figures
+    replayed: Figures
+
+    @property
+    def notes(self) -> list[str]:
+        """What has to be known to read the figures."""
+        return [_replies_note(self.replies), _load_note(self)]
+
+
+async def replay(
+    directory: Path,
+    *,
+    changes: Sequence[str] = (),
+    slots: int | None = None,
+    out: Path | None = None,
+    task: Task | None = None,
+    staleness: StalenessPolicy | None = None,
+    watchers: Watchers | None = None,
+    follow: Follow | None = None,
+) -> Replayed:
+    """Run the recorded run in a directory once more, with ``changes`` of its settings, ``key=value``. To be awaited on
+    the virtual clock; the run may be going on, and its directory is only read.
+
+    The recorded server works on ``slots`` requests at once, by default on as many as ``llm.concurrency`` allows. What
+    was given to the run as an object has to be given again. With ``out``, the replay leaves a run directory there.
+
+    Raises:
+        InputError: if there is no run that can be replayed, or the changes can't be made.
+    """
+    if not isinstance(asyncio.get_running_loop(), VirtualClockLoop):
+        raise InputError("replay: runs on the virtual clock; call it with flowevolve.clock.run(…, clock='virtual')")
+    if slots is not None and slots < 1:
+        raise InputError(f"--slots {slots}: the server needs at least 1 slot")
+    past = await in_thread(_read, directory)
+    given = Given(task, staleness)
+    _check_given(directory, past.given, given, changes)
+    config = _changed(past.config, changes)
+    plan = make_plan(config, given)
+    graph = make_algorithm(config, plan.task).graph()
+    recorded = await in_thread(_measure, directory, plan.prices, graph)
+    server, roles = make_recorded_roles(config, plan.roles, past.record, slots)
+
+    def about() -> dict[str, object]:
+        return {"of": str(directory), "slots": slots, **asdict(_replies(server, past.record))}
+
+    keep = None if out is None else partial(_ReplayDirectory, out, config.model_dump(mode="json"), about)
+    measured, watchers = Measurement(graph), watchers or Watchers()
+    watchers = replace(watchers, events=[*watchers.events, measured.event])
+    result = await carry_out(replace(plan, open_roles=lambda *_: nullcontext(roles)), keep, watchers, follow)
+    return Replayed(result, _replies(server, past.record), recorded, measured.figures(result.llm))
+
+
+class _ReplayDirectory(RunDirectory):
+    """A run directory whose ``result.json`` says that, and of what, it is a replay."""
+
+    def __init__(self, path: Path, config: Mapping[str, object], about: Callable[[], Mapping[str, object]]) -> None:
+        super().__init__(path, config)
+        self._about = about
+
+    def write_result(self, result: Mapping[str, object]) -> None:
+        super().write_result({**result, "replay": self._about()})
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """What is needed of a recorded run."""
+
+    config: Config
+    given: frozenset[str]
+    record: Record
+
+
+def _read(directory: Path) -> _Past:
+    with Recorded(directory) as recorded:
+        if recorded.schema < SCHEMA_VERSION:
+            raise InputError(
+                f"{directory}: its journal has schema {recorded.schema}, which an earlier version of flowevolve wrote; "
+                f"only journals of schema {SCHEMA_VERSION} can be replayed"
+            )
+        given, record = recorded.given, Record(_past_calls(recorded))
+        if given is None or not record.can_stand_in:
+            raise InputError(f"{directory}: nothing to replay: no LLM has answered a call of this run")
+        config = parse_config(recorded.config, f"{directory}/config.toml")
+    return _Past(config, given, record)
+
+
+def _past_calls(recorded: Recorded) -> Iterator[RecordedCall]:
+    for call in recorded.calls():
+        if call.messages is None or (call.reply is None and call.error is None):
+            raise InputError(
+                f"{recorded.path}: its journal was compacted: the texts of its calls, which a replay needs, are gone"
+            )
+        if any(said.role == EMBEDDED for said in call.messages):
+            raise InputError(f"{recorded.path}: this run asked for embeddings, which a replay can't answer")
+        reply = None
+        if call.reply is not None:
+            reply = ChatReply(
+                call.reply, call.usage or Usage(), call.finish_reason or "stop", call.model, cached=call.cached
+            )
+        yield RecordedCall(
+            call.role, call.model, call.messages, call.seed, reply, call.error, call.started, call.finished
+        )
+
+
+def _measure(directory: Path, prices: Mapping[str, Price], graph: Graph) -> Figures:
+    """The recorded run's figures at these prices; like a result's, without the held-out test."""
+    measured, account = Measurement(graph), Account(prices)
+    with Recorded(directory) as recorded:
+        account.restore(spent for spent in recorded.totals() if spent.stage != HELD_OUT)
+        for event in recorded.events():
+            measured.event(event)
+    return measured.figures(account.totals())
+
+
+def _changed(config: Config, changes: Sequence[str]) -> Config:
+    """The replay's configuration: changed as asked, on the virtual clock, and with nothing that reaches outside."""
+    for change in changes:
+        key = change.partition("=")[0].strip()
+        if not any(key == allowed or key.startswith(f"{allowed}.") for allowed in MAY_CHANGE):
+            raise InputError(f"--set {change}: a replay can't change {key}, only {', '.join(MAY_CHANGE)}")
+    config = with_overrides(config, changes)
+    llm = config.llm.model_copy(update={"backend": "replay", "settings": {}, "cache": CacheSection(), "hedge": 0.0})
+    stopping = config.stopping.model_copy(update={"file": None})
+    return config.model_copy(update={"clock": "virtual", "llm": llm, "stopping": stopping})
+
+
+def _check_given(directory: Path, before: frozenset[str], given: Given, changes: Sequence[str]) -> None:
+    named = {change.partition(".")[0].strip() for change in changes}
+    missing = sorted(before.difference(map(str, given.names()), named))
+    if missing:
+        raise InputError(
+            f"{directory}: this run's {' and '.join(missing)} was given as an object; replay it from Python, with "
+            f"flowevolve.replay({str(directory)!r}, {', '.join(f'{name}=…' for name in missing)})"
+        )
+
+
+def _replies(server: RecordedServer, record: Record) -> Replies:
+    return Replies(server.matched, server.stand_ins, server.peak, record.peak, record.slowing)
+
+
+def _replies_note(replies: Replies) -> str:
+    if not replies.stand_ins:
+        return f"replies: all {replies.matched} are those recorded for the same requests"
+    total = replies.matched + replies.stand_ins
+    return (
+        f"replies: {replies.matched} of {total} ({replies.matched_share:.0%}) are those recorded for the same "
+        f"requests; the other {replies.stand_ins} are stand-ins, recorded for requests like them: scores mean nothing "
+        "here, only time, throughput and cost do, and these roughly"
+    )
+
+
+def _load_note(replayed: Replayed) -> str:
+    replies = replayed.replies
+    mean, most = replayed.recorded.mean_in_flight, replies.recorded_peak_in_flight
+    said = (
+        f"latencies: recorded with {mean:.1f} requests in flight on average, at most {most}; replayed with "
+        f"{replayed.replayed.mean_in_flight:.1f}, of which the server worked on at most {replies.peak_in_flight}. "
+    )
+    if replies.slowing:
+        said += f"By the record each request in flight adds {replies.slowing:.2%} of an idle server's latency"
+    else:
+        said += "The record shows no effect of load on latency, so they are taken as they were"
+    beyond = replies.peak_in_flight > most
+    return said + (f". WARNING: beyond {most} in flight this is a guess, and likely too good" if beyond else "")

@@ -1,0 +1,313 @@
+"""Going on with a run that was killed or stopped.
+
+A run is rebuilt from its journal and goes on from there (`flowevolve.engine.recovery.recovery`). One on the virtual
+clock that was killed is done again instead: its simulated server went with it, and doing the same again brings it back
+exactly where it was; every event and reply is compared with the journal on the way. Nothing is paid twice in either
+case.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from flowevolve._util.clock import in_thread
+from flowevolve._util.errors import InputError
+from flowevolve.config.run import Config, StoppingSection, parse_config, with_overrides
+from flowevolve.core.budget import Budget
+from flowevolve.core.calls import CallRecord
+from flowevolve.core.event_kinds import FlowOpened, RunPaused, RunResumed, RunStopped, RunStopping
+from flowevolve.core.events import Event
+from flowevolve.core.item import INJECTION
+from flowevolve.core.policies import StalenessPolicy
+from flowevolve.core.stop_reasons import StopReason
+from flowevolve.core.task import Task
+from flowevolve.journal.history import RunHistory
+from flowevolve.journal.lock import Lock
+from flowevolve.journal.reading import JOURNAL, Recorded
+from flowevolve.journal.run_directory import RESULT, RunDirectory, claim, has_begun
+from flowevolve.runner.clients import Follow
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import Given, Plan, Watchers, carry_out, make_plan
+from flowevolve.tasks.identity import difference
+
+MAY_CHANGE = (
+    "algorithm.max_in_flight",
+    "algorithm.width",
+    "allocation",
+    "budget",
+    "drain_seconds",
+    "held_out",
+    "journal",
+    "llm",
+    "racing",
+    "scheduler",
+    "sim.faults",
+    "sim.profile",
+    "speculation",
+    "staleness",
+    "stages",
+    "stopping",
+    "vllm",
+)
+"""Settings, and sections of them, that may be others when a run goes on; scores must go on meaning the same."""
+MODEL = "model"
+"""Within ``llm`` what is called so may not change either."""
+
+
+async def resume(
+    directory: Path,
+    *,
+    config: Config | None = None,
+    changes: Sequence[str] = (),
+    task: Task | None = None,
+    staleness: StalenessPolicy | None = None,
+    watchers: Watchers | None = None,
+    follow: Follow | None = None,
+    again: bool = False,
+    plan: Callable[[Config, Given], Plan] = make_plan,
+) -> Result:
+    """Go on with the run in a directory until its budget is spent; one that never began is begun.
+
+    ``config`` stands in for the run's own; ``changes`` are overrides of it, ``key=value``. What was given as an object
+    when the run began has to be given again. With ``again`` a run that has ended ends once more, with the same result,
+    instead of being refused. ``plan`` makes what is to be run of the configuration.
+
+    Raises:
+        InputError: if there is no such run, another process is at work on it, it has ended, or the configuration is
+            not one it can go on with.
+        BackendUnreachableError, BackendRefusedError, TaskFailedError: as `flowevolve.run`.
+    """
+    lock = claim(directory)
+    asked = _Asked(directory, lock, config, changes, Given(task, staleness), watchers or Watchers(), follow, plan)
+    try:
+        return await (_go_on(asked, again) if has_begun(directory) else _begin(asked))
+    finally:
+        lock.release()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What `resume` was asked to do, and the lock that it holds meanwhile."""
+
+    directory: Path
+    lock: Lock
+    config: Config | None
+    changes: Sequence[str]
+    given: Given
+    watchers: Watchers
+    follow: Follow | None
+    plan: Callable[[Config, Given], Plan]
+
+
+async def _begin(asked: _Asked) -> Result:
+    """Begin a run that has only made its files: nothing binds it to the settings it was to have."""
+    directory, config, given = asked.directory, asked.config, asked.given
+    if config is None:
+        with Recorded(directory) as recorded:
+            config = parse_config(recorded.config, f"{directory}/config.toml")
+            _check_given(directory, frozenset(json.loads(recorded.meta("given") or "[]")), given)
+    wanted = with_overrides(config, asked.changes)
+    table, names = wanted.model_dump(mode="json"), given.names()
+    keep = partial(RunDirectory, directory, table, sync=wanted.journal.sync, given=names, lock=asked.lock)
+    return await carry_out(asked.plan(wanted, given), keep, asked.watchers, asked.follow)
+
+
+async def _go_on(asked: _Asked, again: bool) -> Result:
+    directory = asked.directory
+    before = _look(directory)  # not in a thread: doing a run again needs the clock where it was
+    wanted = with_overrides(before.config if asked.config is None else asked.config, asked.changes)
+    _check_compatible(directory, before.config, wanted)
+    _check_given(directory, before.given, asked.given)
+    changed = wanted != before.config
+    if before.ended is not None and not changed and not before.ended.leaves_work and not again:
+        raise InputError(f"{directory}: the run has ended ({before.ended}){_advice(before.ended)}")
+    planned = asked.plan(wanted, asked.given)
+    _check_task(directory, planned)
+    table = wanted.model_dump(mode="json")
+    keeping = RunDirectory.reopen(directory, table, sync=wanted.journal.sync, lock=asked.lock)
+    # A response cache has learnt since then: asked again, it would answer at other times.
+    exact = wanted.clock == "virtual" and wanted.llm.cache.path is None
+    if exact and not changed and before.ended is None and not before.was_touched:
+        return await _do_again(keeping, planned, asked.watchers, asked.follow)
+    try:
+        history = await in_thread(RunHistory, directory)
+        return await carry_out(planned, lambda: keeping, asked.watchers, asked.follow, history)
+    finally:
+        keeping.close()
+
+
+def _advice(ended: str) -> str:
+    """What makes a run go on that ended for this reason."""
+    if ended in Budget.model_fields:
+        return f"; to go on with it, give it more, such as --set budget.{ended}=…"
+    if ended in StoppingSection.model_fields:
+        return f"; to go on with it, loosen the rule that ended it: --set stopping.{ended}=…"
+    return ": the algorithm has nothing left to do. Start a new run from its pool: flowevolve run CONFIG --from DIR"
+
+
+def is_run(directory: Path) -> bool:
+    """Whether there is a run in a directory that could be gone on with.
+
+    Raises:
+        InputError: if its journal can't be read.
+    """
+    return (directory / JOURNAL).is_file() and has_begun(directory)
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """A run as it was left."""
+
+    config: Config
+    given: frozenset[str]
+    ended: StopReason | None
+    """Why it stopped; None if it was killed, be it before it could write its result."""
+    was_touched: bool
+    """Whether somebody stopped, paused or went on with it or gave it candidates: doing it again needs them again."""
+
+
+def _look(directory: Path) -> _Before:
+    with Recorded(directory) as recorded:
+        table, source = recorded.config, f"{directory}/config.toml"
+        given, last = recorded.given, recorded.last_event()
+        if given is None or last is None:
+            raise InputError(f"{directory}: its journal has no run.start, but there is a result; start a new run")
+        end = recorded.event(last[0]).body
+        touched = (
+            any(StopReason(stop.reason).leaves_work for stop in recorded.events_of(RunStopping))
+            or any(flow.trigger == INJECTION for flow in recorded.events_of(FlowOpened))
+            or any(True for kind in (RunResumed, RunPaused) for _ in recorded.events_of(kind))
+        )
+    return _Before(
+        parse_config(table, source),
+        given,
+        StopReason(end.reason) if isinstance(end, RunStopped) and (directory / RESULT).exists() else None,
+        touched,
+    )
+
+
+def _check_given(directory: Path, before: frozenset[str], given: Given) -> None:
+    missing = sorted(before.difference(map(str, given.names())))
+    if missing:
+        raise InputError(
+            f"{directory}: this run's {' and '.join(missing)} was given as an object; go on with it from Python, with "
+            f"flowevolve.resume({str(directory)!r}, {', '.join(f'{name}=…' for name in missing)})"
+        )
+
+
+def _check_task(directory: Path, plan: Plan) -> None:
+    """What `_check_compatible` can't see: a task given as an object, and data files that have changed."""
+    with Recorded(directory) as recorded:
+        start = recorded.start
+    if start is None:
+        return
+    wrong = difference(start, plan.task)
+    if wrong is not None:
+        raise InputError(
+            f"{directory}: the run's scores are {wrong}; go on with the task and data that it began with, or start a "
+            "new run"
+        )
+    if plan.given.task is not None and start.given is not None and "task" not in start.given:
+        raise InputError(
+            f"{directory}: this run's task was named in its configuration; leave out the one given as an object, or "
+            "start a new run with it"
+        )
+
+
+def _check_compatible(directory: Path, before: Config, wanted: Config) -> None:
+    old, new = _flat(before.model_dump(mode="json")), _flat(wanted.model_dump(mode="json"))
+    wrong = [
+        f"{key} is {json.dumps(new.get(key))} and was {json.dumps(old.get(key))}"
+        for key in sorted(old.keys() | new.keys())
+        if old.get(key) != new.get(key) and not _may_change(key)
+    ]
+    if wrong:
+        raise InputError(
+            f"{directory}: the run can't go on with other settings of these: {'; '.join(wrong)}. Leave them as they "
+            "were, or start a new run from its pool: flowevolve run CONFIG --from DIR"
+        )
+
+
+def _may_change(key: str) -> bool:
+    names = key.split(".")
+    if names[0] == "llm" and MODEL in names[1:]:
+        return False
+    return any(key == allowed or key.startswith(f"{allowed}.") for allowed in MAY_CHANGE)
+
+
+def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            flat.update(_flat(value, f"{prefix}{key}."))
+        elif value is not None:
+            flat[prefix + key] = value
+    return flat
+
+
+async def _do_again(directory: RunDirectory, plan: Plan, watchers: Watchers, follow: Follow | None) -> Result:
+    try:
+        with Recorded(directory.path) as recorded:
+            return await carry_out(plan, lambda: _Again(directory, recorded), watchers, follow)
+    finally:
+        directory.close()
+
+
+class _Again:
+    """A run directory whose run is being done again: nothing is written until that is where it was.
+
+    Should it be stopped before, or take another way, the directory stays as it was.
+    """
+
+    def __init__(self, directory: RunDirectory, recorded: Recorded) -> None:
+        self._directory = directory
+        self._events = recorded.events()
+        self._calls = recorded.calls()
+        self._given_up = False
+
+    @property
+    def path(self) -> Path:
+        return self._directory.path
+
+    def event(self, event: Event) -> None:
+        before = None if self._given_up else next(self._events, None)
+        if before is None:
+            if not self._given_up:
+                self._directory.event(event)
+        elif event.to_json() != before.to_json():
+            self._given_up = True
+            if not (isinstance(event.body, RunStopping) and StopReason(event.body.reason).leaves_work):
+                raise self._another_way(f"at event {event.seq}: {event.kind}, where the journal has {before.kind}")
+
+    def call(self, record: CallRecord) -> None:
+        scope, text = record.scope, None if record.reply is None else record.reply.text
+        before = None if self._given_up else next(self._calls, None)
+        if before is None:
+            if not self._given_up:
+                self._directory.call(record)
+        elif (before.stage, before.item, before.reply) != (scope.stage, scope.item, text):
+            self._given_up = True
+            raise self._another_way(f"with a call of stage {scope.stage!r} for item {scope.item}")
+
+    def _another_way(self, where: str) -> InputError:
+        return InputError(
+            f"{self._directory.path}: done again, the run took another way {where}. The code or the packages have "
+            "changed since. To go on from its pool: flowevolve run CONFIG --from DIR"
+        )
+
+    def begin(self, origin: float) -> None:
+        self._directory.begin(origin)
+
+    async def settled(self) -> None:
+        await self._directory.settled()
+
+    def write_result(self, result: Mapping[str, object]) -> None:
+        if not self._given_up:
+            self._directory.write_result(result)
+
+    def close(self) -> None:
+        self._directory.close()

@@ -1,0 +1,376 @@
+"""Running a configuration: from a checked config to a result on disk and in hand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol, cast
+
+from flowevolve._util.clock import in_thread
+from flowevolve._util.errors import InputError
+from flowevolve._util.tasks import beside
+from flowevolve.config.prices import price_table
+from flowevolve.config.roles import RoleSettings, model_names
+from flowevolve.config.run import Config
+from flowevolve.core.algorithm import Algorithm
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.calls import CallRecord, Observer
+from flowevolve.core.events import Event, EventLog, Sink
+from flowevolve.core.policies import StalenessPolicy
+from flowevolve.core.pool import Candidate
+from flowevolve.core.task import Task
+from flowevolve.engine.engine import Engine, RunReport, check_gathering, make_event_log
+from flowevolve.engine.recovery.recovery import History, Start
+from flowevolve.engine.services import nothing_to_settle
+from flowevolve.journal.pools import read_start
+from flowevolve.journal.run_directory import RunDirectory
+from flowevolve.llm.client.accounting import Price
+from flowevolve.llm.client.cache import ResponseCache
+from flowevolve.llm.client.traffic import Traffic
+from flowevolve.runner.assemble import (
+    check_backend,
+    make_algorithm,
+    make_allocation,
+    make_roles,
+    make_staleness,
+    make_stopping,
+    make_task,
+    open_response_cache,
+    open_roles,
+)
+from flowevolve.runner.clients import Clients, Follow, OpenRoles, open_clients
+from flowevolve.runner.held_out import hold_out
+from flowevolve.runner.result import Best, Result
+from flowevolve.runner.vllm_server import starts_vllm
+from flowevolve.tasks.identity import identity
+from flowevolve.vllm.server import Tell
+
+
+@dataclass(frozen=True, slots=True)
+class Watchers:
+    """Who is told of a run's events and LLM calls, of the servers that are started for it and of its traffic."""
+
+    events: Sequence[Sink] = ()
+    calls: Sequence[Observer] = ()
+    servers: Sequence[Tell] = ()
+    traffic: Sequence[Callable[[Traffic], None]] = ()
+    """Given, as the run begins, what shares out its requests."""
+
+
+class Keeping(Protocol):
+    """Where a run leaves its record."""
+
+    @property
+    def path(self) -> Path: ...
+    def event(self, event: Event) -> None: ...
+    def call(self, record: CallRecord) -> None: ...
+    def begin(self, origin: float) -> None:
+        """Told the loop's time at which the run began."""
+
+    async def settled(self) -> None: ...
+    def write_result(self, result: Mapping[str, object]) -> None: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What was given as an object, instead of by its name in the configuration."""
+
+    task: Task | None = None
+    staleness: StalenessPolicy | None = None
+
+    def names(self) -> list[str]:
+        """What was: a run can be gone on with only if it is given again."""
+        return [name for name in ("task", "staleness") if getattr(self, name) is not None]
+
+
+async def run(
+    config: Config,
+    *,
+    task: Task | None = None,
+    staleness: StalenessPolicy | None = None,
+    out: Path | None = None,
+    events: bool = False,
+    watchers: Watchers | None = None,
+    follow: Follow | None = None,
+) -> Result:
+    """Run a configuration to its end. ``task`` and ``staleness``, given as objects, stand in for what the config names.
+
+    Raises:
+        InputError: if the configuration can't be run.
+        BackendUnreachableError, BackendRefusedError, TaskFailedError: if the run failed; what was done so far is in
+            ``out``, and `flowevolve.resume` goes on with it.
+    """
+    given = Given(task, staleness)
+    plan = make_plan(config, given)
+    table, sync = config.model_dump(mode="json"), config.journal.sync
+    keep = None if out is None else partial(RunDirectory, out, table, events=events, sync=sync, given=given.names())
+    return await carry_out(plan, keep, watchers or Watchers(), follow)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A configuration that can be run, with everything that it names: resolved once, before anything is opened."""
+
+    config: Config
+    given: Given
+    task: Task
+    algorithm: Algorithm
+    staleness: StalenessPolicy
+    roles: Mapping[str, RoleSettings]
+    prices: Mapping[str, Price]
+    """Of models, by name."""
+    open_roles: OpenRoles
+    """Opens the roles."""
+
+
+def make_plan(
+    config: Config,
+    given: Given,
+    *,
+    algorithm: Callable[[Config, Task], Algorithm] = make_algorithm,
+    open_roles: OpenRoles = open_roles,
+) -> Plan:
+    """Resolve a configuration. ``algorithm`` makes the algorithm that it names, ``open_roles`` opens the LLM roles.
+
+    Raises:
+        InputError: if the configuration can't be run.
+    """
+    roles = make_roles(config)
+    check_backend(config, roles)
+    task = make_task(config) if given.task is None else given.task
+    if not isinstance(task.seed(), Artifact):
+        raise InputError(f"task {task.name!r}: seed() must return an Artifact, returns a {type(task.seed()).__name__}")
+    if config.held_out and not task.data.test:
+        raise InputError(f"held_out: task {task.name!r} has no test split")
+    staleness = make_staleness(config) if given.staleness is None else given.staleness
+    prices = price_table(config, model_names(roles.values()))
+    return Plan(config, given, task, algorithm(config, task), staleness, roles, prices, open_roles)
+
+
+async def carry_out(
+    plan: Plan,
+    keep: Callable[[], Keeping] | None,
+    watchers: Watchers,
+    follow: Follow | None,
+    history: History | None = None,
+) -> Result:
+    """Run a plan to its end, from the start or from where ``history`` ends, which is closed.
+
+    ``keep`` opens what the run leaves its record in, once the configuration has turned out to be sound.
+    """
+    async with _opened(plan, keep, watchers, history) as opened:
+        follows = [*([follow] if follow is not None else []), *opened.clients.follows]
+        result = await opened.conclude(await _run_and_follow(opened.engine, follows))
+    if result.report.error is not None:
+        raise result.report.error
+    return result
+
+
+@asynccontextmanager
+async def open_run(
+    config: Config,
+    *,
+    task: Task | None = None,
+    staleness: StalenessPolicy | None = None,
+    out: Path | None = None,
+    watchers: Watchers | None = None,
+) -> AsyncIterator[Engine]:
+    """A run in a loop of one's own: the engine, which runs beside the block.
+
+    When the block is left, the run is waited for, and its result written; stop or cancel it to be done sooner. What the
+    block raises comes out as it is.
+
+    Raises:
+        InputError, BackendUnreachableError, BackendRefusedError, TaskFailedError: as `run`.
+    """
+    given = Given(task, staleness)
+    plan = make_plan(config, given)
+    table, sync = config.model_dump(mode="json"), config.journal.sync
+    keep = None if out is None else partial(RunDirectory, out, table, sync=sync, given=given.names())
+    async with _opened(plan, keep, watchers or Watchers(), None) as opened:
+        async with beside() as tasks:
+            for follow in opened.clients.follows:
+                tasks.start_soon(follow, opened.engine)
+            async with opened.engine:
+                yield opened.engine
+        await opened.conclude(opened.engine.report)
+    if opened.engine.report.error is not None:
+        raise opened.engine.report.error
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A run that can begin."""
+
+    plan: Plan
+    engine: Engine
+    clients: Clients
+    keeping: Keeping | None
+    history: History | None
+
+    async def conclude(self, report: RunReport) -> Result:
+        """The result of the run, which has ended; it is written, too."""
+        config, algorithm, clients, history = self.plan.config, self.plan.algorithm, self.clients, self.history
+        client = clients.llm
+        traffic = clients.traffic.stats()
+        llm, mean_in_flight = client.account.totals(), clients.gate.stats().mean_in_flight
+        if history is not None and report.wall_seconds:
+            mean_in_flight = llm.latency_seconds / report.wall_seconds
+        by_model = clients.by_model()
+        seed = next((each for each in report.pool.snapshot().candidates() if each.operator == "seed"), None)
+        best = algorithm.best()
+        cancelled, held_out = client.cancelled, None
+        tested = config.held_out and report.error is None and not report.stop_reason.at_once
+        if tested and seed is not None and best is not None:
+            held_out = await hold_out(self.plan.task, seed, best, client, history)
+        result = Result(
+            algorithm=algorithm.name,
+            mode=config.algorithm.mode,
+            task=self.plan.task.name,
+            backend=config.llm.backend,
+            simulated=config.llm.backend in ("sim", "replay"),
+            seed_score=None if seed is None else seed.mean_score,
+            best=None if best is None else _best(best),
+            report=report,
+            llm=llm,
+            by_model=by_model,
+            mean_in_flight=mean_in_flight,
+            cancelled=cancelled,
+            traffic=traffic,
+            server=clients.observed if clients.observed.samples else None,
+            held_out=held_out,
+        )
+        if self.keeping is not None:
+            await self.keeping.settled()
+            self.keeping.write_result(result.to_json())
+        return result
+
+
+def _best(candidate: Candidate) -> Best:
+    metrics = cast("Mapping[str, float]", candidate.attributes.get("metrics") or {})
+    return Best(candidate.id, candidate.mean_score, candidate.artifact.components, candidate.artifact, metrics)
+
+
+@asynccontextmanager
+async def _opened(
+    plan: Plan, keep: Callable[[], Keeping] | None, watchers: Watchers, history: History | None
+) -> AsyncIterator[_Opened]:
+    config, algorithm = plan.config, plan.algorithm
+    async with AsyncExitStack() as stack:
+        if history is not None:
+            stack.callback(history.close)
+        await stack.enter_async_context(_in_use(plan.task))
+        await stack.enter_async_context(_in_use(algorithm))
+        cache = await stack.enter_async_context(open_response_cache(config))
+        keeping = None if keep is None else keep()
+        if keeping is not None:
+            stack.callback(keeping.close)
+        if history is not None:
+            stack.callback(history.close)  # before the journal, which it reads
+        events = make_event_log(history)
+        for sink in [*([keeping.event] if keeping is not None else []), *watchers.events]:
+            events.subscribe(sink)
+        clients = await stack.enter_async_context(_clients(plan, watchers, cache, keeping, events))
+        client = clients.llm
+        await client.check()
+        start = await _start(plan) if history is None or not history.begun else None
+        engine = Engine(
+            algorithm,
+            llm=client,
+            budget=config.budget,
+            mode=config.algorithm.mode,
+            max_in_flight=_width(config),
+            staleness=plan.staleness,
+            allocation=make_allocation(config),
+            stopping=make_stopping(config),
+            seed=config.seed,
+            drain_seconds=config.drain_seconds,
+            events=events,
+            sinks=[clients.credit.event],
+            settled=nothing_to_settle if keeping is None else keeping.settled,
+            history=history,
+            start=start,
+            about=replace(identity(plan.task), given=tuple(plan.given.names())),
+        )
+        if history is not None:
+            client.account.restore(await in_thread(history.spent))
+            await in_thread(lambda: clients.credit.restore(history.facts(), client.account.cost))
+        if keeping is not None:
+            keeping.begin(engine.origin)
+        for watch in watchers.traffic:
+            watch(clients.traffic)
+        yield _Opened(plan, engine, clients, keeping, history)
+
+
+async def check(config: Config, task: Task | None = None) -> Task:
+    """Build everything a run needs and reach its backends, without spending a token; returns the task.
+
+    Of a vLLM that the run would start itself, only that it could be started.
+
+    Raises:
+        InputError, BackendUnreachableError, BackendRefusedError: as `run` would, and also for a single endpoint among
+            several that a run would begin without.
+    """
+    plan = make_plan(config, Given(task))
+    check_gathering(plan.algorithm.graph(), _width(config), config.algorithm.mode)
+    make_allocation(config)
+    await _start(plan)
+    if starts_vllm(config):
+        from flowevolve.vllm.serving import check_vllm  # noqa: PLC0415 - few runs start a server
+
+        await in_thread(check_vllm, config.vllm)
+        return plan.task
+    async with (
+        _in_use(plan.task),
+        _in_use(plan.algorithm),
+        open_response_cache(config) as cache,
+        open_clients(config, plan.roles, plan.prices, plan.open_roles, cache) as clients,
+    ):
+        await clients.llm.check()
+        clients.traffic.check()
+    return plan.task
+
+
+def _width(config: Config) -> int:
+    """How many flows may be open at once."""
+    return config.algorithm.max_in_flight if config.algorithm.mode == "stream" else config.algorithm.width
+
+
+async def _start(plan: Plan) -> Start | None:
+    """The pool to start from, if the configuration names one."""
+    named = plan.config.start
+    if named is None:
+        return None
+    return await in_thread(read_start, named.run, named.version, plan.algorithm.name, plan.task)
+
+
+def _in_use(part: Task | Algorithm) -> AbstractAsyncContextManager[object]:
+    """What a task or an algorithm holds for the time of a run, such as a sandbox: it is a context manager then."""
+    return part if isinstance(part, AbstractAsyncContextManager) else nullcontext()
+
+
+def _clients(
+    plan: Plan, watchers: Watchers, cache: ResponseCache | None, keeping: Keeping | None, events: EventLog
+) -> AbstractAsyncContextManager[Clients]:
+    return open_clients(
+        plan.config,
+        plan.roles,
+        plan.prices,
+        plan.open_roles,
+        cache,
+        log=events.emit,
+        observers=watchers.calls if keeping is None else [keeping.call, *watchers.calls],
+        servers=watchers.servers,
+        path=None if keeping is None else keeping.path,
+    )
+
+
+async def _run_and_follow(engine: Engine, follows: Sequence[Follow]) -> RunReport:
+    async with beside() as tasks:
+        for follow in follows:
+            tasks.start_soon(follow, engine)
+        return await engine.run()

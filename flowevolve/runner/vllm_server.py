@@ -1,0 +1,100 @@
+"""The server that a run starts for itself, where its config asks for one."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import tempfile
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream
+
+from flowevolve._util.errors import BackendUnreachableError
+from flowevolve._util.tasks import Pulse
+from flowevolve.config.roles import RoleSettings
+from flowevolve.config.run import Config
+from flowevolve.core.event_kinds import ServerDied, ServerEvent, ServerGaveUp, ServerHealthy, ServerStarting
+from flowevolve.engine.engine import Engine
+from flowevolve.llm.scheduling.admission import LoadSummary
+from flowevolve.vllm.server import News, Tell
+
+LOG = "vllm.log"
+_EVENTS: Mapping[str, type[ServerEvent]] = {
+    "starting": ServerStarting,
+    "healthy": ServerHealthy,
+    "died": ServerDied,
+    "gave_up": ServerGaveUp,
+}
+
+
+def starts_vllm(config: Config) -> bool:
+    """Whether a run of this config starts a vLLM of its own."""
+    return config.llm.backend == "vllm" and not config.llm.urls
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The servers of ours that a run has; there may be none."""
+
+    identity: str | None
+    """What a server of ours replies by, in place of its address, which may change from run to run."""
+    urls: Sequence[str]
+    """Of the servers that are ours."""
+    news: MemoryObjectReceiveStream[News] | None
+    """Of the servers that are ours."""
+    unanswered: Pulse = field(default_factory=Pulse)
+    """To be fired when a request gets no answer: servers of ours are looked after then."""
+
+    def serve(self, roles: Mapping[str, RoleSettings]) -> Mapping[str, RoleSettings]:
+        """The roles with the addresses of our servers, where there are such servers."""
+        return {name: role.served_at(self.urls) for name, role in roles.items()} if self.urls else roles
+
+    async def follow(self, engine: Engine, observed: LoadSummary) -> None:
+        """Log what becomes of our servers, and end the run when none of them is left."""
+        gone: set[str] = set()
+        if self.news is None:
+            return
+        async for news in self.news:
+            engine.log(_EVENTS[news.kind](news.url, news.detail))
+            observed.restarts += news.kind == "died"
+            gone.update([news.url] if news.kind == "gave_up" else [])
+            if gone.issuperset(self.urls):
+                engine.fail(BackendUnreachableError(f"{news.url}: {news.detail}"))
+
+
+@asynccontextmanager
+async def open_server(config: Config, out: Path | None, listeners: Sequence[Tell]) -> AsyncGenerator[Served]:
+    """Start what the config wants started, and yield it with what leads to it.
+
+    The log is in the run's directory; without one, in a temporary folder that stays.
+
+    Raises:
+        InputError, BackendUnreachableError: as `flowevolve.vllm.serving.serve_vllm`.
+    """
+    model = config.llm.model
+    if not starts_vllm(config) or model is None:
+        yield Served(None, (), None)
+        return
+    from flowevolve.vllm.serving import serve_vllm  # noqa: PLC0415 - few runs start a server
+
+    folder = Path(tempfile.mkdtemp(prefix="flowevolve-")) if out is None else out
+    send, receive = anyio.create_memory_object_stream[News](math.inf)
+
+    def hear(news: News) -> None:
+        send.send_nowait(news)
+        for listener in listeners:
+            listener(news)
+
+    unanswered = Pulse()
+    with send, receive:
+        async with serve_vllm(model, config.vllm, log=folder / LOG, on_event=hear, unanswered=unanswered) as urls:
+            yield Served(_identity(config, model), urls, receive, unanswered)
+
+
+def _identity(config: Config, model: str) -> str:
+    """Model and flags. What else a server's replies depend on, such as its version, the response cache can't see."""
+    return f"vllm {shlex.join([model, config.vllm.model or model, *config.vllm.flags])}"

@@ -1,0 +1,1 @@
+"""The world `code`: a coder without understanding, which edits real programs."""

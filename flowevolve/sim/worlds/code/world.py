@@ -1,0 +1,84 @@
+"""The world `code`: a coder that edits real programs at random, and agents that count what its changes did.
+
+`CodeWorld.reply` is a pure function of the request and the random generator. It mutates the program that the prompt
+shows (its numbers, operators and statements, or parts taken from the other programs). Scores of the resulting programs
+truly differ, and selection by score truly improves them, but no understanding is behind any change.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+
+from flowevolve.core.model import ChatRequest
+from flowevolve.prompts.abstracts import EXEMPLARS_TITLE, NAVIGATE_TITLE, SUMMARIZE_TITLE
+from flowevolve.prompts.memory import COMPRESS_TITLE, DISTILL_TITLE, QUERIES_TITLE, REFLECT_TITLE
+from flowevolve.prompts.plans import PLAN_TITLE
+from flowevolve.prompts.programs import ADVICE_TITLE, META_TITLE
+from flowevolve.prompts.slots import DIAGNOSE_TITLE
+from flowevolve.sim.worlds.code.advice import advise, instruct
+from flowevolve.sim.worlds.code.agents_abstracts import exemplars, navigate, summarize
+from flowevolve.sim.worlds.code.agents_memory import compress, distill, queries, reflect
+from flowevolve.sim.worlds.code.agents_parts import diagnose, plan
+from flowevolve.sim.worlds.code.coder import coder_of
+from flowevolve.sim.worlds.code.prompt import read_prompt
+from flowevolve.sim.worlds.code.replies import garbled
+from flowevolve.sim.worlds.code.requests import edit_program
+from flowevolve.sim.worlds.code.writing import broken, write_reply
+from flowevolve.sim.worlds.rules.params import PRESETS, RulesParams
+
+Responder = Callable[[str, random.Random], str]
+
+_IN_WORDS: Mapping[str, Responder] = {ADVICE_TITLE: advise, META_TITLE: instruct}
+_IN_JSON: Mapping[str, Responder] = {
+    PLAN_TITLE: plan,
+    DIAGNOSE_TITLE: diagnose,
+    REFLECT_TITLE: reflect,
+    COMPRESS_TITLE: compress,
+    QUERIES_TITLE: queries,
+    DISTILL_TITLE: distill,
+    SUMMARIZE_TITLE: summarize,
+    NAVIGATE_TITLE: navigate,
+    EXEMPLARS_TITLE: exemplars,
+}
+"""What answers a prompt, by its first line. All other prompts ask for programs."""
+_MOST_BROKEN = 0.5
+
+
+class CodeWorld:
+    """A word in the model's name says how good the coder is (`flowevolve.sim.worlds.code.coder.CODERS`).
+
+    ``params`` are those of the world `rules`, of which only ``unparsable`` is used: it scales the share of broken
+    replies.
+    """
+
+    name = "code"
+
+    def __init__(self, params: RulesParams = PRESETS["normal"]) -> None:
+        self.params = params
+        self._clumsiness = params.unparsable / PRESETS["normal"].unparsable
+
+    def __repr__(self) -> str:
+        return f"CodeWorld({self.params!r})"
+
+    def reply(self, request: ChatRequest, rng: random.Random) -> str:
+        """The reply's text. Equal requests and equally seeded generators give equal texts."""
+        prompt = request.messages[-1].content
+        title = prompt.partition("\n")[0]
+        if title in _IN_WORDS:
+            return _IN_WORDS[title](prompt, rng)
+        if title in _IN_JSON:
+            answer = _IN_JSON[title](prompt, rng)
+            return garbled(answer, rng) if self._makes_mistake(request.model, rng) else answer
+        return self._program(prompt, request.model, rng)
+
+    def _program(self, prompt: str, model: str, rng: random.Random) -> str:
+        request = read_prompt(prompt)
+        edited = edit_program(request, coder_of(model), rng)
+        if edited is None:
+            return "There is no program to work on."
+        reply = write_reply(edited.old, edited.new, request.form, f"Changed: {', '.join(edited.kinds) or 'nothing'}.")
+        return broken(reply, request.form, rng) if self._makes_mistake(model, rng) else reply
+
+    def _makes_mistake(self, model: str, rng: random.Random) -> bool:
+        return rng.random() < min(_MOST_BROKEN, coder_of(model).broken * self._clumsiness)

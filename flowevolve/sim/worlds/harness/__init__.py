@@ -1,0 +1,1 @@
+"""The world `harness`: a coder that writes harnesses, and a model that labels texts."""

@@ -1,0 +1,1 @@
+"""The world `rules`: models that obey the rules which a prompt states."""

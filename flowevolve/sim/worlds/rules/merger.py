@@ -1,0 +1,69 @@
+"""How the world `rules` merges rewrites of an instruction, and how much it overlooks if they are too many."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+from flowevolve.prompts.reflection import ORIGIN_HEADING, VERSIONS_HEADING, fence, labelled_blocks
+from flowevolve.sim.worlds.rules.params import RulesParams
+from flowevolve.sim.worlds.rules.text import read_statement
+
+
+def merge(prompt: str, params: RulesParams, rng: random.Random) -> str:
+    """Answer a `merge_prompt` with the lines that most versions kept and the lines that versions added, each rule once.
+
+    A rule of the original gives way where some version replaced it. Of contradicting additions the one that most
+    versions state is kept; of equally frequent ones, the first. The more versions, the more additions are overlooked.
+    """
+    head, _, after = prompt.partition(f"\n{VERSIONS_HEADING}\n")
+    origin = [text for _, text in labelled_blocks(head.partition(f"\n{ORIGIN_HEADING}\n")[2])]
+    versions = [text.splitlines() for _, text in labelled_blocks(after)]
+    if rng.random() < params.unparsable:
+        return "The versions have much in common, and each has something of its own."
+    before = origin[0].splitlines() if origin else []
+    kept = _kept(before, versions)
+    attention = min(1.0, params.comfortable_versions / max(1, len(versions)))
+    added = [line for line in _added(before, kept, versions) if rng.random() < attention]
+    return f"Here is one instruction of all versions:\n\n{fence(chr(10).join([*kept, *added]))}"
+
+
+def _kept(origin: Sequence[str], versions: Sequence[Sequence[str]]) -> list[str]:
+    """The original's lines that at least half of the versions have, unless some version states that rule otherwise."""
+    replaced = {
+        stated.subject
+        for version in versions
+        for line in version
+        if line not in origin and (stated := read_statement(line)) is not None
+    }
+    kept = [line for line in origin if 2 * sum(line in version for version in versions) >= len(versions)]
+    return [line for line in kept if _subject(line) not in replaced or all(line in version for version in versions)]
+
+
+def _added(origin: Sequence[str], kept: Sequence[str], versions: Sequence[Sequence[str]]) -> list[str]:
+    """The lines that versions added, without repetitions. Lines that state no rule need a majority of the versions."""
+    lines = [line for version in versions for line in dict.fromkeys(version) if line.strip() and line not in origin]
+    support = Counter(_said(line) for line in lines)
+    settled = {_subject(line) for line in kept}
+    added: list[str] = []
+    for line in sorted(lines, key=lambda line: -support[_said(line)]):
+        subject = _subject(line)
+        if subject is None:
+            if 2 * support[line] > len(versions) and line not in added:
+                added.append(line)
+        elif subject not in settled:
+            settled.add(subject)
+            added.append(line)
+    return added
+
+
+def _said(line: str) -> str:
+    """A text that is equal for lines that state the same rule; for lines that state none, the line itself."""
+    stated = read_statement(line)
+    return line if stated is None else repr(stated)
+
+
+def _subject(line: str) -> str | None:
+    stated = read_statement(line)
+    return None if stated is None else stated.subject

@@ -1,0 +1,82 @@
+"""Parameters of the world `rules`: how well its models obey, reflect and judge; and named presets of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from flowevolve._util.errors import InputError
+from flowevolve.tasks.house_style import HOUSE_STYLE
+
+
+@dataclass(frozen=True, slots=True)
+class RulesParams:
+    """Each probability says how often its sentence is true, per occasion named. The defaults are the preset ``normal``.
+
+    Raises:
+        InputError: if a probability is not in [0, 1] or a count is out of range.
+    """
+
+    rules: int = len(HOUSE_STYLE)
+    """How many rules of the house style, counted from its first, the world's perfect prompt states."""
+    obedience: float = 0.95
+    """The task model keeps a rule that its instruction states (per rule and answer)."""
+    comfortable_lines: int = 24
+    """Instructions of up to this many lines are obeyed fully."""
+    fatigue: float = 0.01
+    """The relative loss of obedience per further line; at most half of the obedience is lost."""
+    insight: float = 0.25
+    """The reflection model takes up an unmet rule (per rule and reply)."""
+    max_edits: int = 2
+    """The most rules that are taken up in one reply."""
+    conflict: float = 0.12
+    """A rule that is taken up is stated wrongly (per rule)."""
+    mend: float = 0.7
+    """A line that contradicts a rule which is taken up is removed; otherwise both stay (per rule)."""
+    noise: float = 0.35
+    """A line that fits only one of the examples is added (per reply)."""
+    duplicate: float = 0.1
+    """A rule that is stated already is stated again in other words (per reply)."""
+    memory: int = 8
+    """Instructions of up to this many lines are rewritten without loss."""
+    forget: float = 0.015
+    """A line of a longer instruction is lost (per line and reply)."""
+    judge_error: float = 0.08
+    """The judge gives a wrong verdict (per reply)."""
+    unparsable: float = 0.015
+    """A reflection, a verdict or a merge lacks the form that was asked for (per reply)."""
+    comfortable_versions: int = 10
+    """Of up to this many versions all additions are merged. Of n more versions, each addition is merged with the
+    probability ``comfortable_versions`` / n.
+    """
+
+    def __post_init__(self) -> None:
+        counts = {
+            "rules": (1, len(HOUSE_STYLE)),
+            "comfortable_lines": (0, None),
+            "max_edits": (1, None),
+            "comfortable_versions": (1, None),
+            "memory": (0, None),
+        }
+        for entry in fields(self):
+            low, high = counts.get(entry.name, (0, 1))
+            value = getattr(self, entry.name)
+            if value < low or (high is not None and value > high):
+                limits = f"from {low} to {high}" if high is not None else f"of {low} or more"
+                raise InputError(f"world rules: {entry.name} is {value}; choose a value {limits}")
+
+
+PRESETS: dict[str, RulesParams] = {
+    "easy": RulesParams(
+        insight=0.4, conflict=0.02, noise=0.1, duplicate=0.02, forget=0.0, judge_error=0.02, unparsable=0.0
+    ),
+    "normal": RulesParams(),
+    "noisy": RulesParams(noise=0.7, duplicate=0.3, forget=0.03, conflict=0.2, judge_error=0.15),
+    "adversarial": RulesParams(
+        insight=0.15, noise=0.7, duplicate=0.3, forget=0.05, conflict=0.35, mend=0.4, judge_error=0.3, unparsable=0.05
+    ),
+    "conflicting": RulesParams(conflict=0.4, mend=0.2),
+    "misjudged": RulesParams(judge_error=0.6, unparsable=0.1),
+}
+"""The first four range from a world where almost every proposal helps to one where most do harm. In ``conflicting``,
+edits often contradict the instruction that they edit; in ``misjudged``, verdicts on stale edits are worse than chance.
+"""

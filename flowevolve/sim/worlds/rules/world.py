@@ -1,0 +1,79 @@
+"""The world `rules`: a system prompt is the better, the more rules of a hidden house style it states.
+
+`RulesWorld.reply` is a pure function of the request and the random generator. It plays a task model, a reflection
+model, a judge, an editor who merges versions, or a playbook's curator, as the request's text asks. Like a real model,
+it sees nothing but that text: neither the task's rows nor their scores, which are in `flowevolve.tasks.house_style`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from flowevolve.core.model import JSON, ChatRequest
+from flowevolve.prompts.reflection import JUDGE_TITLE, MERGE_TITLE, REFLECT_TITLE
+from flowevolve.sim.worlds.rules.editor import judge, reflect, topic_of
+from flowevolve.sim.worlds.rules.merger import merge
+from flowevolve.sim.worlds.rules.params import PRESETS, RulesParams
+from flowevolve.sim.worlds.rules.playbook import citation, responder_for
+from flowevolve.sim.worlds.rules.text import read_instruction
+from flowevolve.sim.worlds.rules.writer import write_answer
+from flowevolve.tasks.house_style import HOUSE_STYLE, SEED_PROMPT, rules_of
+
+__all__ = ["PRESETS", "RulesParams", "RulesWorld"]
+
+_LOWEST_OBEDIENCE = 0.5
+
+
+class RulesWorld:
+    """A world in which a system prompt is good if it states the rules of a hidden house style."""
+
+    name = "rules"
+
+    def __init__(self, params: RulesParams = PRESETS["normal"]) -> None:
+        self.params = params
+
+    def __repr__(self) -> str:
+        return f"RulesWorld({self.params!r})"
+
+    def reply(self, request: ChatRequest, rng: random.Random) -> str:
+        """The reply's text. Equal requests and equally seeded generators give equal texts."""
+        asked = request.messages[-1].content
+        if asked.startswith(REFLECT_TITLE):
+            return reflect(asked, self.params, rng)
+        if asked.startswith(JUDGE_TITLE):
+            return judge(asked, self.params, rng)
+        if asked.startswith(MERGE_TITLE):
+            return merge(asked, self.params, rng)
+        responder = responder_for(asked)
+        if responder is not None:
+            return responder(asked, self.params, rng)
+        instruction = "\n".join(message.content for message in request.messages if message.role == "system")
+        return self._answer(instruction, asked, rng)
+
+    def _answer(self, instruction: str, asked: str, rng: random.Random) -> str:
+        reading = read_instruction(instruction)
+        excess = max(0, reading.lines - self.params.comfortable_lines)
+        obedience = self.params.obedience * max(_LOWEST_OBEDIENCE, 1 - self.params.fatigue * excess)
+        kept = [rng.choice(said) for said in reading.by_subject if rng.random() < obedience]
+        return write_answer(topic_of(asked), kept, rng) + citation(instruction, kept)
+
+    def perfect_prompt(self) -> str:
+        """An instruction that states each rule of the style once. No other instruction scores higher in this world."""
+        return "\n".join((SEED_PROMPT, *(f"- {rule.describe()}" for rule in HOUSE_STYLE[: self.params.rules])))
+
+    def optimum(self, rows: Sequence[Mapping[str, JSON]], samples: int = 4) -> float:
+        """The perfect prompt's mean score on ``rows``, each of which scores the share of its rules that are met.
+
+        The mean is over ``samples`` replies per row, which are the same in every call.
+        """
+        return self.expected(self.perfect_prompt(), rows, samples)
+
+    def expected(self, instruction: str, rows: Sequence[Mapping[str, JSON]], samples: int = 4) -> float:
+        """An instruction's mean score on ``rows``, computed as `optimum` does for the perfect prompt."""
+        return fmean(self._score(instruction, row, sample) for row in rows for sample in range(samples))
+
+    def _score(self, instruction: str, row: Mapping[str, JSON], sample: int) -> float:
+        text = self._answer(instruction, str(row["prompt"]), random.Random(f"{row['key']}/{sample}"))
+        return fmean(rule.met_by(text) for rule in rules_of(row))

@@ -1,0 +1,39 @@
+"""Checks that what a task returned has the types of the protocol, before it is used."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TypeVar
+
+from flowevolve.core.task import Call, Example, Rollout, Score
+
+T = TypeVar("T")
+
+
+def check_rollout(rollout: object, example: Example) -> Rollout:
+    """Check that a value is a rollout of this example, and return it.
+
+    Raises:
+        TypeError: if it is not a rollout, or one of its parts has the wrong type.
+        ValueError: if it is the rollout of another example.
+    """
+    found = _expect(rollout, Rollout, "what rollout() returned")
+    score = _expect(found.score, Score, "the rollout's score")
+    isfinite(score.value)  # raises a TypeError if the score is not a number
+    texts: dict[str, object] = {"the rollout's output": found.output, "the score's feedback": score.feedback}
+    for number, call in enumerate(found.calls):
+        name = f"the rollout's calls[{number}]"
+        _expect(call, Call, name)
+        texts |= {f"{name}.component": call.component, f"{name}.output": call.output}
+        texts |= {f"{name}.inputs[{key!r}]": text for key, text in call.inputs.items()}
+    for name, text in texts.items():
+        _expect(text, str, name)
+    if found.example_id != example.id:
+        raise ValueError(f"the rollout is of example {found.example_id!r}, but was asked of {example.id!r}")
+    return found
+
+
+def _expect(value: object, kind: type[T], name: str) -> T:
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be a {kind.__name__}, is a {type(value).__name__}")
+    return value

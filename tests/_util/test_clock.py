@@ -1,0 +1,113 @@
+"""The virtual clock jumps from timer to timer, in order, and stands still for work in threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from operator import getitem
+
+import anyio
+import anyio.lowlevel
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowevolve._util import clock
+from flowevolve._util.errors import EngineError
+
+
+@given(st.lists(st.integers(0, 10**9), max_size=20))
+def test_sleepers_wake_in_order_at_their_time(milliseconds: list[int]) -> None:
+    """Not closer than asyncio can tell timers apart, which is the resolution of the real clock."""
+    delays = [each / 1000 for each in milliseconds]
+    woken: list[tuple[float, float]] = []
+
+    async def sleeper(delay: float) -> None:
+        await anyio.sleep(delay)
+        woken.append((anyio.current_time(), delay))
+
+    async def go() -> None:
+        assert anyio.current_time() == 0.0
+        async with anyio.create_task_group() as tasks:
+            for delay in delays:
+                tasks.start_soon(sleeper, delay)
+
+    clock.run(go, clock="virtual")
+    assert [delay for _, delay in woken] == sorted(delays)
+    assert all(time == pytest.approx(delay) for time, delay in woken)
+
+
+def test_deadlines_are_virtual_too() -> None:
+    async def go() -> float:
+        with anyio.move_on_after(3600) as scope:
+            await anyio.sleep_forever()
+        assert scope.cancelled_caught
+        return anyio.current_time()
+
+    assert clock.run(go, clock="virtual") == pytest.approx(3600)
+
+
+def test_work_in_a_thread_holds_the_clock() -> None:
+    release = threading.Event()
+
+    async def go() -> tuple[float, float]:
+        finished: list[float] = []
+
+        async def work() -> None:
+            await clock.in_thread(release.wait)
+            finished.append(anyio.current_time())
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(work)
+            await anyio.lowlevel.checkpoint()
+            threading.Timer(0.05, release.set).start()
+            await anyio.sleep(1000)
+        return finished[0], anyio.current_time()
+
+    finished, ended = clock.run(go, clock="virtual")
+    assert finished == clock.THREAD_SECONDS
+    assert ended == pytest.approx(1000)
+
+
+def test_results_of_threads_come_in_as_handed_over_however_long_they_take() -> None:
+    second_ran = threading.Event()
+
+    async def go() -> list[tuple[str, float]]:
+        ended: list[tuple[str, float]] = []
+
+        async def work(name: str, job: Callable[[], object]) -> None:
+            with suppress(KeyError):
+                await clock.in_thread(job)
+            ended.append((name, anyio.current_time()))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(work, "first", second_ran.wait)
+            tasks.start_soon(work, "second", second_ran.set)
+            tasks.start_soon(work, "failing", partial(getitem, {}, "missing"))
+        return ended
+
+    tick = clock.THREAD_SECONDS
+    assert clock.run(go, clock="virtual") == [
+        ("first", tick),
+        ("second", 2 * tick),
+        ("failing", pytest.approx(3 * tick)),
+    ]
+
+
+def test_a_deadlock_is_an_error_not_a_hang() -> None:
+    async def go() -> None:
+        await anyio.Event().wait()
+
+    with pytest.raises(EngineError, match="nothing to wait for"):
+        clock.run(go, clock="virtual")
+
+
+def test_the_real_clock_is_real() -> None:
+    async def go() -> float:
+        began = anyio.current_time()
+        assert await clock.in_thread(threading.get_ident) != threading.get_ident()
+        return anyio.current_time() - began
+
+    assert 0 <= clock.run(go) < 60

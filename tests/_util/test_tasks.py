@@ -1,0 +1,106 @@
+"""Running jobs side by side: results as they come, failures as they are, and cancellation in a fixed order."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from functools import partial
+
+import anyio
+import pytest
+
+from flowevolve._util import clock
+from flowevolve._util.tasks import as_completed, beside, run_all
+
+Job = Callable[[], Awaitable[int]]
+
+
+class Jobs:
+    """Jobs that sleep for so many seconds each, and remember in which order they were cancelled."""
+
+    def __init__(self, *seconds: float, failing: int | None = None) -> None:
+        self.cancelled: list[int] = []
+        self._failing = failing
+        self.all: list[Job] = [partial(self._run, number, each) for number, each in enumerate(seconds)]
+
+    async def _run(self, number: int, seconds: float) -> int:
+        try:
+            await anyio.sleep(seconds)
+        except anyio.get_cancelled_exc_class():
+            self.cancelled.append(number)
+            raise
+        if number == self._failing:
+            raise ValueError(f"job {number}")
+        return number
+
+
+async def take(jobs: Jobs, most: int) -> list[int]:
+    taken: list[int] = []
+    async with anyio.create_task_group() as tasks, aclosing(as_completed(tasks, jobs.all)) as results:
+        async for index, result in results:
+            assert index == result
+            taken.append(result)
+            if len(taken) == most:
+                break
+    return taken
+
+
+def test_results_come_as_they_end() -> None:
+    assert clock.run(take, Jobs(3.0, 1.0, 2.0), 9, clock="virtual") == [1, 2, 0]
+    assert clock.run(take, Jobs(), 9, clock="virtual") == []
+
+
+@pytest.mark.parametrize("size", [2, 60])
+def test_leaving_early_cancels_the_rest_in_their_order(size: int) -> None:
+    """Not in the order of a set of tasks: who is cancelled first frees the first slot, and runs must repeat exactly."""
+    jobs = Jobs(1.0, *([50.0] * size))
+    assert clock.run(take, jobs, 1, clock="virtual") == [0]
+    assert jobs.cancelled == list(range(1, size + 1))
+
+
+def test_a_failure_is_raised_as_it_is_and_cancels_the_rest_in_their_order() -> None:
+    jobs = Jobs(1.0, *([50.0] * 40), failing=0)
+    with pytest.raises(ExceptionGroup) as group:
+        clock.run(take, jobs, 9, clock="virtual")
+    assert group.group_contains(ValueError, match="job 0")
+    assert jobs.cancelled == list(range(1, 41))
+    again = Jobs(1.0, *([50.0] * 40), failing=0)
+    with pytest.raises(ValueError, match="job 0"):
+        clock.run(run_all, again.all, clock="virtual")
+    assert again.cancelled == list(range(1, 41))
+
+
+def test_what_is_beside_a_block_ends_with_it_and_the_blocks_error_comes_out_as_it_is() -> None:
+    ended: list[float] = []
+
+    async def hold() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append(anyio.current_time())
+
+    async def go(error: Exception | None) -> None:
+        async with beside() as tasks:
+            tasks.start_soon(hold)
+            await anyio.sleep(1.0)
+            if error is not None:
+                raise error
+
+    clock.run(go, None, clock="virtual")
+    with pytest.raises(ValueError, match="mine"):
+        clock.run(go, ValueError("mine"), clock="virtual")
+    assert ended == [1.0, 1.0]
+
+
+def test_what_fails_beside_a_block_ends_it_and_comes_out_as_it_is() -> None:
+    async def fail() -> None:
+        await anyio.sleep(1.0)
+        raise ValueError("beside")
+
+    async def go() -> None:
+        async with beside() as tasks:
+            tasks.start_soon(fail)
+            await anyio.sleep_forever()
+
+    with pytest.raises(ValueError, match="beside"):
+        clock.run(go, clock="virtual")

@@ -1,0 +1,208 @@
+"""Best of N and (1+λ) over programs, with the world `code` and the real sandbox on the virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import flowevolve as fe
+from flowevolve._util import clock
+from flowevolve._util.errors import InputError
+from flowevolve.config.run import Config, parse_config
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import Given, Watchers, carry_out, make_plan, run
+from tests.support.interruption import Fact, Memory, as_kept, events_of
+
+PROBLEM = "tests.support.problems:Nearest"
+
+
+def config(name: str = "one_plus_lambda", **sections: object) -> Config:
+    settings: dict[str, object] = {
+        "clock": "virtual",
+        "algorithm": {"name": name, "max_in_flight": 4},
+        "task": {"name": "program", "problem": PROBLEM},
+        "sandbox": {"preload": [], "concurrency": 2, "timeout": 5},
+        "sim": {"world": "code"},
+        "budget": {"proposals": 24},
+    }
+    return parse_config(settings | sections, "test")
+
+
+def evolve(settings: Config, out: Path | None = None) -> tuple[Result, list[fe.Event]]:
+    events: list[fe.Event] = []
+
+    async def go() -> Result:
+        return await run(settings, out=out, watchers=Watchers(events=(events.append,)))
+
+    return clock.run(go, clock="virtual"), events
+
+
+def told(events: Sequence[fe.Event]) -> list[tuple[str, object]]:
+    """What happened, without what was measured."""
+    return [
+        (event.kind, {name: value for name, value in event.data.items() if name not in ("changes", "attributes")})
+        for event in events
+    ]
+
+
+@pytest.mark.parametrize("form", ["edits", "whole"])
+def test_one_plus_lambda_comes_far_from_a_bad_seed(form: str) -> None:
+    algorithm = {"name": "one_plus_lambda", "max_in_flight": 4, "form": form}
+    result, events = evolve(config(algorithm=algorithm, budget={"proposals": 200}))
+    assert result.report.error is None
+    assert result.seed_score is not None
+    assert result.best is not None
+    assert result.best.score > 0.05 * result.seed_score  # both are negative
+    assert result.best.metrics["seconds"] > 0
+    assert result.to_json()["best"] == {
+        "id": result.best.id,
+        "score": result.best.score,
+        "metrics": dict(result.best.metrics),
+        "components": dict(result.best.components),
+    }
+    assessed = [event.data["failure"] for event in events if event.kind == "candidate.assessed"]
+    assert any(failure is not None for failure in assessed)
+    assert any(event.kind == "reply.unparsable" for event in events)
+
+
+def test_a_run_whose_replies_can_never_be_read_ends() -> None:
+    settings = config(sim={"world": "rules"}, budget={"evaluations": 50}, stopping={"unevaluated": 40})
+    result, events = evolve(settings)
+    assert result.report.stop_reason == "unevaluated"
+    assert 40 <= result.report.spent.proposals < 60
+    assert sum(event.kind == "reply.unparsable" for event in events) >= 40
+
+
+def test_children_of_best_of_n_are_all_of_the_seed() -> None:
+    result, events = evolve(config("best_of_n"))
+    proposed = [event.data for event in events if event.kind == "candidate.proposed"]
+    seed = proposed[0]["candidate"]
+    assert len(proposed) > 15
+    assert {str(each["parents"]) for each in proposed[1:]} == {f"['{seed}']"}
+    scores = [float(str(event.data["score"])) for event in events if event.kind == "candidate.assessed"]
+    assert result.best is not None
+    assert result.best.score == max(scores)
+
+
+def test_children_of_one_plus_lambda_are_of_the_best_when_they_were_begun() -> None:
+    result, events = evolve(config())
+    chosen = [event.data["parent"] for event in events if event.kind == "parent.selected"]
+    assert len(set(map(str, chosen))) > 3
+    assert result.best is not None
+    assert result.report.accepted > 3
+
+
+def test_in_lockstep_a_generation_has_one_parent() -> None:
+    settings = config(algorithm={"name": "one_plus_lambda", "mode": "sync", "width": 5}, budget={"proposals": 20})
+    _, events = evolve(settings)
+    chosen = [str(event.data["parent"]) for event in events if event.kind == "parent.selected"]
+    generations = [chosen[start : start + 5] for start in range(0, len(chosen), 5)]
+    assert len(generations) >= 4
+    assert all(len(set(generation)) == 1 for generation in generations)
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    first, second = evolve(config()), evolve(config())
+    assert told(first[1]) == told(second[1])
+    other = evolve(config(seed=1))
+    assert told(first[1]) != told(other[1])
+
+
+def test_a_seed_that_fails_ends_the_run_and_says_why() -> None:
+    task = {"name": "program", "problem": PROBLEM, "source": "def guess(shift):\n    return [1]\n"}
+    with pytest.raises(InputError, match="problem 'nearest': the seed fails: give a list of 4 numbers"):
+        evolve(config(task=task))
+
+
+COMMANDS = [
+    ("echo no >&2; exit 3", "problem 'seed': the seed fails: error: RuntimeError: sh ended with 3; levi can begin"),
+    ("echo -5", r"seed\.txt, which evolution starts from, scores -5, less than a failure's 0; set task\.worst"),
+]
+
+
+@pytest.mark.parametrize(("script", "says"), COMMANDS)
+def test_a_seed_that_an_evaluator_of_yours_turns_down_ends_the_run(tmp_path: Path, script: str, says: str) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "seed.txt").write_text("one\n")
+    task = {"name": "program", "program": str(tmp_path / "seed.txt"), "command": ["sh", "-c", script, "{program}"]}
+    with pytest.raises(InputError, match=says):
+        evolve(config(task=task))
+
+
+def test_other_tasks_are_refused() -> None:
+    with pytest.raises(InputError, match=r'algorithm best_of_n evolves programs; set task\.name = "program"'):
+        evolve(config("best_of_n", task={"name": "house_style"}))
+
+
+@pytest.mark.parametrize("name", ["gepa", "combee", "ace"])
+def test_what_rewrites_texts_by_their_calls_refuses_programs(name: str) -> None:
+    with pytest.raises(InputError, match=f"algorithm {name} rewrites texts by the LLM calls they are used in"):
+        evolve(config(name))
+
+
+@pytest.mark.parametrize(
+    ("task", "says"),
+    [
+        ({}, r"task\.problem: name the problem to solve"),
+        ({"problem": "circle_packin"}, "task: unknown problem 'circle_packin'"),
+        ({"problem": PROBLEM, "case": 3}, r"task\.case: problem .* has no such setting; did you mean 'cases'"),
+        ({"problem": "tests.support.problems:SEED"}, "not a class or a function"),
+    ],
+)
+def test_a_problem_that_can_not_be_had_is_named(task: dict[str, object], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        evolve(config(task={"name": "program", **task}))
+
+
+def test_a_program_from_outside_is_assessed_and_others_are_refused() -> None:
+    best = fe.Artifact({"program.py": "def guess(shift):\n    return [1, 2, 3, 5]\n"}, kind="program")
+
+    async def go() -> fe.Candidate | None:
+        async with fe.open_run(config()) as engine:
+            async for event in engine.events():
+                if event.kind == "pool.commit" and event.data["version"] == 2:
+                    with pytest.raises(InputError, match=r"has components \['a'\], not \['program.py'\]"):
+                        await engine.inject(fe.Artifact({"a": "x"}, kind="program"))
+                    await engine.inject(best)
+        return engine.best
+
+    found = clock.run(go, clock="virtual")
+    assert found is not None
+    assert found.mean_score == 0.0
+
+
+def test_a_run_that_has_ended_goes_on(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    first, _ = evolve(config(), out)
+
+    async def go() -> Result:
+        return await fe.resume(out, changes=["budget.proposals=40"])
+
+    again = clock.run(go, clock="virtual")
+    assert again.report.spent.proposals > first.report.spent.proposals
+    assert again.best is not None
+    assert first.best is not None
+    assert again.best.score >= first.best.score
+
+
+def interrupted(settings: Config, before: Sequence[Fact] = ()) -> tuple[Result, list[Fact]]:
+    facts = list(before)
+
+    async def go() -> Result:
+        watchers = Watchers(events=(lambda event: facts.append(as_kept(event)),), calls=(facts.append,))
+        history = Memory(tuple(before)) if before else None
+        return await carry_out(make_plan(settings, Given()), None, watchers, None, history)
+
+    return clock.run(go, clock="virtual"), facts
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_after_an_interruption_no_program_that_had_ended_runs_again(share: float) -> None:
+    _, facts = interrupted(config())
+    result, combined = interrupted(config(), facts[: int(share * len(facts))])
+    assert result.report.error is None
+    ran = [(event.data["item"], event.data["key"]) for event in events_of(combined, "rollout.kept")]
+    assert len(ran) == len(set(ran))
+    assert result.report.spent.proposals >= 24

@@ -1,0 +1,69 @@
+"""Merging: which pairs qualify, and what they become."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowevolve.algorithms.gepa.merge import ancestors, find_merge, join, stratified_ids
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.pool import Candidate
+
+
+def candidate(name: str, texts: tuple[str, str], score: float, *parents: str) -> Candidate:
+    made = Candidate(name, Artifact({"a": texts[0], "b": texts[1]}), parents)
+    return made.scored({"x": score, "y": score})
+
+
+ROOT = candidate("root", ("0", "0"), 0.2)
+LEFT = candidate("left", ("L", "0"), 0.6, "root")
+RIGHT = candidate("right", ("0", "R"), 0.5, "root")
+CHILD = candidate("child", ("L", "C"), 0.7, "left")
+FAMILY = {each.id: each for each in (ROOT, LEFT, RIGHT, CHILD)}
+
+
+def test_each_component_comes_from_the_side_that_changed_it() -> None:
+    assert dict(join(LEFT, RIGHT, ROOT)) == {"a": "L", "b": "R"}
+
+
+def test_where_both_changed_the_better_one_wins() -> None:
+    assert dict(join(CHILD, RIGHT, ROOT)) == {"a": "L", "b": "C"}
+
+
+def test_relatives_in_line_are_not_merged() -> None:
+    assert find_merge([LEFT, CHILD], FAMILY.__getitem__, frozenset(), Random(0)) is None
+
+
+def test_a_pair_is_found_once() -> None:
+    found = find_merge([LEFT, RIGHT], FAMILY.__getitem__, frozenset(), Random(0))
+    assert found is not None
+    assert found.ancestor is ROOT
+    done = frozenset({(found.first.id, found.second.id, "root")})
+    assert find_merge([LEFT, RIGHT], FAMILY.__getitem__, done, Random(0)) is None
+
+
+def test_an_ancestor_better_than_its_heirs_does_not_qualify() -> None:
+    good_root = candidate("root", ("0", "0"), 0.9)
+    family = {**FAMILY, "root": good_root}
+    assert find_merge([LEFT, RIGHT], family.__getitem__, frozenset(), Random(0)) is None
+
+
+def test_ancestors_reach_through_generations() -> None:
+    assert ancestors(CHILD, FAMILY.__getitem__) == {"left", "root"}
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0.0, 1.0]), st.sampled_from([0.0, 1.0])), min_size=1, max_size=20),
+    st.integers(1, 8),
+    st.integers(0, 3),
+)
+def test_stratified_ids_are_distinct_and_as_many_as_can_be(
+    pairs: list[tuple[float, float]], size: int, seed: int
+) -> None:
+    first = LEFT.scored({str(n): pair[0] for n, pair in enumerate(pairs)})
+    second = RIGHT.scored({str(n): pair[1] for n, pair in enumerate(pairs)})
+    ids = stratified_ids(first, second, size, Random(seed))
+    assert len(ids) == len(set(ids)) == min(size, len(pairs))
+    assert set(ids) <= set(first.scores)

@@ -1,0 +1,51 @@
+"""What is slow to load is loaded when it is used: an import of the package, and its help, do without."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = (
+    "aiohttp",
+    "gepa",
+    "httpx2",
+    "matplotlib",
+    "model2vec",
+    "numpy",
+    "openai",
+    "prometheus_client",
+    "pyarrow",
+    "qdrant_client",
+    "ribs",
+    "scipy",
+    "structlog",
+    "yaml",
+    "flowevolve.algorithms",
+    "flowevolve.problems.base",
+    "flowevolve.programs",
+    "flowevolve.sandbox.pool",
+    "flowevolve.sim.backend",
+    "flowevolve.tasks.catalog",
+)
+"""Modules that a start has no use for: of other packages, and of our own those that one run in a few needs."""
+
+HELP = (
+    "import contextlib\nwith contextlib.suppress(SystemExit):\n    from flowevolve.cli.app import app; app(['--help'])"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "more"),
+    [
+        ("import flowevolve", ["rich", "typer"]),
+        (HELP, []),
+    ],
+    ids=["import", "help"],
+)
+def test_a_start_loads_nothing_that_is_slow_and_not_needed_yet(code: str, more: list[str]) -> None:
+    names = [*HEAVY, *more]
+    asking = f"{code}\nimport sys\nprint('loaded:', *sorted(set({names!r}) & sys.modules.keys()))"
+    said = subprocess.run([sys.executable, "-c", asking], capture_output=True, text=True, check=True).stdout
+    assert said.splitlines()[-1] == "loaded:"

@@ -1,0 +1,187 @@
+"""Invariant 2: the version never goes back, statuses move only as allowed, commits apply whole or not at all."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from flowevolve._util.errors import EngineError
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.pool import Add, Annotate, Candidate, Change, Move, Note, Pool
+
+ALLOWED = {
+    ("proposed", "speculative"),
+    ("proposed", "confirmed"),
+    ("proposed", "rejected"),
+    ("speculative", "confirmed"),
+    ("speculative", "revoked"),
+}
+
+ADDED: tuple[Literal["speculative", "confirmed", "rejected"], ...] = ("speculative", "confirmed", "rejected")
+MOVED: tuple[Literal["confirmed", "revoked"], ...] = ("confirmed", "revoked")
+
+
+def candidate(name: str, *parents: str) -> Candidate:
+    return Candidate(name, Artifact({"prompt": name}), parents)
+
+
+def commit(pool: Pool, *changes: Change) -> int:
+    return pool.commit(changes, cause="item", time=0.0).version
+
+
+class PoolMachine(RuleBasedStateMachine):
+    """Random registrations, rejections and commits against a plain model of what should be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pool = Pool(["main", "memory"])
+        self.statuses: dict[str, str] = {}
+        self.parents: dict[str, tuple[str, ...]] = {}
+        self.history: list[dict[str, str]] = [{}]
+
+    @rule(data=st.data())
+    def register(self, data: st.DataObject) -> None:
+        known = list(self.statuses)
+        parents = tuple(data.draw(st.lists(st.sampled_from(known), max_size=2, unique=True))) if known else ()
+        name = f"c{len(known)}"
+        self.pool.register(candidate(name, *parents))
+        self.statuses[name], self.parents[name] = "proposed", parents
+        self.history[-1] = dict(self.statuses)
+
+    @precondition(lambda self: self.statuses)
+    @rule(data=st.data())
+    def reject(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.statuses)))
+        if self.statuses[name] == "proposed":
+            self.pool.reject(name)
+            self.statuses[name] = "rejected"
+            self.history[-1] = dict(self.statuses)
+        else:
+            with pytest.raises(EngineError):
+                self.pool.reject(name)
+
+    @precondition(lambda self: self.statuses)
+    @rule(data=st.data())
+    def commit(self, data: st.DataObject) -> None:
+        names = data.draw(st.lists(st.sampled_from(sorted(self.statuses)), min_size=1, max_size=3, unique=True))
+        changes: list[Change] = [Note("memory", {"n": 1}, pool="memory")]
+        wanted: dict[str, str] = {}
+        for name in names:
+            if data.draw(st.booleans()):
+                added = data.draw(st.sampled_from(ADDED))
+                changes.append(Add(candidate(name, *self.parents[name]), added))
+                wanted[name] = added
+            else:
+                moved = data.draw(st.sampled_from(MOVED))
+                changes.append(Move(name, moved))
+                wanted[name] = moved
+        before = self.pool.version
+        if all((self.statuses[name], status) in ALLOWED for name, status in wanted.items()):
+            assert commit(self.pool, *changes) == before + 1
+            self.statuses.update(wanted)
+            self.history.append(dict(self.statuses))
+        else:
+            with pytest.raises(EngineError):
+                commit(self.pool, *changes)
+            assert self.pool.version == before
+
+    @invariant()
+    def statuses_agree(self) -> None:
+        assert {name: self.pool.status(name) for name in self.statuses} == self.statuses
+
+    @invariant()
+    def lineage_of_revoked_is_marked(self) -> None:
+        for name in self.statuses:
+            assert self.pool.descends_from_revoked([name]) == self._tainted(name)
+
+    def _tainted(self, name: str) -> bool:
+        if self.statuses[name] in ("revoked", "confirmed"):
+            return self.statuses[name] == "revoked"
+        return any(self._tainted(parent) for parent in self.parents[name])
+
+    def teardown(self) -> None:
+        for version, statuses in enumerate(self.history):
+            for name in self.statuses:
+                assert self.pool.snapshot(version).status(name) == statuses.get(name)
+
+
+TestPoolMachine = PoolMachine.TestCase
+
+
+def test_updates_between_gives_what_happened_after_up_to() -> None:
+    pool = Pool()
+    for name in ("a", "b", "c"):
+        pool.register(candidate(name))
+        commit(pool, Add(candidate(name)))
+    assert [update.version for update in pool.updates_between(1, 3)] == [2, 3]
+    assert [added.id for update in pool.updates_between(2) for added in update.added()] == ["c"]
+    assert not pool.updates_between(3)
+
+
+def test_snapshot_does_not_move_with_the_pool() -> None:
+    pool = Pool()
+    pool.register(candidate("a"))
+    commit(pool, Add(candidate("a")))
+    snapshot = pool.snapshot()
+    pool.register(candidate("b"))
+    commit(pool, Add(candidate("b")))
+    assert [each.id for each in snapshot.candidates()] == ["a"]
+    assert [each.id for each in pool.snapshot().candidates()] == ["a", "b"]
+
+
+def test_one_commit_over_two_pools_is_one_version() -> None:
+    pool = Pool(["programs", "prompts"])
+    for name in ("program", "prompt"):
+        pool.register(candidate(name))
+    commit(pool, Add(candidate("prompt"), pool="prompts"))
+    version = commit(
+        pool, Add(candidate("program"), pool="programs"), Annotate("prompt", {"fitness": 1.0}, pool="prompts")
+    )
+    assert version == 2
+    assert pool["prompt"].attributes == {"fitness": 1.0}
+    assert [each.id for each in pool.snapshot().candidates(pool="programs")] == ["program"]
+
+
+@given(st.sampled_from([Note("x", {}, pool="elsewhere"), Move("nobody", "confirmed"), Annotate("nobody")]))
+def test_a_bad_change_leaves_nothing_behind(bad: Change) -> None:
+    pool = Pool()
+    pool.register(candidate("a"))
+    with pytest.raises(EngineError):
+        commit(pool, Add(candidate("a")), bad)
+    assert pool.version == 0
+    assert pool.status("a") == "proposed"
+
+
+@pytest.mark.parametrize("change", [Move("a", "confirmed", pool="prompts"), Annotate("a", {"x": 1}, pool="prompts")])
+def test_a_change_names_the_pool_its_candidate_is_in(change: Change) -> None:
+    pool = Pool(["programs", "prompts"])
+    pool.register(candidate("a"))
+    commit(pool, Add(candidate("a"), "speculative", pool="programs"))
+    assert pool.pool_of("a") == "programs"
+    with pytest.raises(EngineError, match="'programs'"):
+        commit(pool, change)
+    assert pool.version == 1
+
+
+def test_a_candidate_rejected_before_any_commit_cannot_be_annotated() -> None:
+    pool = Pool()
+    for name in ("a", "b"):
+        pool.register(candidate(name))
+    pool.reject("b")
+    with pytest.raises(EngineError, match="rejected"):
+        commit(pool, Add(candidate("a")), Annotate("b", {"x": 1}))
+    assert pool.version == 0
+    assert pool.status("a") == "proposed"
+
+
+def test_rejected_proposals_keep_their_status_only() -> None:
+    pool = Pool()
+    pool.register(candidate("a"))
+    pool.reject("a")
+    assert pool.status("a") == "rejected"
+    with pytest.raises(KeyError):
+        pool["a"]

@@ -1,0 +1,621 @@
+"""What becomes of flows, their items and their candidates, in small graphs on the virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field, replace
+
+import anyio
+import pytest
+
+from flowevolve._util import clock
+from flowevolve._util.errors import EngineError
+from flowevolve.core.algorithm import Algorithm
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.budget import Budget, Cost
+from flowevolve.core.context import StageContext, UpdateContext
+from flowevolve.core.events import Event
+from flowevolve.core.graph import (
+    NO_EMISSIONS,
+    AnyStage,
+    CommittingStage,
+    Discard,
+    Emit,
+    Exhausted,
+    Graph,
+    NotYet,
+    Stage,
+    StageFunction,
+    Trigger,
+)
+from flowevolve.core.item import Gathered, Item, Ticket
+from flowevolve.core.policies import StalenessPolicy
+from flowevolve.core.pool import Add, Candidate, Move, Note, Update
+from flowevolve.engine.engine import Engine, Mode, RunReport
+from flowevolve.llm.client.client import LLMClient
+from flowevolve.llm.client.retry import RetryPolicy
+from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.policies.staleness import Guarded, Reflective
+from flowevolve.policies.triggers import EveryCommits, EverySeconds
+
+Phase = Callable[[StageContext], AsyncGenerator[Emit]]
+
+
+@dataclass(frozen=True)
+class Carrier:
+    candidate: Candidate
+
+
+@dataclass
+class Best:
+    best: Candidate | None = None
+
+    def apply(self, update: Update) -> None:
+        for candidate in update.added():
+            if self.best is None or candidate.mean_score > self.best.mean_score:
+                self.best = candidate
+
+
+async def nothing(context: StageContext) -> AsyncGenerator[Emit]:
+    for emission in NO_EMISSIONS:
+        yield emission
+
+
+async def no_work(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    raise Exhausted
+    yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
+
+
+async def consume(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    for emission in NO_EMISSIONS:
+        yield emission
+
+
+async def add(item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
+    context.commit([Add(item.expect(Carrier).candidate)])
+    for emission in NO_EMISSIONS:
+        yield emission
+
+
+def propose(context: StageContext, text: str = "text", parents: Sequence[Candidate] = ()) -> Candidate:
+    return context.propose(Artifact({"text": text}), parents=parents, operator="small")
+
+
+def once(run: StageFunction) -> StageFunction:
+    """An entry stage that has work for one flow."""
+
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        if item.flow > 1:
+            raise Exhausted
+        async for emission in run(item, context):
+            yield emission
+
+    return enter
+
+
+class Small(Algorithm):
+    """A graph of functions: ``entry`` and ``update`` at its ends, whatever is given between them."""
+
+    name = "small"
+
+    def __init__(
+        self,
+        entry: StageFunction,
+        *between: Stage,
+        update: StageFunction[UpdateContext] = add,
+        init: Phase = nothing,
+        finish: Phase = nothing,
+        triggers: tuple[Trigger, ...] = (),
+        repair: str | None = None,
+        pools: Sequence[str] = ("main",),
+    ) -> None:
+        self._stages: tuple[AnyStage, ...] = (
+            Stage("entry", entry, (*(stage.name for stage in between), "update")),
+            *between,
+            CommittingStage("update", update),
+        )
+        self._init, self._finish, self._triggers, self._repair = init, finish, triggers, repair
+        self._archive = Best()
+        self.archives = (self._archive,)
+        self.pools = pools
+
+    def best(self) -> Candidate | None:
+        return self._archive.best
+
+    def graph(self) -> Graph:
+        return Graph(self._stages, "entry", self._repair, self._triggers)
+
+    async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
+        async for emission in self._init(context):
+            yield emission
+
+    async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
+        async for emission in self._finish(context):
+            yield emission
+
+
+@dataclass
+class Ran:
+    report: RunReport
+    events: list[Event] = field(default_factory=list)
+
+    def statuses(self) -> dict[str, str]:
+        """What became of every candidate that was proposed."""
+        names = [str(event.data["candidate"]) for event in self.events if event.kind == "candidate.proposed"]
+        return {name: self.report.pool.status(name) for name in names}
+
+    def count(self, kind: str) -> int:
+        return sum(event.kind == kind for event in self.events)
+
+
+def run_small(
+    algorithm: Algorithm,
+    *,
+    budget: Budget | None = None,
+    mode: Mode = "stream",
+    width: int = 4,
+    staleness: StalenessPolicy | None = None,
+    meanwhile: Callable[[Engine], Coroutine[None, None, None]] | None = None,
+) -> Ran:
+    events: list[Event] = []
+
+    async def go() -> RunReport:
+        engine = Engine(
+            algorithm,
+            llm=LLMClient({}, Gate(1), RetryPolicy(), 0, lambda record: None),
+            budget=budget or Budget(seconds=1000),
+            mode=mode,
+            max_in_flight=width,
+            staleness=staleness,
+            sinks=[events.append],
+        )
+        if meanwhile is None:
+            return await engine.run()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(meanwhile, engine)
+            report = await engine.run()
+            tasks.cancel_scope.cancel()
+        return report
+
+    return Ran(clock.run(go, clock="virtual"), events)
+
+
+def five_plans(to: str) -> Phase:
+    async def init(context: StageContext) -> AsyncGenerator[Emit]:
+        for number in range(5):
+            yield Emit(Carrier(propose(context, str(number))), to=to)
+
+    return init
+
+
+async def measure(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    await anyio.sleep(1)
+    yield Emit(Carrier(item.expect(Carrier).candidate.scored({"x": 0.5})))
+
+
+@pytest.mark.parametrize("phase", ["init", "finish"])
+def test_work_of_a_phase_is_not_judged_for_staleness(phase: str) -> None:
+    evaluate = Stage("evaluate", measure, ("update",), workers=5)
+    init, finish = (five_plans("evaluate"), nothing) if phase == "init" else (nothing, five_plans("evaluate"))
+    ran = run_small(Small(no_work, evaluate, init=init, finish=finish), staleness=Guarded(0))
+    assert ran.report.pool.version == 5
+    assert ran.report.staleness.seen == 0
+
+
+def test_a_candidate_without_parents_is_never_sent_to_repair() -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        if item.flow > 2:
+            raise Exhausted
+        yield Emit(Carrier(propose(context)), to="evaluate")
+
+    repaired: list[str] = []
+
+    async def repair(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        repaired.append(item.id)
+        for emission in NO_EMISSIONS:
+            yield emission
+
+    evaluate = Stage("evaluate", measure, ("update",), repair_to="evaluate")
+    algorithm = Small(enter, evaluate, Stage("repair", repair), repair="repair")
+    ran = run_small(algorithm, staleness=Reflective())
+    assert ran.report.staleness.seen > 0
+    assert repaired == []
+    assert ran.report.pool.version == 2
+
+
+@dataclass(frozen=True)
+class Release:
+    partial: Candidate
+
+
+def test_a_released_candidate_is_revoked_in_its_own_pool() -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        yield Emit(Carrier(propose(context)))
+
+    async def evaluate(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        yield Emit(Release(item.expect(Carrier).candidate))
+        await anyio.sleep(1)
+        raise Discard("stopped")
+
+    async def update(item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
+        context.commit([Add(item.expect(Release).partial, "speculative", pool="programs")])
+        for emission in NO_EMISSIONS:
+            yield emission
+
+    algorithm = Small(once(enter), Stage("evaluate", evaluate, ("update",)), update=update, pools=("main", "programs"))
+    ran = run_small(algorithm)
+    assert [change.pool for update in ran.report.pool.updates_between(0) for change in update.changes] == [
+        "programs"
+    ] * 2
+    assert list(ran.statuses().values()) == ["revoked"]
+
+
+def test_a_candidate_in_two_items_outlives_the_first_that_is_discarded() -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        candidate = propose(context)
+        yield Emit(Carrier(candidate))
+        yield Emit(Carrier(candidate))
+
+    async def evaluate(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        if item.id.endswith(".0"):
+            raise Discard("this data set timed out")
+        await anyio.sleep(1)
+        yield Emit(item.payload)
+
+    ran = run_small(Small(once(enter), Stage("evaluate", evaluate, ("update",))))
+    assert list(ran.statuses().values()) == ["confirmed"]
+
+
+def test_a_candidate_ends_with_the_last_item_that_is_about_it() -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        candidate = propose(context)
+        yield Emit(Carrier(candidate))
+        yield Emit(Carrier(candidate))
+
+    async def evaluate(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        raise Discard("no good")
+        yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
+
+    ran = run_small(Small(once(enter), Stage("evaluate", evaluate, ("update",))))
+    assert list(ran.statuses().values()) == ["rejected"]
+
+
+def test_a_candidate_ends_though_the_stage_that_sent_it_is_still_at_work() -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        yield Emit(Carrier(propose(context)))
+
+    async def pass_on(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        yield Emit(item.payload)
+        await anyio.sleep(10)
+
+    async def refuse(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        raise Discard("no good")
+        yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
+
+    ran = run_small(Small(once(enter), Stage("evaluate", pass_on, ("update",)), update=refuse))
+    assert list(ran.statuses().values()) == ["rejected"]
+
+
+def test_a_proposal_whose_stage_fails_before_sending_it_is_rejected() -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        propose(context)
+        yield Emit(Carrier(propose(context)))
+        raise Discard("the second call failed")
+
+    ran = run_small(Small(once(enter)))
+    assert list(ran.statuses().values()) == ["rejected", "confirmed"]
+    assert [e.data["reason"] for e in ran.events if e.kind == "candidate.rejected"] == ["the second call failed"]
+
+
+@dataclass(frozen=True)
+class Pair:
+    prompt: Candidate
+    program: Candidate
+
+    @property
+    def carried(self) -> tuple[Candidate, ...]:
+        return self.prompt, self.program
+
+
+def test_a_payload_can_be_about_several_candidates() -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        yield Emit(Pair(propose(context, "prompt"), propose(context, "program")))
+
+    async def evaluate(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        raise Discard("bad program")
+        yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
+
+    ran = run_small(Small(once(enter), Stage("evaluate", evaluate, ("update",))))
+    assert list(ran.statuses().values()) == ["rejected", "rejected"]
+
+
+async def commit(item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
+    context.commit([Note("n", {})])
+    for emission in NO_EMISSIONS:
+        yield emission
+
+
+def entry(flows: int, ran: list[str], seconds: float = 1.0) -> StageFunction:
+    """So many flows that take some time; their tickets' numbers are kept."""
+
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        ordinal = item.expect(Ticket).ordinal
+        if ordinal >= flows:
+            raise Exhausted
+        ran.append(f"entry{ordinal}")
+        await anyio.sleep(seconds)
+        yield Emit(None, to="update")
+
+    return enter
+
+
+def extra(ran: list[str], commits: int = 0, seconds: float = 0.0) -> Stage:
+    """The stage of a trigger; its tickets' numbers are kept."""
+
+    async def run(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        ran.append(f"extra{item.expect(Ticket).ordinal}")
+        await anyio.sleep(seconds)
+        for number in range(commits):
+            yield Emit(number, to="update")
+
+    return Stage("extra", run, ("update",))
+
+
+def test_what_init_sets_off_does_not_count() -> None:
+    async def init(context: StageContext) -> AsyncGenerator[Emit]:
+        for number in range(6):
+            yield Emit(number, to="update")
+
+    ran: list[str] = []
+    trigger = EveryCommits("every", "extra", 3)
+    result = run_small(Small(entry(2, ran), extra(ran), update=commit, init=init, triggers=(trigger,)))
+    assert ran == ["entry0", "entry1"]
+    assert result.count("trigger.fired") == 0
+
+
+def test_a_trigger_that_fires_all_the_time_takes_turns_with_ordinary_flows() -> None:
+    ran: list[str] = []
+    algorithm = Small(
+        entry(4, ran), extra(ran, commits=3), update=commit, triggers=(EveryCommits("every", "extra", 1),)
+    )
+    run_small(algorithm, width=1)
+    assert ran == ["entry0", "extra0", "entry1", "extra1", "entry2", "extra2", "entry3", "extra3", "extra4"]
+
+
+def test_a_timer_faster_than_its_flow_has_one_flow_waiting() -> None:
+    ran: list[str] = []
+    algorithm = Small(
+        entry(3, ran), extra(ran, seconds=50.0), update=commit, triggers=(EverySeconds("timer", "extra", 1.0),)
+    )
+    result = run_small(algorithm, width=1, budget=Budget(seconds=500))
+    assert ran == ["entry0", "extra0", "entry1", "extra1", "entry2", "extra2", "extra3"]
+    assert result.report.stop_reason == "exhausted"
+
+
+@pytest.mark.parametrize(("mode", "width"), [("sync", 1), ("stream", 8)])
+def test_what_the_last_flows_set_off_is_still_run(mode: Mode, width: int) -> None:
+    ran: list[str] = []
+    algorithm = Small(
+        entry(6, ran), extra(ran, commits=3), update=commit, triggers=(EveryCommits("every", "extra", 6),)
+    )
+    result = run_small(algorithm, mode=mode, width=width)
+    assert ran.count("extra0") == 1
+    assert result.report.stop_reason == "exhausted"
+    assert result.count("trigger.fired") == sum(name.startswith("extra") for name in ran)
+
+
+def test_no_triggered_flow_is_opened_once_somebody_asked_to_stop() -> None:
+    ran: list[str] = []
+
+    async def stop(engine: Engine) -> None:
+        await anyio.sleep(0.5)
+        engine.stop()
+
+    algorithm = Small(entry(9, ran), extra(ran), update=commit, triggers=(EveryCommits("every", "extra", 1),))
+    run_small(algorithm, width=1, meanwhile=stop)
+    assert ran == ["entry0"]
+
+
+def test_an_entry_stage_with_nothing_to_do_waits_for_a_commit_or_the_end_of_a_flow() -> None:
+    asked: list[float] = []
+
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        asked.append(anyio.current_time())
+        if len(asked) > 20:
+            raise Exhausted
+        if item.flow > 1 and context.pool.version == 0:
+            raise NotYet
+        yield Emit(None)
+
+    async def work(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        await anyio.sleep(10)
+        yield Emit(None)
+
+    result = run_small(Small(enter, Stage("work", work, ("update",)), update=commit))
+    assert len([time for time in asked if time < 10]) <= 4
+    assert result.report.stop_reason == "exhausted"
+    assert result.report.stages["entry"].counts.discarded == 0
+
+
+@pytest.mark.parametrize("mode", ["sync", "stream"])
+def test_a_run_in_which_nothing_can_change_has_stalled(mode: Mode) -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        raise NotYet
+        yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
+
+    ran = run_small(Small(enter), mode=mode)
+    assert ran.report.stop_reason == "stalled"
+    assert ran.report.wall_seconds == 0
+
+
+@pytest.mark.parametrize("mode", ["sync", "stream"])
+def test_a_timer_wakes_a_run_that_has_nothing_to_do(mode: Mode) -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        if context.pool.version < 2:
+            raise NotYet
+        raise Exhausted
+        yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
+
+    ran: list[str] = []
+    timer = EverySeconds("timer", "extra", 5.0)
+    result = run_small(Small(enter, extra(ran, commits=1), update=commit, triggers=(timer,)), mode=mode)
+    assert ran == ["extra0", "extra1"]
+    assert result.report.wall_seconds == pytest.approx(10)
+
+
+def test_only_a_flow_that_was_not_begun_can_be_too_early() -> None:
+    async def update(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        raise NotYet
+        yield Emit(None)  # type: ignore[unreachable]  # makes it a generator
+
+    with pytest.raises(EngineError, match="NotYet"):
+        run_small(Small(entry(1, []), update=update))
+
+
+def test_a_triggered_flow_has_an_estimate_of_its_own() -> None:
+    class Dear(Small):
+        def estimate(self, trigger: str | None = None) -> Cost:
+            return Cost(rollouts=1 if trigger is None else 1000)
+
+    ran: list[str] = []
+    algorithm = Dear(entry(3, ran), extra(ran), update=commit, triggers=(EveryCommits("every", "extra", 1),))
+    run_small(algorithm, width=1, budget=Budget(rollouts=10))
+    assert ran == ["entry0", "entry1", "entry2"]
+
+
+def slow_finish(seconds: float, begun: list[float]) -> Phase:
+    async def finish(context: StageContext) -> AsyncGenerator[Emit]:
+        begun.append(anyio.current_time())
+        yield Emit(seconds, to="final")
+
+    return finish
+
+
+async def wait(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    await anyio.sleep(item.expect(float))
+    for emission in NO_EMISSIONS:
+        yield emission
+
+
+@pytest.mark.parametrize("mode", ["sync", "stream"])
+def test_finish_runs_when_the_drain_was_cut_off(mode: Mode) -> None:
+    begun: list[float] = []
+    algorithm = Small(entry(9, [], seconds=500), Stage("final", wait), update=commit, finish=slow_finish(10.0, begun))
+    ran = run_small(algorithm, mode=mode, budget=Budget(seconds=100), width=2)
+    assert begun == [pytest.approx(130)]
+    assert ran.report.wall_seconds == pytest.approx(140)
+    assert ran.report.stages["final"].counts.consumed == 1
+    assert ran.report.held == ran.count("item.held") > 0
+
+
+@pytest.mark.parametrize("mode", ["sync", "stream"])
+def test_finish_has_the_drain_time_once_time_is_up(mode: Mode) -> None:
+    begun: list[float] = []
+    algorithm = Small(entry(1, []), Stage("final", wait), update=commit, finish=slow_finish(10_000.0, begun))
+    ran = run_small(algorithm, mode=mode, budget=Budget(seconds=100), width=2)
+    assert begun == [pytest.approx(1)]
+    assert ran.report.wall_seconds == pytest.approx(130)
+    assert ran.report.held == 1
+
+
+def test_cancelling_skips_finish() -> None:
+    begun: list[float] = []
+
+    async def cancel(engine: Engine) -> None:
+        await anyio.sleep(5)
+        engine.cancel()
+
+    algorithm = Small(entry(9, [], seconds=500), Stage("final", wait), finish=slow_finish(1.0, begun))
+    ran = run_small(algorithm, meanwhile=cancel)
+    assert begun == []
+    assert ran.report.wall_seconds == pytest.approx(5)
+
+
+def test_a_phase_can_save_rollouts() -> None:
+    async def init(context: StageContext) -> AsyncGenerator[Emit]:
+        context.save(3)
+        for emission in NO_EMISSIONS:
+            yield emission
+
+    assert run_small(Small(no_work, init=init)).report.racing.rollouts_saved == 3
+
+
+def gathering(name: str, to: str, sizes: list[tuple[str, int]]) -> Stage:
+    async def run(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        sizes.append((name, len(item.expect(Gathered).items)))
+        await anyio.sleep(1)
+        yield Emit(None)
+
+    return Stage(name, run, (to,), gather=4)
+
+
+def test_a_gathering_stage_is_flushed_only_when_no_earlier_one_can_send_it_more() -> None:
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        ordinal = item.expect(Ticket).ordinal
+        if ordinal >= 5:
+            raise Exhausted
+        yield Emit(None, to="first" if ordinal < 2 else "second")
+
+    sizes: list[tuple[str, int]] = []
+    stages = gathering("first", "second", sizes), gathering("second", "update", sizes)
+    run_small(Small(enter, *stages, update=consume), width=8)
+    assert sizes == [("first", 2), ("second", 4)]
+
+
+def test_a_carried_candidate_counts_as_what_an_item_derives_from() -> None:
+    """Emissions that don't say what they derive from are revoked with their candidate's parents all the same."""
+
+    async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        ordinal = item.expect(Ticket).ordinal
+        if ordinal == 0:
+            yield Emit(Release(propose(context, "parent")), to="update")
+            await anyio.sleep(2)
+            yield Emit(Carrier(next(context.pool.snapshot().candidates("speculative"))), to="update")
+        elif ordinal == 1:
+            await anyio.sleep(1)
+            parent = next(context.pool.snapshot().candidates("speculative"))
+            yield Emit(Carrier(propose(context, "child", [parent])), to="evaluate")
+        else:
+            raise Exhausted
+
+    async def evaluate(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        await anyio.sleep(10)
+        yield Emit(item.payload)
+
+    async def update(item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
+        if isinstance(item.payload, Release):
+            context.commit([Add(item.payload.partial, "speculative")])
+        elif not item.expect(Carrier).candidate.parents:
+            context.commit([Move(item.expect(Carrier).candidate.id, "revoked")])
+        else:
+            context.commit([Add(item.expect(Carrier).candidate)])
+        for emission in NO_EMISSIONS:
+            yield emission
+
+    two = Small(enter, Stage("evaluate", evaluate, ("update",)), update=update)
+    two._stages = (replace(two._stages[0], workers=2), *two._stages[1:])
+    ran = run_small(two, staleness=Guarded(10), width=2)
+    assert list(ran.statuses().values()) == ["revoked", "rejected"]
+
+
+@pytest.mark.parametrize("mode", ["sync", "stream"])
+def test_an_exclusive_stage_works_on_one_item_at_a_time(mode: Mode) -> None:
+    running: list[str] = []
+    most: list[int] = []
+
+    async def benchmark(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        running.append(item.id)
+        most.append(len(running))
+        await anyio.sleep(1)
+        running.remove(item.id)
+        yield Emit(item.payload)
+
+    stage = Stage("benchmark", benchmark, ("update",), exclusive=True)
+    run_small(Small(no_work, stage, init=five_plans("benchmark")), mode=mode)
+    assert most == [1] * 5
+
+
+@pytest.mark.parametrize("more", [{"workers": 2}, {"bounds": (1, 4)}])
+def test_an_exclusive_stage_has_one_worker_for_good(more: dict[str, object]) -> None:
+    with pytest.raises(EngineError, match="exclusive"):
+        replace(Stage("benchmark", consume, exclusive=True), **more)  # type: ignore[arg-type]

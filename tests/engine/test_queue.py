@@ -1,0 +1,145 @@
+"""Queues lose nothing and duplicate nothing, whatever is cancelled; a full queue holds its producers back."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+from anyio import wait_all_tasks_blocked
+from anyio.lowlevel import checkpoint
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flowevolve.engine.queue import ItemQueue, QueueClosedError
+
+
+@pytest.mark.asyncio
+async def test_first_in_first_out() -> None:
+    queue = ItemQueue[int](10, anyio.current_time)
+    for number in range(3):
+        await queue.put(number)
+    assert [await queue.take() for _ in range(3)] == [[0], [1], [2]]
+
+
+@pytest.mark.asyncio
+async def test_a_full_queue_holds_producers_back_in_order() -> None:
+    queue = ItemQueue[int](1, anyio.current_time)
+    async with anyio.create_task_group() as tasks:
+        for number in range(3):
+            tasks.start_soon(queue.put, number)
+        await wait_all_tasks_blocked()
+        assert len(queue) == 1
+        assert [await queue.take() for _ in range(3)] == [[0], [1], [2]]
+    assert queue.stats().max_depth == 1
+
+
+@pytest.mark.asyncio
+async def test_put_back_never_blocks() -> None:
+    queue = ItemQueue[int](1, anyio.current_time)
+    queue.put_back(1)
+    queue.put_back(2)
+    assert len(queue) == 2
+
+
+@pytest.mark.asyncio
+async def test_gathering_waits_for_enough_and_flush_gives_what_there_is() -> None:
+    queue = ItemQueue[int](10, anyio.current_time, gather=3)
+    taken: list[list[int]] = []
+
+    async def take_twice() -> None:
+        taken.append(await queue.take())
+        taken.append(await queue.take())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(take_twice)
+        for number in range(4):
+            await queue.put(number)
+        await wait_all_tasks_blocked()
+        assert taken == [[0, 1, 2]]
+        queue.flush()
+    assert taken == [[0, 1, 2], [3]]
+
+
+@pytest.mark.asyncio
+async def test_closing_wakes_everybody_and_gives_out_what_is_inside() -> None:
+    queue = ItemQueue[int](1, anyio.current_time)
+    await queue.put(1)
+    refused: list[int] = []
+
+    async def put(number: int) -> None:
+        try:
+            await queue.put(number)
+        except QueueClosedError:
+            refused.append(number)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(put, 2)
+        await wait_all_tasks_blocked()
+        queue.close()
+    assert refused == [2]
+    assert await queue.take() == [1]
+    with pytest.raises(QueueClosedError):
+        await queue.take()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    capacity=st.integers(1, 3),
+    gather=st.integers(1, 3),
+    producers=st.lists(st.integers(0, 4), min_size=1, max_size=5),
+    consumers=st.integers(1, 4),
+    cancels=st.lists(st.integers(0, 8), max_size=6),
+)
+def test_nothing_is_lost_or_doubled_under_cancellation(
+    capacity: int, gather: int, producers: list[int], consumers: int, cancels: list[int]
+) -> None:
+    put: list[tuple[int, int]] = []
+    taken: list[tuple[int, int]] = []
+
+    async def run() -> None:
+        queue = ItemQueue[tuple[int, int]](max(capacity, gather), anyio.current_time, gather)
+        scopes: list[anyio.CancelScope] = []
+
+        async def produce(who: int, count: int) -> None:
+            with anyio.CancelScope() as scope:
+                scopes.append(scope)
+                for number in range(count):
+                    await queue.put((who, number))
+                    put.append((who, number))
+
+        async def consume() -> None:
+            with anyio.CancelScope() as scope:
+                scopes.append(scope)
+                while True:
+                    taken.extend(await queue.take())
+                    await checkpoint()
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(consumers):
+                tasks.start_soon(consume)
+            for who, count in enumerate(producers):
+                tasks.start_soon(produce, who, count)
+            for victim in cancels:
+                await checkpoint()
+                if victim < len(scopes):
+                    scopes[victim].cancel()
+            await wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+        left = queue.drain()
+        assert sorted([*taken, *left]) == sorted(put)
+        stats = queue.stats()
+        assert stats.put == len(put)
+        assert stats.taken == len(put)
+
+    anyio.run(run)
+
+
+@pytest.mark.asyncio
+async def test_an_emptied_queue_remembers_no_batch() -> None:
+    queue = ItemQueue[int](4, anyio.current_time, gather=2)
+    queue.put_together([1])
+    assert queue.drain() == [1]
+    await queue.put(2)
+    with anyio.move_on_after(0):
+        raise AssertionError(f"took {await queue.take()}, which is too few")
+    await queue.put(3)
+    assert await queue.take() == [2, 3]

@@ -1,0 +1,143 @@
+"""What stages do to a run, where the disk is slow."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import anyio
+import pytest
+
+import flowevolve as fe
+from flowevolve._util import clock
+from flowevolve.config.run import parse_config
+from flowevolve.core.calls import CallRecord
+from flowevolve.core.context import StageContext
+from flowevolve.core.events import Event
+from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit, Graph, Stage
+from flowevolve.core.item import Item
+from flowevolve.core.model import ChatReply, ChatRequest, LLMError, Message, ServerError, Usage
+from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.role import Role
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import Given, Watchers, carry_out, make_plan
+from flowevolve.tasks.house_style import house_style_task, make_rows
+from tests.support import interruption
+
+
+class SlowDisk:
+    """Keeps nothing, and takes its time about it."""
+
+    path = Path()
+
+    def event(self, event: Event) -> None:
+        pass
+
+    def call(self, record: CallRecord) -> None:
+        pass
+
+    def begin(self, origin: float) -> None:
+        pass
+
+    async def settled(self) -> None:
+        await anyio.sleep(5)
+
+    def write_result(self, result: Mapping[str, object]) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_reply_is_charged_though_its_work_is_cancelled_before_the_reply_is_on_disk() -> None:
+    config = parse_config(
+        {"clock": "virtual", "racing": {"policy": "confidence", "least": 4}, "budget": {"proposals": 12}}, "test"
+    )
+    plan = make_plan(config, Given(house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=60, seed=1))))
+    calls: list[CallRecord] = []
+
+    async def go() -> Result:
+        return await carry_out(plan, SlowDisk, Watchers(calls=(calls.append,)), None)
+
+    result = clock.run(go, clock="virtual")
+    assert result.report.racing.stopped
+    assert result.report.spent.tokens == sum(call.reply.usage.total_tokens for call in calls if call.reply is not None)
+
+
+class Useless:
+    """A `flowevolve.core.model.Transport` whose answers can't be read; its server counts tokens for them."""
+
+    async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
+        await anyio.sleep(1)
+        raise ServerError("the answer has no text", usage=Usage(90, 10))
+
+    async def models(self) -> tuple[str, ...]:
+        return ("m",)
+
+    async def aclose(self) -> None:
+        pass
+
+
+class Asking(fe.Algorithm):
+    """Every ticket asks once, and goes on for a while whatever comes of it."""
+
+    name = "asking"
+
+    def __init__(self) -> None:
+        """It needs no task."""
+
+    def graph(self) -> Graph:
+        return Graph((Stage("ask", self._ask, ("end",), workers=4), CommittingStage("end", self._end)), entry="ask")
+
+    async def _end(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        for emission in NO_EMISSIONS:
+            yield emission
+
+    def best(self) -> None:
+        return None
+
+    async def _ask(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        with suppress(LLMError):
+            await context.chat("task", [Message("user", "hello")])
+        await anyio.sleep(10)
+        for emission in NO_EMISSIONS:
+            yield emission
+
+
+def useless() -> Mapping[str, Models]:
+    return {"task": Role(Useless(), "m")}
+
+
+def test_a_budget_is_charged_for_answers_that_can_not_be_read_also_after_a_resume() -> None:
+    budget = fe.Budget(tokens=1000)
+    report, facts = interruption.evolve(Asking(), roles=useless, budget=budget, max_in_flight=1)
+    assert (report.stop_reason, report.spent.tokens) == ("tokens", 1200)  # three calls of four attempts
+    first = next(place for place, fact in enumerate(facts) if isinstance(fact, CallRecord))
+    again, _ = interruption.evolve(Asking(), facts[: first + 1], roles=useless, budget=budget, max_in_flight=1)
+    assert (again.stop_reason, again.spent.tokens) == ("tokens", 1200)
+
+
+class Spending(Asking):
+    """Every flow makes four calls, one after the other."""
+
+    async def _ask(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        for number in range(4):
+            await context.chat("task", [Message("user", str(number))])
+        yield Emit(item.payload)
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_a_budget_in_tokens_is_passed_by_less_than_a_flow_also_after_a_resume(mode: str) -> None:
+    def spend(before: Sequence[interruption.Fact] = ()) -> tuple[int, list[interruption.Fact]]:
+        budget = fe.Budget(tokens=4000)  # a flow takes 440
+        report, facts = interruption.evolve(
+            Spending(), before, roles=interruption.echo, budget=budget, mode=mode, max_in_flight=4
+        )
+        assert report.stop_reason == "tokens"
+        return report.spent.tokens, facts
+
+    spent, facts = spend()
+    assert spent == 4400
+    for end in range(1, len(facts), 7):
+        assert spend(facts[:end])[0] == 4400, f"interrupted after {facts[end - 1]}"

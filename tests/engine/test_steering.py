@@ -1,0 +1,292 @@
+"""A run that its caller pauses, and gives candidates to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
+
+import anyio
+import pytest
+
+import flowevolve as fe
+from flowevolve._util.errors import EngineError, InputError
+from flowevolve.core.context import StageContext, UpdateContext
+from flowevolve.core.events import Event
+from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage
+from flowevolve.core.item import Item, Ticket
+from flowevolve.core.policies import Resize, Workload
+from flowevolve.core.pool import Add, Candidate
+from flowevolve.engine.engine import Engine
+from flowevolve.policies.staleness import Guarded
+from tests.support.interruption import Fact, events_of, evolve
+
+
+class Growing(fe.Algorithm):
+    """A candidate a ticket, made in 2 s, evaluated in 3 s by two workers. init takes 4 s."""
+
+    name = "growing"
+
+    def __init__(self, tickets: int = 6, *, welcoming: bool = True) -> None:
+        self.archives = ()
+        self._tickets = tickets
+        self._welcoming = welcoming
+
+    def best(self) -> Candidate | None:
+        return None
+
+    def graph(self) -> Graph:
+        return Graph(
+            (
+                Stage("make", self._make, ("evaluate",), workers=2),
+                Stage("evaluate", self._evaluate, ("update",), workers=2, capacity=1),
+                CommittingStage("update", self._update),
+            ),
+            entry="make",
+        )
+
+    def inject(self, candidate: Candidate) -> Emit:
+        return Emit(candidate, to="evaluate") if self._welcoming else super().inject(candidate)
+
+    async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
+        await anyio.sleep(1)
+        yield Emit(context.propose(fe.Artifact({"a": "seed"}), parents=[], operator="seed"), to="evaluate")
+
+    async def _make(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        if item.expect(Ticket).ordinal >= self._tickets:
+            raise Exhausted
+        await anyio.sleep(2)
+        context.spend(fe.Cost(proposals=1))
+        yield Emit(context.propose(fe.Artifact({"a": item.id}), parents=[], operator="new"))
+
+    async def _evaluate(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        await anyio.sleep(3)
+        yield Emit(item.payload)
+
+    async def _update(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
+        context.commit([Add(item.expect(Candidate).scored({"x": 1.0}))])
+        for emission in NO_EMISSIONS:
+            yield emission
+
+
+async def rest(engine: Engine, *, items: bool) -> None:
+    await anyio.sleep(9.5)
+    engine.pause(items=items)
+    await anyio.sleep(30)
+    engine.resume()
+
+
+def between(facts: Sequence[Fact], kind: str, start: str, end: str) -> list[Event]:
+    (first,), (last,) = events_of(facts, start), events_of(facts, end)
+    return [event for event in events_of(facts, kind) if first.seq < event.seq < last.seq]
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_paused_no_flow_is_opened_and_open_ones_go_on(mode: str) -> None:
+    whole, _ = evolve(Growing(12), mode=mode)
+    report, facts = evolve(Growing(12), mode=mode, beside=lambda engine: rest(engine, items=False))
+    assert not between(facts, "flow.open", "run.paused", "run.unpaused")
+    assert between(facts, "flow.close", "run.paused", "run.unpaused")
+    assert report.pool.version == whole.pool.version == 13
+    assert report.stop_reason == "exhausted"
+    assert report.wall_seconds > 39.5
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_paused_with_items_nothing_that_waits_is_begun(mode: str) -> None:
+    report, facts = evolve(Growing(12), mode=mode, beside=lambda engine: rest(engine, items=True))
+    assert not between(facts, "item.taken", "run.paused", "run.unpaused")
+    assert between(facts, "item.done", "run.paused", "run.unpaused")
+    assert report.pool.version == 13
+    assert report.held == 0
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+@pytest.mark.parametrize("items", [False, True])
+def test_a_stop_ends_a_pause(mode: str, items: bool) -> None:
+    async def pause_and_stop(engine: Engine) -> None:
+        await anyio.sleep(9.5)
+        engine.pause(items=items)
+        await anyio.sleep(30)
+        engine.stop("enough")
+
+    report, _ = evolve(Growing(12), mode=mode, beside=pause_and_stop, drain_seconds=30)
+    assert report.stop_reason == "enough"
+    assert report.held == 0
+
+
+async def give(engine: Engine) -> None:
+    """Two at once, while the run is in init and its evaluate stage has a queue of one; and a paused one later."""
+    first = await engine.inject(fe.Artifact({"a": "x"}), attributes={"by": "hand"})
+    await engine.inject(fe.Artifact({"a": "y"}), parents=[first.id])
+    engine.pause()
+    await engine.inject(fe.Artifact({"a": "z"}))
+    engine.resume()
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_what_is_injected_is_evaluated_and_counts(mode: str) -> None:
+    report, facts = evolve(
+        Growing(), mode=mode, beside=give, staleness=Guarded(max_gap=0), budget=fe.Budget(proposals=20)
+    )
+    injected = {c.artifact["a"]: c for c in report.pool.snapshot().candidates() if c.operator == "injected"}
+    assert set(injected) == {"x", "y", "z"}
+    assert injected["y"].parents == (injected["x"].id,)
+    assert dict(injected["x"].attributes) == {"by": "hand"}
+    assert injected["x"].scores == {"x": 1.0}
+    assert report.spent.proposals == 9
+    ended = next(event for event in events_of(facts, "phase.ended") if event.data["phase"] == "init")
+    assert all(event.seq > ended.seq for event in events_of(facts, "flow.open") if event.data["trigger"] == "inject")
+    ordinary = [event.data["ordinal"] for event in events_of(facts, "flow.open") if event.data["trigger"] is None]
+    assert [ordinary.count(n) for n in range(6)] == [3 if not n else 1 for n in range(6)]  # init and finish have 0, too
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_interrupted_after_any_event_what_was_injected_goes_on(mode: str) -> None:
+    _, facts = evolve(Growing(3), mode=mode, beside=give)
+    for end in range(1, len(facts)):
+        report, combined = evolve(Growing(3), facts[:end], mode=mode)
+        begun = [event.data["item"] for event in events_of(combined, "item.sent")]
+        begun += [str(event.data["flow"]) for event in events_of(combined, "flow.open")]
+        assert Counter(begun) == Counter(event.data["item"] for event in events_of(combined, "item.done"))
+        opened, closed = events_of(combined, "flow.open"), events_of(combined, "flow.close")
+        assert sorted(e.data["flow"] for e in opened) == sorted(e.data["flow"] for e in closed)  # type: ignore[type-var]
+        proposed = [str(event.data["candidate"]) for event in events_of(combined, "candidate.proposed")]
+        assert not [name for name in proposed if report.pool.status(name) == "proposed"]
+        sent = [e for e in events_of(facts[:end], "item.sent") if e.data["source"] == "inject"]
+        there = [c for c in report.pool.snapshot().candidates() if c.operator == "injected"]
+        assert len(there) == len(sent)
+        assert report.spent.proposals == 3 + len(sent)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "budget", "parents", "message"),
+    [
+        (Growing(welcoming=False), fe.Budget(hours=1), (), "takes no candidates from outside"),
+        (Growing(), fe.Budget(hours=1), ("c99",), r"has no candidates \['c99'\]"),
+        (Growing(), fe.Budget(proposals=1), (), r"budget\.proposals is spent"),
+    ],
+)
+def test_what_can_not_be_injected_is_refused_and_the_run_goes_on(
+    algorithm: Growing, budget: fe.Budget, parents: tuple[str, ...], message: str
+) -> None:
+    said: list[str] = []
+
+    async def try_it(engine: Engine) -> None:
+        await anyio.sleep(5.5)
+        with pytest.raises(InputError, match=message) as caught:
+            await engine.inject(fe.Artifact({"a": "x"}), parents=parents)
+        said.append(str(caught.value))
+
+    report, _ = evolve(algorithm, beside=try_it, budget=budget)
+    assert said
+    assert "\n" not in said[0]
+    assert report.held == 0
+    assert report.error is None
+
+
+class Lost(Growing):
+    """Does not know what to do with a candidate from outside."""
+
+    def inject(self, candidate: Candidate) -> Emit:
+        if candidate.artifact["a"] == "x":
+            raise KeyError("x")
+        return Emit(candidate, to="nowhere")
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_an_algorithm_that_fails_at_a_candidate_from_outside_does_not_hold_up_the_run(mode: str) -> None:
+    tried: list[str] = []
+
+    async def try_it(engine: Engine) -> None:
+        for text, kind in (("x", KeyError), ("y", EngineError)):
+            with pytest.raises(kind):
+                await engine.inject(fe.Artifact({"a": text}))
+            tried.append(text)
+
+    report, facts = evolve(Lost(), mode=mode, beside=try_it)
+    assert tried == ["x", "y"]
+    assert (report.stop_reason, report.held) == ("exhausted", 0)
+    assert [event.data["reason"] for event in events_of(facts, "candidate.rejected")] == ["not welcome"] * 2
+
+
+def test_attributes_that_no_journal_can_hold_are_refused() -> None:
+    said: list[str] = []
+
+    async def try_it(engine: Engine) -> None:
+        with pytest.raises(InputError, match="inject: the attributes are no plain data") as caught:
+            await engine.inject(fe.Artifact({"a": "x"}), attributes={"by": object()})  # type: ignore[dict-item]
+        said.append(str(caught.value))
+
+    report, _ = evolve(Growing(), beside=try_it)
+    assert len(said) == 1
+    assert report.stop_reason == "exhausted"
+
+
+def test_what_is_no_artifact_is_refused() -> None:
+    """Before a flow is opened for it, which would stay open."""
+    said: list[str] = []
+
+    async def try_it(engine: Engine) -> None:
+        with pytest.raises(InputError, match="inject: the artifact is a dict") as caught:
+            await engine.inject({"a": "x"})  # type: ignore[arg-type]
+        said.append(str(caught.value))
+
+    report, _ = evolve(Growing(), beside=try_it)
+    assert len(said) == 1
+    assert report.stop_reason == "exhausted"
+
+
+class Closing(Growing):
+    """Evaluates one more at its end, which takes until the second 12."""
+
+    async def finish(self, context: StageContext) -> AsyncGenerator[Emit]:
+        yield Emit(context.propose(fe.Artifact({"a": "last"}), parents=[], operator="last"), to="evaluate")
+
+
+def test_a_run_that_is_being_finished_takes_nothing_more() -> None:
+    said: list[str] = []
+
+    async def try_late(engine: Engine) -> None:
+        await anyio.sleep(10.5)
+        with pytest.raises(InputError, match=r"takes nothing more \(exhausted\)"):
+            await engine.inject(fe.Artifact({"a": "x"}))
+        said.append("refused")
+
+    report, _ = evolve(Closing(2), beside=try_late)
+    assert said
+    assert report.wall_seconds == pytest.approx(12)
+
+
+@pytest.mark.parametrize("seconds", [0.5, 5.5])
+def test_a_run_that_stops_takes_nothing_more(seconds: float) -> None:
+    said: list[str] = []
+
+    async def stop_and_try(engine: Engine) -> None:
+        await anyio.sleep(seconds)
+        engine.stop()
+        with pytest.raises(InputError, match=r"takes nothing more \(stopped\)"):
+            await engine.inject(fe.Artifact({"a": "x"}))
+        said.append("refused")
+
+    report, _ = evolve(Growing(), beside=stop_and_try, drain_seconds=30)
+    assert said
+    assert report.held == 0
+
+
+class Asked:
+    """An allocation policy that notes when it is asked, in whole seconds."""
+
+    interval_seconds = 1.0
+
+    def __init__(self) -> None:
+        self.at: list[int] = []
+
+    def decide(self, load: Workload) -> Sequence[Resize]:
+        self.at.append(round(load.now))
+        return ()
+
+
+def test_allocation_is_not_asked_while_the_backend_is_idle_on_purpose() -> None:
+    asked = Asked()
+    evolve(Growing(12), allocation=asked, beside=lambda engine: rest(engine, items=False))
+    assert [second for second in asked.at if second < 45] == [5, 6, 7, 8, 9, 40, 41, 42, 43, 44]

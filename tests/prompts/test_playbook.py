@@ -1,0 +1,127 @@
+"""The playbook's prompts, and what is read from replies that are not quite what was asked for."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import UnparsableReplyError
+from flowevolve.prompts.playbook import (
+    gather_prompt,
+    parse_comparison,
+    parse_curator_requests,
+    parse_lesson,
+    parse_lessons,
+    split_citation,
+    with_playbook,
+)
+
+
+def test_every_component_ends_with_the_playbook() -> None:
+    artifact = with_playbook(Artifact({"a": "First.", "b": "Second."}), "- [str-00001] Be brief.")
+    assert all(text.endswith("- [str-00001] Be brief.") for text in artifact.values())
+    assert with_playbook(Artifact({"a": "First."}), "", cite=True)["a"] == "First."
+
+
+@pytest.mark.parametrize(
+    ("reply", "text", "cited"),
+    [
+        ("42\nUsed: str-00001, mis-00012", "42", ("str-00001", "mis-00012")),
+        ("42\n**Used:** [str-00001]\n", "42", ("str-00001",)),
+        ("As [str-00001] says, 42", "As [str-00001] says, 42", ("str-00001",)),
+        ("42\nUsed: none", "42", ("none",)),
+        ("42\n**Used:** None.", "42", ("none",)),
+        ("42\nUsed:", "42", ()),
+        ("42\nUsed: str-00001\n\nGood luck!", "42\n\nGood luck!", ("str-00001",)),
+        ("Used: str-00001\n42", "42", ("str-00001",)),
+        ("42\nUsed: none\nThat is all.", "42\nThat is all.", ("none",)),
+        ("I used: a trick\n42", "I used: a trick\n42", ()),
+        ("Used: a trick, and none of it new\n42", "Used: a trick, and none of it new\n42", ()),
+    ],
+)
+def test_citations_are_read_anywhere_and_their_line_is_taken_off(reply: str, text: str, cited: tuple[str, ...]) -> None:
+    assert split_citation(reply) == (text, cited)
+
+
+def test_lessons_and_tags_of_known_bullets_are_read() -> None:
+    reply = (
+        "Diagnosis: hasty.\nLesson: Check  units.\n**Lesson:** Round late.\n[str-00001]: helpful\nstr-00009: harmful"
+    )
+    reflection = parse_lesson(reply, {"str-00001"})
+    assert reflection.lessons == ("Check units.", "Round late.")
+    assert reflection.tags == {"str-00001": "helpful"}
+    with pytest.raises(UnparsableReplyError):
+        parse_lesson("No idea.", set())
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["1. {}", "## {}", "> {}", "* {}", "- **{}**", "2) {}", "> - {}", "  {}"],
+)
+@pytest.mark.parametrize(
+    "said", ["Lesson: check units", "Lesson 1: check units", "lesson #2: check units", "Lesson : check units"]
+)
+def test_lessons_are_read_in_the_forms_that_models_give_a_list(line: str, said: str) -> None:
+    written = line.format(said)
+    reply = f"Diagnosis: hasty.\n{written}\nstr-00001: helpful"
+    assert [lesson.strip("*") for lesson in parse_lesson(reply, set()).lessons] == ["check units"]
+    assert [lesson.strip("*") for lesson in parse_lessons(written)] == ["check units"]
+
+
+def test_what_only_speaks_of_a_lesson_is_none() -> None:
+    assert (
+        parse_lesson("Diagnosis: the lesson: none.\nNo lesson: it was right.\nLessons learnt: many", set()).lessons
+        == ()
+    )
+
+
+@pytest.mark.parametrize("name", ["[str-00001]", " str-00001 ", "STR-00001", "[STR-00001]"])
+def test_ids_of_operations_are_read_as_prompts_show_them(name: str) -> None:
+    requests, unread = parse_curator_requests(
+        json.dumps(
+            [
+                {"op": "UPDATE", "id": name, "text": "a"},
+                {"op": "DELETE", "id": name},
+                {"op": "MERGE", "ids": [name, "[str-00002]"], "text": "b"},
+                {"op": "MERGE", "ids": [name, "str-00001"], "text": "one and the same"},
+            ]
+        )
+    )
+    assert [request.ids for request in requests] == [("str-00001",), ("str-00001",), ("str-00001", "str-00002")]
+    assert unread == 1
+
+
+def test_operations_that_can_not_be_read_are_counted() -> None:
+    reply = """Here you are:
+```json
+[{"op": "ADD", "section": "mistakes", "text": "a"}, {"op": "update", "id": "str-00001", "text": "b"},
+ {"op": "MERGE", "ids": ["str-00001", "str-00001"], "text": "c"}, {"op": "DELETE"}, 7]
+```"""
+    requests, unread = parse_curator_requests(reply)
+    assert [(request.verb, request.ids) for request in requests] == [("ADD", ()), ("UPDATE", ("str-00001",))]
+    assert unread == 3
+    assert parse_curator_requests('So: [{"op": "DELETE", "id": "str-00002"}]')[0][0].ids == ("str-00002",)
+    with pytest.raises(UnparsableReplyError):
+        parse_curator_requests("Nothing to do [really].")
+
+
+@pytest.mark.parametrize(
+    "entry", ['"op": "UPDATE", "id": "str-00001"', '"op": "ADD"', '"op": "MERGE", "ids": ["a", "b"]']
+)
+def test_counters_that_a_curator_repeats_are_no_part_of_the_text(entry: str) -> None:
+    requests, _ = parse_curator_requests(f'[{{{entry}, "text": "Be brief (in mails). (helpful 3, harmful 1)"}}]')
+    assert [request.text for request in requests] == ["Be brief (in mails)."]
+
+
+def test_what_a_comparison_does_not_say_is_put_to_the_test() -> None:
+    assert parse_comparison("1: same\n3. NEW", 3) == ["same", "conflict", "new"]
+
+
+def test_gathered_lessons_are_read_each_once() -> None:
+    prompt = gather_prompt([("a",), ("a", "b")])
+    assert "- a\n- a\n- b" in prompt
+    assert parse_lessons("Well.\nLesson: a\n- Lesson:  a\nLesson: b c") == ("a", "b c")
+    with pytest.raises(UnparsableReplyError, match="no lesson"):
+        parse_lessons("nothing")

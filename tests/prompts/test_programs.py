@@ -1,0 +1,95 @@
+"""Prompts for programs, and what is made of replies."""
+
+from __future__ import annotations
+
+import pytest
+
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import UnparsableReplyError
+from flowevolve.programs.edits import EditError
+from flowevolve.prompts.programs import (
+    ADVICE_HEADING,
+    ANCESTORS_HEADING,
+    DEFAULT_INSTRUCTIONS,
+    OTHERS_HEADING,
+    ShownProgram,
+    program_prompt,
+    read_program,
+    seed_prompt,
+)
+
+ONE = Artifact({"program.py": "# EVOLVE-BLOCK-START\na = 1\n# EVOLVE-BLOCK-END\n"}, kind="program")
+TWO = Artifact({"program.py": "import helper\n", "helper.py": "a = 1\n"}, kind="program")
+EDIT = "<<<<<<< SEARCH\na = 1\n=======\na = 2\n>>>>>>> REPLACE"
+
+
+def test_a_prompt_has_what_is_given_and_nothing_else() -> None:
+    bare = program_prompt("Be quick.", ShownProgram(ONE, 0.5, "too slow"), form="edits")
+    assert "Be quick." in bare
+    assert ONE["program.py"] in bare
+    assert "Score: 0.5" in bare
+    assert "too slow" in bare
+    assert DEFAULT_INSTRUCTIONS in bare
+    assert "EVOLVE-BLOCK" in bare.split("## What to write")[1]
+    for heading in (ADVICE_HEADING, OTHERS_HEADING, ANCESTORS_HEADING):
+        assert heading not in bare
+    full = program_prompt(
+        "Be quick.",
+        ShownProgram(TWO, None),
+        form="whole",
+        others=[ShownProgram({"program.py": "other"}, 1.0)],
+        ancestors=[ShownProgram({"program.py": "older"}, 0.1)],
+        advice="try harder",
+        instructions="as you like",
+    )
+    assert "Score: none, it failed" in full
+    assert DEFAULT_INSTRUCTIONS not in full
+    assert "EVOLVE-BLOCK" not in full
+    for text in ("other", "older", "try harder", "as you like"):
+        assert f"\n{text}\n" in full
+
+
+def test_a_prompt_for_a_seed_shows_what_failed_and_why() -> None:
+    prompt = seed_prompt(
+        "Be quick.", [ShownProgram(ONE, 0.5), ShownProgram({"program.py": "bad"}, None, "NameError: x")]
+    )
+    assert "Score: none, it failed" in prompt
+    assert "NameError: x" in prompt
+
+
+def test_replies_with_edits_and_whole_programs_are_read() -> None:
+    wanted = ONE["program.py"].replace("a = 1", "a = 2")
+    assert read_program(f"So:\n{EDIT}\nDone.", ONE, "edits")["program.py"] == wanted
+    assert read_program(f"So:\n```python\n{wanted}```\n`a` is `2`.", ONE, "whole")["program.py"] == wanted
+    assert read_program(f"```\nx\n```\n```python\n{wanted}\n\n```", ONE, "whole")["program.py"] == wanted
+    assert read_program(f"```python\n{wanted}", ONE, "whole")["program.py"] == wanted
+
+
+def test_of_several_files_those_change_that_are_named() -> None:
+    changed = TWO.replace(**{"helper.py": "a = 2\n"})
+    assert read_program(f"FILE: helper.py\n{EDIT}", TWO, "edits") == changed
+    assert read_program("```helper.py\na = 2\n```", TWO, "whole") == changed
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        ("```python\na = 2\n```", "outside of the EVOLVE-BLOCK marks"),
+        ("```python\n" + ONE["program.py"].replace("a = 1", "a = (") + "```", r"program\.py does not compile: line 2"),
+        ("I can't.", "no fenced block"),
+        ("```\n```", "no fenced block with a program"),
+    ],
+)
+def test_what_is_no_program_is_refused(reply: str, says: str) -> None:
+    with pytest.raises(UnparsableReplyError, match=says):
+        read_program(reply, ONE, "whole")
+
+
+def test_an_edit_that_breaks_the_syntax_is_refused_but_other_languages_are_not_looked_at() -> None:
+    broken = EDIT.replace("a = 2", "a = (")
+    with pytest.raises(UnparsableReplyError, match="does not compile"):
+        read_program(broken, ONE, "edits")
+    script = Artifact({"program.sh": "a = 1\n"}, kind="program")
+    assert read_program(broken, script, "edits")["program.sh"] == "a = (\n"
+    with pytest.raises(EditError):
+        read_program("no edit", ONE, "edits")

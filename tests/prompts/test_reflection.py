@@ -1,0 +1,70 @@
+"""Prompts and parsers agree, whatever texts are inside, and bad replies are refused."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowevolve.core.model import UnparsableReplyError
+from flowevolve.prompts.reflection import (
+    ReflectionExample,
+    fence,
+    judge_prompt,
+    labelled_blocks,
+    merge_prompt,
+    parse_instruction,
+    parse_verdict,
+    reflection_prompt,
+)
+
+texts = st.text(
+    alphabet=st.characters(blacklist_categories=["Cs"], blacklist_characters="\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
+)
+
+
+@given(texts.filter(lambda text: text.strip()))
+def test_a_fenced_text_comes_back(text: str) -> None:
+    assert parse_instruction(f"Here it is:\n{fence(text)}") == text.strip()
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), texts, min_size=1, max_size=3))
+def test_labelled_blocks_come_back(blocks: dict[str, str]) -> None:
+    joined = "\n".join(fence(text, name) for name, text in blocks.items())
+    assert dict(labelled_blocks(joined)) == blocks
+
+
+def test_an_unclosed_fence_is_tolerated_and_inner_fences_stay() -> None:
+    assert parse_instruction("```\nbe brief") == "be brief"
+    assert parse_instruction("```text\nuse\n```\ncode\n```\nend\n```\nbye") == "use\n```\ncode\n```\nend"
+
+
+@pytest.mark.parametrize("reply", ["", "no fence", "```\n\n```", "`inline`"])
+def test_replies_without_an_instruction_are_refused(reply: str) -> None:
+    with pytest.raises(UnparsableReplyError):
+        parse_instruction(reply)
+
+
+def test_verdicts_are_read_strictly() -> None:
+    patched = parse_verdict("**Verdict:** Orthogonal\nReason: adds x\n```prompt\nnew\n```", ["prompt"])
+    assert (patched.verdict, patched.reason, dict(patched.patch)) == ("orthogonal", "adds x", {"prompt": "new"})
+    dropped = parse_verdict("Verdict: subsumed\nReason: said already\n```prompt\nnew\n```", ["prompt"])
+    assert dropped.patch == {}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["", "I think it is fine", "Verdict: maybe", "Verdict: orthogonal", "Verdict: orthogonal\n```other\nx\n```"],
+)
+def test_unclear_verdicts_are_refused(reply: str) -> None:
+    with pytest.raises(UnparsableReplyError):
+        parse_verdict(reply, ["prompt"])
+
+
+def test_prompts_hold_what_they_are_about() -> None:
+    asked = reflection_prompt("tone", "be kind", [ReflectionExample({"request": "hi"}, "hello", "too short")])
+    assert all(part in asked for part in ("tone", "be kind", "hi", "hello", "too short"))
+    judged = judge_prompt({"a": "old"}, {"a": "edited"}, [{"a": "accepted"}], {"a": "head"})
+    assert all(part in judged for part in ("old", "edited", "accepted", "head"))
+    merged = merge_prompt("tone", "be kind", ["be brief", "be ``` careful"])
+    assert all(part in merged for part in ("tone", "be kind", "be brief", "be ``` careful"))

@@ -1,0 +1,136 @@
+"""``flowevolve run FOLDER``: what configuration a folder comes to, and whole runs from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from flowevolve._util.errors import InputError
+from flowevolve.runner.folder import load_folder
+from tests.support.command import flowevolve
+from tests.support.folder_samples import LEVI, OPENEVOLVE, SHINKA, write
+
+COMMAND = {"first.py": "VALUE = 3\n", "score.py": "import sys\nprint(len(open(sys.argv[1]).read()))\n"}
+QUICK = ("--set", "clock=virtual", "--set", "budget.evaluations=4", "--set", "sandbox.memory_mb=512")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write(tmp_path / "totals", OPENEVOLVE)
+
+
+def test_what_config_yaml_says_becomes_a_configuration(folder: Path) -> None:
+    config = load_folder(folder).config
+    assert (config.algorithm.name, config.algorithm.settings) == ("one_plus_lambda", {"form": "whole"})
+    assert (config.task.name, config.task.settings) == ("program", {"folder": str(folder)})
+    assert (config.budget.proposals, config.seed) == (7, 3)
+    assert (config.sandbox.timeout, config.sandbox.concurrency, config.sandbox.memory_mb) == (20, 1, 2048)
+    assert (config.llm.backend, config.sim.world, config.llm.base_url) == ("sim", "code", None)
+
+
+def test_overrides_go_first_and_a_budget_replaces_the_iterations(folder: Path) -> None:
+    config = load_folder(folder, ["budget.evaluations=50", "sandbox.timeout=5", "algorithm.name=gepa"]).config
+    assert (config.budget.evaluations, config.budget.proposals) == (50, None)
+    assert (config.sandbox.timeout, config.algorithm.name, config.algorithm.settings) == (5, "gepa", {})
+
+
+def test_the_llm_of_config_yaml_is_taken_when_a_real_one_is_asked_for(folder: Path) -> None:
+    found = load_folder(folder, ["llm.backend=openai"])
+    llm = found.config.llm
+    assert (llm.model, llm.base_url, llm.temperature, llm.extra) == ("big", "http://localhost:1/v1", 0.5, {})
+    assert llm.api_key_env == "OPENAI_API_KEY"
+    assert [(model.model, model.weight) for model in llm.roles["code"].models] == [("big", 1.0), ("small", 0.2)]
+    assert "config.yaml: llm.api_key is not taken over: put the key into OPENAI_API_KEY" in found.notes
+    simulated = load_folder(folder)
+    assert any("names big, small; this run's LLM is simulated" in note for note in simulated.notes)
+
+
+def test_without_a_word_on_the_budget_it_is_said(tmp_path: Path) -> None:
+    found = load_folder(write(tmp_path / "squares", SHINKA))
+    assert found.config.budget.proposals == 100
+    assert "no budget is given: 100 proposals (--set budget.proposals=...)" in found.notes
+
+
+@pytest.mark.parametrize("override", ["budget.evaluatons=3", "task.folders=x", "sandbox.timeout=0", "nonsense"])
+def test_mistakes_in_overrides_are_told(folder: Path, override: str, tmp_path: Path) -> None:
+    done = flowevolve("run", str(folder), "--set", override, cwd=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "score"), [(OPENEVOLVE, 0.3), (SHINKA, 6.0), (LEVI, 20.0)], ids=["openevolve", "shinka", "levi"]
+)
+def test_a_run_from_the_command_line(files: dict[str, str], score: float, tmp_path: Path) -> None:
+    folder = write(tmp_path / "problem", files)
+    done = flowevolve("run", "problem", "--out", "out", *QUICK, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("note: the evaluator shares its sandbox with the program") == 1
+    result = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert result["seed_score"] == pytest.approx(score)
+    assert result["best"]["score"] >= result["seed_score"]
+    assert result["stages"]["assess"]["items_in"] >= 4
+    assert sorted(path.name for path in folder.iterdir()) == sorted(files)  # it is as it was
+
+
+@pytest.mark.parametrize(
+    ("task", "problem"),
+    [
+        ('folder = "problem"', OPENEVOLVE),
+        ('command = ["python3", "score.py", "{program}"]\nprogram = "problem/first.py"', COMMAND),
+    ],
+    ids=["folder", "command"],
+)
+def test_a_config_file_with_an_evaluator_says_so_too(task: str, problem: dict[str, str], tmp_path: Path) -> None:
+    write(tmp_path / "problem", problem)
+    budget = (
+        'clock = "virtual"\n[budget]\nevaluations = 2\n[sim]\nworld = "code"\n[algorithm]\nname = "one_plus_lambda"'
+    )
+    (tmp_path / "run.toml").write_text(f'{budget}\n[task]\nname = "program"\n{task}\n')
+    for command in ("run", "check"):
+        done = flowevolve(command, "run.toml", cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stdout.count("note: the evaluator shares its sandbox with the program") == 1
+
+
+@pytest.mark.parametrize("algorithm", ["one_plus_lambda", "best_of_n", "code_evolve"])
+def test_without_a_seed_program_it_is_said_which_algorithm_can_begin(algorithm: str, tmp_path: Path) -> None:
+    write(tmp_path / "bins", LEVI, problem=LEVI["problem.py"].replace("SEED = ", "OTHER = "), run=None)
+    done = flowevolve("run", "bins", *QUICK, "--set", f"algorithm.name={algorithm}", cwd=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    (error,) = (line for line in done.stderr.splitlines() if line.startswith("error: "))
+    assert error.endswith('levi can begin with a seed that fails (algorithm.name = "levi")')
+
+
+def test_check_takes_a_folder_too(folder: Path, tmp_path: Path) -> None:
+    done = flowevolve("check", str(folder), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "totals: 1 train, 1 val" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"evaluator": None}, "no problem in it"),
+        ({"evaluator": "x = 1"}, "it defines no function evaluate"),
+        ({"evaluator": "import no_such_package\ndef evaluate(path): pass"}, "needs no_such_package"),
+        ({"evaluator": "def evaluate(path): return 3", "config": ""}, "TypeError: evaluate returned int"),
+        ({"evaluator": "def evaluate(path): raise OSError('no data')", "config": ""}, "OSError: no data"),
+        ({"evaluator": "def evaluate(path):\n    while True: pass", "config": "evaluator: {timeout: 1}"}, "timeout"),
+        ({"initial_program": "1 +"}, "no valid Python"),
+    ],
+)
+def test_bad_folders_are_one_line_and_exit_code_2(changed: dict[str, str | None], says: str, tmp_path: Path) -> None:
+    write(tmp_path / "bad", OPENEVOLVE, **changed)
+    done = flowevolve("run", "bad", "--out", "out", *QUICK, cwd=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    (error,) = (line for line in done.stderr.splitlines() if line.startswith("error: "))
+    assert says in error
+    assert "Traceback" not in done.stderr
+
+
+def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no such folder"):
+        load_folder(tmp_path / "nowhere")

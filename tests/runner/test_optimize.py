@@ -1,0 +1,132 @@
+"""The Python front door, on the simulated backend and the virtual clock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import flowevolve as fe
+from flowevolve import stages
+from flowevolve.core.model import Message
+from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve.policies.staleness import Full
+from flowevolve.tasks.house_style import house_style_task
+
+
+def test_optimize_improves_on_the_seed_and_says_it_was_simulated(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    result = fe.optimize(budget=fe.Budget(minutes=10), clock="virtual", staleness="reflective", out=out)
+    assert result.best is not None
+    assert result.seed_score is not None
+    assert result.best.score > result.seed_score
+    assert "system_prompt" in result.best.components
+    written = json.loads((out / "result.json").read_text())
+    assert written["simulated"] is True
+    assert written["schema"] == 1
+    assert written["best"]["score"] == result.best.score
+    assert written["llm"]["requests"] == result.llm.requests
+    assert (out / "journal.sqlite").exists()
+    assert (out / "config.toml").exists()
+
+
+def test_objects_stand_in_for_names() -> None:
+    task = house_style_task()
+    result = fe.optimize(task, staleness=Full(), budget=fe.Budget(proposals=5), clock="virtual")
+    assert result.report.spent.proposals >= 5
+    assert result.report.staleness.discarded == 0
+
+
+class Broken:
+    """A task whose own code always fails."""
+
+    description: ClassVar[str] = "broken"
+    name = "broken"
+    data = Dataset([Example("a", {}), Example("b", {})], [Example(str(n), {}) for n in range(20)])
+
+    def seed(self) -> fe.Artifact:
+        return fe.Artifact({"prompt": "x"})
+
+    async def rollout(self, artifact: fe.Artifact, example: Example, llm: ChatModel) -> Rollout:
+        raise KeyError("nothing here")
+
+
+def test_a_task_that_always_fails_ends_the_run_and_says_where() -> None:
+    with pytest.raises(fe.TaskFailedError, match=r"failed on each of the first 10 examples.*test_api\.py:\d+"):
+        fe.optimize(Broken(), budget=fe.Budget(minutes=1), clock="virtual")
+
+
+class Flaky(Broken):
+    """Fails on some examples: those score 0 and the run goes on."""
+
+    async def rollout(self, artifact: fe.Artifact, example: Example, llm: ChatModel) -> Rollout:
+        if example.id in ("a", "3"):
+            raise ValueError("cannot")
+        output = await llm([Message("user", "hello")])
+        calls = (Call("prompt", {"request": "hello"}, output),)
+        return Rollout(example.id, output, Score(0.5, "Not met: Do not use any commas.", passed=False), calls)
+
+
+def test_a_task_that_fails_sometimes_costs_score_only() -> None:
+    result = fe.optimize(Flaky(), budget=fe.Budget(proposals=3), clock="virtual")
+    assert result.seed_score == pytest.approx(0.5 * 19 / 20)
+    assert result.report.error is None
+
+
+class OfNumpy(Broken):
+    """Scores by numpy's functions, which give numpy's own numbers."""
+
+    def __init__(self, number: type[np.number[Any]]) -> None:
+        self.number: Callable[[float], Any] = number
+
+    async def rollout(self, artifact: fe.Artifact, example: Example, llm: ChatModel) -> Rollout:
+        output = await llm([Message("system", artifact["prompt"]), Message("user", "hello")])
+        value = self.number(len(output) % 10 / 10)
+        score = Score(value, "Be brief.", passed=value >= 1, metrics={"length": self.number(len(output))})
+        return Rollout(example.id, output, score, (Call("prompt", {"request": "hello"}, output),))
+
+
+@pytest.mark.parametrize("number", [np.float64, np.float32, np.int64])
+@pytest.mark.parametrize("algorithm", ["gepa", "ace", "combee"])
+def test_scores_may_be_numbers_of_numpy(algorithm: str, number: type[np.number[Any]], tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    result = fe.optimize(OfNumpy(number), algorithm=algorithm, budget=fe.Budget(proposals=6), clock="virtual", out=out)
+    assert result.best is not None
+    assert json.loads((out / "result.json").read_text())["best"]["score"] == result.best.score
+
+
+def test_public_names_are_there() -> None:
+    expected: Sequence[str] = (
+        "Algorithm",
+        "Artifact",
+        "Budget",
+        "Engine",
+        "LLM",
+        "Stage",
+        "load_config",
+        "optimize",
+        "run",
+    )
+    assert all(hasattr(fe, name) for name in expected)
+
+
+def test_the_reference_of_plugins_names_what_can_be_imported() -> None:
+    """Its table of `flowevolve.stages` is complete."""
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "plugins.md").read_text("utf-8")
+    public = {
+        name for name, value in vars(stages).items() if not name.startswith("_") and not isinstance(value, ModuleType)
+    }
+    assert {name for name in public if f"`{name}`" not in page} == set()
+
+
+def test_a_setting_of_the_model_that_is_wrong_is_named() -> None:
+    with pytest.raises(fe.InputError, match=r"LLM: modle: unknown key; did you mean 'model'"):
+        fe.LLM("m", modle="n")
+    with pytest.raises(fe.InputError, match=r"LLM: api_key: keys don't belong in a configuration") as caught:
+        fe.LLM("m", api_key="sk-secret")
+    assert "secret" not in str(caught.value)

@@ -1,0 +1,402 @@
+"""Going on with runs in directories, and starting from another run's pool."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import sqlite3
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import anyio
+import pytest
+
+import flowevolve as fe
+from flowevolve._util import clock
+from flowevolve._util.errors import BackendUnreachableError, InputError, StorageError
+from flowevolve.config.run import Config, parse_config
+from flowevolve.core.policies import Resize, Workload
+from flowevolve.journal.export import export
+from flowevolve.journal.run_directory import RunDirectory
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import Given, Plan, Watchers, make_plan
+from flowevolve.tasks.house_style import house_style_task, make_rows
+
+SETTINGS: Mapping[str, object] = {
+    "clock": "virtual",
+    "algorithm": {"max_in_flight": 6},
+    "staleness": {"policy": "reflective"},
+    "speculation": {"alpha": {"generate": 0.34, "evaluate": 0.3}},
+    "budget": {"proposals": 8},
+}
+
+
+def config(**sections: object) -> Config:
+    return parse_config({**SETTINGS, **sections}, "test")
+
+
+def run(out: Path, **sections: object) -> Result:
+    async def go() -> Result:
+        return await fe.run(config(**sections), out=out, events=True)
+
+    return clock.run(go, clock="virtual")
+
+
+def resume(directory: Path, *changes: str, task: fe.Task | None = None) -> tuple[Result, list[fe.Event]]:
+    events: list[fe.Event] = []
+
+    async def go() -> Result:
+        return await fe.resume(directory, changes=changes, task=task, watchers=Watchers(events=(events.append,)))
+
+    return clock.run(go, clock="virtual"), events
+
+
+def kill(directory: Path, share: float) -> None:
+    """Leave a run as if it had been killed when so much of it had been done."""
+    with sqlite3.connect(directory / "journal.sqlite") as database:
+        (last,) = database.execute("SELECT max(seq) FROM events").fetchone()
+        database.execute("DELETE FROM events WHERE seq > ?", (int(last * share),))
+        database.execute("DELETE FROM calls WHERE seq >= ?", (int(last * share),))
+    database.close()
+    (directory / "result.json").unlink()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_on_the_virtual_clock_a_killed_run_ends_as_if_it_had_not_been(tmp_path: Path, share: float) -> None:
+    before = run(tmp_path / "run")
+    log = (tmp_path / "run" / "events.jsonl").read_text()
+    kill(tmp_path / "run", share)
+    after, _ = resume(tmp_path / "run")
+    assert (tmp_path / "run" / "events.jsonl").read_text() == log
+    assert after.to_json() == before.to_json()
+
+
+def test_a_run_done_again_that_goes_another_way_says_where(tmp_path: Path) -> None:
+    run(tmp_path)
+    kill(tmp_path, 0.5)
+    with sqlite3.connect(tmp_path / "journal.sqlite") as database:
+        database.execute("UPDATE events SET kind = 'other' WHERE seq = 40")
+    database.close()
+    with pytest.raises(InputError, match="another way at event 40"):
+        resume(tmp_path)
+
+
+def test_a_run_that_has_ended_goes_on_with_a_larger_budget(tmp_path: Path) -> None:
+    before = run(tmp_path)
+    with pytest.raises(InputError, match=r"has ended \(proposals\)"):
+        resume(tmp_path)
+    after, events = resume(tmp_path, "budget.proposals=12", "stages.evaluate.workers=3", "algorithm.max_in_flight=3")
+    assert before.report.spent.proposals < 11 <= after.report.spent.proposals <= 12, "one short where a flow takes two"
+    assert after.report.wall_seconds > before.report.wall_seconds
+    assert after.llm.requests > before.llm.requests
+    assert events[0].kind == "run.resumed"
+    assert json.loads((tmp_path / "result.json").read_text())["proposals"] == after.report.spent.proposals
+    log = [json.loads(line)["seq"] for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert log == list(range(len(log)))
+
+
+class Planted:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[Callable[[str], None], tuple[str]]:
+        return os.mkdir, (str(self._path),)
+
+
+def test_a_pickle_in_a_journal_is_refused_and_runs_no_code_and_the_run_can_still_be_read(tmp_path: Path) -> None:
+    """Earlier versions wrote pickles, and anybody may plant one."""
+    before = run(tmp_path / "run")
+    with sqlite3.connect(tmp_path / "run" / "journal.sqlite") as database:
+        planted = pickle.dumps(Planted(tmp_path / "ran"))
+        database.execute("INSERT INTO payloads VALUES ('1.0', 1, ?)", (planted,))
+    database.close()
+    with pytest.raises(StorageError, match="kept payloads as pickles: report and export read it") as caught:
+        resume(tmp_path / "run", "budget.proposals=12")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "ran").exists()
+    export(tmp_path / "run", tmp_path / "exported")
+    assert len((tmp_path / "exported" / "candidates.jsonl").read_text().splitlines()) >= before.report.spent.proposals
+
+
+def test_a_run_that_a_stopping_rule_ended_is_told_which_to_loosen(tmp_path: Path) -> None:
+    before = run(tmp_path, stopping={"no_improvement": 1}, budget={"proposals": 60})
+    assert before.report.stop_reason == "no_improvement"
+    with pytest.raises(InputError, match=r"has ended \(no_improvement\).* --set stopping\.no_improvement=…"):
+        resume(tmp_path)
+    after, _ = resume(tmp_path, "stopping.no_improvement=5")
+    assert after.report.spent.proposals >= before.report.spent.proposals + 4
+
+
+def test_a_run_whose_algorithm_had_nothing_left_to_do_is_not_told_to_get_more_time(tmp_path: Path) -> None:
+    run(tmp_path, algorithm={"name": "ace", "epochs": 1}, staleness={}, speculation={}, budget={"proposals": 10_000})
+    with pytest.raises(InputError, match=r"has ended \(exhausted\): .*nothing left to do.* --from DIR$"):
+        resume(tmp_path)
+
+
+class Noting:
+    """An allocation policy that notes what stages handed on between its looks."""
+
+    interval_seconds = 5.0
+    produced: ClassVar[list[int]] = []
+
+    def decide(self, load: Workload) -> Sequence[Resize]:
+        self.produced.append(sum(stage.produced for stage in load.stages))
+        return ()
+
+
+def test_an_allocation_policys_first_look_after_a_resume_is_at_what_was_done_since(tmp_path: Path) -> None:
+    def handed_on(result: Result) -> int:
+        return sum(stage.counts.items_out for stage in result.report.stages.values())
+
+    before = run(tmp_path, allocation={"policy": "tests.runner.test_resume:Noting"}, budget={"proposals": 30})
+    Noting.produced.clear()
+    after, _ = resume(tmp_path, "budget.proposals=40")
+    assert 0 < sum(Noting.produced) <= handed_on(after) - handed_on(before)
+
+
+@pytest.mark.parametrize("changes", [(), ("budget.proposals=12",)])
+def test_a_run_killed_before_it_could_write_its_result_writes_it(tmp_path: Path, changes: tuple[str, ...]) -> None:
+    before = run(tmp_path)
+    if changes:
+        before, _ = resume(tmp_path, *changes)
+    (tmp_path / "result.json").unlink()
+    after, _ = resume(tmp_path)
+    assert json.loads((tmp_path / "result.json").read_text()) == after.to_json()
+    assert after.best == before.best
+    assert after.report.spent == before.report.spent
+    assert after.llm.requests == before.llm.requests
+
+
+def test_a_result_is_gone_as_soon_as_its_run_goes_on(tmp_path: Path) -> None:
+    run(tmp_path)
+    seen: list[bool] = []
+
+    def look(event: fe.Event) -> None:
+        if event.kind == "run.resumed":
+            seen.append((tmp_path / "result.json").exists())
+
+    async def go() -> Result:
+        return await fe.resume(tmp_path, changes=["budget.proposals=12"], watchers=Watchers(events=(look,)))
+
+    clock.run(go, clock="virtual")
+    assert seen == [False]
+
+
+def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
+    run(tmp_path)
+    with pytest.raises(InputError, match=r"algorithm\.minibatch is 5 and was null; seed is 4 and was 0"):
+        resume(tmp_path, "seed=4", "algorithm.minibatch=5", "budget.proposals=12")
+
+
+def test_what_was_given_is_known_though_the_run_was_paused_before_it_began(tmp_path: Path) -> None:
+    task = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=30, seed=1))
+
+    async def go() -> None:
+        async with fe.open_run(config(), task=task, out=tmp_path) as engine:
+            engine.pause()
+            async for event in engine.events():
+                if event.kind == "run.start":
+                    engine.resume()
+
+    clock.run(go, clock="virtual")
+    with pytest.raises(InputError, match="task was given as an object"):
+        resume(tmp_path, "budget.proposals=12")
+
+
+def test_a_run_that_was_paused_is_gone_on_with_and_not_done_again(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with fe.open_run(config(), out=tmp_path) as engine:
+            async for event in engine.events():
+                if event.kind == "pool.commit" and event.data["version"] == 1:
+                    engine.pause()
+                    engine.resume()
+
+    clock.run(go, clock="virtual")
+    kill(tmp_path, 0.9)
+    result, events = resume(tmp_path)
+    assert events[0].kind == "run.resumed"
+    assert result.report.stop_reason == "proposals"
+
+
+def test_a_task_given_as_an_object_has_to_be_given_again(tmp_path: Path) -> None:
+    task = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=30, seed=1))
+    budget = fe.Budget(proposals=4)
+    fe.optimize(task, budget=budget, clock="virtual", out=tmp_path)
+    with pytest.raises(InputError, match="task was given as an object"):
+        resume(tmp_path, "budget.proposals=6")
+    result, _ = resume(tmp_path, "budget.proposals=6", task=task)
+    assert result.report.spent.proposals >= 6
+
+
+def rules(number: int, *, seed: int = 1) -> fe.Task:
+    """A house style of so many rules."""
+    return house_style_task(make_rows(rules=number, per_example=2, overlap=0.3, rows=30, seed=seed))
+
+
+def test_a_run_goes_on_with_the_task_it_began_with_alone(tmp_path: Path) -> None:
+    fe.optimize(rules(6), budget=fe.Budget(proposals=4), clock="virtual", out=tmp_path)
+    said = (
+        r"scores are of task 'house_style' with \d+ validation examples \(digest \w+\), not of task 'house_style' with"
+    )
+    for other in (rules(6, seed=2), rules(9)):
+        with pytest.raises(InputError, match=said):
+            resume(tmp_path, "budget.proposals=6", task=other)
+    renamed = rules(6)
+    renamed.name = "another"
+    with pytest.raises(InputError, match="not of task 'another' with"):
+        resume(tmp_path, "budget.proposals=6", task=renamed)
+    turned = rules(6)
+    turned.data = replace(turned.data, val=turned.data.val[::-1])
+    result, _ = resume(tmp_path, "budget.proposals=6", task=turned)
+    assert result.report.spent.proposals >= 6
+
+
+def test_a_task_that_was_named_is_not_taken_as_an_object(tmp_path: Path) -> None:
+    run(tmp_path)
+    with pytest.raises(InputError, match="task was named in its configuration"):
+        resume(tmp_path, "budget.proposals=12", task=house_style_task())
+    with pytest.raises(InputError, match="scores are of task 'house_style' with"):
+        resume(tmp_path, "budget.proposals=12", task=rules(6))
+
+
+def test_a_script_that_is_started_again_goes_on(tmp_path: Path) -> None:
+    def script(proposals: int) -> Result:
+        budget = fe.Budget(proposals=proposals)
+        return fe.optimize(budget=budget, clock="virtual", out=tmp_path / "run", resume=True)
+
+    first, second = script(4), script(8)
+    assert second.report.pool.version >= first.report.pool.version
+    assert second.report.spent.proposals >= 8
+    assert second.llm.requests > first.llm.requests
+
+
+def test_a_run_starts_from_anothers_pool_at_a_version(tmp_path: Path) -> None:
+    before = run(tmp_path / "a")
+    version = before.report.pool.version // 2
+    after = run(tmp_path / "b", start={"run": str(tmp_path / "a"), "version": version}, seed=7)
+    first = before.report.pool.snapshot(version)
+    adopted = {candidate.id for candidate in first.candidates("confirmed")}
+    assert adopted
+    assert adopted <= {candidate.id for candidate in after.report.pool.snapshot().candidates()}
+    assert after.seed_score == before.seed_score
+    assert after.report.spent.proposals >= 8
+    assert not list(after.report.pool.snapshot().candidates("speculative"))
+
+
+def test_a_run_starts_from_a_pool_of_its_own_task_alone(tmp_path: Path) -> None:
+    fe.optimize(rules(6), budget=fe.Budget(proposals=2), clock="virtual", out=tmp_path / "a")
+    with pytest.raises(InputError, match=r"start\.run: the scores in .*a are of task .*, not of task .*same task"):
+        run(tmp_path / "b", start={"run": str(tmp_path / "a")})
+
+    async def go() -> Result:
+        return await fe.run(config(start={"run": str(tmp_path / "a")}), task=rules(6))
+
+    assert clock.run(go, clock="virtual").report.spent.proposals >= 8
+
+
+def test_a_start_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    run(tmp_path / "a")
+    with pytest.raises(InputError, match=r"start\.version: is 999, but the pool of .* has only"):
+        run(tmp_path / "b", start={"run": str(tmp_path / "a"), "version": 999})
+    with pytest.raises(InputError, match="no such run directory"):
+        run(tmp_path / "c", start={"run": str(tmp_path / "nothing")})
+
+
+def test_a_run_that_failed_before_it_began_leaves_the_directory_to_the_next(tmp_path: Path) -> None:
+    run(tmp_path / "a")
+    with pytest.raises(InputError, match="no such run directory"):
+        run(tmp_path / "b", start={"run": str(tmp_path / "nothing")}, seed=7)
+    first = run(tmp_path / "b", start={"run": str(tmp_path / "a")}, seed=7)
+    assert first.report.stop_reason == "proposals"
+    with pytest.raises(InputError, match="holds a run already"):
+        run(tmp_path / "b", seed=7)
+
+
+def test_a_run_that_failed_before_it_began_is_begun_by_resume_with_any_settings(tmp_path: Path) -> None:
+    before = run(tmp_path / "a")
+    with pytest.raises(InputError, match="no such run directory"):
+        run(tmp_path / "b", start={"run": str(tmp_path / "nothing")}, seed=7)
+    result, events = resume(tmp_path / "b", f"start.run={tmp_path / 'a'}", "seed=8")
+    assert events[0].kind == "run.start"
+    assert result.seed_score == before.seed_score
+    assert tomllib.loads((tmp_path / "b" / "config.toml").read_text())["seed"] == 8
+    log = [json.loads(line)["seq"] for line in (tmp_path / "b" / "events.jsonl").read_text().splitlines()]
+    assert log == list(range(len(log)))
+    again, _ = resume(tmp_path / "b", "budget.proposals=12")
+    assert again.report.spent.proposals >= 12
+
+
+def test_a_run_killed_before_its_first_event_is_begun_by_resume(tmp_path: Path) -> None:
+    before = run(tmp_path)
+    with sqlite3.connect(tmp_path / "journal.sqlite") as database:
+        database.execute("DELETE FROM events")
+        database.execute("DELETE FROM calls")
+    database.close()
+    with pytest.raises(InputError):  # its result says that there was more
+        resume(tmp_path)
+    (tmp_path / "result.json").unlink()
+    after, _ = resume(tmp_path)
+    assert after.to_json() == before.to_json()
+
+
+def test_an_object_has_to_be_given_again_though_the_run_never_began(tmp_path: Path) -> None:
+    task = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=30, seed=1))
+
+    async def go() -> None:
+        await fe.run(config(start={"run": str(tmp_path / "nothing")}), task=task, out=tmp_path / "run")
+
+    with pytest.raises(InputError, match="no such run directory"):
+        clock.run(go, clock="virtual")
+    with pytest.raises(InputError, match="task was given as an object"):
+        resume(tmp_path / "run", "start=null")
+
+
+def test_what_the_engine_refuses_is_one_line_beside_whatever_follows_the_run(tmp_path: Path) -> None:
+    run(tmp_path)
+    with sqlite3.connect(tmp_path / "journal.sqlite") as database:
+        database.execute("UPDATE events SET data = '{}' WHERE seq = 3")
+    database.close()
+
+    async def follow(engine: fe.Engine) -> None:
+        await anyio.sleep_forever()
+
+    async def go() -> Result:
+        return await fe.resume(tmp_path, changes=["budget.proposals=12"], follow=follow)
+
+    with pytest.raises(InputError, match="the journal can't be followed at event 3"):
+        clock.run(go, clock="virtual")
+
+
+def test_nobody_else_works_on_a_run_from_the_moment_it_is_looked_at(tmp_path: Path) -> None:
+    run(tmp_path)
+    refused: list[str] = []
+
+    def plan(wanted: Config, given: Given) -> Plan:
+        with pytest.raises(InputError, match="is at work in this run directory") as caught:
+            RunDirectory.reopen(tmp_path, {})
+        refused.append(str(caught.value))
+        return make_plan(wanted, given)
+
+    async def go() -> Result:
+        return await fe.resume(tmp_path, changes=["budget.proposals=12"], plan=plan)
+
+    assert clock.run(go, clock="virtual").report.spent.proposals >= 12
+    assert refused
+    RunDirectory.reopen(tmp_path, {}).close()
+
+
+def test_a_script_whose_server_was_not_up_yet_is_started_again(tmp_path: Path) -> None:
+    def script(llm: fe.LLM | None, kind: clock.Clock) -> Result:
+        return fe.optimize(llm=llm, budget=fe.Budget(proposals=3), clock=kind, out=tmp_path, resume=True)
+
+    down = fe.LLM("simulated", base_url="http://127.0.0.1:9/v1", patience_seconds=0.01)
+    for _ in range(2):
+        with pytest.raises(BackendUnreachableError):
+            script(down, "real")
+    assert script(None, "virtual").report.stop_reason == "proposals"

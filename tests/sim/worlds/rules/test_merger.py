@@ -1,0 +1,53 @@
+"""How the world `rules` merges versions of an instruction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from flowevolve.core.model import UnparsableReplyError
+from flowevolve.prompts.reflection import merge_prompt, parse_instruction
+from flowevolve.sim.worlds.rules.merger import merge
+from flowevolve.sim.worlds.rules.params import RulesParams
+from flowevolve.tasks.house_style import HOUSE_STYLE
+
+CAREFUL = RulesParams(unparsable=0.0)
+RULES = [f"- {rule.describe()}" for rule in HOUSE_STYLE]
+ORIGIN = "\n".join(("You write notes.", RULES[0]))
+
+
+def merged(versions: list[str], params: RulesParams = CAREFUL, origin: str = ORIGIN) -> list[str]:
+    return parse_instruction(merge(merge_prompt("system", origin, versions), params, Random(0))).splitlines()
+
+
+def test_what_any_version_added_is_kept_and_stated_once() -> None:
+    versions = ["\n".join((ORIGIN, *each)) for each in ([RULES[1]], [RULES[2], RULES[1]], [RULES[3]])]
+    lines = merged(versions)
+    assert lines[:2] == ORIGIN.splitlines()
+    assert sorted(lines[2:]) == sorted(RULES[1:4])
+
+
+def test_what_fits_one_example_is_left_out_and_a_line_lost_once_stays() -> None:
+    assert merged([ORIGIN, ORIGIN + "\n- For the request about lamps thank the people.", "You write notes."]) == (
+        ORIGIN.splitlines()
+    )
+
+
+def test_a_rule_that_a_version_replaced_gives_way() -> None:
+    origin = "You write notes.\n- Write at least 50 words."
+    better = "You write notes.\n- Write at least 200 words."
+    assert merged([origin, origin, better], origin=origin) == better.splitlines()
+
+
+def test_of_too_many_versions_some_additions_are_overlooked() -> None:
+    versions = ["\n".join((ORIGIN, rule)) for rule in RULES[1:] * 3]
+    few, many = merged(versions[:8]), merged(versions)
+    assert len(few) == 10
+    assert len(many) < 2 + len(RULES[1:])
+
+
+def test_a_reply_may_come_without_its_form() -> None:
+    with pytest.raises(UnparsableReplyError):
+        merged([ORIGIN, ORIGIN], replace(CAREFUL, unparsable=1.0))

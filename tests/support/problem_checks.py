@@ -1,0 +1,41 @@
+"""Helpers for the tests of several problems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import pytest
+
+from flowevolve.core.artifact import Artifact
+from flowevolve.core.model import JSON
+from flowevolve.programs import Case, FunctionProblem, Problem, Verdict, WrongResultError
+
+
+def checker(problem: Problem) -> FunctionProblem:
+    """The problem with its method ``score``."""
+    assert isinstance(problem, FunctionProblem)
+    return problem
+
+
+def score(problem: Problem, result: object, case: Case | None = None) -> Verdict:
+    return checker(problem).score(case or problem.cases[0], cast("JSON", result))
+
+
+def refusal(problem: Problem, result: object, case: Case | None = None) -> str:
+    """The reason why a result is refused."""
+    with pytest.raises(WrongResultError) as caught:
+        score(problem, result, case)
+    return str(caught.value)
+
+
+def called(problem: Problem, case: Case | None = None, artifact: Artifact | None = None) -> JSON:
+    """What a program, by default the seed, returns for a case. It is trusted, and runs in this process."""
+    entry = checker(problem).entry
+    names: dict[str, object] = {}
+    exec((artifact or problem.seed())["program.py"], names)
+    function = names[entry]
+    assert callable(function)
+    arguments = (case or problem.cases[0]).arguments
+    result: JSON = function(**arguments) if isinstance(arguments, Mapping) else function(*arguments)
+    return result
