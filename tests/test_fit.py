@@ -15,6 +15,7 @@ from flowevolve.llm.role import Role
 from flowevolve.llm.types import ChatReply, ChatRequest, Message, RejectedError
 from flowevolve.pool import Add, Candidate
 from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage
+from tests.depth import cuts
 from tests.interruption import Echo, echo, events_of, evolve
 
 
@@ -60,7 +61,7 @@ class Learning(fe.Algorithm):
 @pytest.mark.parametrize("mode", ["stream", "sync"])
 def test_interrupted_after_any_event_or_call_fit_pays_nothing_twice_and_learns_the_same(mode: str) -> None:
     _, facts = evolve(Learning(), roles=echo, mode=mode)
-    for end in range(1, len(facts)):
+    for end in cuts(facts):
         report, combined = evolve(Learning(), facts[:end], roles=echo, mode=mode)
         texts = [candidate.artifact["a"] for candidate in report.pool.snapshot().candidates()]
         assert texts == ["SEED", "ONE OF 1", "TWO OF 2"]

@@ -19,6 +19,7 @@ from flowevolve.item import Gathered, Item, Ticket
 from flowevolve.pool import Candidate, Note
 from flowevolve.queue import ItemQueue
 from flowevolve.stage import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage
+from tests.depth import cuts
 from tests.interruption import Fact, events_of, evolve
 
 
@@ -117,7 +118,7 @@ def test_interrupted_after_any_event_every_item_is_combined_once(mode: str, by_k
         return Combining(12, by_kind=by_kind, width=Doubling(10.0))
 
     _, facts = evolve(algorithm(), mode=mode, max_in_flight=8)
-    for end in range(1, len(facts)):
+    for end in cuts(facts):
         _, whole = evolve(algorithm(), facts[:end], mode=mode, max_in_flight=8)
         assert sorted(number for batch in combined(whole) for number in batch) == list(range(12))
         done = Counter(event.data["item"] for event in events_of(whole, "item.done"))

@@ -24,6 +24,7 @@ from flowevolve.pool import Add, Candidate
 from flowevolve.stage import NO_EMISSIONS, CommittingStage, Discard, Emit, Exhausted, Graph, Stage
 from flowevolve.store.history import RunHistory
 from flowevolve.store.rundir import RunDirectory
+from tests.depth import cuts
 from tests.interruption import events_of, evolve
 
 
@@ -108,7 +109,7 @@ def scores_of(report: RunReport) -> dict[str, dict[str, float]]:
 @pytest.mark.parametrize("mode", ["stream", "sync"])
 def test_interrupted_after_any_event_nothing_that_was_written_is_done_again(mode: str) -> None:
     _, facts = evolve(Measuring([]), mode=mode)
-    for end in range(1, len(facts)):
+    for end in cuts(facts):
         done: list[str] = []
         report, combined = evolve(Measuring(done), facts[:end], mode=mode)
         before = [*events_of(facts[:end], "measured"), *events_of(facts[:end], "timed")]

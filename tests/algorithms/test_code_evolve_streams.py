@@ -21,6 +21,7 @@ from flowevolve.pool import Pool
 from flowevolve.stage import Emit, Graph, Stage, StageFunction
 from tests.algorithms.nearest import evolve_nearest
 from tests.code_evolving import algorithm, moved, programs, ran, selected, settings
+from tests.depth import cuts
 from tests.interruption import events_of
 from tests.number_programs import NumberTask
 
@@ -124,7 +125,7 @@ def test_interrupted_anywhere_a_run_one_flow_wide_ends_as_it_would_have() -> Non
     options: dict[str, Any] = {"max_in_flight": 1, "budget": fe.Budget(evaluations=18)}
     evolved, report, facts = ran(algorithm(migration={"every": 2}), **options)
     assert moved(facts)
-    for cut in range(1, len(facts), 7):
+    for cut in cuts(facts, 7):
         again, other, _ = ran(algorithm(migration={"every": 2}), facts[:cut], **options)
         assert contents(other.pool) == contents(report.pool), cut
         assert state(again.islands) == state(evolved.islands), cut

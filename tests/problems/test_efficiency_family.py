@@ -12,13 +12,14 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve.errors import InputError
 from flowevolve.problems.base import seed_text
 from flowevolve.problems.efficiency import EfficiencyProblem, difference
 from flowevolve.problems.efficiency_family import EXERCISES, TESTS, Exercise
+from tests.depth import examples
 from tests.problems.conftest import Court
 from tests.problems.test_catalog import REGISTRY
 
@@ -73,7 +74,7 @@ def test_a_seed_answers_as_the_reference_does(exercise: Exercise) -> None:
     seed = seed_text(exercise.name)
 
     @given(number=st.integers(0, 10**6), size=st.integers(1, 40))
-    @settings(max_examples=40)
+    @examples(40)
     def check(number: int, size: int) -> None:
         text = exercise.draw(random.Random(number), size)
         assert difference(exercise.reference.solve(text), printed(seed, text)) is None
