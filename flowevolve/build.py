@@ -14,7 +14,6 @@ from flowevolve.core.policies import Allocation, NoRacing, Racing, Speculation, 
 from flowevolve.errors import InputError
 from flowevolve.events import Log, log_nothing
 from flowevolve.llm.admission import Admission, NullProbe, Probe
-from flowevolve.llm.aiohttp import AioHTTPTransport
 from flowevolve.llm.cache import ResponseCache, open_cache
 from flowevolve.llm.ensemble import Choice, Ensemble, Models
 from flowevolve.llm.gate import Gate
@@ -35,8 +34,6 @@ from flowevolve.policies.ordering import Fifo, LaterFirst
 from flowevolve.policies.racing import Bound, Confidence, Prefix
 from flowevolve.policies.staleness import Full, Guarded, Reflective
 from flowevolve.policies.stopping import FileExists, NoImprovement, Unevaluated, Unproductive
-from flowevolve.programs.evaluator import EvaluatorProblem, with_readable_evaluator
-from flowevolve.programs.problem import Problem
 from flowevolve.registry import Registry, validated
 from flowevolve.roles import ModelSettings, RoleSettings, model_names, role_settings
 from flowevolve.tasks.base import Task
@@ -114,6 +111,7 @@ OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 
 def make_task(config: Config) -> Task:
     if config.task.name == "program":
+        from flowevolve.programs.evaluator import with_readable_evaluator  # noqa: PLC0415 - only programs need it
         from flowevolve.programs.task import ProgramTask  # noqa: PLC0415
 
         problem = make_problem(config)
@@ -136,6 +134,7 @@ def problem_notes(config: Config) -> Sequence[str]:
     """What whoever runs a configuration should know of its problem, a line each."""
     if config.task.name != "program" or not {"folder", "command"} & config.task.settings.keys():
         return ()
+    from flowevolve.programs.evaluator import EvaluatorProblem  # noqa: PLC0415 - only programs need it
 
     problem = make_problem(config)
     return problem.notes if isinstance(problem, EvaluatorProblem) else ()
@@ -324,6 +323,7 @@ def make_transport(llm: LLMSection, identity: str | None = None, log: Log = log_
             from flowevolve.llm.openai import OpenAITransport  # noqa: PLC0415 - the SDK is slow to load
 
             return OpenAITransport(url, key, max_connections=llm.concurrency, identity=identity)
+        from flowevolve.llm.aiohttp import AioHTTPTransport  # noqa: PLC0415 - slow to load
 
         return AioHTTPTransport(url, key, max_connections=llm.concurrency, identity=identity)
 

@@ -9,11 +9,19 @@ from typing import Literal
 import anyio
 
 from flowevolve import clock
-from flowevolve.llm import wire
 from flowevolve.llm.limits import estimated_tokens
 from flowevolve.llm.rate_headers import allowances
 from flowevolve.llm.rates import ModelRates, SentRequest
-from flowevolve.llm.types import ChatRequest, EmbedRequest, LLMError, R, RefusedError, Transport, UnreachableError
+from flowevolve.llm.types import (
+    NO_MODEL_LIST,
+    ChatRequest,
+    EmbedRequest,
+    LLMError,
+    R,
+    RefusedError,
+    Transport,
+    UnreachableError,
+)
 
 LONGEST_CHECK_SECONDS = 10.0
 """The longest wait between two health checks; each wait is twice the one before."""
@@ -79,7 +87,7 @@ class Endpoint:
         try:
             await self.models()
         except RefusedError as error:
-            if self._has_listed or error.status not in wire.NO_MODEL_LIST:
+            if self._has_listed or error.status not in NO_MODEL_LIST:
                 raise
 
     def has(self, request: ChatRequest | EmbedRequest) -> bool:

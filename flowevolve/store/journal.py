@@ -17,8 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-import structlog
-
+from flowevolve._util.logger import logger
 from flowevolve.clock import VirtualClockLoop
 from flowevolve.errors import InputError, StorageError
 from flowevolve.event_kinds import CandidateProposed, FlowClosed
@@ -200,7 +199,7 @@ class Journal:
         """Say, once for each type of payload, that a run that is cut off will do such work anew."""
         if payload not in self._not_kept:
             self._not_kept.add(payload)
-            structlog.get_logger("flowevolve").warning("payload.not_kept", payload=payload, why=why)
+            logger().warning("payload.not_kept", payload=payload, why=why)
 
     def _check(self) -> None:
         failure = self._writer.failure
