@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sandbox demo demo-real test test-dspy test-vllm check format bench bench-page clean
+.PHONY: help setup sandbox demo demo-real test test-long test-integrations test-dspy test-vllm check format bench \
+	bench-page clean
 
 help: ## list these commands
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## make a working environment in .venv from nothing but Python >= 3.11
 
@@ -29,8 +30,13 @@ demo-real: setup ## the same on a real vLLM on the CPU (downloads about 1 GB; ha
 sandbox: ## install bubblewrap if it is missing (asks apt-get; needs root or sudo)
 	tools/install_bubblewrap.sh
 
-test: setup sandbox ## run the tests
+test: setup sandbox ## run the tests, each in its short form (five minutes on two idle cores)
 	$(BIN)/python -m pytest -n auto
+
+test-long: setup sandbox ## the same in their long forms: many examples, every place to interrupt a run, stress
+	FLOWEVOLVE_TESTS=long $(BIN)/python -m pytest -n auto -m 'not real_vllm'
+
+test-integrations: test-dspy test-vllm ## run the tests that need heavy environments of their own
 
 test-dspy: .venv-dspy/.installed ## run the tests that need dspy (makes .venv-dspy, 350 MB)
 	.venv-dspy/bin/python -m pytest tests/compat/dspy

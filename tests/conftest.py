@@ -15,8 +15,13 @@ import pytest
 from hypothesis import settings
 
 from flowevolve.compat.signed import KEY_VARIABLE
+from tests.support.depth import LONG, LONG_EXAMPLES, SHORT_EXAMPLES
 
-settings.register_profile("flowevolve", deadline=None)  # how long an example takes is the machine's business
+settings.register_profile(
+    "flowevolve",
+    max_examples=LONG_EXAMPLES if LONG else SHORT_EXAMPLES,
+    deadline=None,  # how long an example takes is the machine's business
+)
 settings.load_profile("flowevolve")
 
 T = TypeVar("T")

@@ -14,13 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-import structlog
-from structlog.typing import FilteringBoundLogger
-
 from flowevolve._util.errors import InputError
 from flowevolve._util.logger import logger
-
-_LOGGER: FilteringBoundLogger = structlog.get_logger("flowevolve")
 
 OPENAI_HOST, OPENAI_VARIABLE = "api.openai.com", "OPENAI_API_KEY"
 """The default variable of a key, and the only host that the key of the default variable is sent to."""

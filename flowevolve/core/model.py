@@ -192,6 +192,10 @@ class ServerError(LLMError):
     """Another 5xx status, or a body that breaks the API's contract. Retried a few times, with the same waits."""
 
 
+NO_MODEL_LIST = (404, 405)
+"""HTTP statuses of an API that does not list its models."""
+
+
 class RefusedError(LLMError):
     """Wrong model, bad key or no such endpoint: the backend will never serve requests like this one. Ends the run."""
 
@@ -232,7 +236,7 @@ class ServerTransport:
     def __init__(self, base_url: str, identity: str | None) -> None:
         self.base_url = base_url
         self.identity = base_url if identity is None else identity
-        """What replies depend on beside the request (`flowevolve.llm.client.client.Identified`)."""
+        """What replies depend on beside the request (`flowevolve.llm.client.pending.HasIdentity`)."""
 
 
 @runtime_checkable

@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import takewhile
 from pathlib import Path
 
-import structlog
-
 from flowevolve._util.errors import InputError
+from flowevolve._util.logger import logger
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_kinds import PhaseEnded
@@ -53,7 +52,7 @@ class RunHistory:
             except NotKeptError as error:
                 if str(error) not in said:
                     said.add(str(error))
-                    structlog.get_logger("flowevolve").warning("payload.not_loaded", why=str(error))
+                    logger().warning("payload.not_loaded", why=str(error))
             else:
                 yield name, data
 

@@ -18,10 +18,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-import structlog
-
 from flowevolve._util.clock import VirtualClockLoop
 from flowevolve._util.errors import InputError, StorageError
+from flowevolve._util.logger import logger
 from flowevolve._util.sqlite_writer import Writer
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_kinds import CandidateProposed, FlowClosed
@@ -201,7 +200,7 @@ class Journal:
         """Say, once for each type of payload, that a run that is cut off will do such work anew."""
         if payload not in self._not_kept:
             self._not_kept.add(payload)
-            structlog.get_logger("flowevolve").warning("payload.not_kept", payload=payload, why=why)
+            logger().warning("payload.not_kept", payload=payload, why=why)
 
     def _check(self) -> None:
         failure = self._writer.failure

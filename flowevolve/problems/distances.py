@@ -60,11 +60,3 @@ class MinMaxDistance(ShippedProblem):
             f"as near), {far_i} and {far_j} the farthest ({far} pairs as far).",
             metrics={"squared_ratio": ratio**2},
         )
-
-
-def min_max_distance_2d() -> MinMaxDistance:
-    return MinMaxDistance(16, 2, reference=1 / 12.88923)
-
-
-def min_max_distance_3d() -> MinMaxDistance:
-    return MinMaxDistance(14, 3, reference=1 / 4.16579)

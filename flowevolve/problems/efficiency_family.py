@@ -190,15 +190,3 @@ EXERCISES = (
     ),
 )
 EFFICIENCY_PROBLEMS: Mapping[str, Callable[..., EfficiencyProblem]] = {each.name: each.problem for each in EXERCISES}
-(
-    efficiency_range_sums,
-    efficiency_range_minimum,
-    efficiency_counts_above,
-    efficiency_distinct_windows,
-    efficiency_window_maximum,
-    efficiency_longest_run,
-    efficiency_merged_spans,
-    efficiency_groups,
-    efficiency_distances,
-) = EFFICIENCY_PROBLEMS.values()
-"""Each factory under a name of its own, by which `flowevolve.problems.catalog` finds it."""

@@ -109,11 +109,3 @@ def side_for(hexagon: tuple[float, float, float]) -> float:
 def shown(hexagon: tuple[float, float, float]) -> str:
     x, y, angle = hexagon
     return f"middle ({x:.6g}, {y:.6g}), angle {angle:.6g}"
-
-
-def hexagon_packing_11() -> HexagonPacking:
-    return HexagonPacking(11, reference=1 / 3.93009)
-
-
-def hexagon_packing_12() -> HexagonPacking:
-    return HexagonPacking(12, reference=1 / 3.94191)

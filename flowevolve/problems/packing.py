@@ -137,15 +137,3 @@ def describe(circles: list[Circle], total: float) -> str:
 def shown(circle: Circle) -> str:
     x, y, radius = circle
     return f"centre ({x:.6g}, {y:.6g}), radius {radius:.6g}"
-
-
-def circle_packing_26() -> CirclePacking:
-    return CirclePacking(26, reference=2.63598)
-
-
-def circle_packing_32() -> CirclePacking:
-    return CirclePacking(32, reference=2.93957)
-
-
-def circle_packing_rectangle_21() -> RectanglePacking:
-    return RectanglePacking(21, reference=2.36583)

@@ -38,7 +38,7 @@ from flowevolve.policies.ordering import Fifo, LaterFirst
 from flowevolve.policies.racing import Bound, Confidence, Prefix
 from flowevolve.policies.staleness import Full, Guarded, Reflective
 from flowevolve.policies.stopping import FileExists, NoImprovement, Unevaluated, Unproductive
-from flowevolve.programs.evaluator import EvaluatorProblem, with_readable_evaluator
+from flowevolve.programs.evaluator import EvaluatorProblem
 from flowevolve.programs.problem import Problem
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 
 def make_task(config: Config) -> Task:
     if config.task.name == "program":
+        from flowevolve.programs.evaluator import with_readable_evaluator  # noqa: PLC0415 - only programs need it
         from flowevolve.programs.task import ProgramTask  # noqa: PLC0415
 
         problem = make_problem(config)

@@ -14,6 +14,7 @@ from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit, Exhausted
 from flowevolve.core.item import Item, Ticket
 from flowevolve.core.model import JSON
 from flowevolve.core.pool import Candidate, Note
+from tests.support.depth import cuts
 from tests.support.interruption import events_of, evolve
 
 
@@ -59,7 +60,7 @@ def test_it_is_written_where_it_has_changed_and_given_back_as_it_was_last(mode: 
     _, facts = evolve(Remembering(), mode=mode)
     kept = [event.data["state"] for event in events_of(facts, "algorithm.state")]
     assert kept == [{}, {"seen 1": [1]}, {"seen 1": [1], "seen 3": [3]}, {"seen 1": [1], "seen 3": [3], "seen 5": [5]}]
-    for end in range(1, len(facts)):
+    for end in cuts(facts):
         algorithm = Remembering()
         _, combined = evolve(algorithm, facts[:end], mode=mode)
         before = events_of(facts[:end], "algorithm.state")

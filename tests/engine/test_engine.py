@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve._util import clock
@@ -40,6 +40,7 @@ from flowevolve.llm.scheduling.scheduler import Gate
 from flowevolve.policies.staleness import Full, Guarded
 from flowevolve.policies.stopping import NoImprovement
 from flowevolve.policies.triggers import EveryCommits, EverySeconds, Stagnation
+from tests.support.depth import examples
 
 
 @dataclass(frozen=True)
@@ -215,14 +216,14 @@ def assert_all_accounted(outcome: Outcome) -> None:
     assert outcome.report.held == len(held)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(plans=plans, mode=st.sampled_from(["stream", "sync"]), width=st.integers(1, 6), seconds=st.integers(1, 60))
 def test_every_item_ends_in_exactly_one_way(plans: list[Plan], mode: Mode, width: int, seconds: int) -> None:
     budget = Budget(seconds=seconds, rollouts=200)
     assert_all_accounted(run_toy(Toy(fitting(plans, width)), budget=budget, mode=mode, width=width, drain_seconds=2.0))
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(plans=plans, width=st.integers(1, 6), seed=st.integers(0, 5))
 def test_same_seed_gives_the_same_events(plans: list[Plan], width: int, seed: int) -> None:
     """Invariant 6."""
@@ -233,7 +234,7 @@ def test_same_seed_gives_the_same_events(plans: list[Plan], width: int, seed: in
     assert first == second
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(plans=plans, width=st.integers(1, 6), limit=st.integers(1, 60))
 def test_overshoot_is_at_most_the_work_in_flight(plans: list[Plan], width: int, limit: int) -> None:
     """Invariant 4: after the limit was reached no flow opens, and the report tells the overshoot."""
@@ -248,7 +249,7 @@ def test_overshoot_is_at_most_the_work_in_flight(plans: list[Plan], width: int, 
         assert all(event.seq < stopping for event in opened)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(plans=plans, seed=st.integers(0, 5))
 def test_at_width_one_stream_and_lockstep_decide_alike(plans: list[Plan], seed: int) -> None:
     """Invariant 7."""

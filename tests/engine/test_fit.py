@@ -15,6 +15,7 @@ from flowevolve.core.item import Item
 from flowevolve.core.model import ChatReply, ChatRequest, Message, RejectedError
 from flowevolve.core.pool import Add, Candidate
 from flowevolve.llm.client.role import Role
+from tests.support.depth import cuts
 from tests.support.interruption import Echo, echo, events_of, evolve
 
 
@@ -60,7 +61,7 @@ class Learning(fe.Algorithm):
 @pytest.mark.parametrize("mode", ["stream", "sync"])
 def test_interrupted_after_any_event_or_call_fit_pays_nothing_twice_and_learns_the_same(mode: str) -> None:
     _, facts = evolve(Learning(), roles=echo, mode=mode)
-    for end in range(1, len(facts)):
+    for end in cuts(facts):
         report, combined = evolve(Learning(), facts[:end], roles=echo, mode=mode)
         texts = [candidate.artifact["a"] for candidate in report.pool.snapshot().candidates()]
         assert texts == ["SEED", "ONE OF 1", "TWO OF 2"]

@@ -19,6 +19,7 @@ from flowevolve.core.item import Gathered, Item, Ticket
 from flowevolve.core.policies import Batch
 from flowevolve.core.pool import Candidate, Note
 from flowevolve.engine.queue import ItemQueue
+from tests.support.depth import cuts
 from tests.support.interruption import Fact, events_of, evolve
 
 
@@ -117,7 +118,7 @@ def test_interrupted_after_any_event_every_item_is_combined_once(mode: str, by_k
         return Combining(12, by_kind=by_kind, width=Doubling(10.0))
 
     _, facts = evolve(algorithm(), mode=mode, max_in_flight=8)
-    for end in range(1, len(facts)):
+    for end in cuts(facts):
         _, whole = evolve(algorithm(), facts[:end], mode=mode, max_in_flight=8)
         assert sorted(number for batch in combined(whole) for number in batch) == list(range(12))
         done = Counter(event.data["item"] for event in events_of(whole, "item.done"))

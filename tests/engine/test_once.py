@@ -24,6 +24,7 @@ from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.scheduling.scheduler import Gate
+from tests.support.depth import cuts
 from tests.support.interruption import events_of, evolve
 
 
@@ -108,7 +109,7 @@ def scores_of(report: RunReport) -> dict[str, dict[str, float]]:
 @pytest.mark.parametrize("mode", ["stream", "sync"])
 def test_interrupted_after_any_event_nothing_that_was_written_is_done_again(mode: str) -> None:
     _, facts = evolve(Measuring([]), mode=mode)
-    for end in range(1, len(facts)):
+    for end in cuts(facts):
         done: list[str] = []
         report, combined = evolve(Measuring(done), facts[:end], mode=mode)
         before = [*events_of(facts[:end], "measured"), *events_of(facts[:end], "timed")]

@@ -6,10 +6,11 @@ import anyio
 import pytest
 from anyio import wait_all_tasks_blocked
 from anyio.lowlevel import checkpoint
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve.engine.queue import ItemQueue, QueueClosedError
+from tests.support.depth import examples
 
 
 @pytest.mark.asyncio
@@ -81,7 +82,7 @@ async def test_closing_wakes_everybody_and_gives_out_what_is_inside() -> None:
         await queue.take()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     capacity=st.integers(1, 3),
     gather=st.integers(1, 3),

@@ -24,6 +24,7 @@ from flowevolve.runner.result import Result
 from flowevolve.runner.run import Given, Watchers, carry_out, make_plan
 from flowevolve.tasks.house_style import house_style_task, make_rows
 from tests.support import interruption
+from tests.support.depth import cuts
 
 
 class SlowDisk:
@@ -139,5 +140,5 @@ def test_a_budget_in_tokens_is_passed_by_less_than_a_flow_also_after_a_resume(mo
 
     spent, facts = spend()
     assert spent == 4400
-    for end in range(1, len(facts), 7):
+    for end in cuts(facts, 7):
         assert spend(facts[:end])[0] == 4400, f"interrupted after {facts[end - 1]}"

@@ -10,7 +10,7 @@ from math import prod
 from random import Random
 
 import anyio
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve._util import clock
@@ -32,6 +32,7 @@ from flowevolve.policies.staleness import Full, Guarded, Reflective
 from flowevolve.stages.committing import committing
 from flowevolve.stages.payloads import Evaluated, Proposed, Released, Selected
 from flowevolve.stages.update import Update
+from tests.support.depth import examples
 
 IDS = ("a", "b", "c", "d")
 BOUNDS = (1, 12)
@@ -293,7 +294,7 @@ def assert_invariants(outcome: Outcome, mode: Mode = "stream") -> None:
     assert counts.released >= counts.confirmed + counts.revoked
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(plan=plans, staleness=policies, mode=st.sampled_from(["stream", "sync"]), width=st.integers(1, 12))
 def test_invariants_hold_whatever_is_released_and_revoked(
     plan: Plan, staleness: StalenessPolicy, mode: Mode, width: int
@@ -309,13 +310,13 @@ def test_invariants_hold_whatever_is_released_and_revoked(
         )
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(plan=plans, staleness=policies, cancel_after=st.floats(0.0, 60.0))
 def test_invariants_hold_when_a_run_is_cut_off(plan: Plan, staleness: StalenessPolicy, cancel_after: float) -> None:
     assert_invariants(run_toy(plan, staleness=staleness, budget=Budget(seconds=100), cancel_after=cancel_after))
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(plan=plans, staleness=policies)
 def test_same_seed_same_events_with_workers_coming_and_going(plan: Plan, staleness: StalenessPolicy) -> None:
     logs = [

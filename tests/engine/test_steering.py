@@ -18,6 +18,7 @@ from flowevolve.core.policies import Resize, Workload
 from flowevolve.core.pool import Add, Candidate
 from flowevolve.engine.engine import Engine
 from flowevolve.policies.staleness import Guarded
+from tests.support.depth import cuts
 from tests.support.interruption import Fact, events_of, evolve
 
 
@@ -143,7 +144,7 @@ def test_what_is_injected_is_evaluated_and_counts(mode: str) -> None:
 @pytest.mark.parametrize("mode", ["stream", "sync"])
 def test_interrupted_after_any_event_what_was_injected_goes_on(mode: str) -> None:
     _, facts = evolve(Growing(3), mode=mode, beside=give)
-    for end in range(1, len(facts)):
+    for end in cuts(facts):
         report, combined = evolve(Growing(3), facts[:end], mode=mode)
         begun = [event.data["item"] for event in events_of(combined, "item.sent")]
         begun += [str(event.data["flow"]) for event in events_of(combined, "flow.open")]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import anyio
 import anyio.lowlevel
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve._util import clock
@@ -142,19 +142,16 @@ asks = st.lists(
 switches = st.builds(LaterFirst, st.booleans(), st.booleans(), st.booleans(), st.integers(1, 9))
 
 
-@settings(deadline=None)
 @given(asks)
 def test_fifo_is_first_come_first_served(line: list[Ask]) -> None:
     assert turns(Fifo(), line) == list(range(len(line)))
 
 
-@settings(deadline=None)
 @given(asks, switches)
 def test_all_who_wait_go_in_once(line: list[Ask], order: LaterFirst) -> None:
     assert sorted(turns(order, line)) == list(range(len(line)))
 
 
-@settings(deadline=None)
 @given(asks, st.booleans(), st.booleans(), st.booleans())
 def test_rank_comes_before_everything_but_fairness(
     line: list[Ask], nearly_finished: bool, long_first: bool, affinity: bool
@@ -163,7 +160,6 @@ def test_rank_comes_before_everything_but_fairness(
     assert [line[n].rank for n in entered] == sorted(ask.rank for ask in line)
 
 
-@settings(deadline=None)
 @given(asks, switches)
 def test_nobody_starves_however_many_others_keep_coming(line: list[Ask], order: LaterFirst) -> None:
     """Whoever waits behind n others has a slot after at most ``(n + 1) * fair_every`` more, whatever still arrives."""

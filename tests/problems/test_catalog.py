@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve._util.errors import InputError
@@ -22,6 +22,7 @@ from flowevolve.problems.drivers import bin_packing, flow_shop, spot, streams, t
 from flowevolve.problems.efficiency_family import EFFICIENCY_PROBLEMS
 from flowevolve.programs import FunctionProblem, Problem, WrongResultError
 from tests.problems.conftest import Court
+from tests.support.depth import examples
 from tests.support.problem_checks import called, checker
 
 SMALL: Mapping[str, Mapping[str, object]] = {
@@ -95,7 +96,7 @@ def test_a_statement_says_what_to_write_and_a_seed_can_be_edited(name: str) -> N
 
 @pytest.mark.parametrize("name", NAMES)
 @given(result=everything)
-@settings(max_examples=40)
+@examples(40)
 def test_nonsense_is_refused_in_words(name: str, result: JSON) -> None:
     problem = checker(small(name))
     refused = refusal_or_none(problem, result)
@@ -114,7 +115,7 @@ def test_what_is_nearly_right_is_scored_or_refused(name: str) -> None:
     assert problem.score(problem.cases[0], right).failure is None
 
     @given(data=st.data())
-    @settings(max_examples=60)
+    @examples(60)
     def check(data: st.DataObject) -> None:
         result = damaged(right, data)
         if refusal_or_none(problem, result) is None:

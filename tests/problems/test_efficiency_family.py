@@ -12,7 +12,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve._util.errors import InputError
@@ -21,6 +21,7 @@ from flowevolve.problems.efficiency import EfficiencyProblem, difference
 from flowevolve.problems.efficiency_family import EXERCISES, TESTS, Exercise
 from tests.problems.conftest import Court
 from tests.problems.test_catalog import REGISTRY
+from tests.support.depth import examples
 
 if TYPE_CHECKING:
     from _typeshed import TraceFunction
@@ -73,7 +74,7 @@ def test_a_seed_answers_as_the_reference_does(exercise: Exercise) -> None:
     seed = seed_text(exercise.name)
 
     @given(number=st.integers(0, 10**6), size=st.integers(1, 40))
-    @settings(max_examples=40)
+    @examples(40)
     def check(number: int, size: int) -> None:
         text = exercise.draw(random.Random(number), size)
         assert difference(exercise.reference.solve(text), printed(seed, text)) is None

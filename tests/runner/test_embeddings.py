@@ -30,6 +30,7 @@ from flowevolve.runner import assemble as build
 from flowevolve.runner.result import Result
 from flowevolve.runner.resume import resume
 from flowevolve.runner.run import run
+from tests.support.depth import cuts
 from tests.support.interruption import Echo, evolve
 
 TEXTS = ["one text", "another text"]
@@ -171,7 +172,7 @@ def test_no_texts_are_no_call() -> None:
 @pytest.mark.parametrize("mode", ["stream", "sync"])
 def test_interrupted_after_any_event_or_call_no_embedding_is_paid_twice(mode: str) -> None:
     whole, facts = evolve(Placing(), roles=two_roles, mode=mode)
-    for end in range(1, len(facts)):
+    for end in cuts(facts):
         report, combined = evolve(Placing(), facts[:end], roles=two_roles, mode=mode)
         assert embedded(calls_in(combined)) == embedded(calls_in(facts)), f"interrupted after {facts[end - 1]}"
         assert report.spent == whole.spent
@@ -205,6 +206,6 @@ def test_embeddings_that_came_in_are_charged_where_others_beside_them_failed(at_
     report, facts = evolve(Placing(), roles=lambda: two_roles(Choosy(at_once=at_once)))
     assert len(embedded(calls_in(facts))) == (2 if at_once else 6)
     assert report.spent.tokens == tokens(calls_in(facts))
-    for end in range(1, len(facts)):
+    for end in cuts(facts):
         report, combined = evolve(Placing(), facts[:end], roles=lambda: two_roles(Choosy(at_once=at_once)))
         assert report.spent.tokens == tokens(calls_in(combined))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve.core.model import JSON
 from flowevolve.sandbox.outcome import DEEPEST, read_result
+from tests.support.depth import examples
 
 PLAIN: st.SearchStrategy[JSON] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -19,7 +20,7 @@ PLAIN: st.SearchStrategy[JSON] = st.recursive(
 
 
 @given(PLAIN)
-@settings(max_examples=50)
+@examples(50)
 def test_what_json_can_say_comes_through(value: JSON) -> None:
     assert read_result(json.dumps(value).encode(), 2**20) == value
 

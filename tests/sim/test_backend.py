@@ -69,13 +69,13 @@ def test_a_reply_depends_on_the_request_alone() -> None:
 
 @pytest.mark.asyncio
 async def test_another_seed_gives_another_reply() -> None:
-    first, second = [await backend().chat(ask(seed=seed), timeout=10) for seed in (1, 2)]
+    first, second = [await backend().chat(ask(seed=seed), timeout=60) for seed in (1, 2)]
     assert first.text != second.text
 
 
 @pytest.mark.asyncio
 async def test_max_tokens_cuts_the_text() -> None:
-    reply = await backend().chat(ask("word " * 50, max_tokens=5), timeout=10)
+    reply = await backend().chat(ask("word " * 50, max_tokens=5), timeout=60)
     assert reply.finish_reason == "length"
     assert reply.usage.completion_tokens == 5
     assert len(reply.text) <= 20
@@ -85,10 +85,10 @@ async def test_max_tokens_cuts_the_text() -> None:
 async def test_what_goes_wrong_is_an_error_of_its_kind() -> None:
     server = backend()
     with pytest.raises(RefusedError):
-        await server.chat(ask(model="other"), timeout=10)
+        await server.chat(ask(model="other"), timeout=60)
     server.down = True
     with pytest.raises(UnreachableError):
-        await server.chat(ask(), timeout=10)
+        await server.chat(ask(), timeout=60)
     with pytest.raises(UnreachableError):
         await server.models()
 
@@ -108,12 +108,12 @@ async def test_over_http_the_answer_is_the_same() -> None:
         transport = OpenAITransport(url, None, max_connections=4)
         try:
             assert await transport.models() == ("m",)
-            reply = await transport.chat(ask(temperature=0.5), timeout=10)
+            reply = await transport.chat(ask(temperature=0.5), timeout=60)
             with pytest.raises(RefusedError):
-                await transport.chat(ask(model="other"), timeout=10)
+                await transport.chat(ask(model="other"), timeout=60)
         finally:
             await transport.aclose()
-    direct = await backend().chat(ask(temperature=0.5), timeout=10)
+    direct = await backend().chat(ask(temperature=0.5), timeout=60)
     assert (reply.text, reply.usage) == (direct.text, direct.usage)
 
 
@@ -122,12 +122,12 @@ async def test_over_http_a_stream_is_the_same_answer() -> None:
     async with serve(backend()) as url:
         transport = OpenAITransport(url, None, max_connections=4)
         try:
-            reply = await transport.chat(ask("hello " * 50, stream=True), timeout=10)
+            reply = await transport.chat(ask("hello " * 50, stream=True), timeout=60)
             with pytest.raises(RefusedError):
-                await transport.chat(ask(model="other", stream=True), timeout=10)
+                await transport.chat(ask(model="other", stream=True), timeout=60)
         finally:
             await transport.aclose()
-    direct = await backend().chat(ask("hello " * 50), timeout=10)
+    direct = await backend().chat(ask("hello " * 50), timeout=60)
     assert reply == direct
 
 
@@ -174,9 +174,9 @@ async def test_a_rate_limit_reaches_the_client() -> None:
     async with serve(backend(profile)) as url:
         transport = OpenAITransport(url, None, max_connections=4)
         try:
-            await transport.chat(ask(), timeout=10)
+            await transport.chat(ask(), timeout=60)
             with pytest.raises(OverloadedError) as refused:
-                await transport.chat(ask(), timeout=10)
+                await transport.chat(ask(), timeout=60)
         finally:
             await transport.aclose()
     assert refused.value.retry_after == pytest.approx(60, abs=2)

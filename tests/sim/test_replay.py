@@ -8,13 +8,14 @@ from typing import TypeVar
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve._util import clock
 from flowevolve.core.model import ChatReply, ChatRequest, Message, RejectedError, UnreachableError, Usage
 from flowevolve.sim.load_model import Span
 from flowevolve.sim.replay import Record, RecordedBackend, RecordedCall, RecordedOutcome, RecordedServer
+from tests.support.depth import examples
 
 T = TypeVar("T")
 
@@ -127,7 +128,7 @@ def played(spans: Sequence[Span]) -> tuple[Record, list[float]]:
     return record, ends
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.tuples(st.integers(0, 200), st.integers(1, 50)), min_size=1, max_size=15))
 def test_calls_begun_as_they_were_end_as_they_did(times: list[tuple[int, int]]) -> None:
     spans = [Span(start / 10, (start + length) / 10, 10) for start, length in times]

@@ -9,13 +9,14 @@ from functools import partial
 import anyio
 import anyio.lowlevel
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve._util import clock
 from flowevolve.core.model import OverloadedError
 from flowevolve.sim.profiles import PROFILES, APIProfile, BatchingProfile, OutputLength
 from flowevolve.sim.service_model import APIService, BatchingService, Served, count_tokens, make_service
+from tests.support.depth import examples
 
 NO_THINKING = OutputLength(0.0, 0.0, 10_000)
 STEP, EACH = 0.01, 0.001
@@ -106,7 +107,7 @@ def test_saturated_throughput_is_the_batch_over_the_step() -> None:
     assert service.stats.output_tokens == 4000
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(
     st.lists(st.tuples(st.floats(0, 2), st.integers(1, 200), st.one_of(st.none(), st.floats(0.01, 3))), max_size=25),
     st.integers(1, 4),

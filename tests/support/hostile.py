@@ -20,7 +20,7 @@ class Hostile:
     name: str
     source: str
     statuses: tuple[Status, ...]
-    timeout: float = 5.0
+    timeout: float = 20.0
     command: tuple[str, ...] | None = None
 
 

@@ -6,19 +6,14 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 import anyio
-import structlog
-from structlog.typing import FilteringBoundLogger
 
 from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError
 from flowevolve._util.logger import logger
-from flowevolve.core.model import LLMError, RefusedError, ServerError, Transport, UnreachableError
+from flowevolve.core.model import NO_MODEL_LIST, LLMError, RefusedError, ServerError, Transport, UnreachableError
 from flowevolve.llm.client.role import Role
-from flowevolve.llm.transports import wire
 
 CHECK_SECONDS = 30.0
 """The time limit for one backend's answer."""
-
-_LOGGER: FilteringBoundLogger = structlog.get_logger("flowevolve")
 
 
 async def is_alive(transport: Transport) -> bool:
@@ -65,7 +60,7 @@ async def _served_models(transport: Transport, where: str, *, lenient: bool) -> 
         with anyio.fail_after(CHECK_SECONDS):
             return await transport.models()
     except RefusedError as error:
-        if lenient and error.status in wire.NO_MODEL_LIST:
+        if lenient and error.status in NO_MODEL_LIST:
             logger().warning("models.no_list", backend=where, error=str(error))
             return None
         raise BackendRefusedError(

@@ -9,11 +9,19 @@ from typing import Literal
 import anyio
 
 from flowevolve._util import clock
-from flowevolve.core.model import ChatRequest, EmbedRequest, LLMError, R, RefusedError, Transport, UnreachableError
+from flowevolve.core.model import (
+    NO_MODEL_LIST,
+    ChatRequest,
+    EmbedRequest,
+    LLMError,
+    R,
+    RefusedError,
+    Transport,
+    UnreachableError,
+)
 from flowevolve.llm.scheduling.limits import estimated_tokens
 from flowevolve.llm.scheduling.rate_headers import allowances
 from flowevolve.llm.scheduling.rates import ModelRates, SentRequest
-from flowevolve.llm.transports import wire
 
 LONGEST_CHECK_SECONDS = 10.0
 """The longest wait between two health checks; each wait is twice the one before."""
@@ -79,7 +87,7 @@ class Endpoint:
         try:
             await self.models()
         except RefusedError as error:
-            if self._has_listed or error.status not in wire.NO_MODEL_LIST:
+            if self._has_listed or error.status not in NO_MODEL_LIST:
                 raise
 
     def has(self, request: ChatRequest | EmbedRequest) -> bool:

@@ -43,8 +43,6 @@ MODELS_PATH = "/models"
 
 MODELS_SECONDS = 30.0
 """How long a transport waits for the list of models."""
-NO_MODEL_LIST = (404, 405)
-"""HTTP statuses of an API that does not list its models."""
 
 # Servers on uvicorn close idle connections after 5 s, which loses a request sent at that moment, so we close first.
 KEEPALIVE_SECONDS = 4.0

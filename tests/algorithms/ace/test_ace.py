@@ -30,6 +30,7 @@ from flowevolve.runner.run import Given, Watchers, carry_out, make_plan
 from flowevolve.sim.worlds.rules import playbook as rules_playbook
 from flowevolve.tasks.house_style import house_style_task, make_rows
 from flowevolve.tasks.instructions import InstructionFollowing
+from tests.support.depth import cuts
 from tests.support.interruption import Fact, Memory, as_kept, asked
 
 TASK = house_style_task(make_rows(rules=8, per_example=3, overlap=0.3, rows=40, seed=1))
@@ -291,7 +292,7 @@ INTERRUPTED: Mapping[str, Mapping[str, object]] = {
 @pytest.mark.parametrize("name", list(INTERRUPTED))
 def test_a_run_interrupted_after_any_event_or_call_ends_in_good_order(name: str) -> None:
     _, facts = evolve(INTERRUPTED[name], task=SMALL)
-    for end in range(1, len(facts)):
+    for end in cuts(facts):
         result, combined = evolve(INTERRUPTED[name], task=SMALL, before=facts[:end])
         check(result, combined)
         commits = [event.data["version"] for event in events(combined, "pool.commit")]

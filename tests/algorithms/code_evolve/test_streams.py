@@ -20,6 +20,7 @@ from flowevolve.core.graph import Emit, Graph, Stage, StageFunction
 from flowevolve.core.item import Item
 from flowevolve.core.pool import Pool
 from tests.support.code_evolving import algorithm, moved, programs, ran, selected, settings
+from tests.support.depth import cuts
 from tests.support.interruption import events_of
 from tests.support.nearest import evolve_nearest
 from tests.support.number_programs import NumberTask
@@ -124,7 +125,7 @@ def test_interrupted_anywhere_a_run_one_flow_wide_ends_as_it_would_have() -> Non
     options: dict[str, Any] = {"max_in_flight": 1, "budget": fe.Budget(evaluations=18)}
     evolved, report, facts = ran(algorithm(migration={"every": 2}), **options)
     assert moved(facts)
-    for cut in range(1, len(facts), 7):
+    for cut in cuts(facts, 7):
         again, other, _ = ran(algorithm(migration={"every": 2}), facts[:cut], **options)
         assert contents(other.pool) == contents(report.pool), cut
         assert state(again.islands) == state(evolved.islands), cut

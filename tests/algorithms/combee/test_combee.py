@@ -27,6 +27,7 @@ from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.worlds.rules.world import RulesWorld
 from flowevolve.tasks.house_style import house_style_task, make_rows
+from tests.support.depth import cuts
 from tests.support.interruption import Fact, events_of, evolve
 
 TASK = house_style_task(make_rows(rules=10, per_example=3, overlap=0.3, rows=60, seed=1))
@@ -205,7 +206,7 @@ def test_interrupted_anywhere_every_reflection_is_merged_once(
         return evolve(algorithm, before, roles=roles, mode=mode, max_in_flight=4, budget=budget)[1]
 
     facts = go_on()
-    for end in range(1, len(facts), max(1, len(facts) // 40)):
+    for end in cuts(facts, max(1, len(facts) // 40)):
         whole = go_on(facts[:end])
         done = Counter(
             event.data["item"] for event in events_of(whole, "item.done") if event.data["stage"] == "aggregate"

@@ -15,6 +15,7 @@ from flowevolve.core.pool import Pool
 from flowevolve.policies.staleness import Reflective
 from flowevolve.prompts.abstracts import NAVIGATE_TITLE
 from tests.support.context_evolving import Agents, algorithm, asked, programs, ran, said
+from tests.support.depth import cuts
 from tests.support.interruption import Fact, events_of
 from tests.support.nearest import evolve_nearest
 
@@ -139,7 +140,7 @@ def contents(pool: Pool) -> list[object]:
 def test_interrupted_anywhere_a_run_one_step_wide_ends_as_it_would_have() -> None:
     options: dict[str, Any] = {"max_in_flight": 1, "budget": fe.Budget(evaluations=9), "agents": Agents(0.2)}
     _, report, facts = ran(**options)
-    for cut in range(1, len(facts), 5):
+    for cut in cuts(facts, 5):
         _, other, _ = ran(before=facts[:cut], **options)
         assert contents(other.pool) == contents(report.pool), cut
 

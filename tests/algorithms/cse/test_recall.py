@@ -32,6 +32,7 @@ from flowevolve.prompts.memory import DISTILL_TITLE, QUERIES_TITLE, Direction, I
 from flowevolve.prompts.programs import ShownProgram
 from flowevolve.sim.worlds.code.prompt import hinted
 from flowevolve.stages.committing import committing
+from tests.support.depth import cuts
 from tests.support.interruption import Fact, asked, events_of, evolve
 from tests.support.qdrant_server import FakeQdrant, serving
 from tests.support.remembering import Agent
@@ -215,7 +216,7 @@ def test_what_was_distilled_is_there_for_the_next_run_be_it_of_the_same_task(tmp
 def test_interrupted_after_any_event_it_recalls_the_same_and_adds_nothing_twice(tmp_path: Path) -> None:
     whole = Recalling(filled(tmp_path / "whole", LOOPS, CALLS))
     facts = ran(whole)
-    for end in range(1, len(facts)):
+    for end in cuts(facts):
         folder = filled(tmp_path / str(end), LOOPS, CALLS)
         again = Recalling(folder)
         combined = ran(again, None, facts[:end])

@@ -15,6 +15,7 @@ from flowevolve.core.model import JSON, ChatReply, ChatRequest
 from flowevolve.core.pool import Add, Note, Pool
 from flowevolve.prompts.memory import BOARD_HEADING, COMPRESS_TITLE, LESSONS_KEPT, REFLECT_TITLE, Lesson, shown_board
 from flowevolve.sim.worlds.code.prompt import sections
+from tests.support.depth import cuts
 from tests.support.interruption import Fact, asked, events_of, evolve
 from tests.support.remembering import Agent, Remembering
 
@@ -123,7 +124,7 @@ def test_interrupted_after_any_event_neither_evaluation_nor_reflection_is_lost_o
     whole = Remembering(tickets=6)
     pool, facts = ran(whole)
     assert notes(pool, Compressed.kind)
-    for end in range(1, len(facts)):
+    for end in cuts(facts):
         algorithm, agent = Remembering(tickets=6), Agent()
         pool, combined = ran(algorithm, agent, facts[:end])
         assert sorted(str(each["candidate"]) for each in notes(pool, NewLesson.kind)) == sorted(children(pool))

@@ -18,6 +18,7 @@ from flowevolve.prompts.memory import BOARD_HEADING, COMPRESS_TITLE, DISTILL_TIT
 from flowevolve.prompts.plans import IMPLEMENT_TITLE
 from flowevolve.prompts.programs import OUTCOME_HEADING
 from tests.support.cse_running import Ran, algorithm, asked, evaluated, ran, selected, titles
+from tests.support.depth import cuts
 from tests.support.interruption import Fact, events_of
 from tests.support.nearest import evolve_nearest
 from tests.support.part_programs import Agents, Parts
@@ -192,7 +193,7 @@ def test_interrupted_anywhere_a_run_one_flow_wide_ends_as_it_would_have() -> Non
     whole = ran(algorithm(**settings), **options)
     facts = whole[2]
     assert Compressed.kind in {kind for kind, _ in cast("list[tuple[str, object]]", notes(whole[1].pool))}
-    for cut in range(1, len(facts), 7):
+    for cut in cuts(facts, 7):
         assert state(ran(algorithm(**settings), facts[:cut], **options)) == state(whole), cut
 
 

@@ -23,6 +23,7 @@ from flowevolve.runner.result import Result
 from flowevolve.runner.run import Given, Watchers, carry_out, make_plan
 from flowevolve.tasks.house_style import house_style_task, make_rows
 from flowevolve.tasks.instructions import InstructionFollowing
+from tests.support.depth import cuts
 from tests.support.interruption import Fact, Memory, as_kept
 
 TASK = house_style_task(make_rows(rules=8, per_example=3, overlap=0.3, rows=40, seed=1))
@@ -248,7 +249,7 @@ INTERRUPTED: Mapping[str, Mapping[str, object]] = {
 def test_a_run_interrupted_after_any_event_or_call_ends_in_good_order(name: str) -> None:
     options = {**LITTLE, **INTERRUPTED[name], "variants": 2, "cells": 5}
     _, facts = evolve(options, task=SMALL, budget={"evaluations": 14})
-    for end in range(1, len(facts), 7):
+    for end in cuts(facts, 7):
         result, combined = evolve(options, task=SMALL, before=facts[:end], budget={"evaluations": 14})
         assert result.report.error is None
         commits = [event.data["version"] for event in events(combined, "pool.commit")]

@@ -12,10 +12,11 @@ from gepa.strategies.candidate_selector import TopKParetoCandidateSelector
 from gepa.strategies.eval_policy import FullEvaluationPolicy
 from gepa.strategies.proposal_sampling import PxNSampling
 from gepa.utils import MaxCandidateProposalsStopper, MaxMetricCallsStopper, NoImprovementStopper, ScoreThresholdStopper
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import flowevolve.compat.gepa as compat
+from tests.support.depth import examples
 from tests.support.gepa_dummies import SEED, TRAIN, VAL, GEPAHashAdapter, Recorder, Silent, reflect
 
 Arguments = Callable[[], dict[str, Any]]
@@ -116,7 +117,7 @@ def test_both_modes_are(mode: str) -> None:
     calls=st.integers(1, 150),
     merge=st.booleans(),
 )
-@settings(max_examples=15)
+@examples(15)
 def test_whatever_the_sizes(seed: int, train: int, val: int, components: int, calls: int, merge: bool) -> None:
     theirs, their_adapter, ours, our_adapter = both(
         lambda: {

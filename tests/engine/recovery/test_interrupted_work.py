@@ -21,6 +21,7 @@ from flowevolve.engine.engine import RunReport
 from flowevolve.engine.recovery.recorded_replies import Playback, PlayedCall
 from flowevolve.policies.triggers import EverySeconds, Stagnation
 from tests.support import interruption
+from tests.support.depth import cuts
 
 
 class Counting(fe.Algorithm):
@@ -100,7 +101,7 @@ def confirmed(report: RunReport) -> list[str]:
 @pytest.mark.parametrize("mode", ["stream", "sync"])
 def test_batches_and_fit_are_gone_on_with_after_any_event(mode: str, gather: int) -> None:
     whole, events = evolve(Counting(gather=gather), mode=mode)
-    for end in range(1, len(events)):
+    for end in cuts(events):
         report, combined = evolve(Counting(gather=gather), events[:end], mode=mode)
         assert confirmed(report) == confirmed(whole), f"interrupted after {events[end - 1]}"
         done = [event.data["item"] for event in combined if event.kind == "item.done"]
@@ -111,7 +112,7 @@ def test_batches_and_fit_are_gone_on_with_after_any_event(mode: str, gather: int
 @pytest.mark.parametrize("seconds", [1.0, 4.0])
 def test_a_run_cut_off_in_init_and_killed_in_finish_goes_on(mode: str, seconds: float) -> None:
     _, events = evolve(Counting(), mode=mode, seconds=seconds)
-    for end in range(1, len(events)):
+    for end in cuts(events):
         report, _ = evolve(Counting(), events[:end], mode=mode)
         assert confirmed(report) == ["1", "2", "3", "4", "5", "fit", "seed"] or "seed" in confirmed(report)
         assert report.stop_reason == "exhausted"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve._util import clock
@@ -19,6 +19,7 @@ from flowevolve.core.model import ChatRequest, Message
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Given, Watchers, carry_out, make_plan
 from flowevolve.tasks.house_style import house_style_task, make_rows
+from tests.support.depth import cuts, examples
 from tests.support.interruption import Fact, Memory, as_kept, asked
 
 TASK = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=15, seed=1))
@@ -75,12 +76,12 @@ SETTINGS: dict[str, Mapping[str, object]] = {
 @pytest.mark.parametrize("name", list(SETTINGS))
 def test_a_run_interrupted_after_any_event_or_call_ends_in_good_order(name: str) -> None:
     _, facts = evolve(SETTINGS[name])
-    for end in range(1, len(facts)):
+    for end in cuts(facts):
         result, combined = evolve(SETTINGS[name], facts[:end])
         check(combined, result)
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(cuts=st.lists(st.floats(0.02, 0.98), min_size=2, max_size=4), seed=st.integers(0, 1000))
 def test_a_run_interrupted_again_and_again_ends_in_good_order(cuts: list[float], seed: int) -> None:
     options = {**SETTINGS["stream"], "seed": seed}

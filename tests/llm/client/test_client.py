@@ -5,7 +5,7 @@ from functools import partial
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
@@ -514,7 +514,6 @@ outcomes = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.lists(outcomes, min_size=1, max_size=4), st.none() | st.integers(0, 12)), max_size=8))
 def test_every_call_that_finishes_is_reported_and_accounted_exactly_once(jumping_clock, calls) -> None:
     finished = []

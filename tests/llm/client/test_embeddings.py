@@ -112,7 +112,7 @@ async def test_what_is_sent(make: Maker) -> None:
 
     async with serving(handle) as url:
         transport = make(url, "a key", max_connections=1)
-        reply = await transport.embed(EmbedRequest("e", ("one", "two"), {"dimensions": 1}), timeout=5)
+        reply = await transport.embed(EmbedRequest("e", ("one", "two"), {"dimensions": 1}), timeout=60)
         await transport.aclose()
     assert reply.vectors == ((1.0,), (2.0,))
     assert seen == [("Bearer a key", {"model": "e", "input": ["one", "two"], "dimensions": 1})]
@@ -126,7 +126,7 @@ async def test_a_status_that_says_no(make: Maker) -> None:
     async with serving(handle) as url:
         transport = make(url, None, max_connections=1)
         with pytest.raises(RejectedError, match="HTTP 400: too long"):
-            await transport.embed(REQUEST, timeout=5)
+            await transport.embed(REQUEST, timeout=60)
         await transport.aclose()
 
 
@@ -134,9 +134,9 @@ async def test_a_status_that_says_no(make: Maker) -> None:
 async def test_the_simulated_server_makes_embeddings(make: Maker) -> None:
     async with serve(SimBackend(RulesWorld(), PROFILES["instant"], model="e")) as url:
         transport = make(url, None, max_connections=1)
-        reply = await transport.embed(REQUEST, timeout=5)
+        reply = await transport.embed(REQUEST, timeout=60)
         with pytest.raises(RejectedError, match="input must be a text"):
-            await transport.embed(EmbedRequest("e", ()), timeout=5)
+            await transport.embed(EmbedRequest("e", ()), timeout=60)
         await transport.aclose()
     assert reply == EmbedReply((hashed_embedding("one"), hashed_embedding("two")), Usage(2), "e")
 

@@ -1,7 +1,7 @@
 """What answers say of rate limits."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve.llm.scheduling.rate_headers import Allowance, allowances
@@ -65,7 +65,6 @@ def test_what_cannot_be_read_is_left_out(headers) -> None:
     assert allowances(headers) == {}
 
 
-@settings(deadline=None)
 @given(st.text(), st.text(), st.text())
 def test_nothing_a_server_says_is_an_error(limit, remaining, reset) -> None:
     allowances(openai("tokens", limit, remaining, reset) | anthropic("requests", limit, remaining, reset))

@@ -1,7 +1,7 @@
 """The pure policy behind rate limits."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve.llm.scheduling.rate_headers import LIMIT_KINDS, Allowance
@@ -33,7 +33,6 @@ def test_without_limits_nobody_waits() -> None:
     assert rates.requests_per_minute is None
 
 
-@settings(deadline=None)
 @given(st.floats(1, 5000), st.floats(0, 1e9), st.lists(st.floats(0, 10), min_size=1, max_size=100))
 def test_no_minute_has_more_than_is_configured(amount, start, gaps) -> None:
     rates = ModelRates({"requests": Bucket.per_minute(amount, start)})

@@ -2,7 +2,7 @@ import gc
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve._util.errors import InputError
@@ -122,7 +122,6 @@ async def test_a_limit_below_one_is_refused(limit) -> None:
 groups = st.sampled_from("abc")
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(-2, 2), groups, st.booleans()), max_size=30), st.integers(1, 4))
 def test_those_who_wait_enter_in_order_whoever_leaves_the_line(jumping_clock, line, limit) -> None:
     order: list[int] = []
@@ -158,7 +157,6 @@ orders = st.sampled_from([None, Fifo(), LaterFirst(), LaterFirst(False, False, F
 limit_changes = st.lists(st.tuples(ticks, st.integers(1, 5)), max_size=3)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 4), orders, st.lists(visits, max_size=25), limit_changes)
 def test_slots_are_neither_lost_nor_given_twice_whatever_is_cancelled(
     jumping_clock, limit, order, plan, changes

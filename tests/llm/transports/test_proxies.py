@@ -51,7 +51,7 @@ async def test_a_proxy_that_refuses_is_named_without_its_password(make, environm
         tasks.start_soon(listener.serve, refuse)
         async with connected(make, "https://api.example.com/v1", "secret") as transport:
             with pytest.raises(UnreachableError, match="407") as caught:
-                await transport.chat(said("hello"), timeout=10)
+                await transport.chat(said("hello"), timeout=60)
         tasks.cancel_scope.cancel()
     assert password not in str(caught.value)
     assert "user" not in str(caught.value)
@@ -62,7 +62,7 @@ async def test_a_proxy_that_refuses_is_named_without_its_password(make, environm
 async def test_no_proxy_leads_to_this_machine(make, environment, name, host) -> None:
     environment.setenv(name, "http://127.0.0.1:9")
     async with server(echo) as url, connected(make, url.replace("127.0.0.1", host)) as transport:
-        assert (await transport.chat(said("hello"), timeout=10)).text == "hello"
+        assert (await transport.chat(said("hello"), timeout=60)).text == "hello"
 
 
 async def test_a_proxy_leads_elsewhere(make, environment) -> None:
@@ -79,6 +79,6 @@ async def test_a_proxy_leads_elsewhere(make, environment) -> None:
         tasks.start_soon(listener.serve, proxy)
         async with connected(make, "http://api.example.com/v1") as transport:
             with pytest.raises(ServerError):
-                await transport.chat(said("hello"), timeout=10)
+                await transport.chat(said("hello"), timeout=60)
         tasks.cancel_scope.cancel()
     assert asked == [b"POST http://api.example.com/v1/chat/completions HTTP/1.1"]

@@ -7,7 +7,7 @@ from math import ceil
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError, InputError
@@ -30,6 +30,7 @@ from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.scheduler import Gate
 from flowevolve.llm.transports.router import EJECT_AFTER, SLACK, Router, make_router
+from tests.support.depth import examples
 
 pytestmark = pytest.mark.anyio
 
@@ -194,7 +195,6 @@ async def test_a_request_in_flight_twice_is_at_two_endpoints() -> None:
     assert rig.counts() == [1, 1]
 
 
-@settings(deadline=None)
 @given(
     st.integers(1, 5),
     st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans(), st.integers(0, 8), st.integers(1, 12)), max_size=60),
@@ -223,7 +223,6 @@ def test_no_endpoint_gets_more_than_its_bounded_share(jumping_clock, count, arri
     anyio.run(main, backend_options=jumping_clock)
 
 
-@settings(deadline=None)
 @given(st.integers(2, 5), st.lists(st.sampled_from("abcdefgh"), max_size=40))
 def test_where_loads_are_even_a_prefix_stays_where_it_is(jumping_clock, count, texts) -> None:
     async def main() -> None:
@@ -408,7 +407,7 @@ async def test_all_down_and_back_loses_nothing() -> None:
     assert (totals.requests, totals.failed) == (200, 0)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.floats(0, 40), st.floats(0.1, 30)), max_size=8),
     st.lists(st.tuples(st.sampled_from("abcd"), st.floats(0, 2)), min_size=1, max_size=60),

@@ -39,7 +39,7 @@ async def test_without_trust_there_is_no_call(make, context, said_of_it) -> None
         try:
             for _ in range(2):
                 with pytest.raises(UnreachableError, match=said_of_it):
-                    await transport.chat(said("hello"), timeout=10)
+                    await transport.chat(said("hello"), timeout=60)
         finally:
             await transport.aclose()
             await runner.cleanup()

@@ -143,7 +143,7 @@ async def raw_server(make, handle):
     await listener.aclose()
 
 
-async def chat(make, handle, request=REQUEST, seconds=5.0):
+async def chat(make, handle, request=REQUEST, seconds=60.0):
     async with serving(make, handle) as transport:
         return await transport.chat(request, timeout=seconds)
 
@@ -170,7 +170,7 @@ async def sent(make, request, api_key=None):
         return await says(answer())(http_request)
 
     async with serving(make, handle, api_key) as transport:
-        await transport.chat(request, timeout=5)
+        await transport.chat(request, timeout=60)
     return seen
 
 
@@ -247,7 +247,7 @@ async def test_a_proxy_of_the_environment_is_used(make, monkeypatch) -> None:
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("http_proxy", url.removesuffix("/v1"))
         async with connected(make, "http://model.invalid/v1") as transport:
-            assert (await transport.chat(REQUEST, timeout=5)).text == "hello"
+            assert (await transport.chat(REQUEST, timeout=60)).text == "hello"
 
 
 async def test_no_proxy_is_used_where_the_environment_says_so(make, monkeypatch) -> None:
@@ -397,7 +397,7 @@ async def test_after_the_last_word_nobody_waits_for_the_end_of_the_body(make, mo
     never = anyio.Event()
     async with serving(make, pours(events(answer("hi")), last=never), max_connections=1) as transport:
         for _ in range(2):
-            assert (await transport.chat(REQUEST, timeout=5)).text == "hi"
+            assert (await transport.chat(REQUEST, timeout=60)).text == "hi"
 
 
 @streaming
@@ -412,7 +412,7 @@ async def test_connections_are_used_again_though_their_end_comes_late(make) -> N
 
     async with serving(make, late, max_connections=1) as transport:
         for _ in range(3):
-            await transport.chat(REQUEST, timeout=5)
+            await transport.chat(REQUEST, timeout=60)
     assert len(connections) == 1
 
 
@@ -437,7 +437,7 @@ async def test_an_answer_that_is_not_http(make) -> None:
             await stream.send(b"GO AWAY\r\n\r\n")
 
     async with raw_server(make, shout) as transport:
-        await fails(ServerError, transport.chat(REQUEST, timeout=5))
+        await fails(ServerError, transport.chat(REQUEST, timeout=60))
 
 
 @pytest.mark.parametrize("length", [b"Content-Length: 100\r\n\r\n{", b"Transfer-Encoding: chunked\r\n\r\n9\r\n{", None])
@@ -449,7 +449,7 @@ async def test_a_connection_cut_before_or_within_the_answer(make, length) -> Non
                 await stream.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" + length)
 
     async with raw_server(make, cut) as transport:
-        await fails(UnreachableError, transport.chat(REQUEST, timeout=5))
+        await fails(UnreachableError, transport.chat(REQUEST, timeout=60))
 
 
 async def test_a_reset(make) -> None:
@@ -460,21 +460,21 @@ async def test_a_reset(make) -> None:
         await stream.aclose()
 
     async with raw_server(make, reset) as transport:
-        await fails(UnreachableError, transport.chat(REQUEST, timeout=5))
+        await fails(UnreachableError, transport.chat(REQUEST, timeout=60))
 
 
 async def test_nobody_listens(make) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
         async with connected(make, f"http://127.0.0.1:{taken.getsockname()[1]}/v1") as transport:
-            error = await fails(UnreachableError, transport.chat(REQUEST, timeout=5))
+            error = await fails(UnreachableError, transport.chat(REQUEST, timeout=60))
     assert "127.0.0.1" in str(error)
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:9/v1", "ftp://127.0.0.1:9/v1", "http:///v1"])
 async def test_an_address_that_is_none(make, url) -> None:
     async with connected(make, url) as transport:
-        await fails(UnreachableError, transport.chat(REQUEST, timeout=5))
+        await fails(UnreachableError, transport.chat(REQUEST, timeout=60))
 
 
 async def test_redirects_in_a_circle(make) -> None:
@@ -501,10 +501,11 @@ class Hanging:
 async def test_no_answer_in_time_closes_the_request(make) -> None:
     hanging = Hanging()
     async with serving(make, hanging.handle) as transport:
-        error = await fails(UnreachableError, transport.chat(REQUEST, timeout=0.05))
-        assert "within 0.05 s" in str(error)
-        with anyio.fail_after(5):
-            await hanging.left.wait()
+        error = await fails(UnreachableError, transport.chat(REQUEST, timeout=0.25))
+        assert "within 0.25 s" in str(error)
+        if hanging.called.is_set():  # else the machine is busy, and the server has not heard of it
+            with anyio.fail_after(60):
+                await hanging.left.wait()
 
 
 async def test_an_answer_that_trickles_in_is_cut_off_too(make) -> None:
@@ -522,7 +523,7 @@ async def test_cancelling_closes_the_request_at_once(make) -> None:
     hanging = Hanging()
     async with serving(make, hanging.handle) as transport, anyio.create_task_group() as tasks:
         tasks.start_soon(lambda: transport.chat(REQUEST, timeout=600))
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await hanging.called.wait()
             tasks.cancel_scope.cancel()
             with anyio.CancelScope(shield=True):
@@ -561,7 +562,7 @@ async def all_say_their_own(transport) -> None:
     replies: dict[int, str] = {}
 
     async def call(number) -> None:
-        replies[number] = (await transport.chat(said(f"I am {number}"), timeout=20)).text
+        replies[number] = (await transport.chat(said(f"I am {number}"), timeout=60)).text
 
     async with anyio.create_task_group() as tasks:
         for number in range(200):
@@ -577,7 +578,7 @@ async def test_it_is_a_transport_with_an_address(make) -> None:
 
 async def test_closing_twice_and_closing_unused(make) -> None:
     async with serving(make, echo) as transport, connected(make, transport.base_url) as unused:
-        await transport.chat(REQUEST, timeout=5)
+        await transport.chat(REQUEST, timeout=60)
         for each in (transport, unused):
             await each.aclose()
             await each.aclose()
@@ -587,7 +588,7 @@ async def test_closing_ends_open_calls(make) -> None:
     hanging = Hanging()
     async with serving(make, hanging.handle) as transport, anyio.create_task_group() as tasks:
         tasks.start_soon(lambda: fails(UnreachableError, transport.chat(REQUEST, timeout=600)))
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await hanging.called.wait()
             await transport.aclose()
 
@@ -598,7 +599,7 @@ def test_after_closing_another_loop_can_use_the_fast_transport(free_tcp_port) ->
     async def go() -> str:
         async with server(echo, free_tcp_port):
             try:
-                return (await transport.chat(REQUEST, timeout=5)).text
+                return (await transport.chat(REQUEST, timeout=60)).text
             finally:
                 await transport.aclose()
 
