@@ -36,6 +36,7 @@ PLAIN: Mapping[object, st.SearchStrategy[object]] = {
 
 def values(hint: Any) -> st.SearchStrategy[Any]:
     """Values of a field's type. Only what a payload may hold has any."""
+    hint = getattr(hint, "__supertype__", hint)  # of a new type of text, which at run time is a text
     inner = get_args(hint)
     if hint in PLAIN:
         return PLAIN[hint]

@@ -57,11 +57,11 @@ VALUES = st.recursive(
 def shape(value: Any) -> object:
     """A value with its types and the order of its keys, which ``==`` does not look at."""
     if isinstance(value, dict | MappingProxyType):
-        return type(value), [(shape(key), shape(each)) for key, each in value.items()]
+        return type(value), tuple((shape(key), shape(each)) for key, each in value.items())
     if isinstance(value, list | tuple):
-        return type(value), [shape(each) for each in value]
+        return type(value), tuple(map(shape, value))
     if isinstance(value, set | frozenset):
-        return type(value), {str(shape(each)) for each in value}
+        return type(value), frozenset(map(shape, value))
     return type(value), shape(value.value) if isinstance(value, Holder) else repr(value)
 
 
