@@ -22,7 +22,7 @@ async def evolve() -> fe.Engine:
                 name, prompt = next(iter(engine.best.artifact.items()))
                 mine = engine.best.artifact.replace(**{name: prompt + "\nAnswer in lower case."})
                 print("added", (await engine.inject(mine, parents=[engine.best.id])).id)
-                engine.resume()
+                engine.unpause()
             elif event.kind == "pool.commit" and event.data["version"] == 20:
                 engine.stop()
     return engine

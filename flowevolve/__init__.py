@@ -8,7 +8,7 @@ from flowevolve._util.errors import FlowevolveError as FlowevolveError
 from flowevolve._util.errors import InputError as InputError
 from flowevolve._util.errors import TaskFailedError as TaskFailedError
 from flowevolve._util.secrets import read_key as read_key
-from flowevolve._util.settings import Section as Section
+from flowevolve._util.settings import Settings as Settings
 from flowevolve.config.run import Config as Config
 from flowevolve.config.run import load_config as load_config
 from flowevolve.core.algorithm import Algorithm as Algorithm

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flowevolve._util.errors import InputError
-from flowevolve.llm.scheduling.request_queue import Ask, GroupFacts, Key
+from flowevolve.llm.scheduling.request_queue import GroupFacts, Key, QueuedRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class LaterFirst:
             facts.first_arrival,
         )
 
-    def request_key(self, ask: Ask, arrival: int) -> Key:
+    def request_key(self, ask: QueuedRequest, arrival: int) -> Key:
         return (ask.rank, -ask.expected_tokens if self.long_first else 0.0, arrival)
 
 
@@ -54,5 +54,5 @@ class Fifo:
     def group_key(self, facts: GroupFacts) -> Key:
         return (facts.arrival,)
 
-    def request_key(self, ask: Ask, arrival: int) -> Key:
+    def request_key(self, ask: QueuedRequest, arrival: int) -> Key:
         return (arrival,)

@@ -145,7 +145,7 @@ def perform(job: Job) -> Run:
     async def main() -> Run:
         watch = _Watch(config.budget.tokens)
         watchers = Watchers(events=(watch.event,), calls=(watch.call,))
-        return watch.made(job, await run(config, watchers=watchers, follow=watch.follow))
+        return watch.made(job, await run(config, watchers=watchers, side_task=watch.follow))
 
     return clock.run(main, clock=config.clock)
 

@@ -87,7 +87,7 @@ def _record(config: Config, task: Task) -> tuple[list[Fact], float, object]:
         origins.append(engine.origin)
 
     async def main() -> Result:
-        return await run(config, task=task, watchers=Watchers((facts.append,), (facts.append,)), follow=note)
+        return await run(config, task=task, watchers=Watchers((facts.append,), (facts.append,)), side_task=note)
 
     result = clock.run(main, clock="virtual")
     return facts, origins[0], _describe(result.report.pool)

@@ -151,7 +151,7 @@ def _soak(directory: Path, config: Config, hours: float) -> Soak:
     sampler = Sampler(directory, hours * 3600 / SAMPLES)
 
     async def main() -> Result:
-        return await run(config, out=directory, watchers=sampler.watchers, follow=sampler.follow)
+        return await run(config, out=directory, watchers=sampler.watchers, side_task=sampler.follow)
 
     clock.run(main, clock=config.clock)
     return Soak(config.clock, hours, tuple(sampler.samples), faults_at_the_end(directory, held=True))

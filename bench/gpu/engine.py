@@ -21,7 +21,7 @@ from bench.gpu.service import Dialect, Engine
 from flowevolve._util.errors import InputError
 from flowevolve._util.tasks import Pulse
 from flowevolve.vllm.command import find_executable
-from flowevolve.vllm.server import News, Server
+from flowevolve.vllm.server import Server, ServerChange
 from flowevolve.vllm.serving import serve_vllm
 from flowevolve.vllm.settings import VLLMSettings
 
@@ -139,5 +139,5 @@ def _command(wanted: Wanted, name: str) -> str:
     return str(Path(sys.executable).parent / name)
 
 
-def _tell(news: News) -> None:
+def _tell(news: ServerChange) -> None:
     print(news.detail, flush=True)

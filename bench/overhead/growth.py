@@ -19,8 +19,8 @@ from flowevolve.core.model import Usage
 from flowevolve.core.pool import Add, Candidate, Pool
 from flowevolve.journal.journal import Journal
 from flowevolve.llm.client.accounting import Account, Totals
-from flowevolve.llm.client.answer_lengths import LengthEstimates, Work
-from flowevolve.llm.scheduling.request_queue import Ask, Line
+from flowevolve.llm.client.answer_lengths import CallKind, LengthEstimates
+from flowevolve.llm.scheduling.request_queue import QueuedRequest, RequestQueue
 from flowevolve.policies.ordering import LaterFirst
 
 Grow = Callable[[int], float]
@@ -79,7 +79,7 @@ def accounts(size: int) -> float:
     call = Totals(requests=1, usage=Usage(100, 10), latency_seconds=1.0)
     began = time.process_time()
     for number in range(10 * size):
-        work = Work("task", "evaluate", str(number // 10), str(number % 10))
+        work = CallKind("task", "evaluate", str(number // 10), str(number % 10))
         lengths.expect(work)
         lengths.note(work, number % 100)
         account.add(role="task", model="m", stage="evaluate", candidate=f"c{number // 10}", call=call)
@@ -89,10 +89,10 @@ def accounts(size: int) -> float:
 
 def line(size: int) -> float:
     """Let so many requests wait at the gate at once, in groups of 10, and let each in, in order."""
-    waiting = Line(LaterFirst())
+    waiting = RequestQueue(LaterFirst())
     began = time.process_time()
     for number in range(size):
-        waiting.join(Ask(number % 7, f"g{number // 10}", f"c{number // 100}", float(number % 50)))
+        waiting.join(QueuedRequest(number % 7, f"g{number // 10}", f"c{number // 100}", float(number % 50)))
     while waiting:
         waiting.left(waiting.take().group)
     return time.process_time() - began

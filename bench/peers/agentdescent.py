@@ -23,7 +23,7 @@ from agentdescent.staleness import FullStaleness
 
 from bench.peers.chats import Chats
 from bench.peers.examples import reflect, roll_out
-from bench.peers.progress import Tell
+from bench.peers.progress import ServerListener
 from flowevolve.core.task import Example, Rollout, Task
 
 MINIBATCH = 3
@@ -35,7 +35,7 @@ Outputs = tuple[Rollout, ...]
 
 
 def evolve(
-    task: Task, chats: Chats, tell: Tell, *, proposals: int | None, workers: int | None = None, seed: int = 0
+    task: Task, chats: Chats, tell: ServerListener, *, proposals: int | None, workers: int | None = None, seed: int = 0
 ) -> None:
     """Run until so many rollouts of a minibatch were made, by default until the process is ended."""
     (component,) = task.seed()
@@ -83,7 +83,9 @@ def minibatches(examples: Sequence[Example], seed: int) -> list[list[Example]]:
 class _Actor:
     """What its engine calls: running a group of examples, scoring it, and proposing from it."""
 
-    def __init__(self, task: Task, component: str, chats: Chats, pool: ThreadPoolExecutor, tell: Tell) -> None:
+    def __init__(
+        self, task: Task, component: str, chats: Chats, pool: ThreadPoolExecutor, tell: ServerListener
+    ) -> None:
         self._task, self._component, self._chats, self._pool, self._tell = task, component, chats, pool, tell
 
     def run(self, rendered: str, work: Work) -> Outputs:
@@ -106,7 +108,7 @@ class _Actor:
 class _Pareto(ParetoAggregator):  # type: ignore[misc]  # the package has no types
     """The port's pool, which reports each candidate that was scored and so entered it."""
 
-    def __init__(self, *arguments: object, seed: int, eval_concurrency: int, tell: Tell) -> None:
+    def __init__(self, *arguments: object, seed: int, eval_concurrency: int, tell: ServerListener) -> None:
         super().__init__(*arguments, seed=seed, eval_concurrency=eval_concurrency)
         self._tell = tell
 

@@ -21,7 +21,7 @@ from gepa.strategies.proposal_sampling import PxNSampling
 
 from bench.peers.chats import Chats
 from bench.peers.examples import reflect, roll_out
-from bench.peers.progress import Tell
+from bench.peers.progress import ServerListener
 from flowevolve.core.task import Example, Rollout, Task
 
 Texts = dict[str, str]
@@ -29,7 +29,14 @@ Batch = EvaluationBatch[Rollout, str]
 
 
 def evolve(
-    task: Task, chats: Chats, tell: Tell, *, proposals: int | None, parents: int = 1, mutations: int = 1, seed: int = 0
+    task: Task,
+    chats: Chats,
+    tell: ServerListener,
+    *,
+    proposals: int | None,
+    parents: int = 1,
+    mutations: int = 1,
+    seed: int = 0,
 ) -> None:
     """Run GEPA until so many proposals were made, by default until the process is ended.
 
@@ -119,7 +126,7 @@ class Reflector:
 class _Watch:
     """The callbacks of `gepa` that progress is reported by (it calls those that exist), and its stopper."""
 
-    def __init__(self, tell: Tell, proposals: int | None) -> None:
+    def __init__(self, tell: ServerListener, proposals: int | None) -> None:
         self._tell = tell
         self._left = proposals
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from bench.peers.progress import Tell
+from bench.peers.progress import ServerListener
 from flowevolve.config.run import parse_config
 from flowevolve.core.events import Event
 from flowevolve.core.task import Task
@@ -17,7 +17,7 @@ FOREVER: Mapping[str, object] = {"hours": 1000}
 async def evolve(
     task: Task,
     sections: Mapping[str, object],
-    tell: Tell,
+    tell: ServerListener,
     *,
     url: str,
     model: str,
@@ -45,7 +45,7 @@ async def evolve(
 class _Watch:
     """Reports progress by the engine's events. An evaluation that racing stopped ended with a verdict, too."""
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, tell: ServerListener) -> None:
         self._tell = tell
 
     def __call__(self, event: Event) -> None:

@@ -29,7 +29,7 @@ class Progress:
         return json.dumps(asdict(self))
 
 
-Tell = Callable[[Kind, float | None], None]
+ServerListener = Callable[[Kind, float | None], None]
 """Is given what happened, and the score if that is ``accepted``. It may be called from any thread."""
 
 
@@ -38,6 +38,6 @@ def read_progress(line: str) -> Progress:
 
 
 def print_progress(kind: Kind, score: float | None = None) -> None:
-    """A `Tell` that writes a line to standard output, in one piece."""
+    """A `ServerListener` that writes a line to standard output, in one piece."""
     progress = Progress(kind, time.monotonic(), time.process_time(), score)
     print(progress.line() + "\n", end="", flush=True)

@@ -172,7 +172,7 @@ def evolve(
     async def main() -> Trace:
         watch = _Watch(goals)
         watchers = Watchers(events=(watch.event,), calls=(watch.call,))
-        return watch.trace(await run(config, task=task(world.overlap, seed), watchers=watchers, follow=watch.follow))
+        return watch.trace(await run(config, task=task(world.overlap, seed), watchers=watchers, side_task=watch.follow))
 
     return clock.run(main, clock="virtual")
 

@@ -11,7 +11,7 @@ import flowevolve as fe
 from flowevolve.stages import Rollouts, committing, reflect
 
 
-class Settings(fe.Section):
+class Settings(fe.Settings):
     children: PositiveInt = 4
     examples: PositiveInt = 3
 

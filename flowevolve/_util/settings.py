@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pydantic import BaseModel, ConfigDict
 
 
-class Section(BaseModel):
+class Settings(BaseModel):
     """A closed table: an unknown key is an error. What checks it is built at the first use, not at import."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
-class OpenSection(BaseModel):
+class OpenSettings(BaseModel):
     """A table that also holds the settings of what it names."""
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)

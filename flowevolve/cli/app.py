@@ -38,7 +38,7 @@ from flowevolve.journal.files import writing
 from flowevolve.journal.reading import JOURNAL, Recorded
 from flowevolve.journal.run_directory import read_result
 from flowevolve.runner.assemble import endpoints, make_roles, make_sim, problem_notes
-from flowevolve.runner.clients import Follow
+from flowevolve.runner.clients import SideTask
 from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.replay import Replayed, replay
 from flowevolve.runner.result import Result
@@ -50,7 +50,7 @@ from flowevolve.telemetry.comparison import compare
 from flowevolve.telemetry.logs import configure_logs, log_event
 from flowevolve.telemetry.progress import Lines, LiveTable, Progress
 from flowevolve.telemetry.summary import summarize
-from flowevolve.vllm.server import News
+from flowevolve.vllm.server import ServerChange
 
 if TYPE_CHECKING:
     from flowevolve.telemetry.metrics import Metrics
@@ -96,8 +96,8 @@ def run_command(
     with _fresh_directory(config) if out is None else nullcontext(out) as directory:
         console.print(_title(settings), highlight=False)
 
-        async def go(watchers: Watchers, follow: Follow) -> Result:
-            return await run(settings, out=directory, events=events, watchers=watchers, follow=follow)
+        async def go(watchers: Watchers, side_task: SideTask) -> Result:
+            return await run(settings, out=directory, events=events, watchers=watchers, side_task=side_task)
 
         _show(go, settings.clock, directory, metrics_port)
 
@@ -128,7 +128,7 @@ def _start(named: str | None) -> list[str]:
 
 
 def _show(
-    go: Callable[[Watchers, Follow], Awaitable[Result]],
+    go: Callable[[Watchers, SideTask], Awaitable[Result]],
     clock_name: clock.Clock,
     directory: Path,
     metrics_port: int | None,
@@ -171,8 +171,8 @@ def resume_command(
         settings = parse_config(recorded.config, f"{directory}/config.toml")
     console.print(f"going on with {directory}: {_title(settings)}", highlight=False, soft_wrap=True)
 
-    async def go(watchers: Watchers, follow: Follow) -> Result:
-        return await resume(directory, changes=overrides or (), watchers=watchers, follow=follow)
+    async def go(watchers: Watchers, side_task: SideTask) -> Result:
+        return await resume(directory, changes=overrides or (), watchers=watchers, side_task=side_task)
 
     _show(go, settings.clock, directory, metrics_port)
 
@@ -188,9 +188,11 @@ def replay_command(
     """Run a recorded run's replies and latencies again on the virtual clock: what if there were other workers?"""
     configure_logs(logging.INFO if verbose else logging.WARNING)
 
-    async def go(follow: Follow) -> Replayed:
+    async def go(side_task: SideTask) -> Replayed:
         watchers = Watchers(events=(log_event,))
-        return await replay(directory, changes=overrides or (), slots=slots, out=out, watchers=watchers, follow=follow)
+        return await replay(
+            directory, changes=overrides or (), slots=slots, out=out, watchers=watchers, side_task=side_task
+        )
 
     replayed = clock.run(until_interrupted, go, clock="virtual")
     if replayed is None:
@@ -333,8 +335,8 @@ def _backend(config: Config) -> str:
     return f"{', '.join(model_names(roles))} at {', '.join(urls)}"
 
 
-def _tell_server(news: News) -> None:
-    _plain(f"{news.url}: {news.detail}")
+def _tell_server(server_changes: ServerChange) -> None:
+    _plain(f"{server_changes.url}: {server_changes.detail}")
 
 
 def _plain(line: str) -> None:

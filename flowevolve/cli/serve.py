@@ -15,7 +15,7 @@ from flowevolve._util.errors import BackendUnreachableError, InputError
 from flowevolve._util.registry import describe_validation
 from flowevolve._util.tasks import beside
 from flowevolve.cli.terminal import plain_console
-from flowevolve.vllm.server import News
+from flowevolve.vllm.server import ServerChange
 from flowevolve.vllm.serving import serve_vllm
 from flowevolve.vllm.settings import VLLMSettings
 
@@ -56,13 +56,13 @@ def serve_command(
 
 
 async def _serve(model: str, settings: VLLMSettings, log: Path) -> None:
-    gone: list[News] = []
+    gone: list[ServerChange] = []
     all_gone = anyio.Event()
 
-    def tell(news: News) -> None:
-        _print(f"{news.url}: {news.detail}")
-        if news.kind == "gave_up":
-            gone.append(news)
+    def tell(server_changes: ServerChange) -> None:
+        _print(f"{server_changes.url}: {server_changes.detail}")
+        if server_changes.kind == "gave_up":
+            gone.append(server_changes)
         if len(gone) == settings.replicas:
             all_gone.set()
 

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, FilePath, JsonValue, model_validator
 from pydantic_core import PydanticCustomError
 
 from flowevolve._util.secrets import key_among
-from flowevolve._util.settings import Section
+from flowevolve._util.settings import Settings
 from flowevolve.config.backends import known_backend
 
 
@@ -54,7 +54,7 @@ Keyless = Annotated[dict[str, JsonValue], AfterValidator(_without_key)]
 TransportName = Literal["openai", "aiohttp"]
 
 
-class EndpointsSection(Section):
+class EndpointsSettings(Settings):
     """Where an OpenAI-compatible API is."""
 
     base_url: URL | None = None
@@ -75,7 +75,7 @@ class EndpointsSection(Section):
         return () if self.base_url is None else (self.base_url,)
 
 
-class ModelSection(EndpointsSection):
+class ModelSettings(EndpointsSettings):
     """A model of a role; what is left out is as in the role."""
 
     transport: TransportName | None = None
@@ -91,7 +91,7 @@ class ModelSection(EndpointsSection):
     extra: Keyless | None = None
 
 
-class EnsembleEntry(ModelSection):
+class EnsembleEntry(ModelSettings):
     """One of several models of a role."""
 
     model: str
@@ -99,7 +99,7 @@ class EnsembleEntry(ModelSection):
     """How often it is drawn, against the others; 1 if left out. Not with a bandit."""
 
 
-class RoleSection(ModelSection):
+class RoleSettings(ModelSettings):
     """One role of the LLM layer; what is left out is as in ``[llm]``."""
 
     concurrency: int | None = Field(default=None, gt=0)
@@ -110,7 +110,7 @@ class RoleSection(ModelSection):
     """Draw by what came of earlier calls (``ucb``) and not by weight."""
 
     @model_validator(mode="after")
-    def _draws(self) -> RoleSection:
+    def _draws(self) -> RoleSettings:
         if self.bandit is not None:
             names = [entry.model for entry in self.models]
             if len(set(names)) < max(2, len(names)):
@@ -120,7 +120,7 @@ class RoleSection(ModelSection):
         return self
 
 
-class PriceSection(Section):
+class PriceSettings(Settings):
     """Dollars per million tokens."""
 
     input: float = Field(ge=0)
@@ -128,12 +128,12 @@ class PriceSection(Section):
     output: float = Field(ge=0)
 
 
-class CacheSection(Section):
+class CacheSettings(Settings):
     path: Path | None = None
     """The response cache's file, made if it is not there; several runs may share it at once. Without it, no cache."""
 
 
-class LLMSection(EndpointsSection):
+class LLMSettings(EndpointsSettings):
     backend: Annotated[str, AfterValidator(known_backend)] = "sim"
     """``sim``: the simulated server inside this process. ``openai``: any OpenAI-compatible endpoint. ``vllm``: the vLLM
     at ``base_url``, or several; without any, a vLLM that is started for the run. ``replay``: the replies of a recorded
@@ -171,15 +171,15 @@ class LLMSection(EndpointsSection):
     """For servers that schedule by priority (vLLM with ``--scheduling-policy priority``)."""
     extra: Keyless = Field(default_factory=dict)
     """Added to every request's body."""
-    roles: dict[str, RoleSection] = Field(default_factory=dict)
-    prices: dict[str, PriceSection] = Field(default_factory=dict)
+    roles: dict[str, RoleSettings] = Field(default_factory=dict)
+    prices: dict[str, PriceSettings] = Field(default_factory=dict)
     """By model name."""
     prices_file: Path | None = None
     """More prices, in tables by model name; those in ``prices`` count before them."""
-    cache: CacheSection = CacheSection()
+    cache: CacheSettings = CacheSettings()
 
     @model_validator(mode="after")
-    def _needs(self) -> LLMSection:
+    def _needs(self) -> LLMSettings:
         if self.idle_seconds is not None and not self.stream:
             raise ValueError("llm.idle_seconds is the time between pieces of an answer: set llm.stream = true as well")
         return self

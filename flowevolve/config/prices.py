@@ -11,11 +11,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import describe_validation
-from flowevolve.config.llm import PriceSection
+from flowevolve.config.llm import PriceSettings
 from flowevolve.config.run import Config
 from flowevolve.llm.client.accounting import Price
 
-_TABLE = TypeAdapter(dict[str, PriceSection])
+_TABLE = TypeAdapter(dict[str, PriceSettings])
 
 
 def price_table(config: Config, models: Iterable[str]) -> dict[str, Price]:
@@ -39,7 +39,7 @@ def price_table(config: Config, models: Iterable[str]) -> dict[str, Price]:
     }
 
 
-def _read(path: Path) -> dict[str, PriceSection]:
+def _read(path: Path) -> dict[str, PriceSettings]:
     try:
         return _TABLE.validate_python(tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError) as error:
@@ -48,7 +48,7 @@ def _read(path: Path) -> dict[str, PriceSection]:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not valid TOML: {error}") from None
     except ValidationError as error:
-        known = list(PriceSection.model_fields)
+        known = list(PriceSettings.model_fields)
         raise InputError(
             f"{path}: {describe_validation(error, known=known)} (a model's table has input, output and, if it differs, "
             "cached_input; a name with dots needs quotes)"

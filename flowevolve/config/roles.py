@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from flowevolve._util.errors import InputError
-from flowevolve.config.llm import LLMSection, ModelSection, RoleSection
+from flowevolve.config.llm import LLMSettings, ModelSettings, RoleSettings
 from flowevolve.config.run import Config
 
 SIMULATED = "simulated"
@@ -17,10 +17,10 @@ _ONE_OF = (("api_key_env", "api_key_file"), ("base_url", "base_urls"))
 
 
 @dataclass(frozen=True, slots=True)
-class ModelSettings:
+class ResolvedModel:
     """One model of a role. ``llm`` is the ``[llm]`` section with what the role, and its entry there, say instead."""
 
-    llm: LLMSection
+    llm: LLMSettings
     name: str
     weight: float
     elsewhere: bool
@@ -38,7 +38,7 @@ class ModelSettings:
         """What tells its backend from others: models with equal ones share an open transport."""
         return self.llm.model_dump_json(include=_BACKEND)
 
-    def served_at(self, urls: Sequence[str]) -> ModelSettings:
+    def served_at(self, urls: Sequence[str]) -> ResolvedModel:
         """The same model where ``[llm]`` is served by servers of ours at these addresses.
 
         One at another address stays there and is sent no priorities, unless its role asks for them.
@@ -51,38 +51,38 @@ class ModelSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class RoleSettings:
+class ResolvedRole:
     """A role: one model, or several of which each call draws one."""
 
-    models: tuple[ModelSettings, ...]
+    models: tuple[ResolvedModel, ...]
     concurrency: int | None
     bandit: str | None
 
-    def served_at(self, urls: Sequence[str]) -> RoleSettings:
-        """The role with its models as `ModelSettings.served_at` has them."""
+    def served_at(self, urls: Sequence[str]) -> ResolvedRole:
+        """The role with its models as `ResolvedModel.served_at` has them."""
         return replace(self, models=tuple(model.served_at(urls) for model in self.models))
 
 
-def role_settings(config: Config, called: Iterable[str]) -> dict[str, RoleSettings]:
+def role_settings(config: Config, called: Iterable[str]) -> dict[str, ResolvedRole]:
     """The roles that an algorithm calls and those that the configuration adds.
 
     Raises:
         InputError: if a model has no name.
     """
     names = dict.fromkeys([*called, *config.llm.roles])
-    return {name: _settings(config.llm, name, config.llm.roles.get(name, RoleSection())) for name in names}
+    return {name: _settings(config.llm, name, config.llm.roles.get(name, RoleSettings())) for name in names}
 
 
-def model_names(roles: Iterable[RoleSettings]) -> tuple[str, ...]:
+def model_names(roles: Iterable[ResolvedRole]) -> tuple[str, ...]:
     """The names of all models, each once, in the order of the roles."""
     return tuple(dict.fromkeys(model.name for role in roles for model in role.models))
 
 
-def _settings(llm: LLMSection, name: str, role: RoleSection) -> RoleSettings:
+def _settings(llm: LLMSettings, name: str, role: RoleSettings) -> ResolvedRole:
     own = _with(llm, role)
     entries = [(_with(own, entry), entry.weight, entry.send_priority) for entry in role.models] or [(own, None, None)]
     models = tuple(
-        ModelSettings(
+        ResolvedModel(
             section,
             _model(section, name),
             1.0 if weight is None else weight,
@@ -91,19 +91,19 @@ def _settings(llm: LLMSection, name: str, role: RoleSection) -> RoleSettings:
         )
         for section, weight, priority in entries
     )
-    return RoleSettings(models, role.concurrency, role.bandit)
+    return ResolvedRole(models, role.concurrency, role.bandit)
 
 
-def _with(llm: LLMSection, said: ModelSection) -> LLMSection:
+def _with(llm: LLMSettings, said: ModelSettings) -> LLMSettings:
     """The section with what was said instead."""
-    given = {name: value for name in ModelSection.model_fields if (value := getattr(said, name)) is not None}
+    given = {name: value for name in ModelSettings.model_fields if (value := getattr(said, name)) is not None}
     for first, second in _ONE_OF:
         if first in given or second in given:
             given = {second: None, **given}
     return llm.model_copy(update=given)
 
 
-def _model(llm: LLMSection, role: str) -> str:
+def _model(llm: LLMSettings, role: str) -> str:
     if llm.model is not None:
         return llm.model
     if llm.backend in ("sim", "replay"):

@@ -15,8 +15,8 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import describe_validation, did_you_mean
-from flowevolve._util.settings import OpenSection, Section
-from flowevolve.config.llm import LLMSection
+from flowevolve._util.settings import OpenSettings, Settings
+from flowevolve.config.llm import LLMSettings
 from flowevolve.core.budget import Budget
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sim.faults import FAULTS, Fault
@@ -26,7 +26,7 @@ RESTART_SECONDS = 60.0
 """From the death of a vLLM until it is noticed, and from its new health until waiting requests are sent again."""
 
 
-class AlgorithmSection(OpenSection):
+class AlgorithmSettings(OpenSettings):
     name: str = "gepa"
     mode: Literal["stream", "sync"] = "stream"
     """``sync`` is the lockstep loop as published; ``stream`` the pipeline."""
@@ -36,16 +36,16 @@ class AlgorithmSection(OpenSection):
     """Flows per step in ``sync`` mode; 1 is the published loop."""
 
 
-class TaskSection(OpenSection):
+class TaskSettings(OpenSettings):
     name: str = "house_style"
 
 
-class StalenessSection(OpenSection):
+class StalenessSettings(OpenSettings):
     policy: str | None = None
     """By default the algorithm's."""
 
 
-class SpeculationSection(Section):
+class SpeculationSettings(Settings):
     alpha: dict[str, float] = Field(default_factory=dict)
     """By stage: after which fraction of its requests it releases what it has; 1, or not named: after all."""
     hold: bool = False
@@ -55,38 +55,38 @@ class SpeculationSection(Section):
     window: int = Field(default=3, gt=0)
 
 
-class RacingSection(OpenSection):
+class RacingSettings(OpenSettings):
     policy: str = "off"
 
 
-class AllocationSection(OpenSection):
+class AllocationSettings(OpenSettings):
     policy: str = "fixed"
 
 
-class OrderSection(OpenSection):
+class OrderSettings(OpenSettings):
     policy: str = "later_first"
 
 
-class AdmissionSection(OpenSection):
+class AdmissionSettings(OpenSettings):
     policy: str = "fixed"
     interval_seconds: float = Field(default=2.0, gt=0)
     """How often the server is looked at; ``fixed`` never looks."""
 
 
-class SchedulerSection(Section):
+class SchedulerSettings(Settings):
     """Which requests go to the server, and how many at a time."""
 
-    order: OrderSection = OrderSection()
-    admission: AdmissionSection = AdmissionSection()
+    order: OrderSettings = OrderSettings()
+    admission: AdmissionSettings = AdmissionSettings()
 
 
-class StageSection(Section):
+class StageSettings(Settings):
     workers: int | None = Field(default=None, gt=0)
     min_workers: int | None = Field(default=None, gt=0)
     max_workers: int | None = Field(default=None, gt=0)
 
 
-class StoppingSection(Section):
+class StoppingSettings(Settings):
     no_improvement: int | None = Field(default=None, gt=0)
     """Stop after so many proposals without a better best score."""
     unevaluated: int = Field(default=500, gt=0)
@@ -97,7 +97,7 @@ class StoppingSection(Section):
     """Stop when this file exists."""
 
 
-class FaultsSection(Section):
+class FaultsSettings(Settings):
     """Calls to the simulated server that go wrong on purpose."""
 
     rate: float = Field(default=0.0, ge=0, le=1)
@@ -106,48 +106,48 @@ class FaultsSection(Section):
     seed: int = 0
 
 
-class SimSection(Section):
+class SimSettings(Settings):
     profile: str = "qwen3-8b-h100"
     world: str = "rules"
     preset: str = "normal"
     """How hard the world is."""
-    faults: FaultsSection = FaultsSection()
+    faults: FaultsSettings = FaultsSettings()
 
 
-class JournalSection(Section):
+class JournalSettings(Settings):
     sync: Literal["normal", "full"] = "normal"
     """What the run's record survives: ``normal`` a crash of the process, ``full`` a loss of power too."""
 
 
-class StartSection(Section):
+class StartSettings(Settings):
     run: Path
     """The directory of a run whose pool this one starts from, instead of from its own seed."""
     version: int | None = Field(default=None, gt=0)
     """That pool's version; by default its last."""
 
 
-class Config(Section):
+class Config(Settings):
     """A whole run."""
 
     seed: int = Field(default=0, ge=0)
     clock: Literal["real", "virtual"] = "real"
     """``virtual``: time jumps from event to event; only with the simulated backend."""
-    algorithm: AlgorithmSection = AlgorithmSection()
-    task: TaskSection = TaskSection()
-    llm: LLMSection = LLMSection()
-    sim: SimSection = SimSection()
+    algorithm: AlgorithmSettings = AlgorithmSettings()
+    task: TaskSettings = TaskSettings()
+    llm: LLMSettings = LLMSettings()
+    sim: SimSettings = SimSettings()
     vllm: VLLMSettings = VLLMSettings()
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
     """Where the programs of task ``program`` and the harnesses of Meta-Harness run."""
-    staleness: StalenessSection = StalenessSection()
-    speculation: SpeculationSection = SpeculationSection()
-    racing: RacingSection = RacingSection()
-    allocation: AllocationSection = AllocationSection()
-    scheduler: SchedulerSection = SchedulerSection()
-    stages: dict[str, StageSection] = Field(default_factory=dict)
-    stopping: StoppingSection = StoppingSection()
-    journal: JournalSection = JournalSection()
-    start: StartSection | None = None
+    staleness: StalenessSettings = StalenessSettings()
+    speculation: SpeculationSettings = SpeculationSettings()
+    racing: RacingSettings = RacingSettings()
+    allocation: AllocationSettings = AllocationSettings()
+    scheduler: SchedulerSettings = SchedulerSettings()
+    stages: dict[str, StageSettings] = Field(default_factory=dict)
+    stopping: StoppingSettings = StoppingSettings()
+    journal: JournalSettings = JournalSettings()
+    start: StartSettings | None = None
     budget: Budget
     drain_seconds: float = Field(default=30.0, ge=0)
     """How long open work may go on after a stop before it is cut off."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from typing_extensions import TypeVar
 
 from flowevolve._util.errors import InputError
-from flowevolve._util.settings import Section
+from flowevolve._util.settings import Settings
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import PoolReader, StageContext, UpdateContext
@@ -168,7 +168,7 @@ class Algorithm(Generic[ConfigT_co]):
     """
 
     name: ClassVar[str]
-    config_type: ClassVar[type[BaseModel]] = Section
+    config_type: ClassVar[type[BaseModel]] = Settings
     roles: ClassVar[Sequence[str]] = ("task", "reflection")
     staleness: ClassVar[str] = "guarded"
     pools: Sequence[str] = (DEFAULT_POOL,)

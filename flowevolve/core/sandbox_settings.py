@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from flowevolve._util.cores import usable_cores
-from flowevolve._util.settings import Section
+from flowevolve._util.settings import Settings
 
 MOST_MB = 2**24
 """16 TB: more than any machine has, and far below the largest value of a kernel limit."""
@@ -16,7 +16,7 @@ MOST_PROCESSES = 2**22
 """The kernel's highest limit."""
 
 
-class SandboxSettings(Section):
+class SandboxSettings(Settings):
     """How programs are isolated, and their limits where a run does not set its own."""
 
     isolation: Literal["bubblewrap", "limits"] = "bubblewrap"

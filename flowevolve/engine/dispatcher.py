@@ -44,9 +44,9 @@ from flowevolve.core.stop_reasons import EXHAUSTED, FAILED, TARGET_SCORE, StopRe
 from flowevolve.engine.flows import Flows
 from flowevolve.engine.pause import Pause
 from flowevolve.engine.recovery.recovery import RecoveredState
-from flowevolve.engine.run_counters import Tally
-from flowevolve.engine.services import Effects, Settled
-from flowevolve.engine.tickets import Turns
+from flowevolve.engine.run_counters import RunCounters
+from flowevolve.engine.services import EngineServices, Settled
+from flowevolve.engine.tickets import TicketQueue
 from flowevolve.llm.client.client import LLMClient
 
 NOTHING_TO_DO: tuple[Outcome, str] = ("consumed", "nothing to do yet")
@@ -54,7 +54,7 @@ Send = Callable[[str, Item[object]], Awaitable[None]]
 """Hands an item to the stage of this name, waiting where its queue is full."""
 
 
-class Runtime:
+class Dispatcher:
     """The state of one run that stages act on through their contexts."""
 
     def __init__(
@@ -75,16 +75,16 @@ class Runtime:
         self.graph: Graph = algorithm.graph()
         self.ledger = ledger
         self.flows = Flows(ledger)
-        self.turns = Turns()
+        self.tickets = TicketQueue()
         self.changed = Pulse()
         self.stop_reason: StopReason | None = None
         self.hurry = False
         self.failure: FlowevolveError | None = None
         self.pause = Pause()
-        self.tally = Tally(self.graph)
-        self._stop_counting = events.subscribe(self.tally.take)
+        self.counters = RunCounters(self.graph)
+        self._stop_counting = events.subscribe(self.counters.take)
         events.subscribe(algorithm.apply_event)
-        self.effects = Effects(
+        self.services = EngineServices(
             algorithm,
             llm=llm,
             ledger=ledger,
@@ -106,7 +106,7 @@ class Runtime:
 
     @property
     def pool(self) -> Pool:
-        return self.effects.pool
+        return self.services.pool
 
     @property
     def call_limit(self) -> int:
@@ -119,10 +119,10 @@ class Runtime:
     def load(self, state: RecoveredState) -> None:
         """Go on where an interrupted run was, before anything is done."""
         self._stop_counting()
-        self.tally = state.tally
-        self._stop_counting = self._events.subscribe(self.tally.take)
+        self.counters = state.counters
+        self._stop_counting = self._events.subscribe(self.counters.take)
         self.ending.update(state.ending)
-        self.turns.restore(state.ordinals, state.fired)
+        self.tickets.restore(state.ordinals, state.fired)
         self.ledger.restore(state.spent, state.ended)
         self.flows.number_from(state.opened)
         for number, flow in state.flows.items():
@@ -132,7 +132,7 @@ class Runtime:
             )
         for stage, item in state.items:
             self.flows.enter(stage, item)
-        self.effects.load(state)
+        self.services.load(state)
 
     def log(self, body: EventBody, attachment: object | None = None) -> None:
         self._events.emit(body, attachment)
@@ -151,19 +151,19 @@ class Runtime:
     def admitting(self) -> bool:
         """Whether flows may be opened; an algorithm out of work still gets those that its open flows set off."""
         if self.stop_reason == EXHAUSTED:
-            return not self.hurry and (self.turns.ready or bool(self.flows))
+            return not self.hurry and (self.tickets.ready or bool(self.flows))
         return self.stop_reason is None
 
     def batch_size(self, stage: AnyStage) -> int:
         """How many items the stage is to be handed together next."""
         if stage.gather_by is None:
             return stage.gather
-        return max(1, min(stage.gather, stage.gather_by.next(self.tally.batches[stage.name])))
+        return max(1, min(stage.gather, stage.gather_by.next(self.counters.batches[stage.name])))
 
     def fire(self, trigger: Trigger, flow: int | None = None) -> None:
         """A trigger goes off, by a commit of this flow or by time."""
         ordinary = flow is not None and not self.flows.is_triggered(flow)
-        if self.turns.fire(trigger, by_ordinary_flow=ordinary):
+        if self.tickets.fire(trigger, by_ordinary_flow=ordinary):
             self.log(TriggerFired(trigger.name, self.pool.version))
             self.changed.fire()
 
@@ -182,7 +182,7 @@ class Runtime:
         Cancelled, it leaves the items unsettled: they stay live.
         """
         item = gathered(items) if stage.gathers else items[0]
-        if (len(items) > 1 or stage.gather_by is not None) and item.id not in self.effects.works:
+        if (len(items) > 1 or stage.gather_by is not None) and item.id not in self.services.interrupted_work:
             self.log(ItemsGathered(stage.name, tuple(each.id for each in items)))
         began = self._events.elapsed()
         with self.in_work(len(items)):
@@ -196,9 +196,9 @@ class Runtime:
     async def _run_stage(
         self, stage: AnyStage, item: Item[object], worker: int, tasks: TaskGroup, send: Send
     ) -> tuple[Outcome, str]:
-        work = self.effects.works.get(item.id)
+        work = self.services.interrupted_work.get(item.id)
         children = 0 if work is None else work.children
-        changes = self.turns.changes
+        changes = self.tickets.changes
         try:
             async with aclosing(self._begin(stage, item, worker, tasks)) as emissions:
                 async for emit in emissions:
@@ -209,7 +209,7 @@ class Runtime:
         except Discard as discard:
             return "discarded", discard.reason
         except Exhausted:
-            self.turns.exhaust()
+            self.tickets.exhaust()
             self.stop(EXHAUSTED)
         except NotYet:
             return self._not_yet(stage, item, changes)
@@ -227,7 +227,7 @@ class Runtime:
         if not isinstance(ticket, Ticket):
             raise EngineError(f"stage {stage.name!r} raised NotYet for an item that is under way; raise Discard")
         if ticket.trigger is None:
-            self.turns.hold(changes)
+            self.tickets.hold(changes)
         return NOTHING_TO_DO
 
     def _begin(self, stage: AnyStage, item: Item[object], worker: int, tasks: TaskGroup) -> AsyncGenerator[Emit]:
@@ -235,8 +235,8 @@ class Runtime:
         # In steps of two, so that a stage's less urgent calls have a place between it and the stage before.
         priority = 2 * (len(self.graph.stages) - self.graph.positions.get(stage.name, 0))
         if isinstance(stage, CommittingStage):
-            return stage.run(item, UpdateContext(self.effects, tasks, stage.name, item.id, worker, priority))
-        return stage.run(item, StageContext(self.effects, tasks, stage.name, item.id, worker, priority))
+            return stage.run(item, UpdateContext(self.services, tasks, stage.name, item.id, worker, priority))
+        return stage.run(item, StageContext(self.services, tasks, stage.name, item.id, worker, priority))
 
     def _target(self, stage: AnyStage, emit: Emit) -> str:
         target = emit.to if emit.to is not None else next(iter(stage.to), "")
@@ -267,7 +267,7 @@ class Runtime:
 
     def mark_taken(self, stage: AnyStage, item: Item[object], judged: Decision | None = None) -> None:
         """Note that an item was taken at a stage, and what the staleness policy said of it, if it was asked."""
-        if item.id not in self.effects.works:  # else it was taken before the run was interrupted
+        if item.id not in self.services.interrupted_work:  # else it was taken before the run was interrupted
             self.log(ItemTaken(item.id, stage.name, self._gap(item), judged))
 
     def _gap(self, item: Item[object]) -> int:
@@ -301,7 +301,11 @@ class Runtime:
 
     def _judge(self, stage: AnyStage, item: Item[object]) -> Decision | None:
         """What is to become of an item that may be stale; None if it can't be, or nobody is asked."""
-        if item.id in self.effects.works or stage.name == self.graph.repair or isinstance(item.payload, Ticket):
+        if (
+            item.id in self.services.interrupted_work
+            or stage.name == self.graph.repair
+            or isinstance(item.payload, Ticket)
+        ):
             return None
         if self.flows.is_ageless(item):
             return None
@@ -324,7 +328,7 @@ class Runtime:
 
     def settle(self, stage: str, item: Item[object], outcome: Outcome, reason: str, seconds: float = 0.0) -> None:
         """An item's end, after so many seconds of work. The flow ends with its last item."""
-        cost, proposals, not_again = self.effects.end_work(stage, item.id)
+        cost, proposals, not_again = self.services.end_work(stage, item.id)
         flow_ended = self.flows.leave(item)
         if outcome == "discarded":
             self._note_ending([*carried(item), *proposals], reason)
@@ -334,17 +338,17 @@ class Runtime:
         if flow_ended:
             self.close_flow(item.flow)
             if (outcome, reason) != NOTHING_TO_DO:
-                self.turns.change()
+                self.tickets.change()
             self.check_stopping()
         self.changed.fire()
 
     def close_flow(self, flow: int) -> None:
-        """Tell that a flow has ended."""
+        """Log that a flow has ended."""
         self.log(FlowClosed(flow))
 
     def end_phase(self, name: str, ticket: Item[Ticket], stage: str | None = None) -> None:
         """init or finish is over; ``stage`` is whose work on its ticket came last, if not its own."""
-        cost, _, not_again = self.effects.end_work(stage or name, ticket.id)
+        cost, _, not_again = self.services.end_work(stage or name, ticket.id)
         self._note_ending(not_again, "not proposed again")
         self._end_candidates(not_again, ticket)
         self.log(PhaseEnded(name, cost))
@@ -366,16 +370,16 @@ class Runtime:
         """Reject a candidate, or revoke it where it was released already."""
         status = self.pool.status(candidate.id)
         if status == "proposed":
-            self.effects.reject(candidate, item.id, reason)
+            self.services.reject(candidate, item.id, reason)
         elif status == "speculative":
             pool = self.pool.pool_of(candidate.id) or DEFAULT_POOL
-            self.effects.apply([Move(candidate.id, "revoked", pool=pool)], item.id)
+            self.services.apply([Move(candidate.id, "revoked", pool=pool)], item.id)
 
     def _committed(self, update: Update, improved: bool, item_id: ItemId) -> None:
         for trigger in self.graph.triggers:
             if trigger.fires(update, improved):
                 self.fire(trigger, flow_of(item_id))
-        self.turns.change()
+        self.tickets.change()
         self.check_stopping()
 
     # Stopping
@@ -386,7 +390,7 @@ class Runtime:
         self.pause.end()
         if self.stop_reason is None:
             self.stop_reason = StopReason(reason)
-            self.effects.note_stopping()
+            self.services.note_stopping()
             self.log(RunStopping(reason))
         self.changed.fire()
 
@@ -402,13 +406,13 @@ class Runtime:
         """Stop if the target is reached or a stopping policy says so."""
         if self.stop_reason is not None:
             return
-        best = self.effects.archived.best_score
+        best = self.services.archived.best_score
         if self._target_score is not None and best is not None and best >= self._target_score:
             self.stop(TARGET_SCORE)
             return
         spent = self.ledger.spent
-        without_gain = spent.proposals - self.effects.archived.proposals_at_gain
-        progress = Progress(self._events.elapsed(), spent, self.pool.version, without_gain, best, self.turns.changes)
+        without_gain = spent.proposals - self.services.archived.proposals_at_gain
+        progress = Progress(self._events.elapsed(), spent, self.pool.version, without_gain, best, self.tickets.changes)
         for policy in self._stopping:
             reason = policy.reason(progress)
             if reason is not None:

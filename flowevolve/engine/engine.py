@@ -26,12 +26,12 @@ from flowevolve.core.policies import Allocation, StalenessPolicy, StoppingPolicy
 from flowevolve.core.pool import Candidate, Pool
 from flowevolve.core.stop_reasons import CANCELLED, STOPPED, StopReason
 from flowevolve.engine.counters import RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
-from flowevolve.engine.dispatcher import Runtime
+from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executors import Executor, Lockstep, Stream
 from flowevolve.engine.injection import inject
 from flowevolve.engine.lifecycle import Lifecycle
 from flowevolve.engine.queue import QueueStats
-from flowevolve.engine.recovery.recorded_replies import Playback
+from flowevolve.engine.recovery.recorded_replies import RecordedReplies
 from flowevolve.engine.recovery.recovery import History, Start
 from flowevolve.engine.services import Settled, nothing_to_settle
 from flowevolve.llm.client.client import LLMClient
@@ -106,7 +106,7 @@ class Engine:
         """The loop's time at which the run began, time in which it was not running left out."""
         self._ledger = Ledger(budget)
         self._scope = anyio.CancelScope()
-        self._runtime = Runtime(
+        self._dispatcher = Dispatcher(
             algorithm,
             llm=llm,
             ledger=self._ledger,
@@ -118,13 +118,13 @@ class Engine:
             seed=seed,
             abort=self._scope.cancel,
         )
-        check_gathering(self._runtime.graph, max_in_flight, mode)
+        check_gathering(self._dispatcher.graph, max_in_flight, mode)
         self._executor: Executor = (
-            Stream(self._runtime, max_in_flight) if mode == "stream" else Lockstep(self._runtime, max_in_flight)
+            Stream(self._dispatcher, max_in_flight) if mode == "stream" else Lockstep(self._dispatcher, max_in_flight)
         )
         self._lifecycle = Lifecycle(
             algorithm,
-            self._runtime,
+            self._dispatcher,
             self._executor,
             budget=budget,
             allocation=allocation,
@@ -140,43 +140,43 @@ class Engine:
 
     @property
     def pool(self) -> Pool:
-        return self._runtime.pool
+        return self._dispatcher.pool
 
     @property
     def stopping(self) -> bool:
-        return self._runtime.stop_reason is not None
+        return self._dispatcher.stop_reason is not None
 
     @property
-    def playback(self) -> Playback:
+    def recorded_replies(self) -> RecordedReplies:
         """Replies from before the run was interrupted that have not been used again yet."""
-        return self._runtime.effects.playback
+        return self._dispatcher.services.recorded_replies
 
     def log(self, body: EventBody) -> None:
         """Write an event of something beside the engine into the run's log."""
-        self._runtime.log(body)
+        self._dispatcher.log(body)
 
     def stop(self, reason: str = STOPPED) -> None:
         """Admit nothing more; open flows have ``drain_seconds`` to end.
 
         A run that was ending already has ``reason`` as its own only if this cut work off.
         """
-        if not self._runtime.hurry:
+        if not self._dispatcher.hurry:
             self._ask(reason)
-        self._runtime.stop(reason, hurry=True)
+        self._dispatcher.stop(reason, hurry=True)
 
     def fail(self, error: FlowevolveError) -> None:
         """End at once because of something beside the engine that the run can't do without; it is in the report."""
-        self._runtime.fail(error)
+        self._dispatcher.fail(error)
 
     def cancel(self, reason: str = CANCELLED) -> None:
         """End at once. Open items stay accounted for as held; the reason as in `stop`."""
         self._ask(reason)
-        self._runtime.stop(reason)
+        self._dispatcher.stop(reason)
         self._scope.cancel()
 
     def _ask(self, reason: str) -> None:
-        if self.stopping and self._report is None and reason not in (self._asked, self._runtime.stop_reason):
-            self._runtime.log(RunStopping(reason))
+        if self.stopping and self._report is None and reason not in (self._asked, self._dispatcher.stop_reason):
+            self._dispatcher.log(RunStopping(reason))
         self._asked = StopReason(reason)
 
     # Step control
@@ -187,14 +187,14 @@ class Engine:
         """
         if self._report is not None:
             return
-        self._runtime.pause.begin(items=items)
-        self._runtime.log(RunPaused(items))
+        self._dispatcher.pause.begin(items=items)
+        self._dispatcher.log(RunPaused(items))
 
-    def resume(self) -> None:
+    def unpause(self) -> None:
         """End a pause."""
-        if self._runtime.pause.end():
-            self._runtime.log(RunUnpaused())
-            self._runtime.changed.fire()
+        if self._dispatcher.pause.end():
+            self._dispatcher.log(RunUnpaused())
+            self._dispatcher.changed.fire()
 
     async def inject(
         self, artifact: Artifact, *, parents: Sequence[str] = (), attributes: Mapping[str, JSON] | None = None
@@ -207,7 +207,7 @@ class Engine:
             InputError: if the run takes nothing more, its budget has no room, a parent is unknown, the attributes are
                 no plain data, or the algorithm takes no candidates from outside.
         """
-        return await inject(self._runtime, self._executor, self._algorithm, artifact, parents, attributes or {})
+        return await inject(self._dispatcher, self._executor, self._algorithm, artifact, parents, attributes or {})
 
     @property
     def best(self) -> Candidate | None:
@@ -233,34 +233,34 @@ class Engine:
             raise first_leaf(group) from group
         self._executor.close()
         self._lifecycle.hold_open()
-        self._runtime.effects.keep_state()
+        self._dispatcher.services.keep_state()
         self._report = self._make_report()
-        self._runtime.log(RunStopped(self._report.stop_reason, self._lifecycle.held))
+        self._dispatcher.log(RunStopped(self._report.stop_reason, self._lifecycle.held))
         return self._report
 
     def _make_report(self) -> RunReport:
-        runtime = self._runtime
-        cut_off = self._lifecycle.held > 0 and runtime.failure is None
+        dispatcher = self._dispatcher
+        cut_off = self._lifecycle.held > 0 and dispatcher.failure is None
         return RunReport(
-            stop_reason=(self._asked if cut_off else None) or runtime.stop_reason or CANCELLED,
+            stop_reason=(self._asked if cut_off else None) or dispatcher.stop_reason or CANCELLED,
             wall_seconds=self._events.elapsed(),
-            pool=runtime.pool,
+            pool=dispatcher.pool,
             spent=self._ledger.spent,
             overshoot={str(name): amount for name, amount in self._ledger.overshoot().items()},
-            accepted=runtime.tally.accepted,
-            staleness=runtime.tally.staleness,
-            speculation=runtime.tally.speculation,
-            racing=runtime.tally.racing,
+            accepted=dispatcher.counters.accepted,
+            staleness=dispatcher.counters.staleness,
+            speculation=dispatcher.counters.speculation,
+            racing=dispatcher.counters.racing,
             stages={
                 stage.name: StageReport(
-                    runtime.tally.stages[stage.name],
+                    dispatcher.counters.stages[stage.name],
                     self._executor.queue_stats(stage.name),
                     self._executor.workers(stage.name),
                 )
-                for stage in runtime.graph.stages
+                for stage in dispatcher.graph.stages
             },
             held=self._lifecycle.held,
-            error=runtime.failure,
+            error=dispatcher.failure,
         )
 
     # The open form

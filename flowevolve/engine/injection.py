@@ -16,12 +16,12 @@ from flowevolve.core.graph import Discard, Emit, Stage
 from flowevolve.core.item import INJECTION, Item
 from flowevolve.core.model import JSON
 from flowevolve.core.pool import Candidate
-from flowevolve.engine.dispatcher import Runtime
+from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executors import Executor
 
 
 async def inject(
-    runtime: Runtime,
+    dispatcher: Dispatcher,
     executor: Executor,
     algorithm: Algorithm,
     artifact: Artifact,
@@ -36,15 +36,17 @@ async def inject(
         EngineError: if the algorithm's ``inject`` names no stage; what it raises itself comes out as it is.
     """
     _check_given(artifact, attributes)
-    while not runtime.turns.is_open and runtime.stop_reason is None:
-        await runtime.changed.wait()
-    if not (runtime.turns.is_open and runtime.admitting):
-        raise InputError(f"inject: the run takes nothing more ({runtime.stop_reason}); resume it, or start a new one")
-    unknown = [name for name in parents if name not in runtime.pool]
+    while not dispatcher.tickets.is_open and dispatcher.stop_reason is None:
+        await dispatcher.changed.wait()
+    if not (dispatcher.tickets.is_open and dispatcher.admitting):
+        raise InputError(
+            f"inject: the run takes nothing more ({dispatcher.stop_reason}); resume it, or start a new one"
+        )
+    unknown = [name for name in parents if name not in dispatcher.pool]
     if unknown:
         raise InputError(f"inject: the pool has no candidates {unknown}; parents are given by their ids")
     estimate = algorithm.estimate(INJECTION)
-    refusal = runtime.ledger.refusal(estimate, algorithm.estimate_finish(runtime.ledger.part))
+    refusal = dispatcher.ledger.refusal(estimate, algorithm.estimate_finish(dispatcher.ledger.part))
     if refusal is not None:
         raise InputError(
             f"inject: budget.{refusal} is spent, or kept for open work and the end of the run; give the run more"
@@ -53,11 +55,11 @@ async def inject(
     refused: list[Exception] = []
 
     async def run(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        origin = [runtime.pool[name] for name in parents]
+        origin = [dispatcher.pool[name] for name in parents]
         candidate = context.propose(artifact, parents=origin, operator="injected", attributes=attributes)
         try:
             emission = algorithm.inject(candidate)
-            if emission.to not in runtime.graph.positions:
+            if emission.to not in dispatcher.graph.positions:
                 raise EngineError(
                     f"algorithm {algorithm.name!r}: inject() names no stage of its graph: {emission.to!r}"
                 )
@@ -72,11 +74,11 @@ async def inject(
         executor.restore(stage, [item], together=False)  # at once, however full its queue is: the caller asked for it
 
     with anyio.CancelScope(shield=True):  # a caller that is cancelled leaves no half-open flow
-        ticket = runtime.open_flow(INJECTION, runtime.turns.number(INJECTION), estimate)
-        await runtime.work(Stage(INJECTION, run), [ticket], 0, send)
+        ticket = dispatcher.open_flow(INJECTION, dispatcher.tickets.number(INJECTION), estimate)
+        await dispatcher.work(Stage(INJECTION, run), [ticket], 0, send)
     if refused:
         raise refused[0]
-    await runtime.effects.settled()
+    await dispatcher.services.settled()
     return made[0]
 
 

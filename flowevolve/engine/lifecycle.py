@@ -26,10 +26,10 @@ from flowevolve.core.item import Item, Ticket
 from flowevolve.core.model import LLMError
 from flowevolve.core.policies import Allocation
 from flowevolve.core.stop_reasons import STALLED
-from flowevolve.engine.dispatcher import Runtime
+from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executors import Executor, Stream
 from flowevolve.engine.recovery.recovery import FIT, History, Phase, RecoveredState, Start, recover
-from flowevolve.engine.step_width import Steps
+from flowevolve.engine.step_width import StepWidth
 
 
 class Lifecycle:
@@ -38,7 +38,7 @@ class Lifecycle:
     def __init__(
         self,
         algorithm: Algorithm,
-        runtime: Runtime,
+        dispatcher: Dispatcher,
         executor: Executor,
         *,
         budget: Budget,
@@ -50,7 +50,7 @@ class Lifecycle:
     ) -> None:
         self.held = 0
         self._algorithm = algorithm
-        self._runtime = runtime
+        self._dispatcher = dispatcher
         self._executor = executor
         self._budget = budget
         self._allocation = allocation
@@ -59,7 +59,7 @@ class Lifecycle:
         self._start = start
         self._about = about
         self._interrupted: RecoveredState | None = None
-        self._steps = Steps(runtime, executor, runtime.graph.step_width)
+        self._step_width = StepWidth(dispatcher, executor, dispatcher.graph.step_width)
         self._evolving = False
         """Whether init is over."""
         self._finished = -1
@@ -67,14 +67,14 @@ class Lifecycle:
 
     async def run(self, tasks: TaskGroup) -> None:
         """Go through all phases; what goes on beside them is started in ``tasks``."""
-        runtime = self._runtime
+        dispatcher = self._dispatcher
         if self._history is None:
-            stages = tuple(stage.name for stage in runtime.graph.stages)
-            runtime.log(replace(self._about, algorithm=self._algorithm.name, stages=stages))
+            stages = tuple(stage.name for stage in dispatcher.graph.stages)
+            dispatcher.log(replace(self._about, algorithm=self._algorithm.name, stages=stages))
         else:
             await self._resume(self._history)
         tasks.start_soon(self._watch_time)
-        for trigger in runtime.graph.triggers:
+        for trigger in dispatcher.graph.triggers:
             if trigger.every_seconds is not None:
                 tasks.start_soon(self._watch_trigger, trigger, trigger.every_seconds)
         if isinstance(self._executor, Stream) and self._allocation is not None:
@@ -84,27 +84,27 @@ class Lifecycle:
 
     async def _resume(self, history: History) -> None:
         """Put everything where the history ends."""
-        runtime = self._runtime
-        before = self._interrupted = await in_thread(recover, self._algorithm, runtime.graph, history)
-        runtime.load(before)
+        dispatcher = self._dispatcher
+        before = self._interrupted = await in_thread(recover, self._algorithm, dispatcher.graph, history)
+        dispatcher.load(before)
         best = self._algorithm.best()
-        runtime.log(
+        dispatcher.log(
             RunResumed(
-                runtime.pool.version,
+                dispatcher.pool.version,
                 None if best is None else best.id,
                 before.pool.best_score,
-                runtime.ledger.spent.proposals,
-                before.tally.accepted,
-                len(runtime.flows),
-                runtime.flows.items,
-                before.playback.left,
+                dispatcher.ledger.spent.proposals,
+                before.counters.accepted,
+                len(dispatcher.flows),
+                dispatcher.flows.items,
+                before.recorded_replies.left,
             )
         )
         for flow in before.empty:
-            runtime.close_flow(flow)
+            dispatcher.close_flow(flow)
         for stage, item, outcome, reason in before.over:
-            runtime.settle(stage, item, outcome, reason)
-        runtime.check_stopping()
+            dispatcher.settle(stage, item, outcome, reason)
+        dispatcher.check_stopping()
 
     async def _evolve(self) -> None:
         before = self._interrupted
@@ -127,42 +127,42 @@ class Lifecycle:
 
     async def _begin(self, before: Phase | None) -> None:
         """init and fit."""
-        runtime = self._runtime
+        dispatcher = self._dispatcher
         if self._start is not None:
-            runtime.flows.number_from(self._start.flows)
-            runtime.end_phase("init", await self._phase("init", partial(_adopt, self._start), before))
+            dispatcher.flows.number_from(self._start.flows)
+            dispatcher.end_phase("init", await self._phase("init", partial(_adopt, self._start), before))
         else:
             await self._fit(await self._phase("init", self._algorithm.init, before))
 
     async def _fit(self, ticket: Item[Ticket]) -> None:
         """The last thing fit does and the end of the phase are one step: a fit that is over is never run again."""
-        runtime = self._runtime
+        dispatcher = self._dispatcher
         async with anyio.create_task_group() as tasks:
             try:
-                await self._algorithm.fit(UpdateContext(runtime.effects, tasks, FIT, ticket.id, 0, 0))
+                await self._algorithm.fit(UpdateContext(dispatcher.services, tasks, FIT, ticket.id, 0, 0))
             except EngineError:
                 raise
             except LLMError as error:
-                runtime.fail(BackendRefusedError(f"fit can't do without a reply that it did not get: {error}"))
+                dispatcher.fail(BackendRefusedError(f"fit can't do without a reply that it did not get: {error}"))
             except FlowevolveError as error:
-                runtime.fail(error)
+                dispatcher.fail(error)
             else:
-                runtime.end_phase("init", ticket, stage=FIT)
+                dispatcher.end_phase("init", ticket, stage=FIT)
             tasks.cancel_scope.cancel()
-        if runtime.failure is not None:
+        if dispatcher.failure is not None:
             await checkpoint()  # the run is cancelled, and ends here
 
     async def _finish(self) -> None:
         """Unless nothing has happened since the run was finished before."""
-        if self._runtime.flows.opened != self._finished:
+        if self._dispatcher.flows.opened != self._finished:
             await self._finish_once(None)
 
     async def _finish_once(self, before: Phase | None) -> None:
         if before is not None and before.ended:
             self._finished = before.ticket.flow + 1
         else:
-            self._runtime.end_phase("finish", await self._phase("finish", self._algorithm.finish, before))
-            self._finished = self._runtime.flows.opened
+            self._dispatcher.end_phase("finish", await self._phase("finish", self._algorithm.finish, before))
+            self._finished = self._dispatcher.flows.opened
 
     async def _bounded(self, part: Callable[[], Awaitable[None]]) -> None:
         """Run a part of the run on workers of its own. Once time is up or somebody asked to stop it has
@@ -177,75 +177,75 @@ class Lifecycle:
 
     def hold_open(self) -> None:
         """Account for the items that will not be worked on any more."""
-        for stage, item in self._runtime.flows.abandon():
+        for stage, item in self._dispatcher.flows.abandon():
             self.held += 1
-            self._runtime.log(ItemHeld(item.id, stage))
+            self._dispatcher.log(ItemHeld(item.id, stage))
 
     async def _phase(
         self, name: str, emit: Callable[[UpdateContext], AsyncGenerator[Emit]], before: Phase | None
     ) -> Item[Ticket]:
         """Run a phase's emissions through the graph as one flow, or what is left of that; returns its ticket."""
-        ticket = self._runtime.open_flow(name, Ticket(), Cost(), phase=True) if before is None else before.ticket
+        ticket = self._dispatcher.open_flow(name, Ticket(), Cost(), phase=True) if before is None else before.ticket
         if before is None or not before.done:
             stage = CommittingStage(name, lambda item, context: emit(context))
-            await self._runtime.work(stage, [ticket], 0, self._executor.put)
+            await self._dispatcher.work(stage, [ticket], 0, self._executor.put)
         await self._drain()
         return ticket
 
     async def _admit(self) -> None:
         """Open flows while the budget, the bound on open flows and the algorithm allow it."""
-        runtime, executor, turns = self._runtime, self._executor, self._runtime.turns
+        dispatcher, executor, tickets = self._dispatcher, self._executor, self._dispatcher.tickets
         self._evolving = True
-        turns.open()
-        runtime.changed.fire()
-        while runtime.admitting:
-            self._steps.look()
-            if runtime.pause.admissions and not runtime.flows:
-                await runtime.changed.wait()
-            elif runtime.pause.admissions or len(runtime.flows) >= executor.width:
+        tickets.open()
+        dispatcher.changed.fire()
+        while dispatcher.admitting:
+            self._step_width.look()
+            if dispatcher.pause.new_flows and not dispatcher.flows:
+                await dispatcher.changed.wait()
+            elif dispatcher.pause.new_flows or len(dispatcher.flows) >= executor.width:
                 await executor.advance()
-            elif turns.ready:
-                await self._admit_one(turns.next())
-            elif runtime.flows:
+            elif tickets.ready:
+                await self._admit_one(tickets.next())
+            elif dispatcher.flows:
                 await executor.advance()
-            elif any(trigger.every_seconds is not None for trigger in runtime.graph.triggers):
-                await runtime.changed.wait()
+            elif any(trigger.every_seconds is not None for trigger in dispatcher.graph.triggers):
+                await dispatcher.changed.wait()
             else:
-                runtime.stop(STALLED)
-        turns.close()
+                dispatcher.stop(STALLED)
+        tickets.close()
 
     async def _admit_one(self, trigger: Trigger | None) -> None:
         """Open a flow for this trigger, or an ordinary one, if there is budget for it; else wait for some."""
-        runtime = self._runtime
+        dispatcher = self._dispatcher
         estimate = self._algorithm.estimate(None if trigger is None else trigger.name)
-        refusal = runtime.ledger.refusal(estimate, self._algorithm.estimate_finish(runtime.ledger.part))
+        refusal = dispatcher.ledger.refusal(estimate, self._algorithm.estimate_finish(dispatcher.ledger.part))
         if refusal is None:
-            stage = runtime.graph.entry if trigger is None else trigger.stage
-            ticket = runtime.open_flow(stage, runtime.turns.ticket(trigger), estimate)
+            stage = dispatcher.graph.entry if trigger is None else trigger.stage
+            ticket = dispatcher.open_flow(stage, dispatcher.tickets.ticket(trigger), estimate)
             await self._executor.put(stage, ticket)
-        elif runtime.flows:
+        elif dispatcher.flows:
             await self._executor.advance()
         elif trigger is not None:
-            runtime.turns.drop(trigger)
+            dispatcher.tickets.drop(trigger)
         else:
-            runtime.stop(refusal)
+            dispatcher.stop(refusal)
 
     async def _drain(self) -> None:
-        while self._runtime.flows:
+        while self._dispatcher.flows:
             await self._executor.advance()
 
     async def _watch_time(self) -> None:
         limit = self._budget.time_limit()
         if limit is not None:
-            await anyio.sleep(limit - self._runtime.elapsed())
-            self._runtime.stop("seconds", hurry=True)
+            await anyio.sleep(limit - self._dispatcher.elapsed())
+            self._dispatcher.stop("seconds", hurry=True)
 
     async def _watch_trigger(self, trigger: Trigger, period: float) -> None:
-        count = int(self._runtime.elapsed() / period)
+        count = int(self._dispatcher.elapsed() / period)
         while True:
             count += 1
-            await anyio.sleep(count * period - self._runtime.elapsed())
-            self._runtime.fire(trigger)
+            await anyio.sleep(count * period - self._dispatcher.elapsed())
+            self._dispatcher.fire(trigger)
 
     async def _watch_load(self, stream: Stream, policy: Allocation) -> None:
         """Ask the allocation policy at its interval, and do as it says; not while the backend is idle on purpose."""
@@ -253,19 +253,19 @@ class Lifecycle:
         while True:
             await anyio.sleep(policy.interval_seconds)
             load = stream.load(policy.interval_seconds)
-            if not self._evolving or self._runtime.pause.admissions:
+            if not self._evolving or self._dispatcher.pause.new_flows:
                 continue
             for change in policy.decide(load):
                 if stream.resize(change.stage, change.by):
                     workers = stream.workers(change.stage)
-                    self._runtime.log(AllocationChanged(change.stage, change.by, workers, change.reason))
+                    self._dispatcher.log(AllocationChanged(change.stage, change.by, workers, change.reason))
 
     async def _guard(self, scope: anyio.CancelScope) -> None:
         """Once time is up or somebody asked to stop, bound the time that what is in this scope takes to end."""
-        while not self._runtime.hurry:
-            await self._runtime.changed.wait()
+        while not self._dispatcher.hurry:
+            await self._dispatcher.changed.wait()
         await anyio.sleep(self._drain_seconds)
-        self._runtime.log(DrainEnded(len(self._runtime.flows)))
+        self._dispatcher.log(DrainEnded(len(self._dispatcher.flows)))
         scope.cancel()
 
 

@@ -6,23 +6,23 @@ from flowevolve._util.tasks import Pulse
 
 
 class Pause:
-    """What rests: ``admissions`` of new flows, and with ``items`` work on anything that has not been begun."""
+    """What rests: ``new_flows`` that would be opened, and with ``items`` work on anything that has not been begun."""
 
     def __init__(self) -> None:
-        self.admissions = False
+        self.new_flows = False
         self.items = False
         self._over = Pulse()
 
     def begin(self, *, items: bool) -> None:
-        self.admissions = True
+        self.new_flows = True
         self.items = items
         if not items:
             self._over.fire()
 
     def end(self) -> bool:
         """Returns whether anything rested."""
-        rested = self.admissions
-        self.admissions = self.items = False
+        rested = self.new_flows
+        self.new_flows = self.items = False
         self._over.fire()
         return rested
 

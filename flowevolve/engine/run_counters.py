@@ -42,7 +42,7 @@ def accepts(change: LoggedChange) -> bool:
     return isinstance(change, LoggedMove) or change.operator not in ("seed", "migrate")
 
 
-class Tally:
+class RunCounters:
     """Facts for reports; nothing decides by them."""
 
     def __init__(self, graph: Graph) -> None:

@@ -35,8 +35,8 @@ from flowevolve.core.model import JSON, ChatReply, EmbedReply, LLMError, Message
 from flowevolve.core.pool import Candidate, Change, Pool, Update
 from flowevolve.engine.archived_pool import ArchivedPool
 from flowevolve.engine.counters import Level
-from flowevolve.engine.recovery.interrupted_work import Kept, Work
-from flowevolve.engine.recovery.recorded_replies import Playback
+from flowevolve.engine.recovery.interrupted_work import InterruptedWork, StoredResult
+from flowevolve.engine.recovery.recorded_replies import RecordedReplies
 from flowevolve.engine.recovery.recovery import RecoveredState
 from flowevolve.llm.client.client import EMBED_BATCH, LLMClient
 
@@ -50,7 +50,7 @@ async def nothing_to_settle() -> None:
     """The `Settled` of a run that keeps no journal."""
 
 
-class Effects:
+class EngineServices:
     """The `flowevolve.core.context.Services` of one run."""
 
     def __init__(
@@ -69,8 +69,8 @@ class Effects:
         self.seed = seed
         self.stopping = False
         self.open_calls = Level(events.elapsed)
-        self.playback = Playback()
-        self.works: dict[ItemId, Work] = {}
+        self.recorded_replies = RecordedReplies()
+        self.interrupted_work: dict[ItemId, InterruptedWork] = {}
         """Work that was interrupted and has not been done again yet, by its item."""
         self._on_commit = on_commit
         self._algorithm = algorithm
@@ -89,9 +89,9 @@ class Effects:
     def load(self, state: RecoveredState) -> None:
         """Go on where an interrupted run was, the flows of which are open again."""
         self.archived = state.pool
-        self.playback = state.playback
-        self.works.update(state.works)
-        self._proposals.update({name: list(work.proposals) for name, work in state.works.items()})
+        self.recorded_replies = state.recorded_replies
+        self.interrupted_work.update(state.interrupted_work)
+        self._proposals.update({name: list(work.proposals) for name, work in state.interrupted_work.items()})
         self._state = None if state.algorithm_state is None else json.dumps(state.algorithm_state)
         for item in state.injected:
             self.charge(INJECTION, item, Cost(proposals=1))  # as it was, though no event says so
@@ -128,16 +128,16 @@ class Effects:
     ) -> T:
         """As `once`, for any result: it is attached to the event, and kept in the journal."""
         while (known := self._logged(kind, item_id, key)) is not None:
-            if isinstance(known.attachment, Kept):
+            if isinstance(known.attachment, StoredResult):
                 return cast(T, known.attachment.value)
         value = await make()
-        self._write(kind, stage, item_id, key, {"value": type(value).__name__}, Kept(value))
+        self._write(kind, stage, item_id, key, {"value": type(value).__name__}, StoredResult(value))
         await self.settled()
         return value
 
     def _logged(self, kind: str, item_id: ItemId, key: str | None) -> Event | None:
         """The next event like this that interrupted work on the item had written, if there is one."""
-        work = self.works.get(item_id)
+        work = self.interrupted_work.get(item_id)
         return None if work is None else work.logged(kind, key)
 
     def _write(
@@ -163,7 +163,7 @@ class Effects:
         temperature: float | None,
     ) -> ChatReply:
         """Make a call, or find the reply that had come in for it. A reply is on disk before anybody sees it."""
-        known = await self._known(scope, self.playback.reply(scope, messages))
+        known = await self._known(scope, self.recorded_replies.reply(scope, messages))
         if known is not None:
             return known
         pay = partial(self._pay, scope.stage, scope.work.item)
@@ -183,7 +183,7 @@ class Effects:
         return EmbedReply.joined(await run_all(calls))
 
     async def _embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply:
-        known = await self._known(scope, self.playback.embedded(scope, texts))
+        known = await self._known(scope, self.recorded_replies.embedded(scope, texts))
         if known is not None:
             return known
         pay = partial(self._pay, scope.stage, scope.work.item)
@@ -242,7 +242,7 @@ class Effects:
         attributes: Mapping[str, JSON],
         born: int,
     ) -> Candidate:
-        work = self.works.get(item_id)
+        work = self.interrupted_work.get(item_id)
         known = work.proposed(artifact, parents, operator) if work is not None else None
         if known is not None:
             return known
@@ -266,14 +266,14 @@ class Effects:
         return next(name for name in names if name not in self.pool)
 
     def reject(self, candidate: Candidate, item_id: ItemId, reason: str) -> None:
-        if item_id in self.works and self.pool.status(candidate.id) == "rejected":
+        if item_id in self.interrupted_work and self.pool.status(candidate.id) == "rejected":
             return
         self.pool.reject(candidate.id)
         self._events.emit(CandidateRejected(candidate.id, item_id, reason))
 
     def commit(self, changes: Sequence[Change], item_id: ItemId, stage: str) -> Update:
         """Commit as a stage's work on an item."""
-        work = self.works.get(item_id)
+        work = self.interrupted_work.get(item_id)
         known = work.committed() if work is not None else None
         return self.apply(changes, item_id, stage) if known is None else known
 
@@ -314,9 +314,9 @@ class Effects:
 
     def end_work(self, stage: str, item_id: ItemId) -> tuple[Cost, list[Candidate], list[Candidate]]:
         """What the work on an item cost, the candidates it proposed, and those it had once proposed but not again."""
-        for model, paid in self.playback.forget(stage, item_id):
+        for model, paid in self.recorded_replies.forget(stage, item_id):
             self._pay_again(stage, item_id, model, paid)
         cost = self._costs.pop(item_id, Cost())
         proposals = self._proposals.pop(item_id, [])
-        work = self.works.pop(item_id, None)
+        work = self.interrupted_work.pop(item_id, None)
         return cost, proposals, [] if work is None else work.proposals

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from flowevolve.core.event_kinds import StepEnded, WidthChanged
 from flowevolve.core.policies import BatchSize
-from flowevolve.engine.dispatcher import Runtime
+from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executors import Executor, Lockstep
 
 
-class Steps:
+class StepWidth:
     """Asks the policy between steps: when no flow is open. The stream has no steps, and nobody is asked."""
 
-    def __init__(self, runtime: Runtime, executor: Executor, policy: BatchSize | None) -> None:
-        self._runtime = runtime
+    def __init__(self, dispatcher: Dispatcher, executor: Executor, policy: BatchSize | None) -> None:
+        self._dispatcher = dispatcher
         self._lockstep = executor if isinstance(executor, Lockstep) else None
         self._policy = policy
         self._opened: int | None = None
@@ -21,22 +21,22 @@ class Steps:
 
     def look(self) -> None:
         """To be called before a flow is opened."""
-        runtime, lockstep, policy = self._runtime, self._lockstep, self._policy
+        dispatcher, lockstep, policy = self._dispatcher, self._lockstep, self._policy
         if lockstep is None or policy is None:
             return
-        if runtime.flows:
+        if dispatcher.flows:
             if self._opened is None:  # a run that goes on in the middle of a step keeps to the width that it had
                 self._set_width(lockstep, policy)
             return
-        flows = 0 if self._opened is None else runtime.flows.opened - self._opened
+        flows = 0 if self._opened is None else dispatcher.flows.opened - self._opened
         if flows:
-            runtime.log(StepEnded(flows, runtime.elapsed() - self._began))
+            dispatcher.log(StepEnded(flows, dispatcher.elapsed() - self._began))
         if flows or self._opened is None:
             self._set_width(lockstep, policy)
-        self._opened, self._began = runtime.flows.opened, runtime.elapsed()
+        self._opened, self._began = dispatcher.flows.opened, dispatcher.elapsed()
 
     def _set_width(self, lockstep: Lockstep, policy: BatchSize) -> None:
-        width = max(1, policy.next(self._runtime.tally.steps))
+        width = max(1, policy.next(self._dispatcher.counters.steps))
         if width != lockstep.width:
-            self._runtime.log(WidthChanged(width, lockstep.width))
+            self._dispatcher.log(WidthChanged(width, lockstep.width))
             lockstep.set_width(width)

@@ -9,7 +9,7 @@ from flowevolve.core.graph import Trigger
 from flowevolve.core.item import Ticket
 
 
-class Turns:
+class TicketQueue:
     """Ordinary and triggered flows take turns, so that neither starves; a trigger has at most one flow waiting.
 
     Triggers count from the end of init to the end of admission. Once the algorithm is out of ordinary work, only what

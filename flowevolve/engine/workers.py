@@ -25,7 +25,7 @@ class _Seen(NamedTuple):
     depth_seconds: float
 
 
-class Crew:
+class WorkerPool:
     """Who works at a stage. A worker that is let go finishes its item; an idle one leaves at once, empty-handed."""
 
     def __init__(self, stage: AnyStage) -> None:

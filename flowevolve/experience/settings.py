@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from pydantic import Field
 
 from flowevolve._util.secrets import read_key
-from flowevolve._util.settings import Section
+from flowevolve._util.settings import Settings
 from flowevolve.experience.embedders import LOCAL_MODEL, Embedder, EmbedderName, make_embedder
 from flowevolve.experience.store import COLLECTION, GlobalMemory
 
 
-class EmbeddingSection(Section):
+class EmbeddingSettings(Settings):
     """How texts are turned into vectors."""
 
     by: EmbedderName = "role"
@@ -39,7 +39,7 @@ class EmbeddingSection(Section):
         return make_embedder(self.by, role=self.role, model=self.model)
 
 
-class GlobalMemorySection(Section):
+class GlobalMemorySettings(Settings):
     """Where experience with other tasks is stored."""
 
     location: str | None = None
@@ -48,7 +48,7 @@ class GlobalMemorySection(Section):
     """The name of the Qdrant collection. Collections are independent of each other."""
     api_key_env: str = "QDRANT_API_KEY"
     """The environment variable with the server's API key, if it needs one."""
-    embedding: EmbeddingSection = EmbeddingSection()
+    embedding: EmbeddingSettings = EmbeddingSettings()
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[GlobalMemory | None]:

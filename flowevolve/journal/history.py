@@ -16,7 +16,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.item_ids import WorkPart
 from flowevolve.core.model import ChatReply, EmbedReply, LLMError, RejectedError, ServerError, Usage
 from flowevolve.core.payload_kinds import NotKeptError
-from flowevolve.engine.recovery.recorded_replies import PlayedCall
+from flowevolve.engine.recovery.recorded_replies import AnsweredCall
 from flowevolve.journal.journal import EMBEDDED
 from flowevolve.journal.payloads import load
 from flowevolve.journal.reading import Recorded, RecordedCall
@@ -80,14 +80,14 @@ class RunHistory:
     def spent(self) -> list[Spending]:
         return self._recorded.totals()
 
-    def calls(self, works: Collection[tuple[str, str]]) -> Iterator[PlayedCall]:
+    def calls(self, works: Collection[tuple[str, str]]) -> Iterator[AnsweredCall]:
         for stage, item in works:
             for call in self._recorded.calls_of(stage, item):
                 reply = _reply(call)
                 if reply is not None and call.messages is not None:
                     embeds = _embeds(call)
                     asked = tuple(said.content for said in call.messages) if embeds else call.messages
-                    yield PlayedCall(call.stage, WorkPart.read(call.item), call.index, asked, reply)
+                    yield AnsweredCall(call.stage, WorkPart.read(call.item), call.index, asked, reply)
 
 
 def _embeds(call: RecordedCall) -> bool:

@@ -28,7 +28,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.item_ids import flow_of
 from flowevolve.core.model import JSON, ChatRequest, EmbedRequest
 from flowevolve.core.payload_kinds import NotKeptError
-from flowevolve.engine.recovery.interrupted_work import Kept
+from flowevolve.engine.recovery.interrupted_work import StoredResult
 from flowevolve.journal.payloads import dump
 from flowevolve.journal.texts import Texts, is_unicode, pack, unpack
 
@@ -192,7 +192,7 @@ class Journal:
         try:
             data = dump(payload, self._artifacts)
         except NotKeptError as error:
-            self._warn(type(payload.value if isinstance(payload, Kept) else payload).__name__, str(error))
+            self._warn(type(payload.value if isinstance(payload, StoredResult) else payload).__name__, str(error))
         else:
             self._writer.put((_PAYLOAD, (name, flow_of(name), data)))
 

@@ -11,8 +11,8 @@ from flowevolve._util.registry import Registry, validated
 from flowevolve._util.secrets import OPENAI_HOST, key_for
 from flowevolve._util.tasks import Pulse
 from flowevolve.config.backends import BACKENDS, SHIPPED_BACKENDS
-from flowevolve.config.llm import LLMSection
-from flowevolve.config.roles import ModelSettings, RoleSettings, model_names, role_settings
+from flowevolve.config.llm import LLMSettings
+from flowevolve.config.roles import ResolvedModel, ResolvedRole, model_names, role_settings
 from flowevolve.config.run import Config
 from flowevolve.core.algorithm import Algorithm, NamesRoles, Tuning, WorkersWanted
 from flowevolve.core.events import Log, log_nothing
@@ -28,7 +28,7 @@ from flowevolve.llm.scheduling.admission import Admission, NullProbe, Probe
 from flowevolve.llm.scheduling.limits import Limits
 from flowevolve.llm.scheduling.metrics_probe import MetricsProbe, SummedProbe
 from flowevolve.llm.scheduling.request_queue import Order
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.router import Router, make_router
 from flowevolve.policies.admission import Fixed, Latency, ServerQueue
@@ -202,7 +202,7 @@ def make_tuning(config: Config) -> Tuning:
     )
 
 
-def make_roles(config: Config) -> dict[str, RoleSettings]:
+def make_roles(config: Config) -> dict[str, ResolvedRole]:
     """The roles of a run: those its algorithm calls, and those the config adds.
 
     Raises:
@@ -216,7 +216,7 @@ def make_roles(config: Config) -> dict[str, RoleSettings]:
 
 @asynccontextmanager
 async def open_roles(
-    config: Config, roles: Mapping[str, RoleSettings], identity: str | None = None, log: Log = log_nothing
+    config: Config, roles: Mapping[str, ResolvedRole], identity: str | None = None, log: Log = log_nothing
 ) -> AsyncIterator[dict[str, Models]]:
     """The roles of a run on open transports, one for all models with the same backend.
 
@@ -246,7 +246,7 @@ async def open_roles(
         yield {name: _models(config, name, role, transports) for name, role in roles.items()}
 
 
-def check_backend(config: Config, roles: Mapping[str, RoleSettings]) -> None:
+def check_backend(config: Config, roles: Mapping[str, ResolvedRole]) -> None:
     """Raises:
     InputError: if the backend is not to be had, or does not suit the configuration; nothing is opened to find out.
     """
@@ -267,7 +267,7 @@ def check_backend(config: Config, roles: Mapping[str, RoleSettings]) -> None:
 
 
 def make_recorded_roles(
-    config: Config, roles: Mapping[str, RoleSettings], record: Record, slots: int | None
+    config: Config, roles: Mapping[str, ResolvedRole], record: Record, slots: int | None
 ) -> tuple[RecordedServer, dict[str, Models]]:
     """The roles of a replay, each with its own transport to one recorded server, which serves all models."""
     from flowevolve.sim.replay import RecordedBackend, RecordedServer  # noqa: PLC0415 - only replays need them
@@ -280,16 +280,16 @@ def make_recorded_roles(
     return server, opened
 
 
-def _models(config: Config, name: str, role: RoleSettings, transports: Mapping[str, Transport]) -> Models:
-    gate = None if role.concurrency is None else Gate(role.concurrency, make_order(config))
-    members = [_member(model, transports[model.backend], gate) for model in role.models]
+def _models(config: Config, name: str, role: ResolvedRole, transports: Mapping[str, Transport]) -> Models:
+    scheduler = None if role.concurrency is None else Scheduler(role.concurrency, make_order(config))
+    members = [_member(model, transports[model.backend], scheduler) for model in role.models]
     if len(members) == 1:
         return members[0]
     choice = None if role.bandit is None else BANDITS.make(role.bandit, {}, f"llm.roles.{name}.bandit")
     return Ensemble(members, [model.weight for model in role.models], choice)
 
 
-def _member(model: ModelSettings, transport: Transport, gate: Gate | None) -> Role:
+def _member(model: ResolvedModel, transport: Transport, scheduler: Scheduler | None) -> Role:
     llm = model.llm
     return Role(
         transport,
@@ -302,17 +302,17 @@ def _member(model: ModelSettings, transport: Transport, gate: Gate | None) -> Ro
         extra=llm.extra,
         stream=llm.stream,
         idle_seconds=llm.idle_seconds if llm.stream else None,
-        gate=gate,
+        scheduler=scheduler,
         must_be_listed=model.must_be_listed,
     )
 
 
-def endpoints(llm: LLMSection) -> tuple[str, ...]:
+def endpoints(llm: LLMSettings) -> tuple[str, ...]:
     """Where the backend is that one model's form of ``[llm]`` names."""
     return llm.urls or (OPENAI_URL,)
 
 
-def make_transport(llm: LLMSection, identity: str | None = None, log: Log = log_nothing) -> Transport:
+def make_transport(llm: LLMSettings, identity: str | None = None, log: Log = log_nothing) -> Transport:
     """The open transport to the backend that one model's form of ``[llm]`` names: over several endpoints a router.
 
     Raises:
@@ -331,16 +331,16 @@ def make_transport(llm: LLMSection, identity: str | None = None, log: Log = log_
     return make_router(endpoints(llm), make, identity, log)
 
 
-def make_traffic(llm: LLMSection, gate: Gate, roles: Mapping[str, Models], log: Log) -> Traffic:
+def make_traffic(llm: LLMSettings, scheduler: Scheduler, roles: Mapping[str, Models], log: Log) -> Traffic:
     """What shares out, holds back and repeats the requests of a run."""
     limits = Limits(
-        gate,
+        scheduler,
         requests_per_minute=llm.requests_per_minute,
         tokens_per_minute=llm.tokens_per_minute,
         longest_pause=llm.patience_seconds,
         log=log,
     )
-    hedging = Hedging(gate, limits, llm.hedge) if llm.hedge else None
+    hedging = Hedging(scheduler, limits, llm.hedge) if llm.hedge else None
     transports = {id(member.transport): member.transport for role in roles.values() for member in role.members}
     return Traffic(list(transports.values()), limits, hedging)
 
@@ -387,7 +387,7 @@ def _urls(transport: Transport) -> tuple[str, ...]:
     return (transport.base_url,) if isinstance(transport, ServerTransport) else ()
 
 
-def make_sim(config: Config, roles: Mapping[str, RoleSettings]) -> SimBackend:
+def make_sim(config: Config, roles: Mapping[str, ResolvedRole]) -> SimBackend:
     """The simulated server inside this process; it serves the models of all roles."""
     from flowevolve.sim.backend import SimBackend  # noqa: PLC0415 - only simulations need these
     from flowevolve.sim.faults import Faults  # noqa: PLC0415

@@ -31,7 +31,7 @@ class _Asked(NamedTuple):
     model: str
 
 
-class Credit:
+class Attribution:
     """Reads a run's calls and events, each in the order in which they happen."""
 
     def __init__(self, roles: Mapping[str, Models]) -> None:

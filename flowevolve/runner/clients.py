@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from flowevolve._util.tasks import Pulse
-from flowevolve.config.roles import RoleSettings
+from flowevolve.config.roles import ResolvedRole
 from flowevolve.config.run import Config
 from flowevolve.core.calls import CallRecord, Observer
 from flowevolve.core.events import Log, log_nothing
@@ -22,18 +22,18 @@ from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.traffic import Traffic
 from flowevolve.llm.scheduling.admission import Admission, LoadSummary, run_admission_control
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.policies.admission import Fixed
 from flowevolve.runner.assemble import make_admission, make_order, make_traffic, open_probe
-from flowevolve.runner.attribution import Credit
+from flowevolve.runner.attribution import Attribution
 from flowevolve.runner.result import ModelCounts
 from flowevolve.runner.vllm_server import open_server
-from flowevolve.vllm.server import Tell
+from flowevolve.vllm.server import ServerListener
 
-Follow = Callable[[Engine], Coroutine[object, object, None]]
+SideTask = Callable[[Engine], Coroutine[object, object, None]]
 """Something to do beside a run, such as listening for Ctrl-C; cancelled when the run ends."""
 OpenRoles = Callable[
-    [Config, Mapping[str, RoleSettings], str | None, Log], AbstractAsyncContextManager[Mapping[str, Models]]
+    [Config, Mapping[str, ResolvedRole], str | None, Log], AbstractAsyncContextManager[Mapping[str, Models]]
 ]
 """Opens the LLM roles of a run, as `open_roles` does."""
 
@@ -43,16 +43,16 @@ class Clients:
     """What a run talks to: its LLM client and what goes with it."""
 
     llm: LLMClient
-    gate: Gate
-    credit: Credit
-    follows: Sequence[Follow]
+    scheduler: Scheduler
+    attribution: Attribution
+    side_tasks: Sequence[SideTask]
     """What is to go on beside the engine."""
     observed: LoadSummary
     traffic: Traffic
 
     def by_model(self) -> dict[str, ModelCounts]:
         return {
-            model: ModelCounts(totals, self.credit.accepted[model])
+            model: ModelCounts(totals, self.attribution.accepted[model])
             for (model,), totals in self.llm.account.breakdown("model").items()
         }
 
@@ -60,14 +60,14 @@ class Clients:
 @asynccontextmanager
 async def open_clients(
     config: Config,
-    roles: Mapping[str, RoleSettings],
+    roles: Mapping[str, ResolvedRole],
     prices: Mapping[str, Price],
     opening: OpenRoles,
     cache: ResponseCache | None,
     *,
     log: Log = log_nothing,
     observers: Sequence[Observer] = (),
-    servers: Sequence[Tell] = (),
+    servers: Sequence[ServerListener] = (),
     path: Path | None = None,
 ) -> AsyncIterator[Clients]:
     """What a run with these roles talks to, opened by ``opening``; what happens there is written to ``log``.
@@ -80,19 +80,19 @@ async def open_clients(
         open_server(config, path, servers) as server,
         opening(config, server.serve(roles), server.identity, log) as models,
     ):
-        gate = Gate(admission.first(config.llm.concurrency), order)
+        scheduler = Scheduler(admission.first(config.llm.concurrency), order)
         retry = RetryPolicy(patience_seconds=config.llm.patience_seconds)
-        credit = Credit(models)
-        told = [*observers, credit.call]
+        attribution = Attribution(models)
+        told = [*observers, attribution.call]
 
         def observe(record: CallRecord) -> None:
             for observer in told:
                 observer(record)
 
-        traffic = make_traffic(config.llm, gate, models, log)
+        traffic = make_traffic(config.llm, scheduler, models, log)
         client = LLMClient(
             models,
-            gate,
+            scheduler,
             retry,
             config.seed,
             observe,
@@ -104,31 +104,33 @@ async def open_clients(
             unanswered=server.unanswered,
         )
         observed = LoadSummary()
-        follows: list[Follow] = [] if server.news is None else [partial(server.follow, observed=observed)]
+        side_tasks: list[SideTask] = (
+            [] if server.server_changes is None else [partial(server.side_task, observed=observed)]
+        )
         if config.llm.backend == "vllm" or not isinstance(admission, Fixed):
-            follows.append(
-                partial(_admit, config, admission, client, gate, traffic.transports, observed, server.unanswered)
+            side_tasks.append(
+                partial(_admit, config, admission, client, scheduler, traffic.transports, observed, server.unanswered)
             )
-        yield Clients(client, gate, credit, follows, observed, traffic)
+        yield Clients(client, scheduler, attribution, side_tasks, observed, traffic)
 
 
 async def _admit(
     config: Config,
     admission: Admission,
     client: LLMClient,
-    gate: Gate,
+    scheduler: Scheduler,
     transports: Sequence[Transport],
     observed: LoadSummary,
     unanswered: Pulse,
     engine: Engine,
 ) -> None:
-    """Keep the gate's limit in line with what the servers can take."""
+    """Keep the scheduler's limit in line with what the servers can take."""
     async with open_probe(config, transports, admission, unanswered) as probe:
         await run_admission_control(
-            gate,
+            scheduler,
             admission,
             probe,
-            client.pace,
+            client.response_times,
             most=config.llm.concurrency,
             interval_seconds=config.scheduler.admission.interval_seconds,
             log=engine.log,

@@ -15,7 +15,7 @@ from flowevolve.core.item_ids import ItemId, WorkPart
 from flowevolve.core.model import ChatReply, Message
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Example, Measured, Task
-from flowevolve.engine.recovery.recorded_replies import Playback
+from flowevolve.engine.recovery.recorded_replies import RecordedReplies
 from flowevolve.engine.recovery.recovery import History
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.runner.result import HeldOut
@@ -28,15 +28,15 @@ HELD_OUT = "held_out"
 async def hold_out(task: Task, seed: Candidate, best: Candidate, client: LLMClient, history: History | None) -> HeldOut:
     """The scores of seed and best; calls that were answered before the run was interrupted are not made again."""
     candidates = [seed] if best.id == seed.id else [seed, best]
-    playback = Playback()
+    recorded_replies = RecordedReplies()
     if history is not None:
         works = [(HELD_OUT, candidate.id) for candidate in candidates]
-        playback = Playback(await in_thread(lambda: list(history.calls(works))))
-    scores = await score_held_out(task, candidates, _plain_chat(client, playback))
+        recorded_replies = RecordedReplies(await in_thread(lambda: list(history.calls(works))))
+    scores = await score_held_out(task, candidates, _plain_chat(client, recorded_replies))
     return HeldOut(len(task.data.test), scores[0], scores[-1])
 
 
-def _plain_chat(client: LLMClient, playback: Playback) -> ChatFunction:
+def _plain_chat(client: LLMClient, recorded_replies: RecordedReplies) -> ChatFunction:
     """Calls that belong to no stage."""
 
     async def chat(
@@ -47,7 +47,7 @@ def _plain_chat(client: LLMClient, playback: Playback) -> ChatFunction:
         max_tokens: int | None,
         temperature: float | None,
     ) -> ChatReply:
-        known = await playback.reply(scope, messages)
+        known = await recorded_replies.reply(scope, messages)
         if known is not None:
             return known
         return await client.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature)

@@ -12,12 +12,12 @@ from anyio.abc import TaskStatus
 from flowevolve._util.tasks import beside
 from flowevolve.core.stop_reasons import INTERRUPTED
 from flowevolve.engine.engine import Engine
-from flowevolve.runner.clients import Follow
+from flowevolve.runner.clients import SideTask
 
 T = TypeVar("T")
 
 
-async def until_interrupted(go: Callable[[Follow], Awaitable[T]]) -> T | None:
+async def until_interrupted(go: Callable[[SideTask], Awaitable[T]]) -> T | None:
     """What ``go`` returns, which gives its run what it is given itself; None if it was cut off.
 
     While the engine runs, the first signal stops it, and the second ends it at once; also where it was ending already,
@@ -28,7 +28,7 @@ async def until_interrupted(go: Callable[[Follow], Awaitable[T]]) -> T | None:
     async with beside() as tasks:
         await tasks.start(interrupts.listen)
         with interrupts.scope:
-            return await go(interrupts.follow)
+            return await go(interrupts.side_task)
     return None
 
 
@@ -39,7 +39,7 @@ class _Interrupts:
         self._told = False
         """Whether the engine was asked to stop, which it may be doing for a reason of its own."""
 
-    async def follow(self, engine: Engine) -> None:
+    async def side_task(self, engine: Engine) -> None:
         self._engine, self._told = engine, False
         try:
             await anyio.sleep_forever()

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from flowevolve._util import clock as clocks
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import describe_validation
-from flowevolve.config.llm import LLMSection
+from flowevolve.config.llm import LLMSettings
 from flowevolve.config.run import misplaced_key, parse_config
 from flowevolve.core.budget import Budget
 from flowevolve.core.policies import StalenessPolicy
@@ -19,10 +19,10 @@ from flowevolve.core.task import Task
 from flowevolve.runner.result import Result
 from flowevolve.runner.resume import is_run
 from flowevolve.runner.resume import resume as go_on
-from flowevolve.runner.run import Given, run
+from flowevolve.runner.run import ProvidedObjects, run
 
 
-class LLM(LLMSection):
+class LLM(LLMSettings):
     """A model behind an OpenAI-compatible endpoint: ``LLM("Qwen/Qwen3-8B", base_url="http://localhost:8000/v1")``.
 
     With ``backend="vllm"`` and no ``base_url``, on a vLLM that the run starts. Takes every setting of a config's
@@ -36,7 +36,7 @@ class LLM(LLMSection):
         try:
             super().__init__(**{"backend": "openai", "model": model, **settings})  # type: ignore[arg-type]  # pydantic checks
         except ValidationError as error:
-            known = list(LLMSection.model_fields)
+            known = list(LLMSettings.model_fields)
             raise InputError(f"LLM: {misplaced_key(error) or describe_validation(error, known=known)}") from None
 
 
@@ -79,7 +79,7 @@ def optimize(
         sections["llm"] = llm
     config = parse_config(sections, "optimize")
 
-    given = Given(None if isinstance(task, str) else task, None if isinstance(staleness, str) else staleness)
+    given = ProvidedObjects(None if isinstance(task, str) else task, None if isinstance(staleness, str) else staleness)
 
     async def go() -> Result:
         if resume and out is not None and is_run(out):

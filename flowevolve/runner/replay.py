@@ -15,7 +15,7 @@ from pathlib import Path
 
 from flowevolve._util.clock import VirtualClockLoop, in_thread
 from flowevolve._util.errors import InputError
-from flowevolve.config.llm import CacheSection
+from flowevolve.config.llm import CacheSettings
 from flowevolve.config.run import Config, parse_config, with_overrides
 from flowevolve.core.graph import Graph
 from flowevolve.core.model import ChatReply, Usage
@@ -26,10 +26,10 @@ from flowevolve.journal.reading import Recorded
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.llm.client.accounting import Account, Price
 from flowevolve.runner.assemble import make_algorithm, make_recorded_roles
-from flowevolve.runner.clients import Follow
+from flowevolve.runner.clients import SideTask
 from flowevolve.runner.held_out import HELD_OUT
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import Given, Watchers, carry_out, make_plan
+from flowevolve.runner.run import ProvidedObjects, Watchers, carry_out, make_plan
 from flowevolve.sim.replay import Record, RecordedCall, RecordedServer
 from flowevolve.telemetry.comparison import Figures, Measurement
 
@@ -94,7 +94,7 @@ async def replay(
     task: Task | None = None,
     staleness: StalenessPolicy | None = None,
     watchers: Watchers | None = None,
-    follow: Follow | None = None,
+    side_task: SideTask | None = None,
 ) -> Replayed:
     """Run the recorded run in a directory once more, with ``changes`` of its settings, ``key=value``. To be awaited on
     the virtual clock; the run may be going on, and its directory is only read.
@@ -110,7 +110,7 @@ async def replay(
     if slots is not None and slots < 1:
         raise InputError(f"--slots {slots}: the server needs at least 1 slot")
     past = await in_thread(_read, directory)
-    given = Given(task, staleness)
+    given = ProvidedObjects(task, staleness)
     _check_given(directory, past.given, given, changes)
     config = _changed(past.config, changes)
     plan = make_plan(config, given)
@@ -124,7 +124,7 @@ async def replay(
     keep = None if out is None else partial(_ReplayDirectory, out, config.model_dump(mode="json"), about)
     measured, watchers = Measurement(graph), watchers or Watchers()
     watchers = replace(watchers, events=[*watchers.events, measured.event])
-    result = await carry_out(replace(plan, open_roles=lambda *_: nullcontext(roles)), keep, watchers, follow)
+    result = await carry_out(replace(plan, open_roles=lambda *_: nullcontext(roles)), keep, watchers, side_task)
     return Replayed(result, _replies(server, past.record), recorded, measured.figures(result.llm))
 
 
@@ -197,12 +197,12 @@ def _changed(config: Config, changes: Sequence[str]) -> Config:
         if not any(key == allowed or key.startswith(f"{allowed}.") for allowed in MAY_CHANGE):
             raise InputError(f"--set {change}: a replay can't change {key}, only {', '.join(MAY_CHANGE)}")
     config = with_overrides(config, changes)
-    llm = config.llm.model_copy(update={"backend": "replay", "settings": {}, "cache": CacheSection(), "hedge": 0.0})
+    llm = config.llm.model_copy(update={"backend": "replay", "settings": {}, "cache": CacheSettings(), "hedge": 0.0})
     stopping = config.stopping.model_copy(update={"file": None})
     return config.model_copy(update={"clock": "virtual", "llm": llm, "stopping": stopping})
 
 
-def _check_given(directory: Path, before: frozenset[str], given: Given, changes: Sequence[str]) -> None:
+def _check_given(directory: Path, before: frozenset[str], given: ProvidedObjects, changes: Sequence[str]) -> None:
     named = {change.partition(".")[0].strip() for change in changes}
     missing = sorted(before.difference(map(str, given.names()), named))
     if missing:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
-from flowevolve.config.run import Config, StoppingSection, parse_config, with_overrides
+from flowevolve.config.run import Config, StoppingSettings, parse_config, with_overrides
 from flowevolve.core.budget import Budget
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_kinds import FlowOpened, RunPaused, RunResumed, RunStopped, RunStopping
@@ -29,9 +29,9 @@ from flowevolve.journal.history import RunHistory
 from flowevolve.journal.lock import Lock
 from flowevolve.journal.reading import JOURNAL, Recorded
 from flowevolve.journal.run_directory import RESULT, RunDirectory, claim, has_begun
-from flowevolve.runner.clients import Follow
+from flowevolve.runner.clients import SideTask
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import Given, Plan, Watchers, carry_out, make_plan
+from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, carry_out, make_plan
 from flowevolve.tasks.identity import difference
 
 MAY_CHANGE = (
@@ -66,9 +66,9 @@ async def resume(
     task: Task | None = None,
     staleness: StalenessPolicy | None = None,
     watchers: Watchers | None = None,
-    follow: Follow | None = None,
+    side_task: SideTask | None = None,
     again: bool = False,
-    plan: Callable[[Config, Given], Plan] = make_plan,
+    plan: Callable[[Config, ProvidedObjects], Plan] = make_plan,
 ) -> Result:
     """Go on with the run in a directory until its budget is spent; one that never began is begun.
 
@@ -82,7 +82,9 @@ async def resume(
         BackendUnreachableError, BackendRefusedError, TaskFailedError: as `flowevolve.run`.
     """
     lock = claim(directory)
-    asked = _Asked(directory, lock, config, changes, Given(task, staleness), watchers or Watchers(), follow, plan)
+    asked = _Asked(
+        directory, lock, config, changes, ProvidedObjects(task, staleness), watchers or Watchers(), side_task, plan
+    )
     try:
         return await (_go_on(asked, again) if has_begun(directory) else _begin(asked))
     finally:
@@ -97,10 +99,10 @@ class _Asked:
     lock: Lock
     config: Config | None
     changes: Sequence[str]
-    given: Given
+    given: ProvidedObjects
     watchers: Watchers
-    follow: Follow | None
-    plan: Callable[[Config, Given], Plan]
+    side_task: SideTask | None
+    plan: Callable[[Config, ProvidedObjects], Plan]
 
 
 async def _begin(asked: _Asked) -> Result:
@@ -113,7 +115,7 @@ async def _begin(asked: _Asked) -> Result:
     wanted = with_overrides(config, asked.changes)
     table, names = wanted.model_dump(mode="json"), given.names()
     keep = partial(RunDirectory, directory, table, sync=wanted.journal.sync, given=names, lock=asked.lock)
-    return await carry_out(asked.plan(wanted, given), keep, asked.watchers, asked.follow)
+    return await carry_out(asked.plan(wanted, given), keep, asked.watchers, asked.side_task)
 
 
 async def _go_on(asked: _Asked, again: bool) -> Result:
@@ -132,10 +134,10 @@ async def _go_on(asked: _Asked, again: bool) -> Result:
     # A response cache has learnt since then: asked again, it would answer at other times.
     exact = wanted.clock == "virtual" and wanted.llm.cache.path is None
     if exact and not changed and before.ended is None and not before.was_touched:
-        return await _do_again(keeping, planned, asked.watchers, asked.follow)
+        return await _do_again(keeping, planned, asked.watchers, asked.side_task)
     try:
         history = await in_thread(RunHistory, directory)
-        return await carry_out(planned, lambda: keeping, asked.watchers, asked.follow, history)
+        return await carry_out(planned, lambda: keeping, asked.watchers, asked.side_task, history)
     finally:
         keeping.close()
 
@@ -144,7 +146,7 @@ def _advice(ended: str) -> str:
     """What makes a run go on that ended for this reason."""
     if ended in Budget.model_fields:
         return f"; to go on with it, give it more, such as --set budget.{ended}=…"
-    if ended in StoppingSection.model_fields:
+    if ended in StoppingSettings.model_fields:
         return f"; to go on with it, loosen the rule that ended it: --set stopping.{ended}=…"
     return ": the algorithm has nothing left to do. Start a new run from its pool: flowevolve run CONFIG --from DIR"
 
@@ -190,7 +192,7 @@ def _look(directory: Path) -> _Before:
     )
 
 
-def _check_given(directory: Path, before: frozenset[str], given: Given) -> None:
+def _check_given(directory: Path, before: frozenset[str], given: ProvidedObjects) -> None:
     missing = sorted(before.difference(map(str, given.names())))
     if missing:
         raise InputError(
@@ -249,10 +251,10 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     return flat
 
 
-async def _do_again(directory: RunDirectory, plan: Plan, watchers: Watchers, follow: Follow | None) -> Result:
+async def _do_again(directory: RunDirectory, plan: Plan, watchers: Watchers, side_task: SideTask | None) -> Result:
     try:
         with Recorded(directory.path) as recorded:
-            return await carry_out(plan, lambda: _Again(directory, recorded), watchers, follow)
+            return await carry_out(plan, lambda: _Again(directory, recorded), watchers, side_task)
     finally:
         directory.close()
 

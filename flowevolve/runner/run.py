@@ -13,7 +13,7 @@ from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
 from flowevolve._util.tasks import beside
 from flowevolve.config.prices import price_table
-from flowevolve.config.roles import RoleSettings, model_names
+from flowevolve.config.roles import ResolvedRole, model_names
 from flowevolve.config.run import Config
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
@@ -41,12 +41,12 @@ from flowevolve.runner.assemble import (
     open_response_cache,
     open_roles,
 )
-from flowevolve.runner.clients import Clients, Follow, OpenRoles, open_clients
+from flowevolve.runner.clients import Clients, OpenRoles, SideTask, open_clients
 from flowevolve.runner.held_out import hold_out
 from flowevolve.runner.result import Best, Result
 from flowevolve.runner.vllm_server import starts_vllm
 from flowevolve.tasks.identity import identity
-from flowevolve.vllm.server import Tell
+from flowevolve.vllm.server import ServerListener
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +55,12 @@ class Watchers:
 
     events: Sequence[Sink] = ()
     calls: Sequence[Observer] = ()
-    servers: Sequence[Tell] = ()
+    servers: Sequence[ServerListener] = ()
     traffic: Sequence[Callable[[Traffic], None]] = ()
-    """Given, as the run begins, what shares out its requests."""
+    """Told, as the run begins, what shares out its requests."""
 
 
-class Keeping(Protocol):
+class RunRecord(Protocol):
     """Where a run leaves its record."""
 
     @property
@@ -76,7 +76,7 @@ class Keeping(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ProvidedObjects:
     """What was given as an object, instead of by its name in the configuration."""
 
     task: Task | None = None
@@ -95,7 +95,7 @@ async def run(
     out: Path | None = None,
     events: bool = False,
     watchers: Watchers | None = None,
-    follow: Follow | None = None,
+    side_task: SideTask | None = None,
 ) -> Result:
     """Run a configuration to its end. ``task`` and ``staleness``, given as objects, stand in for what the config names.
 
@@ -104,11 +104,11 @@ async def run(
         BackendUnreachableError, BackendRefusedError, TaskFailedError: if the run failed; what was done so far is in
             ``out``, and `flowevolve.resume` goes on with it.
     """
-    given = Given(task, staleness)
+    given = ProvidedObjects(task, staleness)
     plan = make_plan(config, given)
     table, sync = config.model_dump(mode="json"), config.journal.sync
     keep = None if out is None else partial(RunDirectory, out, table, events=events, sync=sync, given=given.names())
-    return await carry_out(plan, keep, watchers or Watchers(), follow)
+    return await carry_out(plan, keep, watchers or Watchers(), side_task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +116,11 @@ class Plan:
     """A configuration that can be run, with everything that it names: resolved once, before anything is opened."""
 
     config: Config
-    given: Given
+    given: ProvidedObjects
     task: Task
     algorithm: Algorithm
     staleness: StalenessPolicy
-    roles: Mapping[str, RoleSettings]
+    roles: Mapping[str, ResolvedRole]
     prices: Mapping[str, Price]
     """Of models, by name."""
     open_roles: OpenRoles
@@ -129,7 +129,7 @@ class Plan:
 
 def make_plan(
     config: Config,
-    given: Given,
+    given: ProvidedObjects,
     *,
     algorithm: Callable[[Config, Task], Algorithm] = make_algorithm,
     open_roles: OpenRoles = open_roles,
@@ -153,9 +153,9 @@ def make_plan(
 
 async def carry_out(
     plan: Plan,
-    keep: Callable[[], Keeping] | None,
+    keep: Callable[[], RunRecord] | None,
     watchers: Watchers,
-    follow: Follow | None,
+    side_task: SideTask | None,
     history: History | None = None,
 ) -> Result:
     """Run a plan to its end, from the start or from where ``history`` ends, which is closed.
@@ -163,8 +163,8 @@ async def carry_out(
     ``keep`` opens what the run leaves its record in, once the configuration has turned out to be sound.
     """
     async with _opened(plan, keep, watchers, history) as opened:
-        follows = [*([follow] if follow is not None else []), *opened.clients.follows]
-        result = await opened.conclude(await _run_and_follow(opened.engine, follows))
+        side_tasks = [*([side_task] if side_task is not None else []), *opened.clients.side_tasks]
+        result = await opened.conclude(await _run_and_follow(opened.engine, side_tasks))
     if result.report.error is not None:
         raise result.report.error
     return result
@@ -187,14 +187,14 @@ async def open_run(
     Raises:
         InputError, BackendUnreachableError, BackendRefusedError, TaskFailedError: as `run`.
     """
-    given = Given(task, staleness)
+    given = ProvidedObjects(task, staleness)
     plan = make_plan(config, given)
     table, sync = config.model_dump(mode="json"), config.journal.sync
     keep = None if out is None else partial(RunDirectory, out, table, sync=sync, given=given.names())
     async with _opened(plan, keep, watchers or Watchers(), None) as opened:
         async with beside() as tasks:
-            for follow in opened.clients.follows:
-                tasks.start_soon(follow, opened.engine)
+            for side_task in opened.clients.side_tasks:
+                tasks.start_soon(side_task, opened.engine)
             async with opened.engine:
                 yield opened.engine
         await opened.conclude(opened.engine.report)
@@ -209,7 +209,7 @@ class _Opened:
     plan: Plan
     engine: Engine
     clients: Clients
-    keeping: Keeping | None
+    keeping: RunRecord | None
     history: History | None
 
     async def conclude(self, report: RunReport) -> Result:
@@ -217,7 +217,7 @@ class _Opened:
         config, algorithm, clients, history = self.plan.config, self.plan.algorithm, self.clients, self.history
         client = clients.llm
         traffic = clients.traffic.stats()
-        llm, mean_in_flight = client.account.totals(), clients.gate.stats().mean_in_flight
+        llm, mean_in_flight = client.account.totals(), clients.scheduler.stats().mean_in_flight
         if history is not None and report.wall_seconds:
             mean_in_flight = llm.latency_seconds / report.wall_seconds
         by_model = clients.by_model()
@@ -257,7 +257,7 @@ def _best(candidate: Candidate) -> Best:
 
 @asynccontextmanager
 async def _opened(
-    plan: Plan, keep: Callable[[], Keeping] | None, watchers: Watchers, history: History | None
+    plan: Plan, keep: Callable[[], RunRecord] | None, watchers: Watchers, history: History | None
 ) -> AsyncIterator[_Opened]:
     config, algorithm = plan.config, plan.algorithm
     async with AsyncExitStack() as stack:
@@ -290,7 +290,7 @@ async def _opened(
             seed=config.seed,
             drain_seconds=config.drain_seconds,
             events=events,
-            sinks=[clients.credit.event],
+            sinks=[clients.attribution.event],
             settled=nothing_to_settle if keeping is None else keeping.settled,
             history=history,
             start=start,
@@ -298,7 +298,7 @@ async def _opened(
         )
         if history is not None:
             client.account.restore(await in_thread(history.spent))
-            await in_thread(lambda: clients.credit.restore(history.facts(), client.account.cost))
+            await in_thread(lambda: clients.attribution.restore(history.facts(), client.account.cost))
         if keeping is not None:
             keeping.begin(engine.origin)
         for watch in watchers.traffic:
@@ -315,7 +315,7 @@ async def check(config: Config, task: Task | None = None) -> Task:
         InputError, BackendUnreachableError, BackendRefusedError: as `run` would, and also for a single endpoint among
             several that a run would begin without.
     """
-    plan = make_plan(config, Given(task))
+    plan = make_plan(config, ProvidedObjects(task))
     check_gathering(plan.algorithm.graph(), _width(config), config.algorithm.mode)
     make_allocation(config)
     await _start(plan)
@@ -354,7 +354,7 @@ def _in_use(part: Task | Algorithm) -> AbstractAsyncContextManager[object]:
 
 
 def _clients(
-    plan: Plan, watchers: Watchers, cache: ResponseCache | None, keeping: Keeping | None, events: EventLog
+    plan: Plan, watchers: Watchers, cache: ResponseCache | None, keeping: RunRecord | None, events: EventLog
 ) -> AbstractAsyncContextManager[Clients]:
     return open_clients(
         plan.config,
@@ -369,8 +369,8 @@ def _clients(
     )
 
 
-async def _run_and_follow(engine: Engine, follows: Sequence[Follow]) -> RunReport:
+async def _run_and_follow(engine: Engine, side_tasks: Sequence[SideTask]) -> RunReport:
     async with beside() as tasks:
-        for follow in follows:
-            tasks.start_soon(follow, engine)
+        for side_task in side_tasks:
+            tasks.start_soon(side_task, engine)
         return await engine.run()

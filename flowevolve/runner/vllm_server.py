@@ -15,12 +15,12 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 
 from flowevolve._util.errors import BackendUnreachableError
 from flowevolve._util.tasks import Pulse
-from flowevolve.config.roles import RoleSettings
+from flowevolve.config.roles import ResolvedRole
 from flowevolve.config.run import Config
 from flowevolve.core.event_kinds import ServerDied, ServerEvent, ServerGaveUp, ServerHealthy, ServerStarting
 from flowevolve.engine.engine import Engine
 from flowevolve.llm.scheduling.admission import LoadSummary
-from flowevolve.vllm.server import News, Tell
+from flowevolve.vllm.server import ServerChange, ServerListener
 
 LOG = "vllm.log"
 _EVENTS: Mapping[str, type[ServerEvent]] = {
@@ -44,30 +44,30 @@ class Served:
     """What a server of ours replies by, in place of its address, which may change from run to run."""
     urls: Sequence[str]
     """Of the servers that are ours."""
-    news: MemoryObjectReceiveStream[News] | None
+    server_changes: MemoryObjectReceiveStream[ServerChange] | None
     """Of the servers that are ours."""
     unanswered: Pulse = field(default_factory=Pulse)
     """To be fired when a request gets no answer: servers of ours are looked after then."""
 
-    def serve(self, roles: Mapping[str, RoleSettings]) -> Mapping[str, RoleSettings]:
+    def serve(self, roles: Mapping[str, ResolvedRole]) -> Mapping[str, ResolvedRole]:
         """The roles with the addresses of our servers, where there are such servers."""
         return {name: role.served_at(self.urls) for name, role in roles.items()} if self.urls else roles
 
-    async def follow(self, engine: Engine, observed: LoadSummary) -> None:
+    async def side_task(self, engine: Engine, observed: LoadSummary) -> None:
         """Log what becomes of our servers, and end the run when none of them is left."""
         gone: set[str] = set()
-        if self.news is None:
+        if self.server_changes is None:
             return
-        async for news in self.news:
-            engine.log(_EVENTS[news.kind](news.url, news.detail))
-            observed.restarts += news.kind == "died"
-            gone.update([news.url] if news.kind == "gave_up" else [])
+        async for server_changes in self.server_changes:
+            engine.log(_EVENTS[server_changes.kind](server_changes.url, server_changes.detail))
+            observed.restarts += server_changes.kind == "died"
+            gone.update([server_changes.url] if server_changes.kind == "gave_up" else [])
             if gone.issuperset(self.urls):
-                engine.fail(BackendUnreachableError(f"{news.url}: {news.detail}"))
+                engine.fail(BackendUnreachableError(f"{server_changes.url}: {server_changes.detail}"))
 
 
 @asynccontextmanager
-async def open_server(config: Config, out: Path | None, listeners: Sequence[Tell]) -> AsyncGenerator[Served]:
+async def open_server(config: Config, out: Path | None, listeners: Sequence[ServerListener]) -> AsyncGenerator[Served]:
     """Start what the config wants started, and yield it with what leads to it.
 
     The log is in the run's directory; without one, in a temporary folder that stays.
@@ -82,12 +82,12 @@ async def open_server(config: Config, out: Path | None, listeners: Sequence[Tell
     from flowevolve.vllm.serving import serve_vllm  # noqa: PLC0415 - few runs start a server
 
     folder = Path(tempfile.mkdtemp(prefix="flowevolve-")) if out is None else out
-    send, receive = anyio.create_memory_object_stream[News](math.inf)
+    send, receive = anyio.create_memory_object_stream[ServerChange](math.inf)
 
-    def hear(news: News) -> None:
-        send.send_nowait(news)
+    def hear(server_changes: ServerChange) -> None:
+        send.send_nowait(server_changes)
         for listener in listeners:
-            listener(news)
+            listener(server_changes)
 
     unanswered = Pulse()
     with send, receive:

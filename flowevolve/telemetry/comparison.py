@@ -16,7 +16,7 @@ from flowevolve.core.event_kinds import FlowOpened, ItemDone, ItemSent, ItemTake
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Graph
 from flowevolve.core.item_ids import ItemId, ticket_id
-from flowevolve.engine.run_counters import Tally
+from flowevolve.engine.run_counters import RunCounters
 from flowevolve.llm.client.accounting import Totals
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Measurement:
     """Adds up the events of a run."""
 
     def __init__(self, graph: Graph) -> None:
-        self._tally = Tally(graph)
+        self._counters = RunCounters(graph)
         self._spent = Cost()
         self._seconds = 0.0
         self._best_score: float | None = None
@@ -67,7 +67,7 @@ class Measurement:
 
     def event(self, event: Event) -> None:
         """Take the next event of the run. This is an event sink."""
-        self._tally.take(event)
+        self._counters.take(event)
         self._seconds = event.time
         match event.body:
             case FlowOpened(flow=flow):
@@ -85,9 +85,9 @@ class Measurement:
         """The figures up to now. ``llm`` has the totals of the run's calls."""
         stages = {
             name: StageFigures(counts.items_in, counts.busy_seconds, self._waited[name])
-            for name, counts in self._tally.stages.items()
+            for name, counts in self._counters.stages.items()
         }
-        return Figures(self._seconds, self._spent, self._tally.accepted, self._best_score, llm, stages)
+        return Figures(self._seconds, self._spent, self._counters.accepted, self._best_score, llm, stages)
 
 
 def compare(recorded: Figures, replayed: Figures, *, scores: bool, notes: Sequence[str]) -> RenderableType:

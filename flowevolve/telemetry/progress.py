@@ -26,7 +26,7 @@ from flowevolve.engine.run_counters import accepts
 
 
 @dataclass(slots=True)
-class Tally:
+class ProgressFigures:
     """What the events up to now add up to."""
 
     seconds: float = 0.0
@@ -85,19 +85,19 @@ class Lines:
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
-        self._tally = Tally()
+        self._figures = ProgressFigures()
 
     def event(self, event: Event) -> None:
-        before = self._tally.best
-        self._tally.take(event)
-        tally = self._tally
-        if isinstance(event.body, PoolCommitted) and tally.best != before:
+        before = self._figures.best
+        self._figures.take(event)
+        figures = self._figures
+        if isinstance(event.body, PoolCommitted) and figures.best != before:
             self._write(
-                f"{tally.seconds:9.1f} s  best {_score(tally.best_score)} ({tally.best})  version {tally.version}"
-                f"  proposals {tally.proposals}  accepted {tally.accepted}"
+                f"{figures.seconds:9.1f} s  best {_score(figures.best_score)} ({figures.best})"
+                f"  version {figures.version}  proposals {figures.proposals}  accepted {figures.accepted}"
             )
         elif isinstance(event.body, RunStopping):
-            self._write(f"{tally.seconds:9.1f} s  stopping: {tally.stopping}; {tally.open_flows} flows to finish")
+            self._write(f"{figures.seconds:9.1f} s  stopping: {figures.stopping}; {figures.open_flows} flows to finish")
 
     def __enter__(self) -> Self:
         return self
@@ -112,12 +112,12 @@ class LiveTable:
     """Shows a table that is redrawn a few times a second."""
 
     def __init__(self, console: Console, title: str) -> None:
-        self._tally = Tally()
+        self._figures = ProgressFigures()
         self._title = title
         self._live = Live(get_renderable=self._table, console=console, refresh_per_second=4)
 
     def event(self, event: Event) -> None:
-        self._tally.take(event)
+        self._figures.take(event)
 
     def __enter__(self) -> Self:
         self._live.__enter__()
@@ -129,17 +129,17 @@ class LiveTable:
         self._live.__exit__(kind, error, traceback)
 
     def _table(self) -> Table:
-        tally = self._tally
-        minutes = tally.seconds / 60
-        rate = f"{tally.proposals / minutes:.1f}/min" if minutes > 0 else "-"
-        state = f"stopping: {tally.stopping}" if tally.stopping else "running"
+        figures = self._figures
+        minutes = figures.seconds / 60
+        rate = f"{figures.proposals / minutes:.1f}/min" if minutes > 0 else "-"
+        state = f"stopping: {figures.stopping}" if figures.stopping else "running"
         table = Table(title=self._title, show_header=False, title_justify="left")
-        table.add_row("state", f"{state}, {tally.seconds:.0f} s, {tally.open_flows} flows open")
-        table.add_row("best", f"{_score(tally.best_score)} ({tally.best}); seed {_score(tally.seed_score)}")
+        table.add_row("state", f"{state}, {figures.seconds:.0f} s, {figures.open_flows} flows open")
+        table.add_row("best", f"{_score(figures.best_score)} ({figures.best}); seed {_score(figures.seed_score)}")
         table.add_row(
-            "proposals", f"{tally.proposals} ({rate}), accepted {tally.accepted}, pool version {tally.version}"
+            "proposals", f"{figures.proposals} ({rate}), accepted {figures.accepted}, pool version {figures.version}"
         )
-        table.add_row("stale", f"discarded {tally.stale}, repaired {tally.repaired}")
+        table.add_row("stale", f"discarded {figures.stale}, repaired {figures.repaired}")
         return table
 
 

@@ -38,7 +38,7 @@ _PREFIX = re.compile(r"^(\([^)]*pid=\d+\)\s*)?((INFO|WARNING|ERROR) \d\d-\d\d \d
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class ServerChange:
     """An event in the life of a server. ``detail`` is one line for people."""
 
     kind: Literal["starting", "healthy", "died", "gave_up"]
@@ -46,7 +46,7 @@ class News:
     detail: str
 
 
-Tell = Callable[[News], None]
+ServerListener = Callable[[ServerChange], None]
 """Called in the event loop; must not block."""
 
 
@@ -65,7 +65,7 @@ class Server:
     """The time limit of a health check, and how long a server may fail it before it counts as hung."""
     unanswered: Pulse
     """Fired by callers who got no answer: the server's health is only checked then, not all the time."""
-    on_event: Tell
+    on_event: ServerListener
     _process: Process | None = field(default=None, init=False)
     _log_start: int = field(default=0, init=False)
     """The byte of the log at which the output of the current process begins."""
@@ -90,13 +90,13 @@ class Server:
             )
         if not healthy:
             raise BackendUnreachableError(f"vLLM {await self._how_it_ended(process)} before it was healthy")
-        self.on_event(News("healthy", self.url, f"healthy after {anyio.current_time() - began:.0f} s"))
+        self.on_event(ServerChange("healthy", self.url, f"healthy after {anyio.current_time() - began:.0f} s"))
 
     async def keep(self) -> None:
         """Restart it whenever it dies or hangs, at most ``restarts`` times in all; returns once it is given up."""
         died = await self._death()
         for restart in range(1, self.restarts + 1):
-            self.on_event(News("died", self.url, f"{died}; restart {restart} of {self.restarts}"))
+            self.on_event(ServerChange("died", self.url, f"{died}; restart {restart} of {self.restarts}"))
             await self.stop()
             try:
                 await self.start()
@@ -105,7 +105,9 @@ class Server:
             else:
                 died = await self._death()
         await self.stop()
-        self.on_event(News("gave_up", self.url, f"{died}; it is not started again, after {self.restarts} restarts"))
+        self.on_event(
+            ServerChange("gave_up", self.url, f"{died}; it is not started again, after {self.restarts} restarts")
+        )
 
     async def stop(self) -> None:
         """Stop it and everything it started. Returns when that is done, even if cancelled."""
@@ -177,7 +179,7 @@ class Server:
                 if now - reported >= PROGRESS_SECONDS:
                     reported = now
                     self.on_event(
-                        News(
+                        ServerChange(
                             "starting", self.url, f"not ready after {now - began:.0f} s: {await self._last_log_line()}"
                         )
                     )

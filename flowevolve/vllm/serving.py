@@ -15,11 +15,11 @@ import anyio.to_thread
 from flowevolve._util.errors import InputError
 from flowevolve._util.tasks import Pulse, beside, run_all
 from flowevolve.vllm.command import find_executable, inspect_machine, serve_arguments, serve_environment
-from flowevolve.vllm.server import News, Server, Tell
+from flowevolve.vllm.server import Server, ServerChange, ServerListener
 from flowevolve.vllm.settings import VLLMSettings
 
 
-def ignore_event(news: News) -> None:
+def ignore_event(server_changes: ServerChange) -> None:
     """The default of ``on_event``."""
 
 
@@ -29,7 +29,7 @@ async def serve_vllm(
     settings: VLLMSettings | None = None,
     *,
     log: Path,
-    on_event: Tell = ignore_event,
+    on_event: ServerListener = ignore_event,
     unanswered: Pulse | None = None,
 ) -> AsyncGenerator[list[str]]:
     """Start ``settings.replicas`` servers, wait until all are healthy, and yield their base URLs.
@@ -69,7 +69,7 @@ def check_vllm(settings: VLLMSettings) -> Path:
 
 
 def _plan(
-    model: str, settings: VLLMSettings, ports: Sequence[int], log: Path, on_event: Tell, unanswered: Pulse
+    model: str, settings: VLLMSettings, ports: Sequence[int], log: Path, on_event: ServerListener, unanswered: Pulse
 ) -> list[Server]:
     executable, machine = find_executable(settings.executable), inspect_machine()
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - what the user chose

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from flowevolve._util.errors import InputError
-from flowevolve.config.roles import ModelSettings, RoleSettings, model_names, role_settings
+from flowevolve.config.roles import ResolvedModel, ResolvedRole, model_names, role_settings
 from flowevolve.config.run import parse_config
 
 LLM = {"backend": "openai", "model": "m", "base_url": "http://here/v1", "api_key_file": __file__, "temperature": 0.5}
 
 
-def roles(llm: Mapping[str, object], called: tuple[str, ...] = ("task",)) -> dict[str, RoleSettings]:
+def roles(llm: Mapping[str, object], called: tuple[str, ...] = ("task",)) -> dict[str, ResolvedRole]:
     return role_settings(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test"), called)
 
 
-def one(role: Mapping[str, object], **llm: object) -> ModelSettings:
+def one(role: Mapping[str, object], **llm: object) -> ResolvedModel:
     [model] = roles({**LLM, **llm, "roles": {"r": role}})["r"].models
     return model
 

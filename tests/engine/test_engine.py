@@ -36,7 +36,7 @@ from flowevolve.core.pool import Add, Candidate, Note, Update
 from flowevolve.engine.engine import Engine, Mode, RunReport
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.policies.staleness import Full, Guarded
 from flowevolve.policies.stopping import NoImprovement
 from flowevolve.policies.triggers import EveryCommits, EverySeconds, Stagnation
@@ -138,7 +138,7 @@ class Outcome:
 
 
 def no_llm() -> LLMClient:
-    return LLMClient({}, Gate(1), RetryPolicy(), 0, lambda record: None)
+    return LLMClient({}, Scheduler(1), RetryPolicy(), 0, lambda record: None)
 
 
 def run_toy(
@@ -422,7 +422,7 @@ def test_a_caller_that_comes_after_the_end_has_nothing_to_pause() -> None:
                 if event.kind == "pool.commit":
                     await anyio.sleep(10_000)
                     engine.pause()
-                    engine.resume()
+                    engine.unpause()
                 kinds.append(event.kind)
         return kinds
 

@@ -34,7 +34,7 @@ from flowevolve.core.pool import Add, Candidate, Move, Note, Update
 from flowevolve.engine.engine import Engine, Mode, RunReport
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.policies.staleness import Guarded, Reflective
 from flowevolve.policies.triggers import EveryCommits, EverySeconds
 
@@ -162,7 +162,7 @@ def run_small(
     async def go() -> RunReport:
         engine = Engine(
             algorithm,
-            llm=LLMClient({}, Gate(1), RetryPolicy(), 0, lambda record: None),
+            llm=LLMClient({}, Scheduler(1), RetryPolicy(), 0, lambda record: None),
             budget=budget or Budget(seconds=1000),
             mode=mode,
             max_in_flight=width,

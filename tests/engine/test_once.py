@@ -23,7 +23,7 @@ from flowevolve.journal.history import RunHistory
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from tests.support.depth import cuts
 from tests.support.interruption import events_of, evolve
 
@@ -161,7 +161,7 @@ def test_results_are_on_disk_before_they_are_seen_and_come_back_from_there(tmp_p
 
             engine = Engine(
                 Measuring(done, tickets=1),
-                llm=LLMClient({}, Gate(1), RetryPolicy(), 0, directory.call),
+                llm=LLMClient({}, Scheduler(1), RetryPolicy(), 0, directory.call),
                 budget=fe.Budget(hours=1),
                 sinks=[directory.event, cut],
                 settled=directory.settled,

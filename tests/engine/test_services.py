@@ -21,7 +21,7 @@ from flowevolve.core.model import ChatReply, ChatRequest, LLMError, Message, Ser
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import Given, Watchers, carry_out, make_plan
+from flowevolve.runner.run import ProvidedObjects, Watchers, carry_out, make_plan
 from flowevolve.tasks.house_style import house_style_task, make_rows
 from tests.support import interruption
 from tests.support.depth import cuts
@@ -55,7 +55,9 @@ def test_a_reply_is_charged_though_its_work_is_cancelled_before_the_reply_is_on_
     config = parse_config(
         {"clock": "virtual", "racing": {"policy": "confidence", "least": 4}, "budget": {"proposals": 12}}, "test"
     )
-    plan = make_plan(config, Given(house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=60, seed=1))))
+    plan = make_plan(
+        config, ProvidedObjects(house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=60, seed=1)))
+    )
     calls: list[CallRecord] = []
 
     async def go() -> Result:

@@ -26,7 +26,7 @@ from flowevolve.core.policies import Resize, StalenessPolicy, Workload
 from flowevolve.engine.engine import Engine, Mode, RunReport
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.policies.acceptance import Improvement
 from flowevolve.policies.staleness import Full, Guarded, Reflective
 from flowevolve.stages.committing import committing
@@ -202,7 +202,7 @@ def run_toy(
     async def go() -> RunReport:
         engine = Engine(
             toy,
-            llm=LLMClient({}, Gate(1), RetryPolicy(), 0, lambda record: None),
+            llm=LLMClient({}, Scheduler(1), RetryPolicy(), 0, lambda record: None),
             budget=budget,
             mode=mode,
             max_in_flight=width,

@@ -73,7 +73,7 @@ async def rest(engine: Engine, *, items: bool) -> None:
     await anyio.sleep(9.5)
     engine.pause(items=items)
     await anyio.sleep(30)
-    engine.resume()
+    engine.unpause()
 
 
 def between(facts: Sequence[Fact], kind: str, start: str, end: str) -> list[Event]:
@@ -121,7 +121,7 @@ async def give(engine: Engine) -> None:
     await engine.inject(fe.Artifact({"a": "y"}), parents=[first.id])
     engine.pause()
     await engine.inject(fe.Artifact({"a": "z"}))
-    engine.resume()
+    engine.unpause()
 
 
 @pytest.mark.parametrize("mode", ["stream", "sync"])

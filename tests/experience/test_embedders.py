@@ -15,7 +15,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from flowevolve._util.errors import InputError
 from flowevolve.experience.embedders import HashingEmbedder, LocalEmbedder, RoleEmbedder, Vector, make_embedder
 from flowevolve.experience.hashing import hashed_embedding
-from flowevolve.experience.settings import EmbeddingSection
+from flowevolve.experience.settings import EmbeddingSettings
 from flowevolve.policies.similarity import cosine
 
 pytestmark = pytest.mark.anyio
@@ -57,7 +57,7 @@ async def test_hashing_needs_nothing() -> None:
 
 
 async def test_a_static_model_knows_what_words_mean(static_model: Path) -> None:
-    embedder = EmbeddingSection(by="local", model=str(static_model)).make()
+    embedder = EmbeddingSettings(by="local", model=str(static_model)).make()
     await embedder.load()
     loop, cycle, number, nothing = await embedder.vectors(["loop", "cycle", "number", "unheard"], Model())
     assert cosine(loop, cycle) > 0.9 > 0.2 > cosine(loop, number)

@@ -12,7 +12,7 @@ import pytest
 from flowevolve._util.errors import InputError
 from flowevolve.experience.embedders import Embedder, HashingEmbedder, Vector
 from flowevolve.experience.entries import Entry, MemoryUnavailableError
-from flowevolve.experience.settings import GlobalMemorySection
+from flowevolve.experience.settings import GlobalMemorySettings
 from flowevolve.experience.store import GlobalMemory, text_to_embed
 from tests.support.qdrant_server import Broken, FakeQdrant, serving
 
@@ -171,7 +171,7 @@ async def test_a_server_that_wants_a_key_gets_it(monkeypatch: pytest.MonkeyPatch
             async with GlobalMemory.open(url, HashingEmbedder()):
                 pass
         monkeypatch.setenv("MEMORY_KEY", "right")
-        section = GlobalMemorySection.model_validate(
+        section = GlobalMemorySettings.model_validate(
             {"location": url, "api_key_env": "MEMORY_KEY", "embedding": {"by": "hashing"}}
         )
         async with section.open() as memory:
@@ -180,7 +180,7 @@ async def test_a_server_that_wants_a_key_gets_it(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_without_a_location_there_is_no_memory() -> None:
-    async with GlobalMemorySection().open() as memory:
+    async with GlobalMemorySettings().open() as memory:
         assert memory is None
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve.llm.scheduling.admission import Admission, LoadSample, NullProbe, ServerLoad, run_admission_control
-from flowevolve.llm.scheduling.request_queue import Ask
-from flowevolve.llm.scheduling.response_times import Pace
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.request_queue import QueuedRequest
+from flowevolve.llm.scheduling.response_times import ResponseTimes
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.policies.admission import Fixed, Latency, ServerQueue
 from flowevolve.policies.ordering import LaterFirst
 from flowevolve.sim.profiles import PROFILES
@@ -189,19 +189,19 @@ def supply_without_end(policy: Admission, seconds: float, *, blind: bool = False
     async def go() -> None:
         profile = PROFILES[PROFILE]
         service = make_service(profile)
-        gate, pace, rng = Gate(policy.first(MOST), LaterFirst()), Pace(), random.Random(1)
+        scheduler, response_times, rng = Scheduler(policy.first(MOST), LaterFirst()), ResponseTimes(), random.Random(1)
 
         async def caller(number: int) -> None:
             while True:
-                async with gate.slot(Ask(group=str(number // 10))):
+                async with scheduler.permit(QueuedRequest(group=str(number // 10))):
                     tokens = profile.output.draw(rng, 50)
                     served = await service.serve(f"{number} " * 200, tokens, 0, rng)
-                    pace.answered(served.latency_seconds, tokens)
+                    response_times.answered(served.latency_seconds, tokens)
 
         async def follow() -> None:
             probe = NullProbe() if blind else Watched(service)
             await run_admission_control(
-                gate, policy, probe, pace, most=MOST, interval_seconds=2.0, log=lambda body: None
+                scheduler, policy, probe, response_times, most=MOST, interval_seconds=2.0, log=lambda body: None
             )
 
         async with anyio.create_task_group() as tasks:
@@ -212,7 +212,7 @@ def supply_without_end(policy: Admission, seconds: float, *, blind: bool = False
                 await anyio.sleep(0.5)
                 stats = service.stats
                 samples.append(
-                    Sample(anyio.current_time(), stats.running, stats.waiting, stats.output_tokens, gate.limit)
+                    Sample(anyio.current_time(), stats.running, stats.waiting, stats.output_tokens, scheduler.limit)
                 )
             tasks.cancel_scope.cancel()
 
@@ -222,20 +222,20 @@ def supply_without_end(policy: Admission, seconds: float, *, blind: bool = False
 
 async def limits_without_a_queue(seed: int, minutes: int) -> list[int]:
     """Once a minute, at a server that takes whatever comes; each call waits about a second for its first token."""
-    rng, pace, policy, limits = random.Random(seed), Pace(), Latency(), list[int]()
-    gate = Gate(policy.first(BATCH))
+    rng, response_times, policy, limits = random.Random(seed), ResponseTimes(), Latency(), list[int]()
+    scheduler = Scheduler(policy.first(BATCH))
 
     async def caller() -> None:
         while True:
-            async with gate.slot(Ask()):
+            async with scheduler.permit(QueuedRequest()):
                 tokens = max(1, int(rng.gauss(150, 60)))
                 seconds = rng.lognormvariate(0, 0.3) + tokens * 0.02 * rng.lognormvariate(0, 0.15)
                 await anyio.sleep(seconds)
-                pace.answered(seconds, tokens)
+                response_times.answered(seconds, tokens)
 
     async def follow() -> None:
         await run_admission_control(
-            gate, policy, NullProbe(), pace, most=BATCH, interval_seconds=2.0, log=lambda body: None
+            scheduler, policy, NullProbe(), response_times, most=BATCH, interval_seconds=2.0, log=lambda body: None
         )
 
     async with anyio.create_task_group() as tasks:
@@ -244,7 +244,7 @@ async def limits_without_a_queue(seed: int, minutes: int) -> list[int]:
         tasks.start_soon(follow)
         for _ in range(minutes):
             await anyio.sleep(60)
-            limits.append(gate.limit)
+            limits.append(scheduler.limit)
         tasks.cancel_scope.cancel()
     return limits
 

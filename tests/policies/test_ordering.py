@@ -12,47 +12,52 @@ from hypothesis import strategies as st
 
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
-from flowevolve.llm.scheduling.request_queue import Ask, Order
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.request_queue import Order, QueuedRequest
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.policies.ordering import Fifo, LaterFirst
 
 NEVER_FAIR = 1_000_000
 
 
-def turns(order: Order, asks: Sequence[Ask], *, before: Ask | None = None) -> list[int]:
+def turns(order: Order, asks: Sequence[QueuedRequest], *, before: QueuedRequest | None = None) -> list[int]:
     """The order in which asks that all wait at a gate of one slot go in, by their place in the list.
 
     ``before`` holds the slot while the others arrive.
     """
     entered: list[int] = []
 
-    async def visit(gate: Gate, number: int) -> None:
-        async with gate.slot(asks[number]):
+    async def visit(scheduler: Scheduler, number: int) -> None:
+        async with scheduler.permit(asks[number]):
             entered.append(number)
             await anyio.lowlevel.checkpoint()
 
     async def go() -> None:
-        gate = Gate(1, order)
-        async with anyio.create_task_group() as tasks, gate.slot(before or Ask(group="before")):
+        scheduler = Scheduler(1, order)
+        async with anyio.create_task_group() as tasks, scheduler.permit(before or QueuedRequest(group="before")):
             for number in range(len(asks)):
-                tasks.start_soon(visit, gate, number)
+                tasks.start_soon(visit, scheduler, number)
                 await anyio.sleep(1)
 
     clock.run(go, clock="virtual")
     return entered
 
 
-def group_of(size: int, name: str, rank: int = 0, candidate: str | None = None) -> list[Ask]:
-    return [Ask(rank, name, candidate)] * size
+def group_of(size: int, name: str, rank: int = 0, candidate: str | None = None) -> list[QueuedRequest]:
+    return [QueuedRequest(rank, name, candidate)] * size
 
 
 def test_later_stages_go_first() -> None:
-    asks = [Ask(3, "generate"), Ask(1, "evaluate"), Ask(2, "screen"), Ask(1, "evaluate too")]
+    asks = [
+        QueuedRequest(3, "generate"),
+        QueuedRequest(1, "evaluate"),
+        QueuedRequest(2, "screen"),
+        QueuedRequest(1, "evaluate too"),
+    ]
     assert turns(LaterFirst(), asks) == [1, 3, 2, 0]
 
 
 def test_what_is_less_urgent_in_a_group_waits_behind_the_rest_of_its_rank() -> None:
-    asks = [Ask(2, "a"), Ask(1, "a"), Ask(1, "b"), Ask(2, "b")]
+    asks = [QueuedRequest(2, "a"), QueuedRequest(1, "a"), QueuedRequest(1, "b"), QueuedRequest(2, "b")]
     assert turns(LaterFirst(fair_every=NEVER_FAIR), asks) == [1, 2, 0, 3]
 
 
@@ -69,11 +74,11 @@ def test_requests_in_flight_count_as_not_finished() -> None:
     """One group has a request in flight and two that wait, the other only two that wait."""
 
     async def go() -> list[str]:
-        gate = Gate(2, LaterFirst(fair_every=NEVER_FAIR))
+        scheduler = Scheduler(2, LaterFirst(fair_every=NEVER_FAIR))
         entered: list[str] = []
 
         async def visit(name: str, seconds: float) -> None:
-            async with gate.slot(Ask(0, name)):
+            async with scheduler.permit(QueuedRequest(0, name)):
                 entered.append(name)
                 await anyio.sleep(seconds)
 
@@ -87,41 +92,47 @@ def test_requests_in_flight_count_as_not_finished() -> None:
 
 
 def test_long_answers_start_early() -> None:
-    one = [Ask(0, "a", None, tokens) for tokens in (10.0, 500.0, 0.0, 90.0)]
+    one = [QueuedRequest(0, "a", None, tokens) for tokens in (10.0, 500.0, 0.0, 90.0)]
     assert turns(LaterFirst(), one) == [1, 3, 0, 2]
     assert turns(LaterFirst(long_first=False), one) == [0, 1, 2, 3]
-    several = [Ask(0, str(tokens), None, tokens) for tokens in (10.0, 500.0, 0.0, 90.0)]
+    several = [QueuedRequest(0, str(tokens), None, tokens) for tokens in (10.0, 500.0, 0.0, 90.0)]
     assert turns(LaterFirst(), several) == [1, 3, 0, 2]
 
 
 def test_a_candidates_groups_stay_together_where_that_costs_nothing() -> None:
-    asks = [Ask(0, "1", "x"), Ask(0, "2", "y"), Ask(0, "3", "x"), Ask(0, "4", "y"), *group_of(2, "5", 0, "y")]
-    before = Ask(0, "0", "y")
+    asks = [
+        QueuedRequest(0, "1", "x"),
+        QueuedRequest(0, "2", "y"),
+        QueuedRequest(0, "3", "x"),
+        QueuedRequest(0, "4", "y"),
+        *group_of(2, "5", 0, "y"),
+    ]
+    before = QueuedRequest(0, "0", "y")
     assert turns(LaterFirst(), asks, before=before) == [1, 3, 0, 2, 4, 5]
     assert turns(LaterFirst(affinity=False), asks, before=before) == [0, 1, 2, 3, 4, 5]
 
 
-def finished(order: Order, asks: Sequence[Ask], slots: int) -> dict[str, float]:
+def finished(order: Order, asks: Sequence[QueuedRequest], slots: int) -> dict[str, float]:
     """When each group's last answer came, if an answer takes as many seconds as is expected of it."""
     ended: dict[str, float] = {}
 
-    async def visit(gate: Gate, ask: Ask) -> None:
-        async with gate.slot(ask):
+    async def visit(scheduler: Scheduler, ask: QueuedRequest) -> None:
+        async with scheduler.permit(ask):
             await anyio.sleep(ask.expected_tokens)
         ended[ask.group] = anyio.current_time()
 
     async def go() -> None:
-        gate = Gate(slots, order)
+        scheduler = Scheduler(slots, order)
         async with anyio.create_task_group() as tasks:
             for ask in asks:
-                tasks.start_soon(visit, gate, ask)
+                tasks.start_soon(visit, scheduler, ask)
 
     clock.run(go, clock="virtual")
     return ended
 
 
 def test_evaluations_end_one_after_another_instead_of_all_at_the_end() -> None:
-    mixed = [Ask(0, str(number % 5), str(number % 5), 1.0) for number in range(100)]
+    mixed = [QueuedRequest(0, str(number % 5), str(number % 5), 1.0) for number in range(100)]
     later, fifo = finished(LaterFirst(), mixed, 4), finished(Fifo(), mixed, 4)
     assert max(later.values()) == max(fifo.values()) == 25
     assert sum(fifo.values()) / 5 > 24
@@ -130,48 +141,50 @@ def test_evaluations_end_one_after_another_instead_of_all_at_the_end() -> None:
 
 def test_long_answers_first_cut_the_tail() -> None:
     lengths = [1.0] * 40 + [10.0]
-    evaluation = [Ask(0, "evaluation", None, length) for length in lengths]
+    evaluation = [QueuedRequest(0, "evaluation", None, length) for length in lengths]
     assert finished(LaterFirst(), evaluation, 5) == {"evaluation": 11}  # the first five find the gate empty
     assert finished(LaterFirst(long_first=False), evaluation, 5) == {"evaluation": 18}
 
 
 asks = st.lists(
-    st.builds(Ask, st.integers(0, 3), st.sampled_from("abcd"), st.none() | st.sampled_from("xyz"), st.floats(0, 9)),
+    st.builds(
+        QueuedRequest, st.integers(0, 3), st.sampled_from("abcd"), st.none() | st.sampled_from("xyz"), st.floats(0, 9)
+    ),
     max_size=40,
 )
 switches = st.builds(LaterFirst, st.booleans(), st.booleans(), st.booleans(), st.integers(1, 9))
 
 
 @given(asks)
-def test_fifo_is_first_come_first_served(line: list[Ask]) -> None:
+def test_fifo_is_first_come_first_served(line: list[QueuedRequest]) -> None:
     assert turns(Fifo(), line) == list(range(len(line)))
 
 
 @given(asks, switches)
-def test_all_who_wait_go_in_once(line: list[Ask], order: LaterFirst) -> None:
+def test_all_who_wait_go_in_once(line: list[QueuedRequest], order: LaterFirst) -> None:
     assert sorted(turns(order, line)) == list(range(len(line)))
 
 
 @given(asks, st.booleans(), st.booleans(), st.booleans())
 def test_rank_comes_before_everything_but_fairness(
-    line: list[Ask], nearly_finished: bool, long_first: bool, affinity: bool
+    line: list[QueuedRequest], nearly_finished: bool, long_first: bool, affinity: bool
 ) -> None:
     entered = turns(LaterFirst(nearly_finished, long_first, affinity, NEVER_FAIR), line)
     assert [line[n].rank for n in entered] == sorted(ask.rank for ask in line)
 
 
 @given(asks, switches)
-def test_nobody_starves_however_many_others_keep_coming(line: list[Ask], order: LaterFirst) -> None:
+def test_nobody_starves_however_many_others_keep_coming(line: list[QueuedRequest], order: LaterFirst) -> None:
     """Whoever waits behind n others has a slot after at most ``(n + 1) * fair_every`` more, whatever still arrives."""
     waited: dict[int, int] = {}
 
     async def go() -> None:
-        gate = Gate(1, order)
+        scheduler = Scheduler(1, order)
         given_out = 0
 
         async def visit(number: int) -> None:
             nonlocal given_out
-            async with gate.slot(line[number]):
+            async with scheduler.permit(line[number]):
                 given_out += 1
                 waited[number] = given_out
                 await anyio.sleep(1)
@@ -180,11 +193,11 @@ def test_nobody_starves_however_many_others_keep_coming(line: list[Ask], order: 
             """Always preferred: the first rank, a group of its own, the longest answer."""
             nonlocal given_out
             while len(waited) < len(line):
-                async with gate.slot(Ask(-1, f"flood {name}", "x", 100.0)):
+                async with scheduler.permit(QueuedRequest(-1, f"flood {name}", "x", 100.0)):
                     given_out += 1
                     await anyio.sleep(1)
 
-        async with anyio.create_task_group() as tasks, gate.slot(Ask()):
+        async with anyio.create_task_group() as tasks, scheduler.permit(QueuedRequest()):
             for number in range(len(line)):
                 tasks.start_soon(visit, number)
                 await anyio.lowlevel.checkpoint()

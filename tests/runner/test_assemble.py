@@ -129,9 +129,9 @@ async def test_models_of_one_backend_share_a_transport_and_the_roles_own_gate(
         assert task.transport is first.transport is not second.transport
         assert second.transport is judge.transport
         assert (first.model, second.model, judge.temperature) == ("a", "b", 0)
-        assert task.gate is None
-        assert first.gate is not None
-        assert (first.gate.limit, second.gate) == (3, first.gate)
+        assert task.scheduler is None
+        assert first.scheduler is not None
+        assert (first.scheduler.limit, second.scheduler) == (3, first.scheduler)
 
 
 @pytest.mark.anyio

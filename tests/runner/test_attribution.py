@@ -13,7 +13,7 @@ from flowevolve.core.model import JSON, ChatReply, ChatRequest, Usage
 from flowevolve.llm.client.ensemble import Arm, Ensemble
 from flowevolve.llm.client.role import Role
 from flowevolve.policies.bandits import UCB
-from flowevolve.runner.attribution import Credit
+from flowevolve.runner.attribution import Attribution
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.worlds.rules.world import RulesWorld
@@ -31,7 +31,7 @@ def test_a_bandit_goes_on_as_if_it_had_not_been_interrupted() -> None:
     def models() -> Ensemble:
         return Ensemble([Role(backend, "a"), Role(backend, "b")], [1, 1], UCB())
 
-    def drawn(ensemble: Ensemble, credit: Credit, numbers: range) -> list[CallRecord | Event]:
+    def drawn(ensemble: Ensemble, attribution: Attribution, numbers: range) -> list[CallRecord | Event]:
         """Calls, with their ends: those of model a are confirmed."""
         facts: list[CallRecord | Event] = []
         for number in numbers:
@@ -43,23 +43,23 @@ def test_a_bandit_goes_on_as_if_it_had_not_been_interrupted() -> None:
                 some_event(0, "item.done", item=f"{number}.0"),
                 some_event(0, "pool.commit", changes=some_changes(add=name, status=status)),
             ]
-            credit.call(replace(record, reply=ChatReply("", Usage(10, 1), dollars=0.5)))
+            attribution.call(replace(record, reply=ChatReply("", Usage(10, 1), dollars=0.5)))
             for event in events:
-                credit.event(event)
+                attribution.event(event)
             facts += [record, *events]
         return facts
 
     whole, again = models(), models()
-    credit, resumed = Credit({"reflection": whole}), Credit({"reflection": again})
-    resumed.restore(drawn(whole, credit, range(100)), lambda model, usage: 0.5)
-    assert drawn(again, resumed, range(100, 200)) == drawn(whole, credit, range(100, 200))
+    attribution, resumed = Attribution({"reflection": whole}), Attribution({"reflection": again})
+    resumed.restore(drawn(whole, attribution, range(100)), lambda model, usage: 0.5)
+    assert drawn(again, resumed, range(100, 200)) == drawn(whole, attribution, range(100, 200))
 
 
 class Rig:
     def __init__(self) -> None:
         backend = SimBackend(RulesWorld(), PROFILES["instant"])
         self.ensemble = Ensemble([Role(backend, "a"), Role(backend, "b")], [1, 1], self)
-        self.credit = Credit({"reflection": self.ensemble, "task": Role(backend, "t")})
+        self.attribution = Attribution({"reflection": self.ensemble, "task": Role(backend, "t")})
         self.arms: list[Arm] = []
 
     def choose(self, arms: Sequence[Arm], draw: float) -> int:
@@ -74,10 +74,10 @@ class Rig:
     def call(self, item: str, model: str, role: str = "reflection", dollars: float | None = None) -> None:
         scope = CallScope("propose", item, None, 0, 0)
         reply = ChatReply("fine", dollars=dollars)
-        self.credit.call(CallRecord(role, scope, ChatRequest(model, ()), reply, None, 1, 0, 0, 0))
+        self.attribution.call(CallRecord(role, scope, ChatRequest(model, ()), reply, None, 1, 0, 0, 0))
 
     def event(self, kind: str, **data: JSON) -> None:
-        self.credit.event(some_event(0, kind, **data))
+        self.attribution.event(some_event(0, kind, **data))
 
     def proposed(self, candidate: str, item: str) -> None:
         self.event("candidate.proposed", candidate=candidate, item=item)
@@ -97,7 +97,7 @@ def test_a_confirmed_candidate_is_a_gain_for_the_calls_of_the_item_that_proposed
     assert rig.known() == [(0, 0.0), (0, 0.0)]
     rig.commit(add="c3", status="confirmed")
     assert rig.known() == [(1, 1.0), (2, 2.0)]
-    assert rig.credit.accepted == {"a": 1, "b": 1}
+    assert rig.attribution.accepted == {"a": 1, "b": 1}
 
 
 @pytest.mark.parametrize("end", [{"add": "c1", "status": "rejected"}, {"move": "c1", "status": "revoked"}])
@@ -111,7 +111,7 @@ def test_a_candidate_that_comes_to_nothing_is_none(end: dict[str, JSON]) -> None
     rig.commit(**end)
     rig.event("candidate.rejected", candidate="c2", item="7", reason="stale")
     assert rig.known() == [(2, 0.0), (0, 0.0)]
-    assert rig.credit.accepted == {}
+    assert rig.attribution.accepted == {}
 
 
 def test_an_item_that_ends_without_a_proposal_gained_nothing() -> None:
@@ -138,7 +138,7 @@ def test_calls_after_a_proposal_have_no_part_in_it() -> None:
     rig.proposed("c1", "1")
     rig.call("1", "b")
     rig.commit(add="c1", status="confirmed")
-    assert rig.credit.accepted == {"a": 1}
+    assert rig.attribution.accepted == {"a": 1}
 
 
 def test_roles_of_one_model_are_counted_and_costs_are_passed_on() -> None:
@@ -150,4 +150,4 @@ def test_roles_of_one_model_are_counted_and_costs_are_passed_on() -> None:
     rig.commit(add="c1", status="confirmed")
     rig.known()
     assert [(arm.paid, arm.dollars) for arm in rig.arms] == [(1, 0.25), (0, 0.0)]
-    assert rig.credit.accepted == {"t": 1, "a": 1}
+    assert rig.attribution.accepted == {"t": 1, "a": 1}

@@ -17,7 +17,7 @@ import flowevolve as fe
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
 from flowevolve.journal.reading import Recorded
-from flowevolve.runner.clients import Follow
+from flowevolve.runner.clients import SideTask
 from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers
@@ -118,17 +118,17 @@ def interrupted(*, twice: bool) -> Result | None:
     settings = {"clock": "virtual", "held_out": True, "drain_seconds": 10_000, "budget": {"proposals": 50}}
     config = parse_config(settings, "test")
 
-    async def go(follow: Follow) -> Result:
+    async def go(side_task: SideTask) -> Result:
         async def signals(engine: fe.Engine) -> None:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(follow, engine)
+                tasks.start_soon(side_task, engine)
                 await anyio.sleep(60.0)
                 signal.raise_signal(signal.SIGINT)
                 if twice:
                     await anyio.sleep(0.1)
                     signal.raise_signal(signal.SIGINT)
 
-        return await fe.run(config, follow=signals)
+        return await fe.run(config, side_task=signals)
 
     return clock.run(until_interrupted, go, clock="virtual")
 
@@ -153,17 +153,17 @@ def interrupted_as_it_ends(directory: Path, why: Mapping[str, object], signals: 
     }
     stopping = anyio.Event()
 
-    async def go(follow: Follow) -> Result:
+    async def go(side_task: SideTask) -> Result:
         async def send(engine: fe.Engine) -> None:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(follow, engine)
+                tasks.start_soon(side_task, engine)
                 await stopping.wait()
                 for _ in range(signals):
                     signal.raise_signal(signal.SIGINT)
                     await anyio.sleep(0.1)
 
         watchers = Watchers(events=[lambda event: stopping.set() if event.kind == "run.stopping" else None])
-        return await fe.run(parse_config(settings, "test"), out=directory, follow=send, watchers=watchers)
+        return await fe.run(parse_config(settings, "test"), out=directory, side_task=send, watchers=watchers)
 
     result = clock.run(until_interrupted, go, clock="virtual")
     assert result is not None

@@ -170,7 +170,7 @@ def test_a_clock_that_jumps_an_hour_ends_no_run_and_loses_no_call(tmp_path: Path
         assert isinstance(loop, clock.VirtualClockLoop)
         loop.now += 3600
 
-    result = on_the_virtual_clock(lambda: run(parse_config(SETTINGS, "test"), out=tmp_path, follow=sleep))
+    result = on_the_virtual_clock(lambda: run(parse_config(SETTINGS, "test"), out=tmp_path, side_task=sleep))
     assert result.report.stop_reason == "proposals"
     assert result.report.wall_seconds > 3600
     assert result.llm.failed == 0

@@ -23,7 +23,7 @@ from flowevolve.core.policies import Resize, Workload
 from flowevolve.journal.export import export
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import Given, Plan, Watchers, make_plan
+from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan
 from flowevolve.tasks.house_style import house_style_task, make_rows
 
 SETTINGS: Mapping[str, object] = {
@@ -202,7 +202,7 @@ def test_what_was_given_is_known_though_the_run_was_paused_before_it_began(tmp_p
             engine.pause()
             async for event in engine.events():
                 if event.kind == "run.start":
-                    engine.resume()
+                    engine.unpause()
 
     clock.run(go, clock="virtual")
     with pytest.raises(InputError, match="task was given as an object"):
@@ -215,7 +215,7 @@ def test_a_run_that_was_paused_is_gone_on_with_and_not_done_again(tmp_path: Path
             async for event in engine.events():
                 if event.kind == "pool.commit" and event.data["version"] == 1:
                     engine.pause()
-                    engine.resume()
+                    engine.unpause()
 
     clock.run(go, clock="virtual")
     kill(tmp_path, 0.9)
@@ -363,11 +363,11 @@ def test_what_the_engine_refuses_is_one_line_beside_whatever_follows_the_run(tmp
         database.execute("UPDATE events SET data = '{}' WHERE seq = 3")
     database.close()
 
-    async def follow(engine: fe.Engine) -> None:
+    async def side_task(engine: fe.Engine) -> None:
         await anyio.sleep_forever()
 
     async def go() -> Result:
-        return await fe.resume(tmp_path, changes=["budget.proposals=12"], follow=follow)
+        return await fe.resume(tmp_path, changes=["budget.proposals=12"], side_task=side_task)
 
     with pytest.raises(InputError, match="the journal can't be followed at event 3"):
         clock.run(go, clock="virtual")
@@ -377,7 +377,7 @@ def test_nobody_else_works_on_a_run_from_the_moment_it_is_looked_at(tmp_path: Pa
     run(tmp_path)
     refused: list[str] = []
 
-    def plan(wanted: Config, given: Given) -> Plan:
+    def plan(wanted: Config, given: ProvidedObjects) -> Plan:
         with pytest.raises(InputError, match="is at work in this run directory") as caught:
             RunDirectory.reopen(tmp_path, {})
         refused.append(str(caught.value))

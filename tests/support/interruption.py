@@ -27,14 +27,14 @@ from flowevolve.core.model import (
 )
 from flowevolve.core.payload_kinds import NotKeptError
 from flowevolve.engine.engine import Engine, RunReport
-from flowevolve.engine.recovery.recorded_replies import PlayedCall
+from flowevolve.engine.recovery.recorded_replies import AnsweredCall
 from flowevolve.journal.payloads import dump, load
 from flowevolve.llm.client.accounting import Spending
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.scheduler import Scheduler
 
 Fact = Event | CallRecord
 
@@ -89,13 +89,13 @@ class Memory:
     def spent(self) -> Iterable[Spending]:
         return ()
 
-    def calls(self, works: Collection[tuple[str, str]]) -> Iterable[PlayedCall]:
+    def calls(self, interrupted_work: Collection[tuple[str, str]]) -> Iterable[AnsweredCall]:
         for fact in self.told:
-            if isinstance(fact, CallRecord) and (fact.scope.stage, fact.scope.work.item) in works:
+            if isinstance(fact, CallRecord) and (fact.scope.stage, fact.scope.work.item) in interrupted_work:
                 scope, request, reply = fact.scope, fact.request, answer(fact)
                 if reply is not None:
                     said = request.texts if isinstance(request, EmbedRequest) else request.messages
-                    yield PlayedCall(scope.stage, scope.work, scope.index, said, reply)
+                    yield AnsweredCall(scope.stage, scope.work, scope.index, said, reply)
 
     def close(self) -> None:
         pass
@@ -119,7 +119,7 @@ def evolve(
     facts = list(before)
 
     async def go() -> RunReport:
-        client = LLMClient(roles(), Gate(8), RetryPolicy(), 0, facts.append)
+        client = LLMClient(roles(), Scheduler(8), RetryPolicy(), 0, facts.append)
         engine = Engine(
             algorithm,
             llm=client,

@@ -14,7 +14,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.model import ChatReply, ChatRequest, Message, Usage
 from flowevolve.telemetry.logs import configure_logs, log_event
 from flowevolve.telemetry.metrics import Metrics
-from flowevolve.telemetry.progress import Lines, LiveTable, Tally
+from flowevolve.telemetry.progress import Lines, LiveTable, ProgressFigures
 from tests.support.some_events import some_changes, some_event
 
 
@@ -42,11 +42,11 @@ EVENTS = [
 
 
 def test_the_tally_adds_up() -> None:
-    tally = Tally()
+    figures = ProgressFigures()
     for event in EVENTS:
-        tally.take(event)
-    assert (tally.proposals, tally.accepted, tally.version, tally.stale, tally.open_flows) == (1, 2, 3, 1, 0)
-    assert (tally.seed_score, tally.best_score, tally.best, tally.stopping) == (0.2, 0.5, "c2", "seconds")
+        figures.take(event)
+    assert (figures.proposals, figures.accepted, figures.version, figures.stale, figures.open_flows) == (1, 2, 3, 1, 0)
+    assert (figures.seed_score, figures.best_score, figures.best, figures.stopping) == (0.2, 0.5, "c2", "seconds")
 
 
 def test_plain_lines_tell_what_is_new() -> None:
@@ -111,13 +111,13 @@ def test_only_what_a_person_should_notice_is_logged(kind: str, shown: bool, caps
 
 
 def test_copies_and_what_is_evolved_beside_count_as_neither_proposed_nor_accepted() -> None:
-    tally = Tally()
-    tally.take(commit(0, 1, "c0", 0.2))
+    figures = ProgressFigures()
+    figures.take(commit(0, 1, "c0", 0.2))
     for seq, operator in enumerate(("migrate", "meta", "seed", "explore"), 1):
-        tally.take(proposed(seq, operator))
+        figures.take(proposed(seq, operator))
     for seq, (operator, pool) in enumerate(
         (("migrate", "main"), ("meta", "prompts"), ("seed", "main"), ("explore", "main")), 5
     ):
         changes = some_changes(add="c1", status="confirmed", operator=operator, pool=pool)
-        tally.take(some_event(seq, "pool.commit", version=seq, stage="update", changes=changes, best_score=0.5))
-    assert (tally.proposals, tally.accepted) == (1, 1)
+        figures.take(some_event(seq, "pool.commit", version=seq, stage="update", changes=changes, best_score=0.5))
+    assert (figures.proposals, figures.accepted) == (1, 1)

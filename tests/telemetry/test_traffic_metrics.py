@@ -9,7 +9,7 @@ from flowevolve.core.model import ChatReply, ChatRequest, Message, UnreachableEr
 from flowevolve.llm.client.hedging import Hedging
 from flowevolve.llm.client.traffic import Traffic
 from flowevolve.llm.scheduling.limits import Limits
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.router import Router
 from flowevolve.telemetry.traffic_metrics import TrafficMetrics
 
@@ -34,13 +34,13 @@ class Endpoint:
 
 
 async def test_endpoints_and_hedges_are_counted_once_the_run_has_begun() -> None:
-    gate = Gate(8)
-    limits = Limits(gate)
+    scheduler = Scheduler(8)
+    limits = Limits(scheduler)
     router = Router({"http://a/v1": Endpoint(works=True), "http://b/v1": Endpoint(works=False)})
     metrics, registry = TrafficMetrics(), CollectorRegistry()
     registry.register(metrics)
     assert generate_latest(registry) == b""
-    metrics.watch(Traffic([router], limits, Hedging(gate, limits, 0.1)))
+    metrics.watch(Traffic([router], limits, Hedging(scheduler, limits, 0.1)))
     for _ in range(20):
         try:
             await router.chat(REQUEST, timeout=1.0)
@@ -61,5 +61,5 @@ async def test_endpoints_and_hedges_are_counted_once_the_run_has_begun() -> None
 async def test_where_there_is_nothing_to_tell_nothing_is_told() -> None:
     metrics, registry = TrafficMetrics(), CollectorRegistry()
     registry.register(metrics)
-    metrics.watch(Traffic([Endpoint(works=True)], Limits(Gate(1)), None))
+    metrics.watch(Traffic([Endpoint(works=True)], Limits(Scheduler(1)), None))
     assert generate_latest(registry) == b""

@@ -15,7 +15,7 @@ import anyio
 import pytest
 
 from flowevolve._util.tasks import Pulse
-from flowevolve.vllm.server import News
+from flowevolve.vllm.server import ServerChange
 
 FAKE = Path(__file__).with_name("fake_vllm.py")
 ROOT = Path(__file__).parents[2]
@@ -64,16 +64,16 @@ class FakeVLLM:
 class Heard:
     """The events of servers, apart from reports on the progress of a start, of which a slow machine has more."""
 
-    news: list[News] = field(default_factory=list)
-    progress: list[News] = field(default_factory=list)
+    server_changes: list[ServerChange] = field(default_factory=list)
+    progress: list[ServerChange] = field(default_factory=list)
     pulse: Pulse = field(default_factory=Pulse)
 
-    def tell(self, news: News) -> None:
-        (self.progress if news.kind == "starting" else self.news).append(news)
+    def tell(self, server_changes: ServerChange) -> None:
+        (self.progress if server_changes.kind == "starting" else self.server_changes).append(server_changes)
         self.pulse.fire()
 
     def kinds(self) -> list[str]:
-        return [each.kind for each in self.news]
+        return [each.kind for each in self.server_changes]
 
     async def until(self, *kinds: str) -> None:
         """Wait until the events had exactly these kinds."""

@@ -20,7 +20,7 @@ from flowevolve.config.run import Config, parse_config
 from flowevolve.core.calls import CallRecord
 from flowevolve.runner.run import Watchers, check, run
 from flowevolve.runner.vllm_server import open_server
-from flowevolve.vllm.server import News
+from flowevolve.vllm.server import ServerChange
 from tests.vllm.conftest import ROOT, FakeVLLM
 
 pytestmark = pytest.mark.anyio
@@ -45,11 +45,11 @@ def events(out: Path, kind: str) -> list[str]:
 
 
 async def test_a_run_starts_its_server_looks_at_it_and_ends_it(fake: FakeVLLM, tmp_path: Path) -> None:
-    out, news = tmp_path / "out", list[News]()
-    result = await run(config(fake), out=out, watchers=Watchers(servers=(news.append,)))
+    out, server_changes = tmp_path / "out", list[ServerChange]()
+    result = await run(config(fake), out=out, watchers=Watchers(servers=(server_changes.append,)))
     assert result.report.spent.proposals >= 3
     assert not result.simulated
-    assert [each.kind for each in news] == ["healthy"]
+    assert [each.kind for each in server_changes] == ["healthy"]
     assert "loading" in (out / "vllm.log").read_text()
     written = json.loads((out / "result.json").read_text())
     assert written["backend"] == "vllm"

@@ -91,8 +91,8 @@ async def test_one_that_dies_is_back_at_the_same_address(fake: FakeVLLM) -> None
         first, second = fake.starts()
         assert first.arguments == second.arguments
         assert set(fake.alive()) == set(second.pids)
-    assert "ended with code 9" in heard.news[1].detail
-    assert "restart 1 of 3" in heard.news[1].detail
+    assert "ended with code 9" in heard.server_changes[1].detail
+    assert "restart 1 of 3" in heard.server_changes[1].detail
     assert fake.alive() == []
 
 
@@ -103,7 +103,7 @@ async def test_one_that_is_killed_is_back_too(fake: FakeVLLM, victim: str) -> No
         server = fake.starts()[0].pids[0]
         os.kill(server if victim == "server" else parent(server), signal.SIGKILL)
         await heard.until("healthy", "died", "healthy")
-        assert "was killed by SIGKILL" in heard.news[1].detail
+        assert "was killed by SIGKILL" in heard.server_changes[1].detail
         assert await reply(urls[0]) == "m"
         assert server not in fake.alive()
     # A child in a session of its own is out of reach once nobody but the killed keeper knew of it.
@@ -118,8 +118,8 @@ async def test_one_that_hangs_is_ended_and_back_once_it_is_doubted(fake: FakeVLL
         os.kill(first[0], signal.SIGSTOP)
         unanswered.fire()
         await heard.until("healthy", "died", "healthy")
-        assert "was not healthy for 0.3 s" in heard.news[1].detail
-        assert "restart 1 of 3" in heard.news[1].detail
+        assert "was not healthy for 0.3 s" in heard.server_changes[1].detail
+        assert "restart 1 of 3" in heard.server_changes[1].detail
         assert await reply(urls[0]) == "m"
         assert not set(first) & set(fake.alive())
     assert fake.alive() == []
@@ -152,8 +152,8 @@ async def test_it_is_given_up_after_so_many_restarts(fake: FakeVLLM) -> None:
         with pytest.raises(LLMError):
             await reply(urls[0])
         await heard.until("healthy", "died", "died", "gave_up")
-        assert "ValueError: no such model" in heard.news[-1].detail
-        assert "after 2 restarts" in heard.news[-1].detail
+        assert "ValueError: no such model" in heard.server_changes[-1].detail
+        assert "after 2 restarts" in heard.server_changes[-1].detail
         assert fake.alive() == []
     assert len(fake.starts()) == 3
 
@@ -166,7 +166,7 @@ async def test_it_is_given_up_where_it_cannot_be_started_again(fake: FakeVLLM) -
         log.mkdir()  # in the place of its log, which can't be opened now
         os.kill(fake.starts()[0].pids[0], signal.SIGKILL)
         await heard.until("healthy", "died", "died", "gave_up")
-    assert f"vLLM can't be started: [Errno 21] Is a directory: '{log}'" in heard.news[-1].detail
+    assert f"vLLM can't be started: [Errno 21] Is a directory: '{log}'" in heard.server_changes[-1].detail
     assert fake.alive() == []
 
 

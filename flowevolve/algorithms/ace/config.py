@@ -8,11 +8,11 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from flowevolve._util.settings import Section
-from flowevolve.experience.settings import EmbeddingSection
+from flowevolve._util.settings import Settings
+from flowevolve.experience.settings import EmbeddingSettings
 
 
-class ACEConfig(Section):
+class ACEConfig(Settings):
     """Defaults are those of ACE (arXiv 2510.04618) and its published code, but for the smaller token budget."""
 
     adaptation: Literal["offline", "online"] = "offline"
@@ -41,7 +41,7 @@ class ACEConfig(Section):
     """From this cosine on two bullets say the same."""
     unlike: float = Field(default=0.60, ge=0, le=1)
     """Below this cosine a bullet is put beside those added meanwhile without asking."""
-    embedding: EmbeddingSection = EmbeddingSection()
+    embedding: EmbeddingSettings = EmbeddingSettings()
     """What turns bullets into the vectors that are compared."""
     token_budget: int = Field(default=8000, gt=0)
     """Tokens of the playbook that a prompt shows; the least helpful bullets are left out."""

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import ClassVar
 
 from flowevolve._util.errors import InputError
-from flowevolve._util.settings import Section
+from flowevolve._util.settings import Settings
 from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext, UpdateContext
@@ -52,7 +52,7 @@ class Best:
         return self.candidate is not None and self.candidate.mean_score > other.mean_score
 
 
-class SearchConfig(Section):
+class SearchConfig(Settings):
     """λ, the number of children under way at a time, is ``max_in_flight``, or in lockstep ``width``."""
 
     form: Form = "edits"

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from flowevolve._util.settings import Section
+from flowevolve._util.settings import Settings
 from flowevolve.algorithms.code_evolve.exploration import Cosine, Exponential, Plateau, Schedule
 from flowevolve.algorithms.code_evolve.topology import Topology
 from flowevolve.archives.elites import FITNESS
@@ -16,7 +16,7 @@ from flowevolve.prompts.programs import Form
 Probability = Annotated[float, Field(ge=0, le=1)]
 
 
-class ArchiveSection(Section):
+class ArchiveSettings(Settings):
     """Which programs of an island live on."""
 
     name: Literal["cvt", "grid", "naive"] = "cvt"
@@ -42,7 +42,7 @@ class ArchiveSection(Section):
         return self
 
 
-class ExplorationSection(Section):
+class ExplorationSettings(Settings):
     """The probability that a step of an island explores."""
 
     schedule: Literal["plateau", "exponential", "cosine"] = "plateau"
@@ -76,7 +76,7 @@ class ExplorationSection(Section):
                 return Cosine(self.least, self.most, self.period)
 
 
-class MigrationSection(Section):
+class MigrationSettings(Settings):
     """Copies of good programs that go to other islands."""
 
     topology: Topology = "ring"
@@ -86,7 +86,7 @@ class MigrationSection(Section):
     """Part of the programs that live on the island; at least one goes, if one may."""
 
 
-class CodeEvolveConfig(Section):
+class CodeEvolveConfig(Settings):
     """Defaults are those of CodeEvolve (arXiv 2510.14150, appendix C) where it gives them; ``cells`` and
     ``migration.every`` those of its published runs.
     """
@@ -108,9 +108,9 @@ class CodeEvolveConfig(Section):
     """How programs are written: SEARCH/REPLACE edits or whole."""
     exploring_role: str = Field(default="code", min_length=1)
     """The LLM role that writes programs when exploring; ``code`` writes the others."""
-    archive: ArchiveSection = ArchiveSection()
-    exploration: ExplorationSection = ExplorationSection()
-    migration: MigrationSection = MigrationSection()
+    archive: ArchiveSettings = ArchiveSettings()
+    exploration: ExplorationSettings = ExplorationSettings()
+    migration: MigrationSettings = MigrationSettings()
 
     @property
     def named_roles(self) -> Sequence[str]:

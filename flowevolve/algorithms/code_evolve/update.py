@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from flowevolve.algorithms.code_evolve.config import MigrationSection
+from flowevolve.algorithms.code_evolve.config import MigrationSettings
 from flowevolve.algorithms.code_evolve.islands import MIGRATE, PROGRAMS, PROMPTS, SEED, Island, Islands, Place
 from flowevolve.algorithms.code_evolve.payloads import Made
 from flowevolve.algorithms.code_evolve.topology import neighbours
@@ -38,7 +38,7 @@ class Update:
     """A failed program enters as ``rejected``, with the worst score and its feedback, so that it can be shown later."""
 
     islands: Islands
-    migration: MigrationSection
+    migration: MigrationSettings
     instructions: Artifact
     """The prompt that all islands begin with."""
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from pydantic import Field, model_validator
 
-from flowevolve._util.settings import Section
+from flowevolve._util.settings import Settings
 from flowevolve.prompts.abstracts import TrajectoryKind
 from flowevolve.prompts.programs import Form
 
 
-class TrajectoriesSection(Section):
+class TrajectoriesSettings(Settings):
     """What the Navigator is shown. The paper leaves all of it open."""
 
     count: int = Field(default=6, gt=0)
@@ -29,13 +29,13 @@ class TrajectoriesSection(Section):
         return {"improvement": self.improvement, "mixed": self.mixed, "decline": self.decline}
 
     @model_validator(mode="after")
-    def _some_weight(self) -> TrajectoriesSection:
+    def _some_weight(self) -> TrajectoriesSettings:
         if not any(self.weights.values()):
             raise ValueError("improvement, mixed, decline: all weights are 0; give one of them more")
         return self
 
 
-class ContextEvolveConfig(Section):
+class ContextEvolveConfig(Settings):
     """Each agent can be switched off alone, as in the paper's figure 2c."""
 
     summarizer: bool = True
@@ -54,7 +54,7 @@ class ContextEvolveConfig(Section):
     """How many commits old guidance may be. None: one fewer than there are steps in flight, which is 0 if there is one
     step at a time, as published.
     """
-    trajectories: TrajectoriesSection = TrajectoriesSection()
+    trajectories: TrajectoriesSettings = TrajectoriesSettings()
     failed_parents: bool = False
     """Whether programs that failed may be parents, behind all that work."""
     form: Form = "edits"

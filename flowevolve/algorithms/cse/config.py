@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from flowevolve._util.settings import Section
+from flowevolve._util.settings import Settings
 from flowevolve.algorithms.cse.memory import LIMIT_TOKENS, STEPS_KEPT
-from flowevolve.experience.settings import GlobalMemorySection
+from flowevolve.experience.settings import GlobalMemorySettings
 from flowevolve.prompts.programs import Form
 
 
-class CSEConfig(Section):
+class CSEConfig(Settings):
     """Defaults are those of Controlled Self-Evolution (arXiv 2601.07348, appendix C).
 
     ``planning``, ``evolution`` and ``local_memory`` switch off what its ablations leave out, and so does a ``memory``
@@ -35,7 +35,7 @@ class CSEConfig(Section):
     """Whether programs are written by what was learnt in this run."""
     compress_tokens: int = Field(default=LIMIT_TOKENS, gt=0)
     """How many tokens that memory may have, by an estimate, before it is made shorter."""
-    memory: GlobalMemorySection = GlobalMemorySection()
+    memory: GlobalMemorySettings = GlobalMemorySettings()
     """What was learnt with other tasks."""
     queries: int = Field(default=3, gt=0)
     """Searches in that memory for each child."""

@@ -6,19 +6,19 @@ from typing import Literal
 
 from pydantic import Field
 
-from flowevolve._util.settings import OpenSection, Section
+from flowevolve._util.settings import OpenSettings, Settings
 
 
-class ArchiveSection(OpenSection):
+class ArchiveSettings(OpenSettings):
     name: str = "pareto"
 
 
-class GEPAConfig(Section):
+class GEPAConfig(Settings):
     """Defaults are those of GEPA (arXiv 2507.19457) and gepa 0.1.4."""
 
     minibatch: int = Field(default=3, gt=0)
     """Training examples per proposal (``reflection_minibatch_size``)."""
-    archive: ArchiveSection = ArchiveSection()
+    archive: ArchiveSettings = ArchiveSettings()
     """What parents are selected from, and its settings."""
     candidate_selection: Literal["pareto", "current_best", "epsilon_greedy", "top_k_pareto"] = "pareto"
     epsilon: float = Field(default=0.1, ge=0, le=1)

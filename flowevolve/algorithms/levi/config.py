@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
-from flowevolve._util.settings import Section
+from flowevolve._util.settings import Settings
 from flowevolve.archives.descriptors import Placement
 from flowevolve.prompts.programs import Form
 
 
-class LEVIConfig(Section):
+class LEVIConfig(Settings):
     """Defaults are those of LEVI's table 5 where it has them."""
 
     seeds: int = Field(default=4, ge=0)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from flowevolve._util.settings import Section
+from flowevolve._util.settings import Settings
 
 
-class MetaHarnessConfig(Section):
+class MetaHarnessConfig(Settings):
     """Candidates per step and the time of the import check are those of Meta-Harness (arXiv 2603.28052)."""
 
     candidates: int = Field(default=3, gt=0, le=10)

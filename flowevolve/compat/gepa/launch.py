@@ -23,8 +23,8 @@ from flowevolve.compat.gepa.algorithm import AdapterGEPA, AdapterTask, Parts
 from flowevolve.compat.gepa.bar import Bar
 from flowevolve.compat.gepa.data import AnyId
 from flowevolve.compat.gepa.reflection import CALLABLE, ROLE, CallableTransport
-from flowevolve.config.llm import LLMSection
-from flowevolve.config.roles import RoleSettings
+from flowevolve.config.llm import LLMSettings
+from flowevolve.config.roles import ResolvedRole
 from flowevolve.config.run import Config, misplaced_key, parse_config
 from flowevolve.core.events import Event, Log
 from flowevolve.core.task import Task
@@ -34,7 +34,7 @@ from flowevolve.llm.client.role import Role
 from flowevolve.runner.assemble import make_tuning, open_roles
 from flowevolve.runner.clients import OpenRoles
 from flowevolve.runner.resume import is_run, resume
-from flowevolve.runner.run import Given, Plan, Watchers, carry_out, make_plan
+from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, carry_out, make_plan
 
 NO_LIMIT = 2**53
 """Metric calls, where only stoppers end a run: a configuration has a limit of some kind."""
@@ -66,7 +66,7 @@ def reflecting(model: LanguageModel | str | None, settings: Mapping[str, object]
 
     @asynccontextmanager
     async def open_callable(
-        config: Config, roles: Mapping[str, RoleSettings], identity: str | None, log: Log
+        config: Config, roles: Mapping[str, ResolvedRole], identity: str | None, log: Log
     ) -> AsyncIterator[Mapping[str, Models]]:
         if model is None:
             yield {}
@@ -89,9 +89,9 @@ def _section(model: str, settings: Mapping[str, object]) -> dict[str, object]:
         model = name if slash else model
     section = {"backend": "openai", "model": model, **known}
     try:
-        LLMSection.model_validate(section)
+        LLMSettings.model_validate(section)
     except ValidationError as error:
-        what = misplaced_key(error) or describe_validation(error, known=list(LLMSection.model_fields))
+        what = misplaced_key(error) or describe_validation(error, known=list(LLMSettings.model_fields))
         raise InputError(f"reflection_lm_kwargs: {what}") from None
     return section
 
@@ -194,13 +194,13 @@ class Launch:
             )
             return
         table, sync = self.config.model_dump(mode="json"), self.config.journal.sync
-        given = Given(self.task)
+        given = ProvidedObjects(self.task)
         keep = (
             None if self.run_dir is None else partial(RunDirectory, self.run_dir, table, sync=sync, given=given.names())
         )
         await carry_out(self._plan(self.config, given), keep, watchers, None)
 
-    def _plan(self, config: Config, given: Given) -> Plan:
+    def _plan(self, config: Config, given: ProvidedObjects) -> Plan:
         def algorithm(config: Config, task: Task) -> AdapterGEPA:
             return AdapterGEPA(self.task, self.parts, make_tuning(config))
 

@@ -19,16 +19,16 @@ from flowevolve.core.payload_kinds import payload
 from flowevolve.core.pool import Candidate, Update
 
 
-@payload
+@payload("Kept")
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredResult:
     """The result of something done once, as an event's attachment."""
 
     value: object
 
 
 @dataclass(slots=True)
-class Work:
+class InterruptedWork:
     """Effects of one stage's unfinished work on one item, oldest first; each is taken out as it is recognised."""
 
     proposals: list[Candidate] = field(default_factory=list)

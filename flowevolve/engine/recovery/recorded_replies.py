@@ -29,7 +29,7 @@ Key = tuple[WorkPart, int, Asked]
 
 
 @dataclass(frozen=True, slots=True)
-class PlayedCall:
+class AnsweredCall:
     """A finished call: which work it belongs to, what was asked, and what came back, or how it failed."""
 
     stage: str
@@ -49,24 +49,26 @@ class PlayedCall:
         return reply.model, reply.usage if isinstance(reply, LLMError) else reply.paid
 
 
-class Playback:
+class RecordedReplies:
     """The replies of one run that are to be used again, by the work they belong to."""
 
-    def __init__(self, calls: Iterable[PlayedCall] = ()) -> None:
-        self._works: dict[tuple[str, str], _Work] = {}
+    def __init__(self, calls: Iterable[AnsweredCall] = ()) -> None:
+        self._interrupted_work: dict[tuple[str, str], _Work] = {}
         for call in calls:
-            self._works.setdefault((call.stage, call.work.item), _Work()).add(call)
+            self._interrupted_work.setdefault((call.stage, call.work.item), _Work()).add(call)
 
     def forget(self, stage: str, item: str) -> list[tuple[str, Usage]]:
         """Give up what a work that has ended did not ask for again; returns what was paid for it, by model."""
-        work = self._works.pop((stage, item), None)
+        work = self._interrupted_work.pop((stage, item), None)
         calls = [] if work is None else work.calls
         return [call.paid for call in calls]
 
     @property
     def left(self) -> int:
         """Replies not asked for yet."""
-        return sum(not isinstance(call.reply, LLMError) for work in self._works.values() for call in work.calls)
+        return sum(
+            not isinstance(call.reply, LLMError) for work in self._interrupted_work.values() for call in work.calls
+        )
 
     async def reply(self, scope: CallScope, messages: Sequence[Message]) -> ChatReply | None:
         """What came back when this was asked before; None if it was not.
@@ -85,7 +87,7 @@ class Playback:
         return await self._find(scope, tuple(texts), EmbedReply)
 
     async def _find(self, scope: CallScope, asked: Asked, kind: type[Reply]) -> Reply | None:
-        work = self._works.get((scope.stage, scope.work.item))
+        work = self._interrupted_work.get((scope.stage, scope.work.item))
         call = None if work is None else work.claim((scope.work, scope.index, asked))
         if work is None or call is None:
             return None
@@ -102,24 +104,24 @@ class _Work:
     """The calls of one work, in the order in which they were answered."""
 
     def __init__(self) -> None:
-        self.calls: list[PlayedCall] = []
-        self._unclaimed: dict[Key, deque[PlayedCall]] = {}
+        self.calls: list[AnsweredCall] = []
+        self._unclaimed: dict[Key, deque[AnsweredCall]] = {}
         self._changed = Pulse()
 
-    def add(self, call: PlayedCall) -> None:
+    def add(self, call: AnsweredCall) -> None:
         self.calls.append(call)
         self._unclaimed.setdefault(call.key, deque()).append(call)
 
-    def claim(self, key: Key) -> PlayedCall | None:
+    def claim(self, key: Key) -> AnsweredCall | None:
         """The oldest call like this that nobody has asked for again."""
         calls = self._unclaimed.get(key)
         return calls.popleft() if calls else None
 
-    async def turn(self, call: PlayedCall) -> None:
+    async def turn(self, call: AnsweredCall) -> None:
         """Wait until all that was answered before has been handed out."""
         while self.calls[0] is not call:
             await self._changed.wait()
 
-    def leave(self, call: PlayedCall) -> None:
+    def leave(self, call: AnsweredCall) -> None:
         self.calls = [each for each in self.calls if each is not call]
         self._changed.fire()

@@ -43,9 +43,9 @@ from flowevolve.core.item_ids import ItemId, flow_of, parent_and_number, ticket_
 from flowevolve.core.model import JSON, LLMError
 from flowevolve.core.pool import Candidate, Change
 from flowevolve.engine.archived_pool import ArchivedPool
-from flowevolve.engine.recovery.interrupted_work import Work
-from flowevolve.engine.recovery.recorded_replies import Playback, PlayedCall
-from flowevolve.engine.run_counters import Tally
+from flowevolve.engine.recovery.interrupted_work import InterruptedWork
+from flowevolve.engine.recovery.recorded_replies import AnsweredCall, RecordedReplies
+from flowevolve.engine.run_counters import RunCounters
 from flowevolve.llm.client.accounting import Spending
 
 FIT = "fit"
@@ -87,7 +87,7 @@ class History(Protocol):
         """What its calls cost."""
         ...
 
-    def calls(self, works: Collection[tuple[str, str]]) -> Iterable[PlayedCall]:
+    def calls(self, interrupted_work: Collection[tuple[str, str]]) -> Iterable[AnsweredCall]:
         """The calls that were answered for the work of these stages on these items, in that order."""
         ...
 
@@ -134,7 +134,7 @@ class RecoveredState:
     """Where an interrupted run was. What is said of the algorithm, it has been told already."""
 
     pool: ArchivedPool
-    tally: Tally
+    counters: RunCounters
     spent: Cost
     ended: Sequence[Cost]
     """What the ordinary flows that ended last had taken, oldest first."""
@@ -153,9 +153,9 @@ class RecoveredState:
     """The live items with their stages, oldest first."""
     injected: Sequence[ItemId]
     """Items whose work proposed a candidate from outside, which has not been charged yet."""
-    works: Mapping[ItemId, Work]
+    interrupted_work: Mapping[ItemId, InterruptedWork]
     """What had been done in work that is to be done again."""
-    playback: Playback
+    recorded_replies: RecordedReplies
     under_way: Sequence[tuple[str, Sequence[Item[object]]]]
     """Items that were being worked on, one or a batch, and the stages where they were."""
     waiting: Sequence[tuple[str, Item[object]]]
@@ -206,14 +206,14 @@ class _Fold:
         self._algorithm = algorithm
         self._graph = graph
         self._pool = ArchivedPool(algorithm)
-        self._tally = Tally(graph)
+        self._counters = RunCounters(graph)
         self._spent = Cost()
         self._ended = deque[Cost](maxlen=RECENT_FLOWS)
         self._ending: dict[str, str] = {}
         self._opened = 0
         self._flows: dict[int, OpenFlow] = {}
         self._live: dict[ItemId, _Live] = {}
-        self._works: dict[ItemId, Work] = {}
+        self._interrupted_work: dict[ItemId, InterruptedWork] = {}
         self._injected: list[ItemId] = []
         self._ordinals: Counter[str | None] = Counter()
         self._fired: dict[str, None] = {}
@@ -231,7 +231,7 @@ class _Fold:
                 self._sent(sent, event.time)
             case ItemTaken(item=name, judged=None | "continue"):  # what comes of another verdict is in later events
                 self._live[name].taken = True
-                self._works[name] = Work()
+                self._interrupted_work[name] = InterruptedWork()
             case ItemsGathered(items=batch):
                 for name in batch:
                     self._live[name].batch = batch
@@ -254,11 +254,11 @@ class _Fold:
                 self._state = state
             case PhaseEnded(phase=phase, cost=cost):
                 self._phases[phase] = replace(self._phases[phase], ended=True)
-                self._works.pop(self._phases[phase].ticket.id, None)
+                self._interrupted_work.pop(self._phases[phase].ticket.id, None)
                 self._spent += cost
-            case StageEvent() | OwnEvent() as said if said.item in self._works:
-                self._works[said.item].events.setdefault((event.kind, said.key), deque()).append(event)
-        self._tally.take(event)
+            case StageEvent() | OwnEvent() as said if said.item in self._interrupted_work:
+                self._interrupted_work[said.item].events.setdefault((event.kind, said.key), deque()).append(event)
+        self._counters.take(event)
         self._algorithm.replay_event(event)
 
     def _flow_opened(self, opened: FlowOpened, time: float) -> None:
@@ -269,7 +269,7 @@ class _Fold:
         item = Item(ticket_id(opened.flow), opened.flow, ticket, opened.version, (), time)
         self._live[item.id] = _Live(flow.stage, item, taken=flow.phase)
         if flow.ageless:
-            self._works[item.id] = Work()
+            self._interrupted_work[item.id] = InterruptedWork()
         if flow.phase:
             self._phases[flow.stage] = Phase(item, done=False, ended=False)
         else:
@@ -286,8 +286,8 @@ class _Fold:
         parent, number = parent_and_number(sent.item)
         if number is None:
             self._live[parent].over = SENT_TO_REPAIR
-        elif parent in self._works:
-            work = self._works[parent]
+        elif parent in self._interrupted_work:
+            work = self._interrupted_work[parent]
             work.sent.append(sent)
             work.children = number + 1
 
@@ -296,9 +296,9 @@ class _Fold:
         flow = self._flows[live.item.flow]
         if flow.phase and done.item == ticket_id(live.item.flow):
             self._phases[live.stage] = replace(self._phases[live.stage], done=True)
-            self._works[done.item] = Work()  # of fit, which follows in its name
+            self._interrupted_work[done.item] = InterruptedWork()  # of fit, which follows in its name
         else:
-            self._works.pop(done.item, None)
+            self._interrupted_work.pop(done.item, None)
         for each in live.batch:
             if each in self._live:  # they end together
                 self._live[each].over = done.outcome, done.reason
@@ -308,16 +308,16 @@ class _Fold:
     def _proposed(self, proposed: CandidateProposed) -> None:
         candidate = proposed.proposal()
         self._pool.pool.register(candidate)
-        if proposed.item in self._works:
-            self._works[proposed.item].proposals.append(candidate)
+        if proposed.item in self._interrupted_work:
+            self._interrupted_work[proposed.item].proposals.append(candidate)
 
     def _committed(self, commit: PoolCommitted, time: float) -> None:
         update = self._pool.commit(commit.read_changes(self._pool.pool.__getitem__), commit.item, time)
         improved = self._pool.note_best(commit.best_score, self._spent.proposals)
         for trigger in self._graph.triggers:
             trigger.fires(update, improved)  # for those that count; what came of it is in the log
-        if commit.item in self._works and commit.stage is not None:
-            self._works[commit.item].commits.append(update)
+        if commit.item in self._interrupted_work and commit.stage is not None:
+            self._interrupted_work[commit.item].commits.append(update)
 
     def finished(self, history: History) -> RecoveredState:
         """The state at the end of the log."""
@@ -332,14 +332,20 @@ class _Fold:
                 flow.estimate = self._algorithm.estimate(flow.trigger)
         over = [*self._revive(history), *self._give_up_finish()]
         waiting, under_way = self._sort_out({item.id for _, item, _, _ in over})
-        for work in self._works.values():
+        for work in self._interrupted_work.values():
             work.reattach(history.payload)
-        works = [(self._live[name].stage if name in self._live else FIT, name) for name in self._works]
+        interrupted_work = [
+            (self._live[name].stage if name in self._live else FIT, name) for name in self._interrupted_work
+        ]
         # A failure that ended fit ended the run: whoever goes on has seen to it, so it is asked again.
-        calls = (call for call in history.calls(works) if call.stage != FIT or not isinstance(call.reply, LLMError))
+        calls = (
+            call
+            for call in history.calls(interrupted_work)
+            if call.stage != FIT or not isinstance(call.reply, LLMError)
+        )
         return RecoveredState(
             self._pool,
-            self._tally,
+            self._counters,
             self._spent,
             self._ended,
             self._ending,
@@ -350,8 +356,8 @@ class _Fold:
             self._flows,
             [(live.stage, live.item) for live in self._live.values()],
             self._injected,
-            self._works,
-            Playback(calls),
+            self._interrupted_work,
+            RecordedReplies(calls),
             under_way,
             waiting,
             over,
@@ -378,8 +384,8 @@ class _Fold:
 
     def _end_injection(self, item: ItemId) -> tuple[Outcome, str]:
         """How a candidate from outside ends its own work: it can't be proposed again, as nobody has it any more."""
-        if self._works[item].sent:
-            del self._works[item]
+        if self._interrupted_work[item].sent:
+            del self._interrupted_work[item]
             self._injected.append(item)
             return "consumed", ""
         return "discarded", "cut off as it was injected"

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 from flowevolve.core.item_ids import WorkPart
 
 
-class Work(NamedTuple):
+class CallKind(NamedTuple):
     """The kind of a call: its role, its stage, its item and, where the item makes several calls at once, a key.
 
     The key is an example's id or a component's name, which other items have too, so that lengths can be learnt by it.
@@ -43,18 +43,18 @@ class LengthEstimates:
         self._size = size
         self._means: OrderedDict[tuple[str, ...], float] = OrderedDict()
 
-    def expect(self, work: Work) -> float:
+    def expect(self, call_kind: CallKind) -> float:
         """The expected length in tokens; 0 while no similar call was answered."""
-        for key in _keys(work):
+        for key in _keys(call_kind):
             mean = self._means.get(key)
             if mean is not None:
                 self._means.move_to_end(key)
                 return mean
         return 0.0
 
-    def note(self, work: Work, tokens: int) -> None:
+    def note(self, call_kind: CallKind, tokens: int) -> None:
         """Learn from an answer."""
-        for key in _keys(work):
+        for key in _keys(call_kind):
             mean = self._means.get(key, float(tokens))
             self._means[key] = mean + self._weight * (tokens - mean)
             self._means.move_to_end(key)
@@ -62,7 +62,7 @@ class LengthEstimates:
             self._means.popitem(last=False)
 
 
-def _keys(work: Work) -> tuple[tuple[str, ...], ...]:
+def _keys(call_kind: CallKind) -> tuple[tuple[str, ...], ...]:
     """The keys of the means that a call belongs to, the most specific first."""
-    general = ((work.role, work.stage), (work.role,))
-    return ((work.role, work.stage, work.key), *general) if work.key else general
+    general = ((call_kind.role, call_kind.stage), (call_kind.role,))
+    return ((call_kind.role, call_kind.stage, call_kind.key), *general) if call_kind.key else general

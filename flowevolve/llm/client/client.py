@@ -43,9 +43,9 @@ from flowevolve.llm.client.reachability import check_models, is_alive
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.limits import Limits
-from flowevolve.llm.scheduling.request_queue import Ask
-from flowevolve.llm.scheduling.response_times import Pace
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.request_queue import QueuedRequest
+from flowevolve.llm.scheduling.response_times import ResponseTimes
+from flowevolve.llm.scheduling.scheduler import Scheduler
 
 EMBED_BATCH = 128
 """The most texts in one request for embeddings."""
@@ -63,7 +63,7 @@ class LLMClient:
     def __init__(
         self,
         roles: Mapping[str, Models],
-        gate: Gate,
+        scheduler: Scheduler,
         retry: RetryPolicy,
         seed: int,
         observer: Observer,
@@ -76,17 +76,17 @@ class LLMClient:
         unanswered: Pulse | None = None,
     ) -> None:
         self.account = account if account is not None else Account({})
-        self.pace = Pace()
+        self.response_times = ResponseTimes()
         self.cancelled = 0
         """Requests that were cancelled in flight; how many tokens they had used by then is not known."""
         self._lengths = LengthEstimates()
         self._roles = dict(roles)
-        self._gate = gate
+        self._scheduler = scheduler
         self._retry = retry
         self._seed = seed
         self._observer = observer
         self._cache = cache
-        self._limits = limits if limits is not None else Limits(gate, longest_pause=retry.patience_seconds)
+        self._limits = limits if limits is not None else Limits(scheduler, longest_pause=retry.patience_seconds)
         self._hedging = hedging
         self._log = log
         self._unanswered = unanswered if unanswered is not None else Pulse()
@@ -161,7 +161,7 @@ class LLMClient:
     @property
     def call_limit(self) -> int:
         """How many calls may be in flight at present."""
-        return self._gate.limit
+        return self._scheduler.limit
 
     async def check(self) -> None:
         """Check that every backend can be reached and serves its roles' models. This uses no tokens.
@@ -210,8 +210,8 @@ class LLMClient:
 
     async def _attempt(self, call: PendingCall[R]) -> R:
         scope = call.scope
-        ask = Ask(scope.priority, call.work.group, scope.candidate, self._lengths.expect(call.work))
-        async with self._limits.slot(ask, call.backend.where, call.request, call.settings.gate) as permit:
+        ask = QueuedRequest(scope.priority, call.call_kind.group, scope.candidate, self._lengths.expect(call.call_kind))
+        async with self._limits.permit(ask, call.backend.where, call.request, call.settings.scheduler) as permit:
             call.attempts += 1
             call.started = now()
             call.discount_wait(permit.uncounted_wait)
@@ -222,8 +222,8 @@ class LLMClient:
                 raise
 
     def _learn(self, call: PendingCall[R], finished: float, reply: R) -> None:
-        self._lengths.note(call.work, reply.usage.completion_tokens)
-        self.pace.answered(finished - call.started, reply.usage.completion_tokens)
+        self._lengths.note(call.call_kind, reply.usage.completion_tokens)
+        self.response_times.answered(finished - call.started, reply.usage.completion_tokens)
 
     def _note_estimate(self, call: PendingCall[R], reply: R) -> None:
         """Report, once for each model, that its server leaves out token counts."""
@@ -234,7 +234,7 @@ class LLMClient:
 
     def _report_cached(self, call: PendingChat, reply: ChatReply) -> None:
         """Account and report a call that the response cache answered."""
-        self._lengths.note(call.work, reply.usage.completion_tokens)
+        self._lengths.note(call.call_kind, reply.usage.completion_tokens)
         call.started = now()
         self._report(call, call.started, reply, None)
 
@@ -243,7 +243,7 @@ class LLMClient:
         time = now()
         silent_seconds = call.note_failure(error, time)
         if isinstance(error, OverloadedError):
-            self.pace.refused()
+            self.response_times.refused()
         if isinstance(error, UnreachableError):
             self._unanswered.fire()
         if self._retry.exhausted(silent_seconds) and self._may_be_slow(call, error, time):

@@ -20,10 +20,10 @@ import anyio
 from flowevolve._util import clock
 from flowevolve._util.tasks import Pulse, as_completed
 from flowevolve.core.model import ChatReply, ChatRequest
-from flowevolve.llm.client.answer_lengths import Work
+from flowevolve.llm.client.answer_lengths import CallKind
 from flowevolve.llm.scheduling.limits import Limits
-from flowevolve.llm.scheduling.request_queue import Ask
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.request_queue import QueuedRequest
+from flowevolve.llm.scheduling.scheduler import Scheduler
 
 QUANTILE = 0.95
 MARGIN = 1.1
@@ -54,21 +54,21 @@ class HedgeStats:
 class Hedgeable:
     """A call that may be hedged, with what is needed to queue and send it a second time."""
 
-    work: Work
-    ask: Ask
+    call_kind: CallKind
+    ask: QueuedRequest
     backend: str
     request: ChatRequest
     send: Callable[[], Awaitable[ChatReply]]
-    own: Gate | None = None
+    own: Scheduler | None = None
     """The concurrency limit of the call's role, if it has one of its own."""
 
 
 class Hedging:
     """Sends second requests, for at most a ``share`` of all calls, through the same limits as the first ones."""
 
-    def __init__(self, gate: Gate, limits: Limits, share: float) -> None:
+    def __init__(self, scheduler: Scheduler, limits: Limits, share: float) -> None:
         self.stats = HedgeStats()
-        self._gate = gate
+        self._scheduler = scheduler
         self._limits = limits
         self._share = share
         self._calls = self._granted = 0
@@ -83,7 +83,7 @@ class Hedging:
             LLMError: the error of the first request, if neither was answered.
         """
         self._calls += 1
-        latencies = self._latencies.setdefault((call.work.role, call.work.stage), Latencies())
+        latencies = self._latencies.setdefault((call.call_kind.role, call.call_kind.stage), Latencies())
         began, expected = clock.now(), call.ask.expected_tokens
         delay = latencies.hedge_after(expected)
         try:
@@ -135,7 +135,7 @@ class Hedging:
     async def _send_second(self, call: Hedgeable, sent: anyio.Event) -> ChatReply:
         # A group of its own, as the size of the item's group says how many calls the item still waits for.
         ask = replace(call.ask, group=f"{call.ask.group}\x1fhedge")
-        async with self._limits.slot(ask, call.backend, call.request, call.own) as permit:
+        async with self._limits.permit(ask, call.backend, call.request, call.own) as permit:
             self.stats.sent += 1
             sent.set()
             return permit.answered(await call.send())
@@ -153,9 +153,9 @@ class Hedging:
 
     def _may_hedge(self, call: Hedgeable) -> bool:
         """Whether all calls left of the call's item are overdue, and a second request is allowed."""
-        gates = (self._gate,) if call.own is None else (self._gate, call.own)
+        schedulers = (self._scheduler,) if call.own is None else (self._scheduler, call.own)
         return (
-            max(gate.remaining(call.ask.group) for gate in gates) <= self._overdue[call.ask.group]
+            max(scheduler.remaining(call.ask.group) for scheduler in schedulers) <= self._overdue[call.ask.group]
             and self._granted < self._share * self._calls
             and not self._limits.holds_back(call.backend, call.request.model)
         )

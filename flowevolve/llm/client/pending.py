@@ -19,11 +19,11 @@ from flowevolve.core.model import (
     Usage,
     embedding_transport,
 )
-from flowevolve.llm.client.answer_lengths import Work
+from flowevolve.llm.client.answer_lengths import CallKind
 from flowevolve.llm.client.hedging import Hedgeable, Hedging
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.client.usage import embedding_with_estimated_usage, with_estimated_usage
-from flowevolve.llm.scheduling.request_queue import Ask
+from flowevolve.llm.scheduling.request_queue import QueuedRequest
 
 
 @runtime_checkable
@@ -85,12 +85,12 @@ class PendingCall(Generic[R]):
     failures: dict[type[LLMError], int] = field(default_factory=dict)
     failed_usage: Usage = field(default_factory=Usage)
     """Tokens billed for failed attempts, as far as the server reported them."""
-    work: Work = field(init=False)
+    call_kind: CallKind = field(init=False)
 
     def __post_init__(self) -> None:
-        self.work = Work.of(self.role, self.scope.stage, self.scope.item)
+        self.call_kind = CallKind.of(self.role, self.scope.stage, self.scope.item)
 
-    async def send(self, ask: Ask, remaining: int, hedging: Hedging | None) -> R:
+    async def send(self, ask: QueuedRequest, remaining: int, hedging: Hedging | None) -> R:
         """Make one attempt; ``remaining`` requests of its group wait or are in flight.
 
         Raises:
@@ -122,14 +122,14 @@ class PendingCall(Generic[R]):
 class PendingChat(PendingCall[ChatReply]):
     request: ChatRequest
 
-    async def send(self, ask: Ask, remaining: int, hedging: Hedging | None) -> ChatReply:
+    async def send(self, ask: QueuedRequest, remaining: int, hedging: Hedging | None) -> ChatReply:
         settings = self.settings
         if settings.send_priority:
             self.request = replace(self.request, priority=server_priority(self.scope.priority, remaining))
         if hedging is None:
             return await self._send()
         return await hedging.first_reply(
-            Hedgeable(self.work, ask, self.backend.where, self.request, self._send, settings.gate)
+            Hedgeable(self.call_kind, ask, self.backend.where, self.request, self._send, settings.scheduler)
         )
 
     async def _send(self) -> ChatReply:
@@ -142,7 +142,7 @@ class PendingChat(PendingCall[ChatReply]):
 class PendingEmbed(PendingCall[EmbedReply]):
     request: EmbedRequest
 
-    async def send(self, ask: Ask, remaining: int, hedging: Hedging | None) -> EmbedReply:
+    async def send(self, ask: QueuedRequest, remaining: int, hedging: Hedging | None) -> EmbedReply:
         """As for any call. Embeddings are never hedged, as they are short."""
         settings = self.settings
         reply = await embedding_transport(settings.transport).embed(self.request, timeout=settings.timeout_seconds)

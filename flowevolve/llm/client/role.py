@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from flowevolve.core.calls import CallScope
 from flowevolve.core.model import JSON, Transport
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.scheduler import Scheduler
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Role:
     stream: bool = False
     idle_seconds: float | None = None
     """As in `flowevolve.core.model.ChatRequest`."""
-    gate: Gate | None = None
+    scheduler: Scheduler | None = None
     """Bounds this role's own requests in flight, within the bound of the whole run."""
     must_be_listed: bool = True
     """Whether a model missing from the backend's list of models is an error. Lists of remote APIs may be incomplete."""

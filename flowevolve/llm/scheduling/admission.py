@@ -14,8 +14,8 @@ import anyio
 from flowevolve.core.event_kinds import AdmissionChanged, ServerLooked
 from flowevolve.core.events import Log
 from flowevolve.core.model import JSON
-from flowevolve.llm.scheduling.response_times import Pace
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.response_times import ResponseTimes
+from flowevolve.llm.scheduling.scheduler import Scheduler
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +147,10 @@ def growth(before: float | None, now: float | None) -> float:
 
 
 async def run_admission_control(
-    gate: Gate,
+    scheduler: Scheduler,
     policy: Admission,
     probe: Probe,
-    pace: Pace,
+    response_times: ResponseTimes,
     *,
     most: int,
     interval_seconds: float,
@@ -168,7 +168,7 @@ async def run_admission_control(
             log(ServerLooked(server.running, server.waiting, server.cache_usage, server.prefix_hit_rate))
             if observed is not None:
                 observed.add(server)
-        stats, seen = gate.stats(), pace.take_sample()
+        stats, seen = scheduler.stats(), response_times.take_sample()
         load = LoadSample(
             anyio.current_time(),
             stats.limit,
@@ -185,7 +185,7 @@ async def run_admission_control(
         verdict = policy.decide(load)
         limit = max(1, min(verdict.limit, most))
         if limit != stats.limit:
-            gate.limit = limit
+            scheduler.limit = limit
             log(_change(load, limit, verdict.reason))
 
 

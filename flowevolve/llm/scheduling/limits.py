@@ -33,8 +33,8 @@ from flowevolve.core.model import (
 )
 from flowevolve.llm.scheduling.rate_headers import LimitKind, allowances
 from flowevolve.llm.scheduling.rates import Bucket, ModelRates, SentRequest
-from flowevolve.llm.scheduling.request_queue import Ask
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.request_queue import QueuedRequest
+from flowevolve.llm.scheduling.scheduler import Scheduler
 
 TOO_MANY_REQUESTS = 429
 
@@ -61,7 +61,7 @@ class Limits:
 
     def __init__(
         self,
-        gate: Gate,
+        scheduler: Scheduler,
         *,
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
@@ -69,17 +69,19 @@ class Limits:
         log: Log = log_nothing,
     ) -> None:
         self._log = log
-        self._gate = gate
+        self._scheduler = scheduler
         self._per_minute: dict[LimitKind, float | None] = {"requests": requests_per_minute, "tokens": tokens_per_minute}
         self._longest_pause = longest_pause
         self._models: dict[tuple[str, str], _Model] = {}
 
-    def slot(self, ask: Ask, backend: str, request: ChatRequest | EmbedRequest, own: Gate | None = None) -> SendPermit:
+    def permit(
+        self, ask: QueuedRequest, backend: str, request: ChatRequest | EmbedRequest, own: Scheduler | None = None
+    ) -> SendPermit:
         """An async context manager that waits until the request may be sent and holds a slot until the block ends.
 
         ``own`` is the role's own concurrency limit, if it has one: a slot of that is held, too.
         """
-        return SendPermit(self._gate, own, self._model(backend, request.model), ask, request)
+        return SendPermit(self._scheduler, own, self._model(backend, request.model), ask, request)
 
     def holds_back(self, backend: str, model: str) -> bool:
         """Whether requests to this model wait for its rate limits."""
@@ -108,23 +110,30 @@ class Limits:
                 kind: Bucket.per_minute(amount, now) for kind, amount in self._per_minute.items() if amount is not None
             }
             rates = ModelRates(configured, self._longest_pause)
-            model = self._models[backend, name] = _Model(backend, name, rates, Gate(1, self._gate.order), self._log)
+            model = self._models[backend, name] = _Model(
+                backend, name, rates, Scheduler(1, self._scheduler.order), self._log
+            )
         return model
 
 
 class SendPermit:
     """Permission to send one request, once entered. A class, as a generator costs more and every call comes here."""
 
-    __slots__ = ("_ask", "_gate", "_model", "_own", "_request", "_sent", "_slot", "remaining", "uncounted_wait")
+    __slots__ = ("_ask", "_model", "_own", "_permit", "_request", "_scheduler", "_sent", "remaining", "uncounted_wait")
 
     def __init__(
-        self, gate: Gate, own: Gate | None, model: _Model, ask: Ask, request: ChatRequest | EmbedRequest
+        self,
+        scheduler: Scheduler,
+        own: Scheduler | None,
+        model: _Model,
+        ask: QueuedRequest,
+        request: ChatRequest | EmbedRequest,
     ) -> None:
         self.remaining = 0
         """The number of requests of its group that wait in the scheduler or are in flight, this one included."""
         self.uncounted_wait = 0.0
         """The seconds of its wait that don't count as silence of the server."""
-        self._gate = gate
+        self._scheduler = scheduler
         self._own = own
         self._model = model
         self._ask = ask
@@ -135,22 +144,22 @@ class SendPermit:
             self._sent, waited = await self._model.wait(self._ask, self._request)
             self.uncounted_wait += waited
             own = self._own
-            self._slot = self._gate.slot(self._ask) if own is None else _both(own, self._gate, self._ask)
+            self._permit = self._scheduler.permit(self._ask) if own is None else _both(own, self._scheduler, self._ask)
             try:
-                self.remaining = await self._slot.__aenter__()
+                self.remaining = await self._permit.__aenter__()
             except BaseException:
                 self._model.not_sent(self._sent)
                 raise
             if not self._model.paused_since(self._sent):
                 return self
-            await self._slot.__aexit__(None, None, None)
+            await self._permit.__aexit__(None, None, None)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if isinstance(error, LLMError):
             self._model.failed(self._sent, error)
-        await self._slot.__aexit__(kind, error, traceback)
+        await self._permit.__aexit__(kind, error, traceback)
 
     def answered(self, reply: R) -> R:
         """Learn the server's limits from an answer; returns the answer."""
@@ -159,15 +168,15 @@ class SendPermit:
 
 
 @asynccontextmanager
-async def _both(own: Gate, gate: Gate, ask: Ask) -> AsyncGenerator[int]:
-    async with own.slot(ask) as remaining, gate.slot(ask) as remaining_in_gate:
+async def _both(own: Scheduler, scheduler: Scheduler, ask: QueuedRequest) -> AsyncGenerator[int]:
+    async with own.permit(ask) as remaining, scheduler.permit(ask) as remaining_in_gate:
         yield max(remaining, remaining_in_gate)
 
 
 class _Model:
     """The rate limits of one model on one backend, and the queue of requests that wait for them."""
 
-    def __init__(self, backend: str, name: str, rates: ModelRates, next_up: Gate, log: Log) -> None:
+    def __init__(self, backend: str, name: str, rates: ModelRates, next_up: Scheduler, log: Log) -> None:
         self.rates = rates
         self.waiting = 0
         self.waited_seconds = 0.0
@@ -177,7 +186,7 @@ class _Model:
         self._log = log
         self._changed = Pulse()
 
-    async def wait(self, ask: Ask, request: ChatRequest | EmbedRequest) -> tuple[SentRequest, float]:
+    async def wait(self, ask: QueuedRequest, request: ChatRequest | EmbedRequest) -> tuple[SentRequest, float]:
         """Wait until the request may be sent and count it as sent; also returns `ModelRates.uncounted_wait`."""
         tokens = self._tokens(ask, request)
         began = clock.now()
@@ -185,7 +194,7 @@ class _Model:
             return self.rates.take(began, tokens), 0.0
         self.waiting += 1
         try:
-            async with self._next_up.slot(ask):
+            async with self._next_up.permit(ask):
                 await self._wait_as_next(tokens)
                 now = clock.now()
                 return self.rates.take(now, tokens), self.rates.uncounted_wait(began, now)
@@ -235,7 +244,7 @@ class _Model:
         if self.waiting:
             self._changed.fire()
 
-    def _tokens(self, ask: Ask, request: ChatRequest | EmbedRequest) -> float:
+    def _tokens(self, ask: QueuedRequest, request: ChatRequest | EmbedRequest) -> float:
         if not self.rates.counts_tokens:
             return 0.0
         return estimated_tokens(request, ask.expected_tokens)

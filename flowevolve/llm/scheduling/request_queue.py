@@ -17,7 +17,7 @@ Key = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class QueuedRequest:
     """What the order of requests depends on."""
 
     rank: int = 0
@@ -55,7 +55,7 @@ class Order(Protocol):
         """The key of a group. With ``affine`` it must not be higher than without."""
         ...
 
-    def request_key(self, ask: Ask, arrival: int) -> Key:
+    def request_key(self, request: QueuedRequest, arrival: int) -> Key:
         """The key of a request within its group."""
         ...
 
@@ -68,8 +68,8 @@ class ByRank:
     def group_key(self, facts: GroupFacts) -> Key:
         return (facts.rank, facts.arrival)
 
-    def request_key(self, ask: Ask, arrival: int) -> Key:
-        return (ask.rank, arrival)
+    def request_key(self, request: QueuedRequest, arrival: int) -> Key:
+        return (request.rank, arrival)
 
 
 class Group:
@@ -77,9 +77,9 @@ class Group:
 
     __slots__ = ("candidate", "first_arrival", "heap", "in_flight", "name", "waiting")
 
-    def __init__(self, ask: Ask, arrival: int) -> None:
-        self.name = ask.group
-        self.candidate = ask.candidate
+    def __init__(self, request: QueuedRequest, arrival: int) -> None:
+        self.name = request.group
+        self.candidate = request.candidate
         self.first_arrival = arrival
         self.heap: list[tuple[Key, int, Waiter]] = []
         self.waiting = self.in_flight = 0
@@ -104,17 +104,17 @@ class Group:
 class Waiter:
     """A request that waits until ``admitted`` is set."""
 
-    __slots__ = ("admitted", "arrival", "ask", "group", "waits")
+    __slots__ = ("admitted", "arrival", "group", "request", "waits")
 
-    def __init__(self, ask: Ask, arrival: int, group: Group) -> None:
-        self.ask = ask
+    def __init__(self, request: QueuedRequest, arrival: int, group: Group) -> None:
+        self.request = request
         self.arrival = arrival
         self.group = group
         self.admitted = anyio.Event()
         self.waits = True
 
 
-class Line:
+class RequestQueue:
     """The waiting requests, of which ``len`` is the number, and a count of each group's requests in flight."""
 
     def __init__(self, order: Order) -> None:
@@ -135,19 +135,19 @@ class Line:
         group = self._groups.get(name)
         return 0 if group is None else group.remaining
 
-    def join(self, ask: Ask) -> Waiter:
+    def join(self, request: QueuedRequest) -> Waiter:
         """Add a request to the queue."""
-        group = self._group(ask)
-        waiter = Waiter(ask, self._arrivals, group)
-        heappush(group.heap, (self._order.request_key(ask, waiter.arrival), waiter.arrival, waiter))
+        group = self._group(request)
+        waiter = Waiter(request, self._arrivals, group)
+        heappush(group.heap, (self._order.request_key(request, waiter.arrival), waiter.arrival, waiter))
         group.waiting += 1
         self._by_arrival[waiter.arrival] = waiter
         self._changed[group] = None
         return waiter
 
-    def skip(self, ask: Ask) -> Group:
+    def skip(self, request: QueuedRequest) -> Group:
         """Count a request as in flight that did not have to wait."""
-        group = self._group(ask)
+        group = self._group(request)
         self._into_flight(group)
         return group
 
@@ -176,11 +176,11 @@ class Line:
         self._changed[group] = None
         self._drop_if_empty(group)
 
-    def _group(self, ask: Ask) -> Group:
+    def _group(self, request: QueuedRequest) -> Group:
         self._arrivals += 1
-        group = self._groups.get(ask.group)
+        group = self._groups.get(request.group)
         if group is None:
-            group = self._groups[ask.group] = Group(ask, self._arrivals)
+            group = self._groups[request.group] = Group(request, self._arrivals)
         return group
 
     def _into_flight(self, group: Group) -> None:
@@ -236,7 +236,7 @@ class Line:
     def _key(self, group: Group, *, affine: bool) -> Key:
         head = group.head()
         facts = GroupFacts(
-            head.ask.rank, group.remaining, affine, head.ask.expected_tokens, head.arrival, group.first_arrival
+            head.request.rank, group.remaining, affine, head.request.expected_tokens, head.arrival, group.first_arrival
         )
         return self._order.group_key(facts)
 

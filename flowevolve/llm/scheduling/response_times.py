@@ -31,7 +31,7 @@ class ResponseTimeSample:
     """The latency divided by the mean length of an answer in tokens."""
 
 
-class Pace:
+class ResponseTimes:
     """Collects the times of finished calls.
 
     The time in flight consists of waiting, which is the same for short and long answers, and of writing. A linear

@@ -12,11 +12,11 @@ from types import TracebackType
 
 from flowevolve._util.clock import now
 from flowevolve._util.errors import InputError
-from flowevolve.llm.scheduling.request_queue import Ask, ByRank, Group, Line, Order
+from flowevolve.llm.scheduling.request_queue import ByRank, Group, Order, QueuedRequest, RequestQueue
 
 
 @dataclass(frozen=True, slots=True)
-class GateStats:
+class SchedulerStats:
     """Counts of requests. ``mean_in_flight`` is the mean over the time since the first request."""
 
     limit: int
@@ -26,7 +26,7 @@ class GateStats:
     mean_in_flight: float
 
 
-class Gate:
+class Scheduler:
     """Gives out at most ``limit`` slots at a time, by rank unless another ``order`` is given. For one event loop.
 
     Entering and leaving take O(log n) time for n waiting requests.
@@ -38,10 +38,10 @@ class Gate:
     def __init__(self, limit: int, order: Order | None = None) -> None:
         self._limit = _checked(limit)
         self.order = ByRank() if order is None else order
-        self._line = Line(self.order)
+        self._queue = RequestQueue(self.order)
         self._in_flight = self._peak = 0
         self._opened: float | None = None
-        self._changed = self._slot_seconds = 0.0
+        self._changed = self._permit_seconds = 0.0
 
     @property
     def limit(self) -> int:
@@ -53,40 +53,40 @@ class Gate:
         self._limit = _checked(limit)
         self._admit()
 
-    def slot(self, ask: Ask) -> Slot:
+    def permit(self, request: QueuedRequest) -> Permit:
         """An async context manager that waits for a slot and holds it until the block ends.
 
         Its value is the number of requests of the group that wait or are in flight then, this one included.
         """
-        return Slot(self, ask)
+        return Permit(self, request)
 
     def remaining(self, group: str) -> int:
         """The number of requests of a group that wait or are in flight."""
-        return self._line.remaining(group)
+        return self._queue.remaining(group)
 
-    def stats(self) -> GateStats:
+    def stats(self) -> SchedulerStats:
         """The figures up to now, by the clock of the event loop that this must be called in."""
         mean = float(self._in_flight)
         if self._opened is not None:
             self._account()
             lifetime = self._changed - self._opened
-            mean = self._slot_seconds / lifetime if lifetime > 0 else mean
-        return GateStats(self._limit, self._in_flight, len(self._line), self._peak, mean)
+            mean = self._permit_seconds / lifetime if lifetime > 0 else mean
+        return SchedulerStats(self._limit, self._in_flight, len(self._queue), self._peak, mean)
 
-    async def enter(self, ask: Ask) -> Group:
-        """Wait for a slot, which the caller must give back with `leave`. `slot` does both."""
+    async def enter(self, request: QueuedRequest) -> Group:
+        """Wait for a slot, which the caller must give back with `leave`. `permit` does both."""
         # If a slot is free, no request waits, so none is overtaken.
         if self._in_flight < self._limit:
             self._occupy()
-            return self._line.skip(ask)
-        waiter = self._line.join(ask)
+            return self._queue.skip(request)
+        waiter = self._queue.join(request)
         try:
             await waiter.admitted.wait()
         except BaseException:
             if waiter.admitted.is_set():
                 self.leave(waiter.group)  # cancelled after it was given the slot, which goes to the next request
             else:
-                self._line.forget(waiter)
+                self._queue.forget(waiter)
             raise
         return waiter.group
 
@@ -94,12 +94,12 @@ class Gate:
         """Give a slot back."""
         self._account()
         self._in_flight -= 1
-        self._line.left(group)
+        self._queue.left(group)
         self._admit()
 
     def _admit(self) -> None:
-        while self._line and self._in_flight < self._limit:
-            waiter = self._line.take()
+        while self._queue and self._in_flight < self._limit:
+            waiter = self._queue.take()
             self._occupy()
             waiter.admitted.set()
 
@@ -113,27 +113,27 @@ class Gate:
         if self._opened is None:
             self._opened = time
         else:
-            self._slot_seconds += self._in_flight * (time - self._changed)
+            self._permit_seconds += self._in_flight * (time - self._changed)
         self._changed = time
 
 
-class Slot:
-    """The context manager that `Gate.slot` returns."""
+class Permit:
+    """The context manager that `Scheduler.permit` returns."""
 
-    __slots__ = ("_ask", "_gate", "_group")
+    __slots__ = ("_group", "_request", "_scheduler")
 
-    def __init__(self, gate: Gate, ask: Ask) -> None:
-        self._gate = gate
-        self._ask = ask
+    def __init__(self, scheduler: Scheduler, request: QueuedRequest) -> None:
+        self._scheduler = scheduler
+        self._request = request
 
     async def __aenter__(self) -> int:
-        self._group = await self._gate.enter(self._ask)
+        self._group = await self._scheduler.enter(self._request)
         return self._group.remaining
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._gate.leave(self._group)
+        self._scheduler.leave(self._group)
 
 
 def _checked(limit: int) -> int:

@@ -26,7 +26,7 @@ from flowevolve.experience.hashing import hashed_embedding
 from flowevolve.experience.store import GlobalMemory, text_to_embed
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.policies.similarity import near_groups
 from flowevolve.prompts.memory import DISTILL_TITLE, QUERIES_TITLE, Direction, Insight, Step
 from flowevolve.prompts.programs import ShownProgram
@@ -271,7 +271,7 @@ def test_a_store_that_fails_in_the_middle_of_a_run_costs_the_experience_alone() 
 
     async def go(url: str) -> list[Event]:
         events: list[Event] = []
-        client = LLMClient(Agent().roles(), Gate(8), RetryPolicy(), 0, lambda call: None)
+        client = LLMClient(Agent().roles(), Scheduler(8), RetryPolicy(), 0, lambda call: None)
         async with Breaking(url) as algorithm:
             engine = Engine(algorithm, llm=client, budget=fe.Budget(hours=1), sinks=[events.append])
             report = await engine.run()

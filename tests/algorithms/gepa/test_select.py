@@ -19,7 +19,7 @@ from flowevolve.core.pool import Add, Candidate
 from flowevolve.engine.engine import Engine, RunReport
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.policies.selection import CurrentBest, RoundRobin
 
 TRAIN = tuple(f"t{number}" for number in range(9))
@@ -71,7 +71,7 @@ def test_a_merge_skips_no_minibatch() -> None:
     events: list[Event] = []
 
     async def go() -> RunReport:
-        client = LLMClient({}, Gate(1), RetryPolicy(), 0, lambda record: None)
+        client = LLMClient({}, Scheduler(1), RetryPolicy(), 0, lambda record: None)
         budget = Budget(proposals=8)
         return await Engine(Selecting(), llm=client, budget=budget, max_in_flight=2, sinks=[events.append]).run()
 

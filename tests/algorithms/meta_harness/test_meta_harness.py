@@ -25,7 +25,7 @@ from flowevolve.core.pool import Add, Candidate, Pool
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.runner.assemble import make_tuning
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import Given, Plan, Watchers, carry_out, make_plan, run
+from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, carry_out, make_plan, run
 from flowevolve.tasks.labelling import BASELINES, harness
 from tests.support.interruption import Fact, Memory, as_kept, events_of
 
@@ -183,7 +183,7 @@ def test_a_run_that_has_ended_goes_on(rows: Path, tmp_path: Path) -> None:
 
 def interrupted(settings: Config, before: Sequence[Fact] = ()) -> tuple[Result, list[Fact]]:
     facts = list(before)
-    return gone_on(make_plan(settings, Given()), facts), facts
+    return gone_on(make_plan(settings, ProvidedObjects()), facts), facts
 
 
 def gone_on(plan: Plan, facts: list[Fact]) -> Result:
@@ -278,7 +278,7 @@ def with_proposer(settings: Config, proposer: Proposer) -> Result:
 
 
 def proposed_by(proposer: Proposer, settings: Config) -> Plan:
-    plan = make_plan(settings, Given())
+    plan = make_plan(settings, ProvidedObjects())
     own = MetaHarnessConfig.model_validate(settings.algorithm.settings)
     return replace(plan, algorithm=MetaHarness(plan.task, own, make_tuning(settings), proposer=proposer))
 

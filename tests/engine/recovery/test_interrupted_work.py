@@ -18,7 +18,7 @@ from flowevolve.core.item_ids import WorkPart
 from flowevolve.core.model import ChatReply, LLMError, Message, RejectedError
 from flowevolve.core.pool import Add, Candidate
 from flowevolve.engine.engine import RunReport
-from flowevolve.engine.recovery.recorded_replies import Playback, PlayedCall
+from flowevolve.engine.recovery.recorded_replies import AnsweredCall, RecordedReplies
 from flowevolve.policies.triggers import EverySeconds, Stagnation
 from tests.support import interruption
 from tests.support.depth import cuts
@@ -143,33 +143,33 @@ def test_periods_and_stagnation_go_on_across_interruptions() -> None:
     assert {event.data["trigger"] for event in cut if event.kind == "trigger.fired"} == set(fired)
 
 
-def played(item: str, text: str, *, failure: LLMError | None = None) -> PlayedCall:
-    return PlayedCall("s", WorkPart.read(item), 0, (Message("user", item),), failure or ChatReply(text))
+def played(item: str, text: str, *, failure: LLMError | None = None) -> AnsweredCall:
+    return AnsweredCall("s", WorkPart.read(item), 0, (Message("user", item),), failure or ChatReply(text))
 
 
 def test_replies_come_back_in_their_order_each_once_and_failures_too() -> None:
     calls = [played("1/b", "first"), played("1/a", "second"), played("1/b", "third")]
     got: list[str] = []
 
-    async def ask(playback: Playback, item: str) -> None:
-        reply = await playback.reply(CallScope("s", item, None, 0, 0), [Message("user", item)])
+    async def ask(recorded_replies: RecordedReplies, item: str) -> None:
+        reply = await recorded_replies.reply(CallScope("s", item, None, 0, 0), [Message("user", item)])
         assert reply is not None
         got.append(reply.text)
 
     async def go() -> float:
-        playback = Playback(calls)
+        recorded_replies = RecordedReplies(calls)
         async with anyio.create_task_group() as tasks:
             for item in ("1/a", "1/b", "1/b"):
-                tasks.start_soon(ask, playback, item)
-        assert await playback.reply(CallScope("s", "1/b", None, 0, 0), [Message("user", "1/b")]) is None
+                tasks.start_soon(ask, recorded_replies, item)
+        assert await recorded_replies.reply(CallScope("s", "1/b", None, 0, 0), [Message("user", "1/b")]) is None
         return anyio.current_time()
 
     assert clock.run(go, clock="virtual") == 0.0
     assert got == ["first", "second", "third"]
 
     async def fail() -> None:
-        playback = Playback([played("1/a", "", failure=RejectedError("too long"))])
+        recorded_replies = RecordedReplies([played("1/a", "", failure=RejectedError("too long"))])
         with pytest.raises(RejectedError, match="too long"):
-            await playback.reply(CallScope("s", "1/a", None, 0, 0), [Message("user", "1/a")])
+            await recorded_replies.reply(CallScope("s", "1/a", None, 0, 0), [Message("user", "1/a")])
 
     clock.run(fail, clock="virtual")

@@ -22,8 +22,8 @@ from flowevolve.llm.client.cache import ResponseCache, open_cache, reply_key
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
-from flowevolve.llm.scheduling.request_queue import Ask
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.request_queue import QueuedRequest
+from flowevolve.llm.scheduling.scheduler import Scheduler
 
 pytestmark = pytest.mark.anyio
 
@@ -72,10 +72,10 @@ class Rig:
     def __init__(self, cache, server=None, limit=2, **role) -> None:
         self.server = server or Server()
         self.records: list[CallRecord] = []
-        self.gate = Gate(limit)
+        self.scheduler = Scheduler(limit)
         self.client = LLMClient(
             {"task": Role(self.server, **{"model": "m", **role})},
-            self.gate,
+            self.scheduler,
             RetryPolicy(),
             7,
             self.records.append,
@@ -120,7 +120,7 @@ async def test_a_hit_needs_no_slot_and_is_reported_and_counted_apart(cache) -> N
     rig = Rig(cache, limit=1)
     paid = await rig.ask()
     spent = rig.client.account.totals()
-    async with rig.gate.slot(Ask(0, "busy")):
+    async with rig.scheduler.permit(QueuedRequest(0, "busy")):
         with anyio.fail_after(60):
             hit = await rig.ask()
     record = rig.records[-1]
@@ -133,7 +133,7 @@ async def test_a_hit_needs_no_slot_and_is_reported_and_counted_apart(cache) -> N
     assert (totals.requests, totals.usage) == (1, USAGE)
     assert totals.dollars == pytest.approx(110e-6)
     assert rig.client.account.by_candidate() == {"c1": totals}
-    assert rig.client.pace.take_sample().answered == 1
+    assert rig.client.response_times.take_sample().answered == 1
 
 
 async def test_what_was_never_paid_for_needs_no_price(cache) -> None:
@@ -251,7 +251,7 @@ async def test_whoever_is_cancelled_the_others_get_their_reply_from_one_call(cac
         {1: False, 2: True} if cancelled == 0 else {0: False, 2: True}
     )
     assert len(rig.server.requests) == (2 if cancelled == 0 else 1)
-    assert rig.gate.stats().in_flight == 0
+    assert rig.scheduler.stats().in_flight == 0
 
 
 async def test_a_call_cancelled_while_it_is_looked_up_was_never_sent_and_holds_up_nobody(cache) -> None:

@@ -32,7 +32,7 @@ from flowevolve.llm.client.client import MAX_UNANSWERED_IN_A_ROW, LLMClient
 from flowevolve.llm.client.pending import server_priority
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.policies.ordering import LaterFirst
 
 pytestmark = pytest.mark.anyio
@@ -89,12 +89,12 @@ class Rig:
 
     def __init__(self, *transports, limit=10, retry=STEADY, seed=7, prices=None, order=None, **role) -> None:
         self.records: list[CallRecord] = []
-        self.gate = Gate(limit, order)
+        self.scheduler = Scheduler(limit, order)
         self.roles = {f"r{n}": Role(transport, "m", **role) for n, transport in enumerate(transports)}
         self.events: list[tuple[str, dict[str, JSON]]] = []
         self.client = LLMClient(
             self.roles,
-            self.gate,
+            self.scheduler,
             retry,
             seed,
             self.records.append,
@@ -179,17 +179,17 @@ async def test_examples_that_took_long_before_go_first() -> None:
 
     assert await evaluate(1) == ["10", "500", "90"]
     assert (await evaluate(2))[1:] == ["500", "90"]  # the first finds the gate empty
-    observed = rig.client.pace.take_sample()
+    observed = rig.client.response_times.take_sample()
     assert (observed.answered, observed.refused, observed.latency_seconds) == (6, 0, 1)
     assert observed.seconds_per_token == pytest.approx(6 / 1200)
-    assert rig.client.pace.take_sample().seconds_per_token is None
+    assert rig.client.response_times.take_sample().seconds_per_token is None
 
 
 async def test_refusals_for_want_of_capacity_are_counted() -> None:
     rig = Rig(Scripted(OverloadedError("429"), ServerError("500"), OverloadedError("429"), "fine"))
     await rig.ask()
-    assert rig.client.pace.take_sample().refused == 2
-    assert rig.client.pace.take_sample().refused == 0
+    assert rig.client.response_times.take_sample().refused == 2
+    assert rig.client.response_times.take_sample().refused == 0
 
 
 async def test_seeds_follow_the_work_and_not_the_order() -> None:
@@ -461,7 +461,7 @@ async def test_a_server_that_tells_its_models_and_answers_nothing_ends_the_run_t
 async def test_silences_are_told() -> None:
     unanswered = Pulse()
     rig = Rig(Scripted(UnreachableError("reset"), ServerError("500"), "fine"))
-    rig.client = LLMClient(rig.roles, rig.gate, STEADY, 1, rig.records.append, unanswered=unanswered)
+    rig.client = LLMClient(rig.roles, rig.scheduler, STEADY, 1, rig.records.append, unanswered=unanswered)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(rig.ask)
         await unanswered.wait()
@@ -504,7 +504,7 @@ async def test_a_cancelled_call_leaves_no_trace_and_no_slot(after) -> None:
             await rig.ask("r1")
     assert scope.cancelled_caught
     assert [record.role for record in rig.records] == ["r0"]
-    stats = rig.gate.stats()
+    stats = rig.scheduler.stats()
     assert (stats.in_flight, stats.waiting) == (0, 0)
     assert rig.client.account.totals().requests == 1
 
@@ -537,7 +537,7 @@ def test_every_call_that_finishes_is_reported_and_accounted_exactly_once(jumping
         assert totals.failed == sum(record.reply is None for record in rig.records)
         assert totals.retries == sum(record.attempts - 1 for record in rig.records)
         assert all((record.reply is None) != (record.error is None) for record in rig.records)
-        assert rig.gate.stats().in_flight == 0
+        assert rig.scheduler.stats().in_flight == 0
 
     anyio.run(main, backend_options=jumping_clock)
 
@@ -575,7 +575,7 @@ async def test_a_server_of_ours_has_a_list_of_models(status) -> None:
 
 def remote(models) -> LLMClient:
     role = Role(Scripted(models=models), "gemini-2.5-flash", must_be_listed=False)
-    return LLMClient({"task": role}, Gate(1), RetryPolicy(), 0, lambda record: None)
+    return LLMClient({"task": role}, Scheduler(1), RetryPolicy(), 0, lambda record: None)
 
 
 async def test_what_the_list_of_a_remote_api_lacks_is_a_warning() -> None:

@@ -28,7 +28,7 @@ from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.ensemble import Ensemble, Models
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.openai import OpenAITransport
 from flowevolve.llm.transports.wire import embed_reply
@@ -186,7 +186,7 @@ SCOPE = CallScope("shift", "3.0", "c1", 0, 2)
 async def embed(role: Models, texts: Sequence[str]) -> tuple[EmbedReply, list[CallRecord], LLMClient]:
     records: list[CallRecord] = []
     retry = RetryPolicy(base_seconds=0.001, max_seconds=0.001)
-    client = LLMClient({"embedding": role}, Gate(4), retry, 7, records.append, Account({"e": Price(2, 2, 0)}))
+    client = LLMClient({"embedding": role}, Scheduler(4), retry, 7, records.append, Account({"e": Price(2, 2, 0)}))
     return await client.embed("embedding", texts, scope=SCOPE), records, client
 
 

@@ -20,7 +20,7 @@ from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.ensemble import Arm, ByWeight, Ensemble, Models
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.scheduler import Scheduler
 
 pytestmark = pytest.mark.anyio
 
@@ -72,7 +72,7 @@ def ensemble(weights: Sequence[float] = (1, 2, 5), server: Server | None = None)
 def client(roles: dict[str, Models], records: list[CallRecord] | None = None) -> LLMClient:
     retry = RetryPolicy(base_seconds=1, max_seconds=1, jitter=0)
     account = Account({"a": Price(1, 1, 1), "b": Price(1000, 1000, 1000)})
-    return LLMClient(roles, Gate(16), retry, 7, ([] if records is None else records).append, account)
+    return LLMClient(roles, Scheduler(16), retry, 7, ([] if records is None else records).append, account)
 
 
 def test_models_are_drawn_as_often_as_their_weights_say() -> None:
@@ -87,10 +87,10 @@ def test_models_are_drawn_as_often_as_their_weights_say() -> None:
 def test_the_same_work_draws_the_same_model_whatever_else_runs() -> None:
     works = [scope(str(item), index) for item in range(50) for index in range(2)]
     first, second = ensemble(), ensemble()
-    forwards = {work: first.draw(7, work).model for work in works}
-    backwards = {work: second.draw(7, work).model for work in reversed(works)}
+    forwards = {call_kind: first.draw(7, call_kind).model for call_kind in works}
+    backwards = {call_kind: second.draw(7, call_kind).model for call_kind in reversed(works)}
     assert forwards == backwards
-    assert forwards != {work: ensemble().draw(8, work).model for work in works}
+    assert forwards != {call_kind: ensemble().draw(8, call_kind).model for call_kind in works}
 
 
 def test_draws_are_the_same_in_every_process() -> None:
@@ -129,7 +129,7 @@ async def test_check_asks_for_every_model_at_its_own_backend() -> None:
 
 async def test_a_roles_own_bound_holds_inside_that_of_the_run() -> None:
     free, bound = Server(), Server()
-    asked = client({"free": Role(free, "a"), "bound": Role(bound, "a", gate=Gate(3))})
+    asked = client({"free": Role(free, "a"), "bound": Role(bound, "a", scheduler=Scheduler(3))})
     async with anyio.create_task_group() as tasks:
         for item in range(12):
             for role in ("bound", "free"):

@@ -13,7 +13,7 @@ from flowevolve.llm.client.hedging import MIN_SAMPLES, Hedging, Latencies
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.limits import Limits
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.router import Router
 
 pytestmark = pytest.mark.anyio
@@ -57,14 +57,14 @@ class Server:
 class Rig:
     def __init__(self, share=0.05, limit=10, transport=None, **limits) -> None:
         self.server = Server()
-        self.gate = Gate(limit)
-        self.limits = Limits(self.gate, **limits)
-        self.hedging = Hedging(self.gate, self.limits, share)
+        self.scheduler = Scheduler(limit)
+        self.limits = Limits(self.scheduler, **limits)
+        self.hedging = Hedging(self.scheduler, self.limits, share)
         roles = {"r": Role(transport or self.server, "m")}
         retry = RetryPolicy(jitter=0, server_error_attempts=1)
         self.records: list[CallRecord] = []
         self.client = LLMClient(
-            roles, self.gate, retry, 1, self.records.append, limits=self.limits, hedging=self.hedging
+            roles, self.scheduler, retry, 1, self.records.append, limits=self.limits, hedging=self.hedging
         )
 
     async def ask(self, item="1", key="x", stage="evaluate"):
@@ -93,7 +93,7 @@ async def test_a_second_request_wins_and_the_first_is_cancelled() -> None:
     assert rig.figures == (1, 1)
     assert rig.hedging.stats.lost_tokens_estimate == 120
     assert rig.server.cancelled == 1
-    assert rig.gate.stats().in_flight == 0
+    assert rig.scheduler.stats().in_flight == 0
     assert len(rig.records) == 41
     assert rig.client.account.totals().requests == 41
     assert rig.client.cancelled == 0
@@ -197,7 +197,7 @@ async def test_when_both_fail_the_first_error_is_raised() -> None:
     rig.server.plan = [RejectedError("first"), ServerError("second")]
     with pytest.raises(RejectedError, match="first"):
         await rig.ask()
-    assert rig.gate.stats().in_flight == 0
+    assert rig.scheduler.stats().in_flight == 0
 
 
 async def test_an_early_failure_is_raised_at_once() -> None:
@@ -219,7 +219,7 @@ async def test_a_cancelled_call_takes_both_requests_with_it() -> None:
     with anyio.move_on_after(5):
         await rig.ask()
     assert rig.server.cancelled == 2
-    assert rig.gate.stats().in_flight == rig.gate.stats().waiting == 0
+    assert rig.scheduler.stats().in_flight == rig.scheduler.stats().waiting == 0
     assert rig.client.cancelled == 1
 
 
@@ -231,7 +231,7 @@ async def test_a_second_request_waits_for_a_slot_like_any_other() -> None:
         tasks.start_soon(rig.ask, "1")
         await anyio.wait_all_tasks_blocked()
         tasks.start_soon(rig.ask, "2", "y", "other stage")
-    assert rig.gate.stats().peak == 2
+    assert rig.scheduler.stats().peak == 2
     assert rig.figures == (1, 1)
     assert rig.server.sent[2] - rig.server.sent[1] == 5
 

@@ -17,7 +17,7 @@ from flowevolve.llm.client.hedging import Hedging
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.limits import Limits
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.scheduler import Scheduler
 
 pytestmark = pytest.mark.anyio
 
@@ -68,14 +68,14 @@ class Went:
     cost: float
 
 
-async def work(share: float, *, slots: int = 64, by_chance: bool = True) -> Went:
+async def call_kind(share: float, *, slots: int = 64, by_chance: bool = True) -> Went:
     """Items one after the other in each of some workers; an item ends with the last of its calls."""
-    gate = Gate(64)
-    limits = Limits(gate)
-    hedging = Hedging(gate, limits, share)
+    scheduler = Scheduler(64)
+    limits = Limits(scheduler)
+    hedging = Hedging(scheduler, limits, share)
     server = Server(slots, by_chance=by_chance)
     client = LLMClient(
-        {"r": Role(server, "m")}, gate, RetryPolicy(), 1, lambda record: None, limits=limits, hedging=hedging
+        {"r": Role(server, "m")}, scheduler, RetryPolicy(), 1, lambda record: None, limits=limits, hedging=hedging
     )
     took: list[float] = []
     left = iter(range(ITEMS))
@@ -101,19 +101,19 @@ async def work(share: float, *, slots: int = 64, by_chance: bool = True) -> Went
 
 
 async def test_it_pays_where_a_few_answers_are_late_by_chance_and_the_server_has_room() -> None:
-    without, hedged = await work(0.0), await work(0.05)
+    without, hedged = await call_kind(0.0), await call_kind(0.05)
     assert hedged.mean < 0.75 * without.mean
     assert hedged.tail < 0.5 * without.tail
     assert hedged.cost < 0.05
 
 
 async def test_it_is_of_no_use_where_answers_are_late_because_they_are_long() -> None:
-    without, hedged = await work(0.0, by_chance=False), await work(0.05, by_chance=False)
+    without, hedged = await call_kind(0.0, by_chance=False), await call_kind(0.05, by_chance=False)
     assert hedged.mean > 0.97 * without.mean
     assert 0 < hedged.cost < 0.05
 
 
 async def test_on_a_full_server_it_gains_less_and_costs_the_same() -> None:
-    without, hedged = await work(0.0, slots=8), await work(0.05, slots=8)
+    without, hedged = await call_kind(0.0, slots=8), await call_kind(0.05, slots=8)
     assert 0.85 * without.mean < hedged.mean < without.mean
     assert 0 < hedged.cost < 0.05

@@ -8,9 +8,9 @@ from flowevolve.llm.scheduling.admission import (
     ServerLoad,
     run_admission_control,
 )
-from flowevolve.llm.scheduling.request_queue import Ask
-from flowevolve.llm.scheduling.response_times import Pace
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.request_queue import QueuedRequest
+from flowevolve.llm.scheduling.response_times import ResponseTimes
+from flowevolve.llm.scheduling.scheduler import Scheduler
 
 pytestmark = pytest.mark.anyio
 
@@ -45,14 +45,14 @@ class Says:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
-async def followed(policy, gate, seconds, probe=None, pace=None, observed=None):
+async def followed(policy, scheduler, seconds, probe=None, response_times=None, observed=None):
     events = []
     with anyio.move_on_after(seconds):
         await run_admission_control(
-            gate,
+            scheduler,
             policy,
             probe or Says(None),
-            pace or Pace(),
+            response_times or ResponseTimes(),
             most=50,
             interval_seconds=2.0,
             log=lambda body: events.append((anyio.current_time(), body.kind, body.to_json())),
@@ -62,9 +62,9 @@ async def followed(policy, gate, seconds, probe=None, pace=None, observed=None):
 
 
 async def test_the_limit_follows_the_policy_and_each_change_is_logged_with_its_reason() -> None:
-    gate = Gate(10)
-    events = await followed(Scripted(20, 20, 30), gate, 11, Says(ServerLoad(4, 1)))
-    assert gate.limit == 30
+    scheduler = Scheduler(10)
+    events = await followed(Scripted(20, 20, 30), scheduler, 11, Says(ServerLoad(4, 1)))
+    assert scheduler.limit == 30
     changes = [(time, data) for time, kind, data in events if kind == "admission.changed"]
     assert [(time, data["before"], data["limit"], data["reason"]) for time, data in changes] == [
         (2, 10, 20, "because"),
@@ -81,7 +81,7 @@ async def test_what_a_server_says_is_logged_at_every_look_and_added_up() -> None
         ServerLoad(0, 2, 0.5, 300.0, 60.0),  # started again: its counters began at zero
     ]
     observed = LoadSummary(restarts=1)
-    events = await followed(Scripted(10), Gate(10), 9, Says(*says), observed=observed)
+    events = await followed(Scripted(10), Scheduler(10), 9, Says(*says), observed=observed)
     assert events[0] == (
         2,
         "server.load",
@@ -114,25 +114,25 @@ def test_a_server_that_says_little_leaves_the_rest_unknown() -> None:
 
 @pytest.mark.parametrize(("asked", "given"), [(0, 1), (-5, 1), (1000, 50)])
 async def test_the_limit_stays_between_one_and_the_most_allowed(asked, given) -> None:
-    gate = Gate(10)
-    await followed(Scripted(asked), gate, 3)
-    assert gate.limit == given
+    scheduler = Scheduler(10)
+    await followed(Scripted(asked), scheduler, 3)
+    assert scheduler.limit == given
 
 
 async def test_the_policy_is_told_gate_server_and_pace() -> None:
-    gate, pace, policy = Gate(2), Pace(), Scripted(2)
-    pace.answered(8.0, 100)
-    pace.answered(4.0, 50)
-    pace.refused()
+    scheduler, response_times, policy = Scheduler(2), ResponseTimes(), Scripted(2)
+    response_times.answered(8.0, 100)
+    response_times.answered(4.0, 50)
+    response_times.refused()
 
     async def hold() -> None:
-        async with gate.slot(Ask()):
+        async with scheduler.permit(QueuedRequest()):
             await anyio.sleep(10)
 
     async with anyio.create_task_group() as tasks:
         for _ in range(5):
             tasks.start_soon(hold)
-        events = await followed(policy, gate, 5, Says(ServerLoad(7, 3)), pace)
+        events = await followed(policy, scheduler, 5, Says(ServerLoad(7, 3)), response_times)
         tasks.cancel_scope.cancel()
     assert {kind for _, kind, _ in events} == {"server.load"}
     first, second = policy.seen

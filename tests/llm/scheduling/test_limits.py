@@ -13,7 +13,7 @@ from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.limits import Limits
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES, APIProfile
 from flowevolve.sim.worlds.rules.params import PRESETS
@@ -61,17 +61,17 @@ class Server:
 
 class Rig:
     def __init__(self, server, limit=100, retry=NO_JITTER, roles=("m", "other"), **limits) -> None:
-        self.gate = Gate(limit)
+        self.scheduler = Scheduler(limit)
         self.events: list[tuple[str, dict[str, JSON]]] = []
         self.limits = Limits(
-            self.gate,
+            self.scheduler,
             longest_pause=retry.patience_seconds,
             log=lambda body: self.events.append((body.kind, body.to_json())),
             **limits,
         )
         self.answered: list[int] = []
         named = {model: Role(server, model) for model in roles}
-        self.client = LLMClient(named, self.gate, retry, 1, lambda record: None, limits=self.limits)
+        self.client = LLMClient(named, self.scheduler, retry, 1, lambda record: None, limits=self.limits)
 
     async def ask(self, index=0, model="m", priority=0) -> None:
         scope = CallScope("evaluate", f"{index}/x", None, priority, 0)
@@ -128,7 +128,7 @@ async def test_who_waits_for_a_limit_holds_no_slot_and_other_models_pass() -> No
         for index in range(4):
             tasks.start_soon(rig.ask, index)
         await anyio.sleep(5)
-        assert rig.gate.stats().in_flight == rig.gate.stats().waiting == 0
+        assert rig.scheduler.stats().in_flight == rig.scheduler.stats().waiting == 0
         tasks.start_soon(partial(rig.ask, 9, "other"))
     assert server.times("other") == [5]
     assert server.times() == [0, 10, 20, 30]
@@ -136,19 +136,19 @@ async def test_who_waits_for_a_limit_holds_no_slot_and_other_models_pass() -> No
 
 async def test_who_waits_for_a_limit_holds_no_slot_of_the_bound_of_its_role_either() -> None:
     """The role has two models and a bound of one: while one model waits for its limit the other one passes."""
-    server, own = Server(), Gate(1)
+    server, own = Server(), Scheduler(1)
     rig = Rig(server, requests_per_minute=6)
-    both = {model: Role(server, model, gate=own) for model in ("m", "other")}
+    both = {model: Role(server, model, scheduler=own) for model in ("m", "other")}
     rig.client = LLMClient(
-        {**both, "free": Role(server, "third")}, rig.gate, NO_JITTER, 1, lambda record: None, limits=rig.limits
+        {**both, "free": Role(server, "third")}, rig.scheduler, NO_JITTER, 1, lambda record: None, limits=rig.limits
     )
     async with anyio.create_task_group() as tasks:
         for index in range(3):
             tasks.start_soon(rig.ask, index)
         await anyio.sleep(5)
         assert rig.limits.holds_back(server.base_url, "m")
-        for gate in (own, rig.gate):
-            assert gate.stats().in_flight == gate.stats().waiting == 0
+        for scheduler in (own, rig.scheduler):
+            assert scheduler.stats().in_flight == scheduler.stats().waiting == 0
         tasks.start_soon(partial(rig.ask, 8, "other"))
         tasks.start_soon(partial(rig.ask, 9, "free"))
         await anyio.wait_all_tasks_blocked()

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve._util.errors import InputError
-from flowevolve.llm.scheduling.request_queue import Ask, Group, Waiter
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.request_queue import Group, QueuedRequest, Waiter
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.policies.ordering import Fifo, LaterFirst
 
 pytestmark = pytest.mark.anyio
@@ -18,65 +18,65 @@ def anyio_backend(jumping_clock):
     return ("asyncio", jumping_clock)
 
 
-async def hold(gate, rank, seconds, log=None, name=None, group="") -> None:
-    async with gate.slot(Ask(rank, group)):
+async def hold(scheduler, rank, seconds, log=None, name=None, group="") -> None:
+    async with scheduler.permit(QueuedRequest(rank, group)):
         if log is not None:
             log.append(name)
         await anyio.sleep(seconds)
 
 
 async def test_orders_by_rank_and_then_by_arrival() -> None:
-    gate = Gate(1)
+    scheduler = Scheduler(1)
     order: list[str] = []
     async with anyio.create_task_group() as tasks:
         for name, priority in [("first", 9), ("c", 2), ("a", 1), ("d", 2), ("b", 1)]:
-            tasks.start_soon(hold, gate, priority, 1, order, name)
+            tasks.start_soon(hold, scheduler, priority, 1, order, name)
             await anyio.sleep(0.01)
     assert order == ["first", "a", "b", "c", "d"]
 
 
 async def test_statistics_are_exact() -> None:
-    gate = Gate(2)
-    assert gate.stats().mean_in_flight == 0
+    scheduler = Scheduler(2)
+    assert scheduler.stats().mean_in_flight == 0
     await anyio.sleep(5)  # the time before the first request does not count
     async with anyio.create_task_group() as tasks:
         for _ in range(3):
-            tasks.start_soon(hold, gate, 0, 4)
+            tasks.start_soon(hold, scheduler, 0, 4)
         await anyio.sleep(1)
-        stats = gate.stats()
+        stats = scheduler.stats()
         assert (stats.limit, stats.in_flight, stats.waiting, stats.peak, stats.mean_in_flight) == (2, 2, 1, 2, 2)
     await anyio.sleep(4)
-    stats = gate.stats()
+    stats = scheduler.stats()
     assert (stats.in_flight, stats.waiting, stats.peak) == (0, 0, 2)
     assert stats.mean_in_flight == pytest.approx((2 * 4 + 4) / 12)
 
 
 async def test_a_raised_limit_lets_waiters_through_at_once_and_a_lowered_one_takes_none_back() -> None:
-    gate = Gate(1)
+    scheduler = Scheduler(1)
     entered: list[int] = []
     async with anyio.create_task_group() as tasks:
         for name in range(6):
-            tasks.start_soon(hold, gate, 0, 10, entered, name)
+            tasks.start_soon(hold, scheduler, 0, 10, entered, name)
         await anyio.sleep(1)
-        gate.limit = 4
+        scheduler.limit = 4
         await anyio.sleep(1)
         assert entered == [0, 1, 2, 3]
-        gate.limit = 1
-        assert gate.stats().in_flight == 4
+        scheduler.limit = 1
+        assert scheduler.stats().in_flight == 4
         await anyio.sleep(8.5)  # the first has left, three are still more than one
         assert entered == [0, 1, 2, 3]
         await anyio.sleep(1)
         assert entered == [0, 1, 2, 3, 4]
-    assert gate.stats().peak == 4
+    assert scheduler.stats().peak == 4
 
 
 async def test_a_slot_survives_an_error_inside() -> None:
-    gate = Gate(1)
+    scheduler = Scheduler(1)
     with pytest.raises(KeyError):
-        async with gate.slot(Ask()):
+        async with scheduler.permit(QueuedRequest()):
             raise KeyError
-    async with gate.slot(Ask()):
-        assert gate.stats().in_flight == 1
+    async with scheduler.permit(QueuedRequest()):
+        assert scheduler.stats().in_flight == 1
 
 
 async def test_waiters_that_gave_up_are_not_kept() -> None:
@@ -84,39 +84,39 @@ async def test_waiters_that_gave_up_are_not_kept() -> None:
         gc.collect()
         return sum(isinstance(each, Group | Waiter) for each in gc.get_objects())
 
-    gate = Gate(1)
+    scheduler = Scheduler(1)
     before = kept()
-    async with gate.slot(Ask()):
+    async with scheduler.permit(QueuedRequest()):
         for number in range(1000):
             with anyio.move_on_after(0.001):
-                await hold(gate, 0, 0, group=str(number % 10))
-        assert gate.stats().waiting == 0
+                await hold(scheduler, 0, 0, group=str(number % 10))
+        assert scheduler.stats().waiting == 0
         assert kept() - before < 20
 
 
 async def test_says_how_many_of_a_group_are_left_when_one_goes_in() -> None:
-    gate = Gate(1)
+    scheduler = Scheduler(1)
     left: list[int] = []
 
     async def one() -> None:
-        async with gate.slot(Ask(group="evaluation")) as remaining:
+        async with scheduler.permit(QueuedRequest(group="evaluation")) as remaining:
             left.append(remaining)
             await anyio.sleep(1)
 
     async with anyio.create_task_group() as tasks:
         for _ in range(3):
             tasks.start_soon(one)
-        tasks.start_soon(hold, gate, 0, 1)
+        tasks.start_soon(hold, scheduler, 0, 1)
     assert left == [1, 2, 1]
 
 
 @pytest.mark.parametrize("limit", [0, -1])
 async def test_a_limit_below_one_is_refused(limit) -> None:
     with pytest.raises(InputError, match="at least 1"):
-        Gate(limit)
-    gate = Gate(1)
+        Scheduler(limit)
+    scheduler = Scheduler(1)
     with pytest.raises(InputError, match="at least 1"):
-        gate.limit = limit
+        scheduler.limit = limit
 
 
 groups = st.sampled_from("abc")
@@ -127,23 +127,23 @@ def test_those_who_wait_enter_in_order_whoever_leaves_the_line(jumping_clock, li
     order: list[int] = []
 
     async def main() -> None:
-        gate = Gate(limit)
+        scheduler = Scheduler(limit)
         async with anyio.create_task_group() as tasks:
             for _ in range(limit):
-                tasks.start_soon(hold, gate, 0, 100)
+                tasks.start_soon(hold, scheduler, 0, 100)
             await anyio.sleep(1)
             leavers = []
             for name, (rank, group, leaves) in enumerate(line):
                 scope = anyio.CancelScope()
                 leavers += [scope] if leaves else []
-                tasks.start_soon(wait_in, scope, gate, rank, name, group)
+                tasks.start_soon(wait_in, scope, scheduler, rank, name, group)
                 await anyio.sleep(0.1)
             for scope in leavers:
                 scope.cancel()
 
-    async def wait_in(scope, gate, rank, name, group) -> None:
+    async def wait_in(scope, scheduler, rank, name, group) -> None:
         with scope:
-            await hold(gate, rank, 1, order, name, group)
+            await hold(scheduler, rank, 1, order, name, group)
 
     anyio.run(main, backend_options=jumping_clock)
     stayed = [(rank, name) for name, (rank, _, leaves) in enumerate(line) if not leaves]
@@ -151,7 +151,9 @@ def test_those_who_wait_enter_in_order_whoever_leaves_the_line(jumping_clock, li
 
 
 ticks = st.integers(0, 12)
-asks = st.builds(Ask, st.integers(0, 3), groups, st.none() | st.sampled_from("xy"), st.sampled_from([0.0, 10.0, 20.0]))
+asks = st.builds(
+    QueuedRequest, st.integers(0, 3), groups, st.none() | st.sampled_from("xy"), st.sampled_from([0.0, 10.0, 20.0])
+)
 visits = st.tuples(ticks, ticks, asks, st.none() | ticks)
 orders = st.sampled_from([None, Fifo(), LaterFirst(), LaterFirst(False, False, False, 2), LaterFirst(fair_every=1)])
 limit_changes = st.lists(st.tuples(ticks, st.integers(1, 5)), max_size=3)
@@ -162,20 +164,20 @@ def test_slots_are_neither_lost_nor_given_twice_whatever_is_cancelled(
     jumping_clock, limit, order, plan, changes
 ) -> None:
     """Visitors arrive, leave and are cancelled at the same few instants, so that grants and cancels collide."""
-    gate = Gate(limit, order)
+    scheduler = Scheduler(limit, order)
     finished = set()
     inside, highest = 0, limit
 
     def check() -> None:
-        stats = gate.stats()
-        assert stats.waiting == 0 or stats.in_flight >= gate.limit
+        stats = scheduler.stats()
+        assert stats.waiting == 0 or stats.in_flight >= scheduler.limit
         assert inside <= stats.in_flight <= highest
 
     async def visit(number, arrival, held, ask, cancelled) -> None:
         nonlocal inside
         await anyio.sleep(arrival)
         with anyio.move_on_after(cancelled):
-            async with gate.slot(ask):
+            async with scheduler.permit(ask):
                 inside += 1
                 check()
                 try:
@@ -189,7 +191,7 @@ def test_slots_are_neither_lost_nor_given_twice_whatever_is_cancelled(
         nonlocal highest
         await anyio.sleep(at)
         highest = max(highest, new_limit)
-        gate.limit = new_limit
+        scheduler.limit = new_limit
         check()
 
     async def main() -> None:
@@ -198,13 +200,13 @@ def test_slots_are_neither_lost_nor_given_twice_whatever_is_cancelled(
                 tasks.start_soon(visit, number, arrival, held, ask, cancelled)
             for at, new_limit in changes:
                 tasks.start_soon(change, at, new_limit)
-        stats = gate.stats()
+        stats = scheduler.stats()
         assert (stats.in_flight, stats.waiting) == (0, 0)
         async with anyio.create_task_group() as tasks:  # every slot can still be had
-            for _ in range(gate.limit):
-                tasks.start_soon(hold, gate, 0, 1)
+            for _ in range(scheduler.limit):
+                tasks.start_soon(hold, scheduler, 0, 1)
             await anyio.sleep(0.5)
-            assert gate.stats().in_flight == gate.limit
+            assert scheduler.stats().in_flight == scheduler.limit
 
     anyio.run(main, backend_options=jumping_clock)
     assert finished >= {number for number, (*_, cancelled) in enumerate(plan) if cancelled is None}

@@ -14,7 +14,7 @@ from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling import rates
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.openai import OpenAITransport
 from flowevolve.sim import faults as sim_faults
@@ -119,11 +119,11 @@ async def test_under_faults_every_call_is_answered_or_counted_as_failed(
     no_pauses(monkeypatch)
     records: list[CallRecord] = []
     answered: list[str] = []
-    faults, gate = Faults(0.6, kinds, seed=4), Gate(16)
+    faults, scheduler = Faults(0.6, kinds, seed=4), Scheduler(16)
     async with leaving_nothing(), serve(failing(faults)) as url:
         transport = make(url, None, max_connections=16)
         role = Role(transport, "m", timeout_seconds=timeout, stream=stream)
-        client = LLMClient({"task": role}, gate, QUICK, 0, records.append)
+        client = LLMClient({"task": role}, scheduler, QUICK, 0, records.append)
 
         async def call(number) -> None:
             scope = CallScope("stage", str(number), None, 0, 0)
@@ -139,7 +139,7 @@ async def test_under_faults_every_call_is_answered_or_counted_as_failed(
     assert (totals.requests, len(records), len(set(answered))) == (calls, calls, len(answered))
     assert totals.failed == calls - len(answered) == sum(record.error is not None for record in records)
     assert totals.retries >= faults.played.total() - faults.played["no_usage"] - totals.failed > 0
-    assert gate.stats().in_flight == 0
+    assert scheduler.stats().in_flight == 0
 
 
 @pytest.mark.anyio
@@ -150,7 +150,7 @@ async def test_a_storm_of_refusals_is_waited_out(make, fault, monkeypatch) -> No
     records: list[CallRecord] = []
     async with leaving_nothing(), serve(failing(Script(*[fault] * 150))) as url:
         transport = make(url, None, max_connections=8)
-        client = LLMClient({"task": Role(transport, "m")}, Gate(8), QUICK, 0, records.append)
+        client = LLMClient({"task": Role(transport, "m")}, Scheduler(8), QUICK, 0, records.append)
         async with anyio.create_task_group() as tasks:
             for number in range(20):
                 scope = CallScope("stage", str(number), None, 0, 0)

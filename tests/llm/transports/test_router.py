@@ -28,7 +28,7 @@ from flowevolve.core.model import (
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
-from flowevolve.llm.scheduling.scheduler import Gate
+from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.router import EJECT_AFTER, SLACK, Router, make_router
 from tests.support.depth import examples
 
@@ -94,7 +94,7 @@ class Rig:
             log=lambda body: self.events.append((body.kind, body.to_json())),
         )
         retry = RetryPolicy(jitter=0, patience_seconds=patience)
-        self.client = LLMClient({"r": Role(self.router, "m")}, Gate(1000), retry, 1, lambda record: None)
+        self.client = LLMClient({"r": Role(self.router, "m")}, Scheduler(1000), retry, 1, lambda record: None)
 
     @property
     def told(self) -> list[tuple[str, JSON]]:
@@ -477,7 +477,7 @@ REFUSED = OverloadedError("429", status=429)
 
 async def seconds_for(rig, count) -> float:
     """Seconds that so many calls take with 32 of them in flight, none of which may fail."""
-    client = LLMClient({"r": Role(rig.router, "m")}, Gate(32), RetryPolicy(), 1, lambda record: None)
+    client = LLMClient({"r": Role(rig.router, "m")}, Scheduler(32), RetryPolicy(), 1, lambda record: None)
     began = anyio.current_time()
     async with anyio.create_task_group() as tasks:
         for index in range(count):
