@@ -23,7 +23,7 @@ LAYERS: list[set[str]] = [
         "writer",
     },
     {"clock", "prompts", "playbook_prompts", "agents.reading", "events", "event_kinds", "budget", "llm", "pool"},
-    {"item"},
+    {"item", "record", "assessment"},
     {"queue", "tasks", "memory", "core.sandbox_settings"},
     {"sim", "vllm", "backends", "sandbox", "programs", "problems", "agents", "compat.folders"},
     {"context", "core.policies", "stage", "policies"},
