@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from flowevolve.cli.scaffold import scaffold
 from flowevolve.cli.terminal import plain_console
 
 console = plain_console()
@@ -20,18 +19,21 @@ Folder = Annotated[Path | None, typer.Option("--dir", metavar="DIR", help="where
 @new_app.command("algorithm")
 def new_algorithm(name: Name, folder: Folder = None) -> None:
     """Write a package with an algorithm, its entry point and a test on the simulated server."""
-    _tell(scaffold("algorithm", name, folder))
+    _write("algorithm", name, folder)
 
 
 @new_app.command("task")
 def new_task(name: Name, folder: Folder = None) -> None:
     """Write a package with a task, its entry point and a test."""
-    _tell(scaffold("task", name, folder))
+    _write("task", name, folder)
 
 
-def _tell(folder: Path) -> None:
+def _write(kind: str, name: str, folder: Path | None) -> None:
+    from flowevolve.cli.scaffold import scaffold  # noqa: PLC0415 - loads the engine
+
+    written = scaffold(kind, name, folder)
     console.print(
-        f"written to {folder}; try it: cd {folder} && pip install -e '.[dev]' && pytest",
+        f"written to {written}; try it: cd {written} && pip install -e '.[dev]' && pytest",
         highlight=False,
         soft_wrap=True,
     )

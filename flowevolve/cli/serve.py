@@ -16,7 +16,6 @@ from flowevolve._util.registry import describe_validation
 from flowevolve._util.tasks import beside
 from flowevolve.cli.terminal import plain_console
 from flowevolve.vllm.server import ServerChange
-from flowevolve.vllm.serving import serve_vllm
 from flowevolve.vllm.settings import VLLMSettings
 
 console = plain_console()
@@ -56,6 +55,8 @@ def serve_command(
 
 
 async def _serve(model: str, settings: VLLMSettings, log: Path) -> None:
+    from flowevolve.vllm.serving import serve_vllm  # noqa: PLC0415 - not needed for help
+
     gone: list[ServerChange] = []
     all_gone = anyio.Event()
 

@@ -135,6 +135,8 @@ def problem_notes(config: Config) -> Sequence[str]:
     if config.task.name != "program" or not {"folder", "command"} & config.task.settings.keys():
         return ()
 
+    from flowevolve.programs.evaluator import EvaluatorProblem  # noqa: PLC0415 - only programs need it
+
     problem = make_problem(config)
     from flowevolve.programs.evaluator import EvaluatorProblem  # noqa: PLC0415 - only programs need it
 
