@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping
 from itertools import takewhile
-from pathlib import Path
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.logger import logger
@@ -27,17 +26,21 @@ _FINAL: Mapping[str, type[LLMError]] = {"RejectedError": RejectedError, "ServerE
 
 
 class RunHistory:
-    """What a run directory tells of its run: a `flowevolve.engine.recovery.recovery.History`. To be closed.
+    """What a run directory tells of its run: a `flowevolve.engine.recovery.recovery.History`.
+
+    Closing it closes ``recorded``, the directory opened for reading.
 
     Raises:
         InputError: if there is no run in it.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._recorded = Recorded(path)
-        last = self._recorded.last_event()
+    def __init__(self, recorded: Recorded) -> None:
+        self._recorded = recorded
+        last = recorded.last_event()
         if last is None:
-            raise InputError(f"{path}: the run was killed before it did anything; remove the directory and start again")
+            raise InputError(
+                f"{recorded.path}: the run was killed before it did anything; remove the directory and start again"
+            )
         self.last: Event = self._recorded.event(last[0])
         self.begun = any(True for _ in self._recorded.events_of(PhaseEnded))
         wanted = _Wanted()

@@ -138,7 +138,6 @@ def problem_notes(config: Config) -> Sequence[str]:
     from flowevolve.programs.evaluator import EvaluatorProblem  # noqa: PLC0415 - only programs need it
 
     problem = make_problem(config)
-    from flowevolve.programs.evaluator import EvaluatorProblem  # noqa: PLC0415 - only programs need it
 
     return problem.notes if isinstance(problem, EvaluatorProblem) else ()
 

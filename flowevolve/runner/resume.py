@@ -9,7 +9,8 @@ case.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from flowevolve._util.errors import InputError
 from flowevolve.config.run import Config, StoppingSettings, parse_config, with_overrides
 from flowevolve.core.budget import Budget
 from flowevolve.core.calls import CallRecord
-from flowevolve.core.event_kinds import FlowOpened, RunPaused, RunResumed, RunStopped, RunStopping
+from flowevolve.core.event_kinds import FlowOpened, RunPaused, RunResumed, RunStarted, RunStopped, RunStopping
 from flowevolve.core.events import Event
 from flowevolve.core.item import INJECTION
 from flowevolve.core.policies import StalenessPolicy
@@ -120,26 +121,24 @@ async def _begin(asked: _Asked) -> Result:
 
 async def _go_on(asked: _Asked, again: bool) -> Result:
     directory = asked.directory
-    before = _look(directory)  # not in a thread: doing a run again needs the clock where it was
-    wanted = with_overrides(before.config if asked.config is None else asked.config, asked.changes)
-    _check_compatible(directory, before.config, wanted)
-    _check_given(directory, before.given, asked.given)
-    changed = wanted != before.config
-    if before.ended is not None and not changed and not before.ended.leaves_work and not again:
-        raise InputError(f"{directory}: the run has ended ({before.ended}){_advice(before.ended)}")
-    planned = asked.plan(wanted, asked.given)
-    _check_task(directory, planned)
-    table = wanted.model_dump(mode="json")
-    keeping = RunDirectory.reopen(directory, table, sync=wanted.journal.sync, lock=asked.lock)
-    # A response cache has learnt since then: asked again, it would answer at other times.
-    exact = wanted.clock == "virtual" and wanted.llm.cache.path is None
-    if exact and not changed and before.ended is None and not before.was_touched:
-        return await _do_again(keeping, planned, asked.watchers, asked.side_task)
-    try:
-        history = await in_thread(RunHistory, directory)
-        return await carry_out(planned, lambda: keeping, asked.watchers, asked.side_task, history)
-    finally:
-        keeping.close()
+    with Recorded(directory) as recorded:
+        before = _look(recorded)  # not in a thread: doing a run again needs the clock where it was
+        wanted = with_overrides(before.config if asked.config is None else asked.config, asked.changes)
+        _check_compatible(directory, before.config, wanted)
+        _check_given(directory, before.start.given or (), asked.given)
+        changed = wanted != before.config
+        if before.ended is not None and not changed and not before.ended.leaves_work and not again:
+            raise InputError(f"{directory}: the run has ended ({before.ended}){_advice(before.ended)}")
+        planned = asked.plan(wanted, asked.given)
+        _check_task(directory, before.start, planned)
+        table = wanted.model_dump(mode="json")
+        with closing(RunDirectory.reopen(directory, table, sync=wanted.journal.sync, lock=asked.lock)) as keeping:
+            # A response cache has learnt since then: asked again, it would answer at other times.
+            exact = wanted.clock == "virtual" and wanted.llm.cache.path is None
+            if exact and not changed and before.ended is None and not before.was_touched:
+                return await carry_out(planned, lambda: _Again(keeping, recorded), asked.watchers, asked.side_task)
+            history = await in_thread(RunHistory, recorded)
+            return await carry_out(planned, lambda: keeping, asked.watchers, asked.side_task, history)
 
 
 def _advice(ended: str) -> str:
@@ -165,35 +164,34 @@ class _Before:
     """A run as it was left."""
 
     config: Config
-    given: frozenset[str]
+    start: RunStarted
+    """What its first event says."""
     ended: StopReason | None
     """Why it stopped; None if it was killed, be it before it could write its result."""
     was_touched: bool
     """Whether somebody stopped, paused or went on with it or gave it candidates: doing it again needs them again."""
 
 
-def _look(directory: Path) -> _Before:
-    with Recorded(directory) as recorded:
-        table, source = recorded.config, f"{directory}/config.toml"
-        given, last = recorded.given, recorded.last_event()
-        if given is None or last is None:
-            raise InputError(f"{directory}: its journal has no run.start, but there is a result; start a new run")
-        end = recorded.event(last[0]).body
-        touched = (
-            any(StopReason(stop.reason).leaves_work for stop in recorded.events_of(RunStopping))
-            or any(flow.trigger == INJECTION for flow in recorded.events_of(FlowOpened))
-            or any(True for kind in (RunResumed, RunPaused) for _ in recorded.events_of(kind))
-        )
+def _look(recorded: Recorded) -> _Before:
+    directory, start, last = recorded.path, recorded.start, recorded.last_event()
+    if start is None or last is None:
+        raise InputError(f"{directory}: its journal has no run.start, but there is a result; start a new run")
+    end = recorded.event(last[0]).body
+    touched = (
+        any(StopReason(stop.reason).leaves_work for stop in recorded.events_of(RunStopping))
+        or any(flow.trigger == INJECTION for flow in recorded.events_of(FlowOpened))
+        or any(True for kind in (RunResumed, RunPaused) for _ in recorded.events_of(kind))
+    )
     return _Before(
-        parse_config(table, source),
-        given,
+        parse_config(recorded.config, f"{directory}/config.toml"),
+        start,
         StopReason(end.reason) if isinstance(end, RunStopped) and (directory / RESULT).exists() else None,
         touched,
     )
 
 
-def _check_given(directory: Path, before: frozenset[str], given: ProvidedObjects) -> None:
-    missing = sorted(before.difference(map(str, given.names())))
+def _check_given(directory: Path, before: Collection[str], given: ProvidedObjects) -> None:
+    missing = sorted(set(before).difference(given.names()))
     if missing:
         raise InputError(
             f"{directory}: this run's {' and '.join(missing)} was given as an object; go on with it from Python, with "
@@ -201,12 +199,8 @@ def _check_given(directory: Path, before: frozenset[str], given: ProvidedObjects
         )
 
 
-def _check_task(directory: Path, plan: Plan) -> None:
+def _check_task(directory: Path, start: RunStarted, plan: Plan) -> None:
     """What `_check_compatible` can't see: a task given as an object, and data files that have changed."""
-    with Recorded(directory) as recorded:
-        start = recorded.start
-    if start is None:
-        return
     wrong = difference(start, plan.task)
     if wrong is not None:
         raise InputError(
@@ -249,14 +243,6 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
         elif value is not None:
             flat[prefix + key] = value
     return flat
-
-
-async def _do_again(directory: RunDirectory, plan: Plan, watchers: Watchers, side_task: SideTask | None) -> Result:
-    try:
-        with Recorded(directory.path) as recorded:
-            return await carry_out(plan, lambda: _Again(directory, recorded), watchers, side_task)
-    finally:
-        directory.close()
 
 
 class _Again:
