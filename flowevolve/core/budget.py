@@ -18,7 +18,7 @@ from typing import Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.core.payload_kinds import payload
 
 Dimension = Literal["rollouts", "proposals", "tokens", "dollars", "evaluations"]

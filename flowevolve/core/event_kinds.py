@@ -15,10 +15,10 @@ from typing import Annotated, ClassVar, Literal, Union, get_args, get_origin, ge
 from pydantic import ConfigDict, GetPydanticSchema, TypeAdapter, ValidationError
 from pydantic_core import core_schema
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact, ArtifactKind
 from flowevolve.core.budget import Cost
 from flowevolve.core.item_ids import ItemId
-from flowevolve.core.model import JSON
 from flowevolve.core.pool import Add, Annotate, Candidate, Change, Move, Note
 
 Outcome = Literal["consumed", "discarded"]

@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
+from flowevolve._util.json_types import JSON
 from flowevolve._util.secrets import redacted
 from flowevolve.core.payload_kinds import payload
 
 CHARS_PER_TOKEN = 4
 """The usual ratio for English text; used to estimate tokens where no server has counted them."""
-
-JSON = None | bool | int | float | str | list["JSON"] | dict[str, "JSON"]
 
 Speaker = Literal["system", "user", "assistant"]
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol, runtime_checkable
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import JSON, Message
+from flowevolve.core.model import Message
 from flowevolve.core.payload_kinds import payload
 
 

@@ -14,6 +14,7 @@ from typing import Literal, Self
 import anyio
 
 from flowevolve._util.errors import EngineError, FlowevolveError, InputError
+from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import first_leaf
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
@@ -21,7 +22,6 @@ from flowevolve.core.budget import Budget, Cost, Ledger
 from flowevolve.core.event_kinds import EventBody, RunPaused, RunStarted, RunStopped, RunStopping, RunUnpaused
 from flowevolve.core.events import Event, EventLog, Sink
 from flowevolve.core.graph import Graph
-from flowevolve.core.model import JSON
 from flowevolve.core.policies import Allocation, StalenessPolicy, StoppingPolicy
 from flowevolve.core.pool import Candidate, Pool
 from flowevolve.core.stop_reasons import CANCELLED, STOPPED, StopReason

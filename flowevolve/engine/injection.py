@@ -8,13 +8,13 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 import anyio
 
 from flowevolve._util.errors import EngineError, InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Discard, Emit, Stage
 from flowevolve.core.item import INJECTION, Item
-from flowevolve.core.model import JSON
 from flowevolve.core.pool import Candidate
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executors import Executor

@@ -15,6 +15,7 @@ from itertools import chain, count
 from typing import TypeVar, cast
 
 from flowevolve._util.errors import EngineError
+from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import run_all
 from flowevolve.core.algorithm import Algorithm, Stateful
 from flowevolve.core.artifact import Artifact
@@ -31,7 +32,7 @@ from flowevolve.core.event_kinds import (
 from flowevolve.core.events import Event, EventLog
 from flowevolve.core.item import INJECTION
 from flowevolve.core.item_ids import ItemId, WorkPart, candidate_name, flow_of
-from flowevolve.core.model import JSON, ChatReply, EmbedReply, LLMError, Message, Usage
+from flowevolve.core.model import ChatReply, EmbedReply, LLMError, Message, Usage
 from flowevolve.core.pool import Candidate, Change, Pool, Update
 from flowevolve.engine.archived_pool import ArchivedPool
 from flowevolve.engine.counters import Level

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
+from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.code_evolve.config import CodeEvolveConfig
 from flowevolve.algorithms.code_evolve.islands import Island, Islands, Place
 from flowevolve.algorithms.code_evolve.payloads import Chosen, Operator
@@ -12,7 +13,6 @@ from flowevolve.core.events import Event
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item
 from flowevolve.core.item_ids import flow_of
-from flowevolve.core.model import JSON
 from flowevolve.core.pool import Candidate
 from flowevolve.core.record import Record
 from flowevolve.policies.drawing import by_rank, draw, evenly

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.algorithm import Algorithm, Stateful
 from flowevolve.core.budget import RECENT_FLOWS, Cost
 from flowevolve.core.calls import CallRecord
@@ -40,7 +41,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.graph import Graph, Trigger
 from flowevolve.core.item import INJECTION, SENT_TO_REPAIR, Item, Ticket
 from flowevolve.core.item_ids import ItemId, flow_of, parent_and_number, ticket_id
-from flowevolve.core.model import JSON, LLMError
+from flowevolve.core.model import LLMError
 from flowevolve.core.pool import Candidate, Change
 from flowevolve.engine.archived_pool import ArchivedPool
 from flowevolve.engine.recovery.interrupted_work import InterruptedWork
