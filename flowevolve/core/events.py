@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
-from flowevolve.core.event_kinds import EventBody, ItemSent, read_body
+from flowevolve.core.event_body import EventBody, read_body
+from flowevolve.core.event_kinds import ItemSent
 from flowevolve.core.item_ids import ItemId, WorkPart
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

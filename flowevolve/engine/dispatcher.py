@@ -18,9 +18,9 @@ from flowevolve._util.tasks import Pulse
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.budget import Cost, Ledger
 from flowevolve.core.context import StageContext, UpdateContext
+from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import (
     CandidateEnding,
-    EventBody,
     FlowClosed,
     FlowOpened,
     ItemDone,
@@ -41,10 +41,10 @@ from flowevolve.core.model import LLMError
 from flowevolve.core.policies import Decision, Progress, Staleness, StalenessPolicy, StoppingPolicy
 from flowevolve.core.pool import DEFAULT_POOL, Candidate, Move, Pool, Update
 from flowevolve.core.stop_reasons import EXHAUSTED, FAILED, TARGET_SCORE, StopReason
+from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.flows import Flows
 from flowevolve.engine.pause import Pause
-from flowevolve.engine.recovery.recovery import RecoveredState
-from flowevolve.engine.run_counters import RunCounters
+from flowevolve.engine.recovery.state import RecoveredState
 from flowevolve.engine.services import EngineServices, Settled
 from flowevolve.engine.tickets import TicketQueue
 from flowevolve.llm.client.client import LLMClient

@@ -19,7 +19,8 @@ from flowevolve._util.tasks import first_leaf
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Budget, Cost, Ledger
-from flowevolve.core.event_kinds import EventBody, RunPaused, RunStarted, RunStopped, RunStopping, RunUnpaused
+from flowevolve.core.event_body import EventBody
+from flowevolve.core.event_kinds import RunPaused, RunStarted, RunStopped, RunStopping, RunUnpaused
 from flowevolve.core.events import Event, EventLog, Sink
 from flowevolve.core.graph import Graph
 from flowevolve.core.policies import Allocation, StalenessPolicy, StoppingPolicy
@@ -27,13 +28,16 @@ from flowevolve.core.pool import Candidate, Pool
 from flowevolve.core.stop_reasons import CANCELLED, STOPPED, StopReason
 from flowevolve.engine.counters import RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
 from flowevolve.engine.dispatcher import Dispatcher
-from flowevolve.engine.executors import Executor, Lockstep, Stream
+from flowevolve.engine.executor import Executor
 from flowevolve.engine.injection import inject
 from flowevolve.engine.lifecycle import Lifecycle
+from flowevolve.engine.lockstep import Lockstep
 from flowevolve.engine.queue import QueueStats
 from flowevolve.engine.recovery.recorded_replies import RecordedReplies
-from flowevolve.engine.recovery.recovery import History, Start
+from flowevolve.engine.recovery.recovery import History
+from flowevolve.engine.recovery.state import Start
 from flowevolve.engine.services import Settled, nothing_to_settle
+from flowevolve.engine.stream import Stream
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.policies.staleness import Full
 

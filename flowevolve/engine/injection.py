@@ -17,7 +17,7 @@ from flowevolve.core.graph import Discard, Emit, Stage
 from flowevolve.core.item import INJECTION, Item
 from flowevolve.core.pool import Candidate
 from flowevolve.engine.dispatcher import Dispatcher
-from flowevolve.engine.executors import Executor
+from flowevolve.engine.executor import Executor
 
 
 async def inject(

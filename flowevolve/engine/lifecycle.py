@@ -27,9 +27,11 @@ from flowevolve.core.model import LLMError
 from flowevolve.core.policies import Allocation
 from flowevolve.core.stop_reasons import STALLED
 from flowevolve.engine.dispatcher import Dispatcher
-from flowevolve.engine.executors import Executor, Stream
-from flowevolve.engine.recovery.recovery import FIT, History, Phase, RecoveredState, Start, recover
+from flowevolve.engine.executor import Executor
+from flowevolve.engine.recovery.recovery import FIT, History, recover
+from flowevolve.engine.recovery.state import Phase, RecoveredState, Start
 from flowevolve.engine.step_width import StepWidth
+from flowevolve.engine.stream import Stream
 
 
 class Lifecycle:

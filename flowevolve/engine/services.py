@@ -21,24 +21,19 @@ from flowevolve.core.algorithm import Algorithm, Stateful
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost, Ledger
 from flowevolve.core.calls import CallScope
-from flowevolve.core.event_kinds import (
-    AlgorithmState,
-    CandidateProposed,
-    CandidateRejected,
-    PoolCommitted,
-    logged_change,
-    read_body,
-)
+from flowevolve.core.event_body import read_body
+from flowevolve.core.event_kinds import AlgorithmState, CandidateProposed, CandidateRejected, PoolCommitted
 from flowevolve.core.events import Event, EventLog
 from flowevolve.core.item import INJECTION
 from flowevolve.core.item_ids import ItemId, WorkPart, candidate_name, flow_of
+from flowevolve.core.logged_changes import logged_change
 from flowevolve.core.model import ChatReply, EmbedReply, LLMError, Message, Usage
 from flowevolve.core.pool import Candidate, Change, Pool, Update
 from flowevolve.engine.archived_pool import ArchivedPool
 from flowevolve.engine.counters import Level
 from flowevolve.engine.recovery.interrupted_work import InterruptedWork, StoredResult
 from flowevolve.engine.recovery.recorded_replies import RecordedReplies
-from flowevolve.engine.recovery.recovery import RecoveredState
+from flowevolve.engine.recovery.state import RecoveredState
 from flowevolve.llm.client.client import EMBED_BATCH, LLMClient
 
 T = TypeVar("T")

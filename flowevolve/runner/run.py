@@ -23,7 +23,8 @@ from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Task
 from flowevolve.engine.engine import Engine, RunReport, check_gathering, make_event_log
-from flowevolve.engine.recovery.recovery import History, Start
+from flowevolve.engine.recovery.recovery import History
+from flowevolve.engine.recovery.state import Start
 from flowevolve.engine.services import nothing_to_settle
 from flowevolve.journal.pools import read_start
 from flowevolve.journal.run_directory import RunDirectory
