@@ -31,7 +31,7 @@ _EARLY = "Released"
 """Payload of what is handed on ahead of an item's result, which counts when it comes."""
 
 
-class Level:
+class Gauge:
     """A number that goes up and down, and its mean over time."""
 
     def __init__(self, now: Callable[[], float]) -> None:

@@ -148,7 +148,7 @@ class Dispatcher:
         return item
 
     @property
-    def admitting(self) -> bool:
+    def may_open_flows(self) -> bool:
         """Whether flows may be opened; an algorithm out of work still gets those that its open flows set off."""
         if self.stop_reason == EXHAUSTED:
             return not self.hurry and (self.tickets.ready or bool(self.flows))
@@ -385,7 +385,7 @@ class Dispatcher:
     # Stopping
 
     def stop(self, reason: str, *, hurry: bool = False) -> None:
-        """Admit nothing more; what is open goes on, to its end or with ``hurry`` for the engine's drain time."""
+        """Open no more flows. What is open goes on to its end, or with ``hurry`` for the engine's drain time at most."""
         self.hurry = self.hurry or hurry
         self.pause.end()
         if self.stop_reason is None:
@@ -406,12 +406,12 @@ class Dispatcher:
         """Stop if the target is reached or a stopping policy says so."""
         if self.stop_reason is not None:
             return
-        best = self.services.archived.best_score
+        best = self.services.pool_and_archives.best_score
         if self._target_score is not None and best is not None and best >= self._target_score:
             self.stop(TARGET_SCORE)
             return
         spent = self.ledger.spent
-        without_gain = spent.proposals - self.services.archived.proposals_at_gain
+        without_gain = spent.proposals - self.services.pool_and_archives.proposals_at_gain
         progress = Progress(self._events.elapsed(), spent, self.pool.version, without_gain, best, self.tickets.changes)
         for policy in self._stopping:
             reason = policy.reason(progress)

@@ -160,7 +160,7 @@ class Engine:
         self._dispatcher.log(body)
 
     def stop(self, reason: str = STOPPED) -> None:
-        """Admit nothing more; open flows have ``drain_seconds`` to end.
+        """Open no more flows; those that are open have ``drain_seconds`` to end.
 
         A run that was ending already has ``reason`` as its own only if this cut work off.
         """

@@ -42,8 +42,8 @@ from flowevolve.core.graph import Graph
 from flowevolve.core.item import INJECTION, SENT_TO_REPAIR, Item, Ticket
 from flowevolve.core.item_ids import ItemId, flow_of, parent_and_number, ticket_id
 from flowevolve.core.model import LLMError
-from flowevolve.engine.archived_pool import ArchivedPool
 from flowevolve.engine.counters import RunCounters
+from flowevolve.engine.pool_and_archives import PoolAndArchives
 from flowevolve.engine.recovery.interrupted_work import InterruptedWork
 from flowevolve.engine.recovery.recorded_replies import AnsweredCall, RecordedReplies
 from flowevolve.engine.recovery.state import OpenFlow, Phase, RecoveredState
@@ -111,26 +111,26 @@ def recover(algorithm: Algorithm, graph: Graph, history: History) -> RecoveredSt
     Raises:
         InputError: if the history is not one of this algorithm.
     """
-    fold = _Fold(algorithm, graph)
+    replay = _LogReplay(algorithm, graph)
     for event in history.events():
         try:
-            fold.take(event)
+            replay.take(event)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
                 f"the journal can't be followed at event {event.seq} ({event.kind}): {type(error).__name__}: {error}; "
                 "it was written by another version of flowevolve or of the algorithm. Start a new run from its pool: "
                 "flowevolve run CONFIG --from DIR"
             ) from error
-    return fold.finished(history)
+    return replay.finished(history)
 
 
-class _Fold:
+class _LogReplay:
     """What a log comes to, event by event."""
 
     def __init__(self, algorithm: Algorithm, graph: Graph) -> None:
         self._algorithm = algorithm
         self._graph = graph
-        self._pool = ArchivedPool(algorithm)
+        self._pool = PoolAndArchives(algorithm)
         self._counters = RunCounters(graph)
         self._spent = Cost()
         self._ended = deque[Cost](maxlen=RECENT_FLOWS)

@@ -14,8 +14,8 @@ from flowevolve.core.graph import Trigger
 from flowevolve.core.item import INJECTION, Item, Ticket
 from flowevolve.core.item_ids import ItemId
 from flowevolve.core.pool import Candidate, Change
-from flowevolve.engine.archived_pool import ArchivedPool
 from flowevolve.engine.counters import RunCounters
+from flowevolve.engine.pool_and_archives import PoolAndArchives
 from flowevolve.engine.recovery.interrupted_work import InterruptedWork
 from flowevolve.engine.recovery.recorded_replies import RecordedReplies
 
@@ -49,7 +49,7 @@ class Phase:
 class RecoveredState:
     """Where an interrupted run was. What is said of the algorithm, it has been told already."""
 
-    pool: ArchivedPool
+    pool: PoolAndArchives
     counters: RunCounters
     spent: Cost
     ended: Sequence[Cost]
