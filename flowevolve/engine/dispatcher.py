@@ -14,6 +14,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from flowevolve._util.errors import EngineError, FlowevolveError
+from flowevolve._util.logger import ITEM, STAGE
 from flowevolve._util.tasks import Pulse
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.budget import Cost, Ledger
@@ -185,10 +186,15 @@ class Dispatcher:
         if (len(items) > 1 or stage.gather_by is not None) and item.id not in self.services.interrupted_work:
             self.log(ItemsGathered(stage.name, tuple(each.id for each in items)))
         began = self._events.elapsed()
-        with self.in_work(len(items)):
-            async with anyio.create_task_group() as tasks:
-                outcome, reason = await self._run_stage(stage, item, worker, tasks, send)
-                tasks.cancel_scope.cancel()
+        in_stage, on_item = STAGE.set(stage.name), ITEM.set(item.id)
+        try:
+            with self.in_work(len(items)):
+                async with anyio.create_task_group() as tasks:
+                    outcome, reason = await self._run_stage(stage, item, worker, tasks, send)
+                    tasks.cancel_scope.cancel()
+        finally:
+            STAGE.reset(in_stage)
+            ITEM.reset(on_item)
         seconds = self._events.elapsed() - began
         for taken in items:
             self.settle(stage.name, taken, outcome, reason, seconds if taken is items[0] else 0.0)
@@ -385,7 +391,7 @@ class Dispatcher:
     # Stopping
 
     def stop(self, reason: str, *, hurry: bool = False) -> None:
-        """Open no more flows. What is open goes on to its end, or with ``hurry`` for the engine's drain time at most."""
+        """Open no more flows. What is open goes on to its end, with ``hurry`` for the engine's drain time at most."""
         self.hurry = self.hurry or hurry
         self.pause.end()
         if self.stop_reason is None:

@@ -15,6 +15,7 @@ import anyio
 
 from flowevolve._util.errors import EngineError, FlowevolveError, InputError
 from flowevolve._util.json_types import JSON
+from flowevolve._util.logger import RUN
 from flowevolve._util.tasks import first_leaf
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
@@ -228,6 +229,7 @@ class Engine:
         Raises:
             EngineError: if the algorithm broke the engine's contract.
         """
+        before = RUN.set(RUN.get(self._algorithm.name))
         try:
             with self._scope:
                 async with anyio.create_task_group() as tasks:
@@ -235,6 +237,8 @@ class Engine:
                     tasks.cancel_scope.cancel()
         except BaseExceptionGroup as group:
             raise first_leaf(group) from group
+        finally:
+            RUN.reset(before)
         self._executor.close()
         self._lifecycle.hold_open()
         self._dispatcher.services.keep_state()

@@ -11,6 +11,7 @@ from typing import Protocol, cast
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
+from flowevolve._util.logger import RUN
 from flowevolve._util.tasks import beside
 from flowevolve.config.prices import price_table
 from flowevolve.config.roles import ResolvedRole, model_names
@@ -270,6 +271,7 @@ async def _opened(
         keeping = None if keep is None else keep()
         if keeping is not None:
             stack.callback(keeping.close)
+            stack.callback(RUN.reset, RUN.set(str(keeping.path)))
         if history is not None:
             stack.callback(history.close)  # before the journal, which it reads
         events = make_event_log(history)
