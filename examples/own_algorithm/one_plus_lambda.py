@@ -49,11 +49,10 @@ class OnePlusLambda(fe.Algorithm[Settings]):
 
     def __init__(self, task: fe.Task, config: Settings, tuning: fe.Tuning) -> None:
         super().__init__(task, config, tuning)
-        self.rollouts = Rollouts(task)
+        self.rollouts, self.archive = Rollouts(task), Best()
         self.train, self.val = ([row.id for row in split] for split in (task.data.train, task.data.val))
         if len(self.train) < config.examples:
             raise fe.InputError(f"algorithm.examples: there are only {len(self.train)} training examples; take fewer")
-        self.archive = Best()
         self.archives = (self.archive,)
 
     def graph(self) -> fe.Graph:

@@ -29,7 +29,6 @@ from flowevolve.llm.scheduling.limits import Limits
 from flowevolve.llm.scheduling.metrics_probe import MetricsProbe, SummedProbe
 from flowevolve.llm.scheduling.request_queue import Order
 from flowevolve.llm.scheduling.scheduler import Scheduler
-from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.router import Router, make_router
 from flowevolve.policies.admission import Fixed, Latency, ServerQueue
 from flowevolve.policies.allocation import MedianRate, Pressure
@@ -38,8 +37,6 @@ from flowevolve.policies.ordering import Fifo, LaterFirst
 from flowevolve.policies.racing import Bound, Confidence, Prefix
 from flowevolve.policies.staleness import Full, Guarded, Reflective
 from flowevolve.policies.stopping import FileExists, NoImprovement, Unevaluated, Unproductive
-from flowevolve.programs.evaluator import EvaluatorProblem
-from flowevolve.programs.problem import Problem
 
 if TYPE_CHECKING:
     from flowevolve.programs.problem import Problem
@@ -139,6 +136,8 @@ def problem_notes(config: Config) -> Sequence[str]:
         return ()
 
     problem = make_problem(config)
+    from flowevolve.programs.evaluator import EvaluatorProblem  # noqa: PLC0415 - only programs need it
+
     return problem.notes if isinstance(problem, EvaluatorProblem) else ()
 
 
@@ -325,6 +324,8 @@ def make_transport(llm: LLMSettings, identity: str | None = None, log: Log = log
             from flowevolve.llm.transports.openai import OpenAITransport  # noqa: PLC0415 - the SDK is slow to load
 
             return OpenAITransport(url, key, max_connections=llm.concurrency, identity=identity)
+
+        from flowevolve.llm.transports.aiohttp import AioHTTPTransport  # noqa: PLC0415 - slow to load
 
         return AioHTTPTransport(url, key, max_connections=llm.concurrency, identity=identity)
 

@@ -9,6 +9,7 @@ from flowevolve.algorithms.code_evolve.config import CodeEvolveConfig
 from flowevolve.algorithms.code_evolve.islands import Island, Islands, Place
 from flowevolve.algorithms.code_evolve.payloads import Chosen, Operator
 from flowevolve.core.context import PoolReader, StageContext
+from flowevolve.core.event_kinds import FlowClosed, OwnEvent
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item
@@ -51,12 +52,15 @@ class Select:
 
     def apply_event(self, event: Event) -> None:
         """Count turns and open flows."""
-        if event.kind == Selected.kind:
-            island = Selected.from_json(event.data).island
-            self._turns[island] += 1
-            self._open[flow_of(str(event.data["item"]))] = island
-        elif event.kind == "flow.close":
-            self._open.pop(flow_of(str(event.data["flow"])), None)
+        match event.body:
+            case OwnEvent(kind=Selected.kind, data=data, item=item):
+                island = Selected.from_json(data).island
+                self._turns[island] += 1
+                self._open[flow_of(item)] = island
+            case FlowClosed(flow):
+                self._open.pop(flow, None)
+            case _:
+                pass
 
     def _choose(self, context: StageContext) -> Selected:
         open_flows, turns = list(self._open.values()), self._turns

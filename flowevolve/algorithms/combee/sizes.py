@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flowevolve.core.event_kinds import WidthChanged
 from flowevolve.core.events import Event
 from flowevolve.core.policies import Batch, BatchSize
 
@@ -24,7 +25,7 @@ class Sizes:
         self.gathers: BatchSize = _Gathers(self)
 
     def apply_event(self, event: Event) -> None:
-        if event.kind == "width.changed":
+        if isinstance(event.body, WidthChanged):
             self.by_steps = True
 
 

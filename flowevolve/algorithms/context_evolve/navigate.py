@@ -15,6 +15,7 @@ from flowevolve.algorithms.context_evolve.payloads import Step
 from flowevolve.algorithms.context_evolve.summarize import in_words
 from flowevolve.algorithms.context_evolve.trajectories import draw_trajectories
 from flowevolve.core.context import StageContext
+from flowevolve.core.event_kinds import FlowClosed, OwnEvent
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item
@@ -122,21 +123,20 @@ class Navigate:
 
     def apply_event(self, event: Event) -> None:
         """Note who makes guidance, what was made, and which flows are over."""
-        match event.kind:
-            case Navigated.kind:
-                turn, flow = Navigated.from_json(event.data), flow_of(str(event.data["item"]))
+        match event.body:
+            case OwnEvent(kind=Navigated.kind, data=data, item=item):
+                turn, flow = Navigated.from_json(data), flow_of(item)
                 self._in_flight.add(flow)
                 if turn.makes and turn.version is not None:
                     self._makers[turn.version] = flow
-            case Guided.kind:
-                made = Guided.from_json(event.data)
+            case OwnEvent(kind=Guided.kind, data=data):
+                made = Guided.from_json(data)
                 self._guidance[made.version] = made.guidance
                 if made.guidance:
                     self._newest = made.version if self._newest is None else max(made.version, self._newest)
                 self._makers.pop(made.version, None)
                 self._settled.fire()
-            case "flow.close":
-                flow = flow_of(str(event.data["flow"]))
+            case FlowClosed(flow):
                 self._in_flight.discard(flow)
                 self._makers = {version: maker for version, maker in self._makers.items() if maker != flow}
                 self._settled.fire()

@@ -10,6 +10,7 @@ from flowevolve.algorithms.gepa.merge import Merge, find_merge, join, stratified
 from flowevolve.archives.base import CandidateArchive
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
+from flowevolve.core.event_kinds import FlowClosed, OwnEvent
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item
@@ -137,10 +138,13 @@ class Select:
 
     def apply_event(self, event: Event) -> None:
         """Move cursors and counts on, and note what was merged."""
-        if event.kind == Plan.kind:
-            self._note(self.plan_type.from_json(event.data), flow_of(str(event.data["item"])))
-        elif event.kind == "flow.close":
-            self._schedule.end(flow_of(str(event.data["flow"])))
+        match event.body:
+            case OwnEvent(kind=Plan.kind, data=data, item=item):
+                self._note(self.plan_type.from_json(data), flow_of(item))
+            case FlowClosed(flow):
+                self._schedule.end(flow)
+            case _:
+                pass
 
     def _choose(self, context: StageContext) -> Plan:
         merge = self._find_merge(context) if self._schedule.due else None
