@@ -9,7 +9,8 @@ from flowevolve.algorithms.code_evolve.config import CodeEvolveConfig
 from flowevolve.algorithms.code_evolve.islands import Island, Islands, Place
 from flowevolve.algorithms.code_evolve.payloads import Chosen, Operator
 from flowevolve.core.context import PoolReader, StageContext
-from flowevolve.core.event_kinds import FlowClosed, OwnEvent
+from flowevolve.core.event_body import OwnEvent
+from flowevolve.core.event_kinds import FlowClosed
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item
