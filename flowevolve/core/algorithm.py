@@ -125,7 +125,6 @@ class Archive(Protocol):
 
     def apply(self, update: Update) -> None:
         """Take in the next update. Called once for every commit, in order."""
-        ...
 
 
 @runtime_checkable
@@ -142,11 +141,9 @@ class Stateful(Protocol):
 
     def state(self) -> Mapping[str, JSON]:
         """Plain data. Asked after every commit and when the run stops; written where it has changed."""
-        ...
 
     def restore(self, state: Mapping[str, JSON]) -> None:
         """Take back what `state` last returned in a run that was interrupted, after all its events were replayed."""
-        ...
 
 
 class Algorithm(Generic[ConfigT_co]):

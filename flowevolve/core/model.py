@@ -214,7 +214,6 @@ class Transport(Protocol):
             LLMError: one of the subclasses above; ``UnreachableError`` when ``timeout`` or the request's
                 ``idle_seconds`` pass.
         """
-        ...
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves.
@@ -222,11 +221,9 @@ class Transport(Protocol):
         Raises:
             LLMError: as ``chat``.
         """
-        ...
 
     async def aclose(self) -> None:
         """Close all connections."""
-        ...
 
 
 class ServerTransport:
@@ -248,7 +245,6 @@ class EmbeddingTransport(Protocol):
         Raises:
             LLMError: as `Transport.chat`.
         """
-        ...
 
 
 def embedding_transport(transport: Transport) -> EmbeddingTransport:

@@ -96,7 +96,6 @@ class ChatModel(Protocol):
         Raises:
             flowevolve.core.model.LLMError: if the call failed for good, after all retries.
         """
-        ...
 
 
 class Task(Protocol):
@@ -107,11 +106,9 @@ class Task(Protocol):
 
     def seed(self) -> Artifact:
         """The artifact that evolution starts from."""
-        ...
 
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
         """Run one example with one artifact and score it. Blocking work belongs in `flowevolve.clock.in_thread`."""
-        ...
 
 
 @runtime_checkable

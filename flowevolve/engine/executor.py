@@ -23,32 +23,24 @@ class Executor(Protocol):
 
     def start(self, tasks: TaskGroup) -> None:
         """Begin with nothing waiting; long-lived tasks go into this group. If those were cancelled, begin anew."""
-        ...
 
     async def put(self, stage: str, item: Item[object]) -> None:
         """Accept an item for a stage."""
-        ...
 
     def restore(self, stage: str, items: Sequence[Item[object]], *, together: bool) -> None:
         """Have items wait for a stage again; ``together``: as the one batch that was being worked on."""
-        ...
 
     def set_workers(self, stage: str, workers: int) -> None:
         """Go towards so many workers at a stage, as far as its bounds allow."""
-        ...
 
     async def advance(self) -> None:
         """Make progress: return when a flow may have closed or the run was asked to stop."""
-        ...
 
     def close(self) -> None:
         """End the tasks once they are idle."""
-        ...
 
     def queue_stats(self, stage: str) -> QueueStats | None:
         """Statistics of a stage's queue, if it has one."""
-        ...
 
     def workers(self, stage: str) -> int:
         """How many workers a stage has now."""
-        ...

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from flowevolve._util.json_types import JSON
-from flowevolve.core.budget import Cost
+from flowevolve.core.budget import RECENT_FLOWS, Cost
 from flowevolve.core.event_kinds import (
     Outcome,
 )
@@ -45,45 +47,45 @@ class Phase:
     ended: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RecoveredState:
-    """Where an interrupted run was. What is said of the algorithm, it has been told already."""
+    """Where an interrupted run was. What the algorithm has to know of it, it has been told already."""
 
     pool: PoolAndArchives
     counters: RunCounters
-    spent: Cost
-    ended: Sequence[Cost]
+    spent: Cost = field(default_factory=Cost)
+    ended: deque[Cost] = field(default_factory=partial(deque[Cost], maxlen=RECENT_FLOWS))
     """What the ordinary flows that ended last had taken, oldest first."""
-    ending: Mapping[str, str]
+    ending: dict[str, str] = field(default_factory=dict)
     """Candidates that end, and why, as soon as no live item is about them any more."""
-    ordinals: Mapping[str | None, int]
-    """How many tickets each trigger had got, and with None how many ordinary ones there were."""
-    fired: Sequence[Trigger]
+    ordinals: Counter[str | None] = field(default_factory=Counter)
+    """How many tickets each trigger had got; under None, how many ordinary ones there were."""
+    fired: Sequence[Trigger] = ()
     """Triggers that were waiting for a flow."""
-    algorithm_state: Mapping[str, JSON] | None
-    opened: int
+    algorithm_state: Mapping[str, JSON] | None = None
+    opened: int = 0
     """How many flows had been opened."""
-    flows: Mapping[int, OpenFlow]
+    flows: dict[int, OpenFlow] = field(default_factory=dict)
     """The open flows by number."""
-    items: Sequence[tuple[str, Item[object]]]
+    items: Sequence[tuple[str, Item[object]]] = ()
     """The live items with their stages, oldest first."""
-    injected: Sequence[ItemId]
+    injected: list[ItemId] = field(default_factory=list)
     """Items whose work proposed a candidate from outside, which has not been charged yet."""
-    interrupted_work: Mapping[ItemId, InterruptedWork]
+    interrupted_work: dict[ItemId, InterruptedWork] = field(default_factory=dict)
     """What had been done in work that is to be done again."""
-    recorded_replies: RecordedReplies
-    under_way: Sequence[tuple[str, Sequence[Item[object]]]]
+    recorded_replies: RecordedReplies = field(default_factory=RecordedReplies)
+    under_way: Sequence[tuple[str, Sequence[Item[object]]]] = ()
     """Items that were being worked on, one or a batch, and the stages where they were."""
-    waiting: Sequence[tuple[str, Item[object]]]
+    waiting: Sequence[tuple[str, Item[object]]] = ()
     """Items and the stages they wait for, oldest first."""
-    over: Sequence[tuple[str, Item[object], Outcome, str]]
+    over: Sequence[tuple[str, Item[object], Outcome, str]] = ()
     """Items to settle, with their stages, outcomes and reasons: they had ended, or their payload could not be kept."""
-    empty: Sequence[int]
+    empty: Sequence[int] = ()
     """Flows of which the last item had ended and whose own end was not logged."""
-    phases: Mapping[str, Phase]
+    phases: dict[str, Phase] = field(default_factory=dict)
     """The phases that were begun."""
-    workers: Mapping[str, int]
-    """Workers that allocation had given to stages."""
+    workers: dict[str, int] = field(default_factory=dict)
+    """How many workers the allocation policy had given to stages."""
 
 
 @dataclass(frozen=True, slots=True)
