@@ -78,6 +78,8 @@ def _names_in(body: Iterable[ast.stmt]) -> dict[str, ast.stmt]:
                 found.update({alias.asname or alias.name: node for alias in names})
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                 found[name] = node
+            case ast.If(body=inner):
+                found.update(_names_in(inner))
     return found
 
 
