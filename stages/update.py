@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.context import UpdateContext
 from flowevolve.core.graph import Discard
 from flowevolve.core.item import Item
-from flowevolve.core.model import JSON
 from flowevolve.core.policies import Standing, ValidationAcceptance
 from flowevolve.core.pool import Add, Candidate, Move
 from flowevolve.policies.acceptance import Everything

@@ -11,10 +11,10 @@ import anyio
 
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.config.run import Config, parse_config
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
-from flowevolve.core.model import JSON
 from flowevolve.engine.engine import Engine
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from types import FrameType, TracebackType
 from typing import NamedTuple, Self, cast
 
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.programs.problem import Problem
 from flowevolve.programs.task import ProgramTask
 from flowevolve.sandbox import Outcome, Sandbox

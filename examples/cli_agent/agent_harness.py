@@ -18,10 +18,10 @@ from pydantic import Field, PositiveFloat
 
 import flowevolve as fe
 from flowevolve._util.clock import in_thread
+from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import beside
 from flowevolve.algorithms.meta_harness import MetaHarness, MetaHarnessConfig
 from flowevolve.algorithms.meta_harness.view import View
-from flowevolve.core.model import JSON
 from flowevolve.tasks import labelling as interface
 
 TASK = f"""Write new harnesses, each as one file new/NAME.py; they are taken in the order of their names.

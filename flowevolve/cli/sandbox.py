@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve._util.registry import describe_validation
-from flowevolve.core.model import JSON
 from flowevolve.core.sandbox_settings import SandboxSettings
 
 sandbox_app = typer.Typer(no_args_is_help=True, help="Run programs that nobody trusts.")

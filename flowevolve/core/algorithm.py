@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from typing_extensions import TypeVar
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve._util.settings import Settings
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost
@@ -17,7 +18,6 @@ from flowevolve.core.context import PoolReader, StageContext, UpdateContext
 from flowevolve.core.events import Event
 from flowevolve.core.graph import NO_EMISSIONS, Emit, Graph, Stage, StageFunction
 from flowevolve.core.item import Item
-from flowevolve.core.model import JSON
 from flowevolve.core.policies import NoRacing, Racing, Speculation
 from flowevolve.core.pool import DEFAULT_POOL, Candidate, Update
 from flowevolve.core.sandbox_settings import SandboxSettings
@@ -125,7 +125,6 @@ class Archive(Protocol):
 
     def apply(self, update: Update) -> None:
         """Take in the next update. Called once for every commit, in order."""
-        ...
 
 
 @runtime_checkable
@@ -142,11 +141,9 @@ class Stateful(Protocol):
 
     def state(self) -> Mapping[str, JSON]:
         """Plain data. Asked after every commit and when the run stops; written where it has changed."""
-        ...
 
     def restore(self, state: Mapping[str, JSON]) -> None:
         """Take back what `state` last returned in a run that was interrupted, after all its events were replayed."""
-        ...
 
 
 class Algorithm(Generic[ConfigT_co]):

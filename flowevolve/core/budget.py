@@ -1,6 +1,6 @@
 """Budgets: the limits that end a run, and the ledger that keeps to them.
 
-Work is admitted only while what was spent, plus what open flows have reserved and what the algorithm's end will take,
+A flow is opened only while what was spent, plus what open flows have reserved and what the algorithm's end will take,
 leaves room for it; once a limit is reached only flows already open spend more, so the overshoot is at most the work in
 flight and what the end takes beyond its estimate, and `Ledger.overshoot` says how much it was.
 
@@ -18,7 +18,7 @@ from typing import Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.core.payload_kinds import payload
 
 Dimension = Literal["rollouts", "proposals", "tokens", "dollars", "evaluations"]
@@ -166,7 +166,7 @@ class Ledger:
         self.spent = Cost()
 
     def refusal(self, estimate: Cost, kept: Cost = _NOTHING) -> Dimension | None:
-        """The limit for which a flow of this cost can't be admitted now, or None if it can; ``kept`` is to be left.
+        """The limit for which a flow of this cost can't be opened now, or None if it can; ``kept`` is to be left.
 
         With no other flow open only its estimate counts, not what flows took before: else a budget's last part, too
         little for the usual flow, would never be spent.

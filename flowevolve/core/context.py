@@ -15,12 +15,13 @@ from typing import Protocol, TypeVar, overload
 
 from anyio.abc import TaskGroup
 
+from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import as_completed
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost
 from flowevolve.core.calls import CallScope
 from flowevolve.core.item_ids import ItemId, WorkPart
-from flowevolve.core.model import JSON, ChatReply, EmbedReply, Message
+from flowevolve.core.model import ChatReply, EmbedReply, Message
 from flowevolve.core.pool import Candidate, Change, Pool, Snapshot, Status, Update
 from flowevolve.core.record import Record
 

@@ -1,137 +1,23 @@
-"""What can happen in a run: one frozen dataclass for each kind of event, and `OwnEvent` for the kinds of algorithms.
+"""What can happen in a run: one frozen dataclass for each kind of event. An algorithm's own kinds are an `OwnEvent`.
 
-The JSON form of an event is its fields in their order; a field with a default is left out where it has that. Reading
-checks the fields against their types. docs/reference/events.md says when each kind is written.
+docs/reference/events.md says when each kind is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
-from functools import cache
-from types import NoneType, UnionType
-from typing import Annotated, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
-
-from pydantic import ConfigDict, GetPydanticSchema, TypeAdapter, ValidationError
-from pydantic_core import core_schema
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from flowevolve.core.artifact import Artifact, ArtifactKind
 from flowevolve.core.budget import Cost
+from flowevolve.core.event_body import EventBody, Number, Table, Text
 from flowevolve.core.item_ids import ItemId
-from flowevolve.core.model import JSON
-from flowevolve.core.pool import Add, Annotate, Candidate, Change, Move, Note
+from flowevolve.core.logged_changes import LoggedChange, read_change
+from flowevolve.core.pool import Candidate, Change
 
 Outcome = Literal["consumed", "discarded"]
 """How the work on an item ended."""
-Text = Annotated[str, GetPydanticSchema(lambda source, handler: core_schema.is_instance_schema(str))]
-"""A text of whoever wrote it, which may hold what is no Unicode."""
-Number = int | float
-"""Read as it was written: a whole number stays whole."""
-Table = Annotated[Mapping[str, JSON], GetPydanticSchema(lambda source, handler: core_schema.dict_schema())]
-"""Plain data of whoever wrote it, by name."""
-
-_ATOMS = frozenset({str, int, float, bool, NoneType, ItemId})
-
-
-@dataclass(frozen=True)
-class Plain:
-    """A base of frozen dataclasses that are plain data."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
-
-    def to_json(self) -> dict[str, JSON]:
-        """The fields by name, as JSON can hold them."""
-        made = vars(self).copy()
-        compound, defaults = _LAYOUTS.get(type(self)) or _layout(type(self))
-        for name in compound:
-            made[name] = _plain(made[name])
-        for name, default in defaults:
-            if made[name] == default:
-                del made[name]
-        return made
-
-
-def _plain(value: object) -> JSON:
-    if isinstance(value, tuple):
-        return [each if type(each) is str else _plain(each) for each in value]
-    if isinstance(value, Plain | Cost):
-        return value.to_json()
-    return dict(value) if isinstance(value, Mapping) else None
-
-
-def _layout(plain: type[Plain]) -> _Layout:
-    hints = get_type_hints(plain)
-    compound = [each.name for each in fields(plain) if not _is_atom(hints[each.name])]
-    defaults = [(each.name, each.default) for each in fields(plain) if each.default is not MISSING]
-    return _LAYOUTS.setdefault(plain, (compound, defaults))
-
-
-_Layout = tuple[Sequence[str], Sequence[tuple[str, object]]]
-"""The names of the fields that hold more than one value, and the defaults of the fields that have one."""
-_LAYOUTS: dict[type[Plain], _Layout] = {}
-
-
-def _is_atom(hint: object) -> bool:
-    origin = get_origin(hint)
-    return hint in _ATOMS or origin is Literal or (origin in (Union, UnionType) and all(map(_is_atom, get_args(hint))))
-
-
-class EventBody(Plain):
-    """What an event says, apart from when. Kinds of events are subclasses that give their ``kind``."""
-
-    kind: str
-
-    def __init_subclass__(cls, kind: str = "") -> None:
-        if kind:
-            cls.kind = kind
-            KINDS[kind] = cls
-
-
-KINDS: dict[str, type[EventBody]] = {}
-"""The classes of events by kind."""
-
-
-def read_body(kind: str, data: Mapping[str, JSON]) -> EventBody:
-    """What an event says of which the JSON form is given.
-
-    Raises:
-        ValueError: if it does not have the fields of its kind.
-    """
-    if kind not in KINDS:
-        return OwnEvent(kind, data)
-    try:
-        return _reader(kind).validate_python(data)
-    except ValidationError as error:
-        wrong = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-        raise ValueError(f"{kind}: {'; '.join(wrong)}") from error
-
-
-@cache
-def _reader(kind: str) -> TypeAdapter[EventBody]:
-    return TypeAdapter(KINDS[kind])
-
-
-@dataclass(frozen=True)
-class OwnEvent(EventBody):
-    """An event of a kind that an algorithm, or one of its stages, has for itself."""
-
-    kind: str
-    data: Mapping[str, JSON]
-
-    @property
-    def item(self) -> ItemId:
-        """The item it is about; empty if it is about none."""
-        return ItemId(str(self.data.get("item", "")))
-
-    @property
-    def key(self) -> str | None:
-        """What tells it from other events of its kind and item, where that is needed."""
-        key = self.data.get("key")
-        return None if key is None else str(key)
-
-    def to_json(self) -> dict[str, JSON]:
-        return dict(self.data)
-
 
 # The run
 
@@ -341,50 +227,6 @@ class CandidateEnding(EventBody, kind="candidate.ending"):
 
 
 @dataclass(frozen=True)
-class LoggedAdd(Plain):
-    """`flowevolve.core.pool.Add`: together with the event of the proposal, enough to apply it again."""
-
-    add: str
-    pool: str
-    status: Literal["speculative", "confirmed", "rejected"]
-    operator: str
-    scores: Mapping[Text, Number]
-    attributes: Table
-
-
-@dataclass(frozen=True)
-class LoggedMove(Plain):
-    """`flowevolve.core.pool.Move`."""
-
-    move: str
-    pool: str
-    status: Literal["confirmed", "revoked"]
-    scores: Mapping[Text, Number] | None
-
-
-@dataclass(frozen=True)
-class LoggedAnnotate(Plain):
-    """`flowevolve.core.pool.Annotate`."""
-
-    annotate: str
-    pool: str
-    attributes: Table
-    scores: Mapping[Text, Number] | None
-
-
-@dataclass(frozen=True)
-class LoggedNote(Plain):
-    """`flowevolve.core.pool.Note`."""
-
-    note: str
-    pool: str
-    data: Table
-
-
-LoggedChange = LoggedAdd | LoggedMove | LoggedAnnotate | LoggedNote
-
-
-@dataclass(frozen=True)
 class PoolCommitted(EventBody, kind="pool.commit"):
     version: int
     item: ItemId
@@ -395,32 +237,7 @@ class PoolCommitted(EventBody, kind="pool.commit"):
 
     def read_changes(self, lookup: Callable[[str], Candidate]) -> list[Change]:
         """The changes themselves; ``lookup`` knows the candidates that were proposed."""
-        return [_change(logged, lookup) for logged in self.changes]
-
-
-def logged_change(change: Change) -> LoggedChange:
-    """A change of the pool as the event log has it."""
-    match change:
-        case Add(candidate, status, pool):
-            return LoggedAdd(candidate.id, pool, status, candidate.operator, candidate.scores, candidate.attributes)
-        case Move(name, moved, scores, pool):
-            return LoggedMove(name, pool, moved, scores)
-        case Annotate(name, attributes, scores, pool):
-            return LoggedAnnotate(name, pool, attributes, scores)
-        case Note(kind, data, pool):
-            return LoggedNote(kind, pool, data)
-
-
-def _change(logged: LoggedChange, lookup: Callable[[str], Candidate]) -> Change:
-    match logged:
-        case LoggedAdd(name, pool, status, _, scores, attributes):
-            return Add(replace(lookup(name), attributes=attributes).scored(scores), status, pool)
-        case LoggedMove(name, pool, moved, new_scores):
-            return Move(name, moved, new_scores, pool)
-        case LoggedAnnotate(name, pool, attributes, new_scores):
-            return Annotate(name, attributes, new_scores, pool)
-        case LoggedNote(kind, pool, data):
-            return Note(kind, data, pool)
+        return [read_change(logged, lookup) for logged in self.changes]
 
 
 # What the stages that ship tell the engine and whoever watches a run

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from flowevolve._util.errors import InputError
-from flowevolve.core.event_kinds import EventBody, ItemSent, read_body
+from flowevolve._util.json_types import JSON
+from flowevolve.core.event_body import EventBody, read_body
+from flowevolve.core.event_kinds import ItemSent
 from flowevolve.core.item_ids import ItemId, WorkPart
-from flowevolve.core.model import JSON
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 

@@ -129,7 +129,6 @@ class Trigger(Protocol):
 
     def fires(self, update: Update, improved: bool) -> bool:
         """Whether this commit sets it off. ``improved`` says whether the best score rose."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
+from flowevolve._util.json_types import JSON
 from flowevolve._util.secrets import redacted
 from flowevolve.core.payload_kinds import payload
 
 CHARS_PER_TOKEN = 4
 """The usual ratio for English text; used to estimate tokens where no server has counted them."""
-
-JSON = None | bool | int | float | str | list["JSON"] | dict[str, "JSON"]
 
 Speaker = Literal["system", "user", "assistant"]
 
@@ -215,7 +214,6 @@ class Transport(Protocol):
             LLMError: one of the subclasses above; ``UnreachableError`` when ``timeout`` or the request's
                 ``idle_seconds`` pass.
         """
-        ...
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves.
@@ -223,11 +221,9 @@ class Transport(Protocol):
         Raises:
             LLMError: as ``chat``.
         """
-        ...
 
     async def aclose(self) -> None:
         """Close all connections."""
-        ...
 
 
 class ServerTransport:
@@ -249,7 +245,6 @@ class EmbeddingTransport(Protocol):
         Raises:
             LLMError: as `Transport.chat`.
         """
-        ...
 
 
 def embedding_transport(transport: Transport) -> EmbeddingTransport:

@@ -30,7 +30,6 @@ class BatchSize(Protocol):
 
     def next(self, past: Sequence[Batch]) -> int:
         """How much to work on together next, at least 1. ``past`` holds the last `PAST` batches, oldest first."""
-        ...
 
 
 PAST = 256
@@ -111,7 +110,6 @@ class Racing(Protocol):
 
     def hopeless(self, race: Race) -> str | None:
         """Why the evaluation should stop now, or None."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,11 +198,9 @@ class Allocation(Protocol):
     @property
     def interval_seconds(self) -> float:
         """How often it wants to be asked."""
-        ...
 
     def decide(self, load: Workload) -> Sequence[Resize]:
         """At most one change per stage. What would leave a stage's bounds is ignored."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

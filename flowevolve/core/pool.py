@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Literal
 
 from flowevolve._util.errors import EngineError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import JSON
 from flowevolve.core.payload_kinds import payload
 
 Status = Literal["proposed", "speculative", "confirmed", "rejected", "revoked"]

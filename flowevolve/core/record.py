@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import Unpack
 
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.core.pool import DEFAULT_POOL, Annotate, Candidate, Note
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol, runtime_checkable
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import JSON, Message
+from flowevolve.core.model import Message
 from flowevolve.core.payload_kinds import payload
 
 
@@ -95,7 +96,6 @@ class ChatModel(Protocol):
         Raises:
             flowevolve.core.model.LLMError: if the call failed for good, after all retries.
         """
-        ...
 
 
 class Task(Protocol):
@@ -106,11 +106,9 @@ class Task(Protocol):
 
     def seed(self) -> Artifact:
         """The artifact that evolution starts from."""
-        ...
 
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
         """Run one example with one artifact and score it. Blocking work belongs in `flowevolve.clock.in_thread`."""
-        ...
 
 
 @runtime_checkable

@@ -1,14 +1,37 @@
-"""Counts of what went through a run: facts for reports, nothing decides by them."""
+"""What a run counts for its report: a function of its event log, so that a resumed run goes on counting.
+
+What the algorithm's own init and finish do is counted at no stage. Nothing in a run is decided by these numbers.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from flowevolve.core.event_kinds import (
+    ItemDone,
+    ItemSent,
+    ItemsGathered,
+    ItemTaken,
+    PoolCommitted,
+    RepairUnparsable,
+    RolloutsSaved,
+    StepEnded,
+)
+from flowevolve.core.events import Event
+from flowevolve.core.graph import Graph
+from flowevolve.core.item_ids import ItemId, parent_and_number
+from flowevolve.core.logged_changes import LoggedAdd, LoggedChange, LoggedMove
+from flowevolve.core.policies import PAST, Batch
+from flowevolve.core.pool import DEFAULT_POOL
 
-class Level:
+_EARLY = "Released"
+"""Payload of what is handed on ahead of an item's result, which counts when it comes."""
+
+
+class Gauge:
     """A number that goes up and down, and its mean over time."""
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -89,3 +112,105 @@ class RacingCounts:
     stopped: int = 0
     rollouts_saved: int = 0
     tokens_saved: int = 0
+
+
+def accepts(change: LoggedChange) -> bool:
+    """Whether a change, as an event has it, accepts something that was made in the run.
+
+    What the run started from was not made in it, and neither was a copy. What is evolved beside the artifacts, in a
+    pool of its own, does not count.
+    """
+    if not isinstance(change, LoggedAdd | LoggedMove) or change.status != "confirmed" or change.pool != DEFAULT_POOL:
+        return False
+    return isinstance(change, LoggedMove) or change.operator not in ("seed", "migrate")
+
+
+class RunCounters:
+    """Facts for reports; nothing decides by them."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.stages = {stage.name: StageCounts() for stage in graph.stages}
+        self.staleness = StalenessCounts()
+        self.speculation = SpeculationCounts()
+        self.racing = RacingCounts()
+        self.accepted = 0
+        self.batches: dict[str, deque[Batch]] = {
+            stage.name: deque(maxlen=PAST) for stage in graph.stages if stage.gather_by is not None
+        }
+        """What stages with a policy for that were handed together lately."""
+        self.steps: deque[Batch] = deque(maxlen=PAST)
+        """Lately, lockstep's."""
+        self._gathered: dict[ItemId, int] = {}
+        """Sizes of batches that are worked on, by their first item."""
+        self._repair = graph.repair
+        self._unread: set[ItemId] = set()
+        """Items at the repair stage whose verdict could not be read: they go on as they were."""
+
+    def take(self, event: Event) -> None:
+        """An event sink."""
+        match event.body:
+            case ItemTaken() as taken:
+                self._taken(taken)
+            case ItemSent() as sent:
+                self._sent(sent)
+            case RepairUnparsable(item=item):
+                self._unread.add(item)
+            case ItemsGathered(stage=stage, items=items) if stage in self.batches:
+                self._gathered[items[0]] = len(items)
+            case ItemDone() as done if done.stage in self.stages:
+                self._done(done, self.stages[done.stage])
+            case StepEnded(flows=flows, seconds=seconds):
+                self.steps.append(Batch(flows, seconds))
+            case RolloutsSaved() as saved:
+                self._saved(saved)
+            case PoolCommitted(stage=stage, changes=changes) if stage != "init":  # what a run starts from is no success
+                for change in changes:
+                    self.accepted += accepts(change)
+                    self._committed(change)
+
+    def _taken(self, taken: ItemTaken) -> None:
+        if taken.stage in self.stages:
+            counts = self.stages[taken.stage]
+            counts.items_in += 1
+            counts.gaps += taken.gap
+        if taken.judged is not None:
+            self.staleness.seen += 1
+            self.staleness.max_gap = max(self.staleness.max_gap, taken.gap)
+            self.staleness.discarded += taken.judged == "discard"
+
+    def _sent(self, sent: ItemSent) -> None:
+        if sent.source == self._repair:
+            parent, _ = parent_and_number(sent.item)
+            self.staleness.repaired += parent not in self._unread
+            self._unread.discard(parent)
+        if sent.source in self.stages and sent.stage != self._repair and sent.payload != _EARLY:
+            self.stages[sent.source].items_out += 1
+
+    def _done(self, done: ItemDone, counts: StageCounts) -> None:
+        size = self._gathered.pop(done.item, 0)
+        if size:
+            self.batches[done.stage].append(Batch(size, done.seconds))
+        if done.outcome == "discarded":
+            counts.discarded += 1
+            counts.reasons[done.reason] += 1
+        else:
+            counts.consumed += 1
+        counts.busy_seconds += done.seconds
+        counts.rollouts += done.cost.rollouts
+        counts.tokens += done.cost.tokens
+
+    def _saved(self, saved: RolloutsSaved) -> None:
+        self.racing.stopped += 1
+        self.racing.rollouts_saved += saved.rollouts
+        counts = self.stages.get(saved.stage)
+        if counts is not None and counts.rollouts:
+            self.racing.tokens_saved += round(saved.rollouts * counts.tokens / counts.rollouts)
+
+    def _committed(self, change: LoggedChange) -> None:
+        match change:
+            case LoggedAdd(status="speculative"):
+                self.speculation.released += 1
+            case LoggedMove(status="confirmed"):
+                self.speculation.confirmed += 1
+            case LoggedMove(status="revoked"):
+                self.speculation.revoked += 1

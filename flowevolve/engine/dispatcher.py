@@ -14,13 +14,14 @@ import anyio
 from anyio.abc import TaskGroup
 
 from flowevolve._util.errors import EngineError, FlowevolveError
+from flowevolve._util.logger import ITEM, STAGE
 from flowevolve._util.tasks import Pulse
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.budget import Cost, Ledger
 from flowevolve.core.context import StageContext, UpdateContext
+from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import (
     CandidateEnding,
-    EventBody,
     FlowClosed,
     FlowOpened,
     ItemDone,
@@ -41,10 +42,10 @@ from flowevolve.core.model import LLMError
 from flowevolve.core.policies import Decision, Progress, Staleness, StalenessPolicy, StoppingPolicy
 from flowevolve.core.pool import DEFAULT_POOL, Candidate, Move, Pool, Update
 from flowevolve.core.stop_reasons import EXHAUSTED, FAILED, TARGET_SCORE, StopReason
+from flowevolve.engine.counters import RunCounters
 from flowevolve.engine.flows import Flows
 from flowevolve.engine.pause import Pause
-from flowevolve.engine.recovery.recovery import RecoveredState
-from flowevolve.engine.run_counters import RunCounters
+from flowevolve.engine.recovery.state import RecoveredState
 from flowevolve.engine.services import EngineServices, Settled
 from flowevolve.engine.tickets import TicketQueue
 from flowevolve.llm.client.client import LLMClient
@@ -148,7 +149,7 @@ class Dispatcher:
         return item
 
     @property
-    def admitting(self) -> bool:
+    def may_open_flows(self) -> bool:
         """Whether flows may be opened; an algorithm out of work still gets those that its open flows set off."""
         if self.stop_reason == EXHAUSTED:
             return not self.hurry and (self.tickets.ready or bool(self.flows))
@@ -185,10 +186,15 @@ class Dispatcher:
         if (len(items) > 1 or stage.gather_by is not None) and item.id not in self.services.interrupted_work:
             self.log(ItemsGathered(stage.name, tuple(each.id for each in items)))
         began = self._events.elapsed()
-        with self.in_work(len(items)):
-            async with anyio.create_task_group() as tasks:
-                outcome, reason = await self._run_stage(stage, item, worker, tasks, send)
-                tasks.cancel_scope.cancel()
+        in_stage, on_item = STAGE.set(stage.name), ITEM.set(item.id)
+        try:
+            with self.in_work(len(items)):
+                async with anyio.create_task_group() as tasks:
+                    outcome, reason = await self._run_stage(stage, item, worker, tasks, send)
+                    tasks.cancel_scope.cancel()
+        finally:
+            STAGE.reset(in_stage)
+            ITEM.reset(on_item)
         seconds = self._events.elapsed() - began
         for taken in items:
             self.settle(stage.name, taken, outcome, reason, seconds if taken is items[0] else 0.0)
@@ -385,7 +391,7 @@ class Dispatcher:
     # Stopping
 
     def stop(self, reason: str, *, hurry: bool = False) -> None:
-        """Admit nothing more; what is open goes on, to its end or with ``hurry`` for the engine's drain time."""
+        """Open no more flows. What is open goes on to its end, with ``hurry`` for the engine's drain time at most."""
         self.hurry = self.hurry or hurry
         self.pause.end()
         if self.stop_reason is None:
@@ -406,12 +412,12 @@ class Dispatcher:
         """Stop if the target is reached or a stopping policy says so."""
         if self.stop_reason is not None:
             return
-        best = self.services.archived.best_score
+        best = self.services.pool_and_archives.best_score
         if self._target_score is not None and best is not None and best >= self._target_score:
             self.stop(TARGET_SCORE)
             return
         spent = self.ledger.spent
-        without_gain = spent.proposals - self.services.archived.proposals_at_gain
+        without_gain = spent.proposals - self.services.pool_and_archives.proposals_at_gain
         progress = Progress(self._events.elapsed(), spent, self.pool.version, without_gain, best, self.tickets.changes)
         for policy in self._stopping:
             reason = policy.reason(progress)

@@ -14,26 +14,31 @@ from typing import Literal, Self
 import anyio
 
 from flowevolve._util.errors import EngineError, FlowevolveError, InputError
+from flowevolve._util.json_types import JSON
+from flowevolve._util.logger import RUN
 from flowevolve._util.tasks import first_leaf
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Budget, Cost, Ledger
-from flowevolve.core.event_kinds import EventBody, RunPaused, RunStarted, RunStopped, RunStopping, RunUnpaused
+from flowevolve.core.event_body import EventBody
+from flowevolve.core.event_kinds import RunPaused, RunStarted, RunStopped, RunStopping, RunUnpaused
 from flowevolve.core.events import Event, EventLog, Sink
 from flowevolve.core.graph import Graph
-from flowevolve.core.model import JSON
 from flowevolve.core.policies import Allocation, StalenessPolicy, StoppingPolicy
 from flowevolve.core.pool import Candidate, Pool
 from flowevolve.core.stop_reasons import CANCELLED, STOPPED, StopReason
 from flowevolve.engine.counters import RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
 from flowevolve.engine.dispatcher import Dispatcher
-from flowevolve.engine.executors import Executor, Lockstep, Stream
+from flowevolve.engine.executor import Executor
 from flowevolve.engine.injection import inject
 from flowevolve.engine.lifecycle import Lifecycle
+from flowevolve.engine.lockstep import Lockstep
 from flowevolve.engine.queue import QueueStats
 from flowevolve.engine.recovery.recorded_replies import RecordedReplies
-from flowevolve.engine.recovery.recovery import History, Start
+from flowevolve.engine.recovery.recovery import History
+from flowevolve.engine.recovery.state import Start
 from flowevolve.engine.services import Settled, nothing_to_settle
+from flowevolve.engine.stream import Stream
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.policies.staleness import Full
 
@@ -156,7 +161,7 @@ class Engine:
         self._dispatcher.log(body)
 
     def stop(self, reason: str = STOPPED) -> None:
-        """Admit nothing more; open flows have ``drain_seconds`` to end.
+        """Open no more flows; those that are open have ``drain_seconds`` to end.
 
         A run that was ending already has ``reason`` as its own only if this cut work off.
         """
@@ -224,6 +229,7 @@ class Engine:
         Raises:
             EngineError: if the algorithm broke the engine's contract.
         """
+        before = RUN.set(RUN.get(self._algorithm.name))
         try:
             with self._scope:
                 async with anyio.create_task_group() as tasks:
@@ -231,6 +237,8 @@ class Engine:
                     tasks.cancel_scope.cancel()
         except BaseExceptionGroup as group:
             raise first_leaf(group) from group
+        finally:
+            RUN.reset(before)
         self._executor.close()
         self._lifecycle.hold_open()
         self._dispatcher.services.keep_state()

@@ -8,16 +8,16 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 import anyio
 
 from flowevolve._util.errors import EngineError, InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Discard, Emit, Stage
 from flowevolve.core.item import INJECTION, Item
-from flowevolve.core.model import JSON
 from flowevolve.core.pool import Candidate
 from flowevolve.engine.dispatcher import Dispatcher
-from flowevolve.engine.executors import Executor
+from flowevolve.engine.executor import Executor
 
 
 async def inject(
@@ -31,14 +31,14 @@ async def inject(
     """Propose an artifact and send it where the algorithm wants it, in a flow of its own; waits until init is over.
 
     Raises:
-        InputError: if the run admits nothing more, its budget has no room, the algorithm takes no candidates from
+        InputError: if the run takes nothing more, its budget has no room, the algorithm takes no candidates from
             outside, a parent is unknown, the artifact is none, or the attributes are no plain data.
         EngineError: if the algorithm's ``inject`` names no stage; what it raises itself comes out as it is.
     """
     _check_given(artifact, attributes)
     while not dispatcher.tickets.is_open and dispatcher.stop_reason is None:
         await dispatcher.changed.wait()
-    if not (dispatcher.tickets.is_open and dispatcher.admitting):
+    if not (dispatcher.tickets.is_open and dispatcher.may_open_flows):
         raise InputError(
             f"inject: the run takes nothing more ({dispatcher.stop_reason}); resume it, or start a new one"
         )

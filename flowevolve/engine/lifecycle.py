@@ -1,4 +1,4 @@
-"""From start to end of a run: init, fit, admission, drain and finish, and what is watched beside them.
+"""From start to end of a run: init, fit, the opening of flows, drain and finish, and what is watched beside them.
 
 When a budget is spent or the algorithm has no more work, open flows run to their end: they were paid for. When time is
 up or somebody asks to stop, they have ``drain_seconds``, and finish as long again. A run that was interrupted goes on
@@ -27,9 +27,11 @@ from flowevolve.core.model import LLMError
 from flowevolve.core.policies import Allocation
 from flowevolve.core.stop_reasons import STALLED
 from flowevolve.engine.dispatcher import Dispatcher
-from flowevolve.engine.executors import Executor, Stream
-from flowevolve.engine.recovery.recovery import FIT, History, Phase, RecoveredState, Start, recover
+from flowevolve.engine.executor import Executor
+from flowevolve.engine.recovery.recovery import FIT, History, recover
+from flowevolve.engine.recovery.state import Phase, RecoveredState, Start
 from flowevolve.engine.step_width import StepWidth
+from flowevolve.engine.stream import Stream
 
 
 class Lifecycle:
@@ -122,7 +124,7 @@ class Lifecycle:
         finish = None if before is None else before.phases.get("finish")
         if finish is not None:
             await self._finish_once(finish)  # it had begun: what is open may wait for it
-        await self._admit()
+        await self._open_flows()
         await self._drain()
 
     async def _begin(self, before: Phase | None) -> None:
@@ -192,20 +194,20 @@ class Lifecycle:
         await self._drain()
         return ticket
 
-    async def _admit(self) -> None:
+    async def _open_flows(self) -> None:
         """Open flows while the budget, the bound on open flows and the algorithm allow it."""
         dispatcher, executor, tickets = self._dispatcher, self._executor, self._dispatcher.tickets
         self._evolving = True
         tickets.open()
         dispatcher.changed.fire()
-        while dispatcher.admitting:
+        while dispatcher.may_open_flows:
             self._step_width.look()
             if dispatcher.pause.new_flows and not dispatcher.flows:
                 await dispatcher.changed.wait()
             elif dispatcher.pause.new_flows or len(dispatcher.flows) >= executor.width:
                 await executor.advance()
             elif tickets.ready:
-                await self._admit_one(tickets.next())
+                await self._open_flow(tickets.next())
             elif dispatcher.flows:
                 await executor.advance()
             elif any(trigger.every_seconds is not None for trigger in dispatcher.graph.triggers):
@@ -214,7 +216,7 @@ class Lifecycle:
                 dispatcher.stop(STALLED)
         tickets.close()
 
-    async def _admit_one(self, trigger: Trigger | None) -> None:
+    async def _open_flow(self, trigger: Trigger | None) -> None:
         """Open a flow for this trigger, or an ordinary one, if there is budget for it; else wait for some."""
         dispatcher = self._dispatcher
         estimate = self._algorithm.estimate(None if trigger is None else trigger.name)

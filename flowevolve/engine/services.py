@@ -15,29 +15,25 @@ from itertools import chain, count
 from typing import TypeVar, cast
 
 from flowevolve._util.errors import EngineError
+from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import run_all
 from flowevolve.core.algorithm import Algorithm, Stateful
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost, Ledger
 from flowevolve.core.calls import CallScope
-from flowevolve.core.event_kinds import (
-    AlgorithmState,
-    CandidateProposed,
-    CandidateRejected,
-    PoolCommitted,
-    logged_change,
-    read_body,
-)
+from flowevolve.core.event_body import read_body
+from flowevolve.core.event_kinds import AlgorithmState, CandidateProposed, CandidateRejected, PoolCommitted
 from flowevolve.core.events import Event, EventLog
 from flowevolve.core.item import INJECTION
 from flowevolve.core.item_ids import ItemId, WorkPart, candidate_name, flow_of
-from flowevolve.core.model import JSON, ChatReply, EmbedReply, LLMError, Message, Usage
+from flowevolve.core.logged_changes import logged_change
+from flowevolve.core.model import ChatReply, EmbedReply, LLMError, Message, Usage
 from flowevolve.core.pool import Candidate, Change, Pool, Update
-from flowevolve.engine.archived_pool import ArchivedPool
-from flowevolve.engine.counters import Level
+from flowevolve.engine.counters import Gauge
+from flowevolve.engine.pool_and_archives import PoolAndArchives
 from flowevolve.engine.recovery.interrupted_work import InterruptedWork, StoredResult
 from flowevolve.engine.recovery.recorded_replies import RecordedReplies
-from flowevolve.engine.recovery.recovery import RecoveredState
+from flowevolve.engine.recovery.state import RecoveredState
 from flowevolve.llm.client.client import EMBED_BATCH, LLMClient
 
 T = TypeVar("T")
@@ -65,10 +61,10 @@ class EngineServices:
         on_commit: Callable[[Update, bool, ItemId], None],
     ) -> None:
         """``on_commit`` is told of every commit, whether it made the best score rise, and the item that caused it."""
-        self.archived = ArchivedPool(algorithm)
+        self.pool_and_archives = PoolAndArchives(algorithm)
         self.seed = seed
         self.stopping = False
-        self.open_calls = Level(events.elapsed)
+        self.open_calls = Gauge(events.elapsed)
         self.recorded_replies = RecordedReplies()
         self.interrupted_work: dict[ItemId, InterruptedWork] = {}
         """Work that was interrupted and has not been done again yet, by its item."""
@@ -84,11 +80,11 @@ class EngineServices:
 
     @property
     def pool(self) -> Pool:
-        return self.archived.pool
+        return self.pool_and_archives.pool
 
     def load(self, state: RecoveredState) -> None:
         """Go on where an interrupted run was, the flows of which are open again."""
-        self.archived = state.pool
+        self.pool_and_archives = state.pool
         self.recorded_replies = state.recorded_replies
         self.interrupted_work.update(state.interrupted_work)
         self._proposals.update({name: list(work.proposals) for name, work in state.interrupted_work.items()})
@@ -279,10 +275,10 @@ class EngineServices:
 
     def apply(self, changes: Sequence[Change], item_id: ItemId, stage: str | None = None) -> Update:
         """Commit; without a ``stage`` on the engine's own account."""
-        update = self.archived.commit(changes, item_id, self._events.elapsed())
+        update = self.pool_and_archives.commit(changes, item_id, self._events.elapsed())
         best = self._algorithm.best()
         score = None if best is None else best.mean_score
-        improved = self.archived.note_best(score, self._ledger.spent.proposals)
+        improved = self.pool_and_archives.note_best(score, self._ledger.spent.proposals)
         logged = tuple(map(logged_change, changes))
         self._events.emit(
             PoolCommitted(update.version, item_id, stage, logged, None if best is None else best.id, score)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from flowevolve.core.event_kinds import StepEnded, WidthChanged
 from flowevolve.core.policies import BatchSize
 from flowevolve.engine.dispatcher import Dispatcher
-from flowevolve.engine.executors import Executor, Lockstep
+from flowevolve.engine.executor import Executor
+from flowevolve.engine.lockstep import Lockstep
 
 
 class StepWidth:

@@ -12,8 +12,9 @@ from flowevolve.core.item import Ticket
 class TicketQueue:
     """Ordinary and triggered flows take turns, so that neither starves; a trigger has at most one flow waiting.
 
-    Triggers count from the end of init to the end of admission. Once the algorithm is out of ordinary work, only what
-    its ordinary flows set off still counts: else triggered flows that commit could keep a run going for ever.
+    Triggers count from the end of init until no more flows are opened. Once the algorithm is out of ordinary work, a
+    trigger counts only if an ordinary flow set it off: otherwise triggered flows that commit could keep a run going
+    for ever.
     """
 
     def __init__(self) -> None:

@@ -10,13 +10,13 @@ import anyio
 
 from flowevolve.core.graph import AnyStage
 from flowevolve.core.policies import Place, StageLoad
-from flowevolve.engine.counters import Level, StageCounts
+from flowevolve.engine.counters import Gauge, StageCounts
 from flowevolve.engine.queue import QueueStats
 
 T = TypeVar("T")
 
 
-class _Seen(NamedTuple):
+class _Totals(NamedTuple):
     """Running totals at the last look."""
 
     items_in: int
@@ -35,8 +35,8 @@ class WorkerPool:
         self._present: set[int] = set()
         self._leaving: set[int] = set()
         self._idle: dict[int, anyio.CancelScope] = {}
-        self._busy = Level(anyio.current_time)
-        self._seen = _Seen(0, 0, 0, 0.0)
+        self._busy = Gauge(anyio.current_time)
+        self._before = _Totals(0, 0, 0, 0.0)
 
     @property
     def missing(self) -> int:
@@ -96,8 +96,8 @@ class WorkerPool:
 
     def load(self, counts: StageCounts, queue: QueueStats, place: Place, seconds: float) -> StageLoad:
         """What happened since this was last asked, ``seconds`` ago."""
-        before = self._seen
-        self._seen = _Seen(counts.items_in, counts.items_out, counts.gaps, queue.depth_seconds)
+        before = self._before
+        self._before = _Totals(counts.items_in, counts.items_out, counts.gaps, queue.depth_seconds)
         taken = counts.items_in - before.items_in
         return StageLoad(
             name=self._name,

@@ -15,17 +15,10 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
-from flowevolve.core.event_kinds import (
-    CandidateProposed,
-    CandidateRejected,
-    EventBody,
-    LoggedAdd,
-    LoggedAnnotate,
-    LoggedChange,
-    LoggedMove,
-    PoolCommitted,
-)
+from flowevolve.core.event_body import EventBody
+from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, PoolCommitted
 from flowevolve.core.events import Event
+from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedChange, LoggedMove
 from flowevolve.journal.files import open_text, writing
 from flowevolve.journal.reading import Recorded, RecordedCall
 from flowevolve.journal.tables import JsonLines, Parquet, Row, Table

@@ -20,13 +20,14 @@ from typing import Literal, Self
 
 from flowevolve._util.clock import VirtualClockLoop
 from flowevolve._util.errors import InputError, StorageError
+from flowevolve._util.json_types import JSON
 from flowevolve._util.logger import logger
 from flowevolve._util.sqlite_writer import Writer
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_kinds import CandidateProposed, FlowClosed
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import flow_of
-from flowevolve.core.model import JSON, ChatRequest, EmbedRequest
+from flowevolve.core.model import ChatRequest, EmbedRequest
 from flowevolve.core.payload_kinds import NotKeptError
 from flowevolve.engine.recovery.interrupted_work import StoredResult
 from flowevolve.journal.payloads import dump

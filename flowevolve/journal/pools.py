@@ -8,7 +8,7 @@ from flowevolve._util.errors import InputError
 from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, FlowOpened, PoolCommitted, RunStarted
 from flowevolve.core.pool import Add, Candidate, Change, Move
 from flowevolve.core.task import Task
-from flowevolve.engine.recovery.recovery import Start
+from flowevolve.engine.recovery.state import Start
 from flowevolve.journal.reading import Recorded
 from flowevolve.tasks.identity import difference
 

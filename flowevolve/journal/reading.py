@@ -18,7 +18,8 @@ from typing import Any, NamedTuple, Self, TypeVar
 from flowevolve._util.errors import InputError
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.calls import CallRecord, CallScope
-from flowevolve.core.event_kinds import CandidateProposed, EventBody, RunStarted
+from flowevolve.core.event_body import EventBody
+from flowevolve.core.event_kinds import CandidateProposed, RunStarted
 from flowevolve.core.events import Event
 from flowevolve.core.model import ChatReply, ChatRequest, Message, Usage
 from flowevolve.journal.journal import SCHEMA_VERSION, find_schema

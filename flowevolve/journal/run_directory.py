@@ -17,10 +17,10 @@ from typing import Self, TextIO
 import tomli_w
 
 from flowevolve._util.errors import InputError, StorageError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_kinds import RunResumed
 from flowevolve.core.events import Event
-from flowevolve.core.model import JSON
 from flowevolve.journal.files import PART, open_text, put_on_disk, write_whole, writing
 from flowevolve.journal.journal import Journal, Sync, find_schema
 from flowevolve.journal.lock import Lock

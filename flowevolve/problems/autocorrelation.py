@@ -6,7 +6,7 @@ import math
 from itertools import pairwise
 from operator import mul
 
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import ShippedProblem, seed_text
 from flowevolve.problems.checks import list_of, number
 from flowevolve.programs import Case, Verdict, WrongResultError

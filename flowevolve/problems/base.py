@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import JSON
 from flowevolve.problems.checks import list_of
 from flowevolve.programs import Case, FunctionProblem, Verdict, WrongResultError
 from flowevolve.programs.problem import PROGRAM, failed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.programs import WrongResultError
 
 

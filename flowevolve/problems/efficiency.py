@@ -16,8 +16,8 @@ from weakref import WeakKeyDictionary
 import anyio
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import JSON
 from flowevolve.problems.checks import kind, list_of
 from flowevolve.problems.drivers import streams
 from flowevolve.programs import Case, Verdict, WrongResultError

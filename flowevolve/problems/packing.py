@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import combinations
 
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import ShippedProblem, seed_text
 from flowevolve.problems.checks import vectors
 from flowevolve.programs import Case, Verdict, WrongResultError

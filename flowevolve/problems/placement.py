@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import Field
 
 from flowevolve._util.errors import InputError
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import ShippedProblem, seed_text
 from flowevolve.problems.checks import list_of, whole_number
 from flowevolve.problems.rows import Row, read_rows

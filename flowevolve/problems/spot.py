@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import Field, JsonValue, TypeAdapter
 
 from flowevolve._util.errors import InputError
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import Choice, OnlineProblem, seed_text
 from flowevolve.problems.checks import list_of
 from flowevolve.problems.drivers import spot

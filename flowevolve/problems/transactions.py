@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from flowevolve._util.errors import InputError
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import ShippedProblem, seed_text
 from flowevolve.problems.checks import permutation
 from flowevolve.problems.rows import Row, read_rows

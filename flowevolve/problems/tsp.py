@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import Field
 
 from flowevolve._util.errors import InputError
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.problems.base import DrivenProblem, seed_text
 from flowevolve.problems.checks import permutation
 from flowevolve.problems.drivers import tsp

@@ -11,8 +11,8 @@ from pydantic import JsonValue
 
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve._util.plugins import LoadError, imported
-from flowevolve.core.model import JSON
 from flowevolve.programs.evaluator import read_text
 from flowevolve.programs.problem import Case, FunctionProblem, Verdict, WrongResultError
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import JSON
 from flowevolve.programs.inside import driver
 from flowevolve.programs.problem import Case, Verdict, WrongResultError, failed
 from flowevolve.sandbox import Sandbox, SandboxSettings

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import JSON
 from flowevolve.programs.files import one_source
 from flowevolve.sandbox import Outcome, Sandbox
 

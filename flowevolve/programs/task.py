@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import ClassVar, Self
 
 from flowevolve._util.errors import EngineError, InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import JSON
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Score, Task
 from flowevolve.programs.evaluator import EvaluatorProblem
 from flowevolve.programs.problem import Case, Problem

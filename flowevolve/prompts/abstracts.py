@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from flowevolve.core.model import JSON, UnparsableReplyError
+from flowevolve._util.json_types import JSON
+from flowevolve.core.model import UnparsableReplyError
 from flowevolve.prompts.json_replies import read_object, text_of
 from flowevolve.prompts.programs import (
     PROGRAM_HEADING,

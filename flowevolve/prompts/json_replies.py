@@ -11,7 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from flowevolve.core.model import JSON, UnparsableReplyError
+from flowevolve._util.json_types import JSON
+from flowevolve.core.model import UnparsableReplyError
 from flowevolve.prompts.reflection import labelled_blocks
 
 Word = TypeVar("Word", bound=str)

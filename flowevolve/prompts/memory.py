@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from flowevolve.core.model import JSON, UnparsableReplyError
+from flowevolve._util.json_types import JSON
+from flowevolve.core.model import UnparsableReplyError
 from flowevolve.core.payload_kinds import payload
 from flowevolve.prompts.json_replies import objects, read_array, read_object, text_of, texts, word_of
 from flowevolve.prompts.programs import (

@@ -11,8 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import JSON, UnparsableReplyError
+from flowevolve.core.model import UnparsableReplyError
 from flowevolve.prompts.json_replies import read_json
 from flowevolve.prompts.reflection import fence
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from flowevolve.core.model import JSON, UnparsableReplyError
+from flowevolve._util.json_types import JSON
+from flowevolve.core.model import UnparsableReplyError
 from flowevolve.programs.parts import REST, SLOTS, Slot
 from flowevolve.prompts.json_replies import objects, read_object, word_of
 from flowevolve.prompts.programs import (

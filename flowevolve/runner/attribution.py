@@ -13,15 +13,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from flowevolve.core.calls import CallRecord
-from flowevolve.core.event_kinds import (
-    CandidateProposed,
-    CandidateRejected,
-    ItemDone,
-    LoggedAdd,
-    LoggedMove,
-    PoolCommitted,
-)
+from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, ItemDone, PoolCommitted
 from flowevolve.core.events import Event
+from flowevolve.core.logged_changes import LoggedAdd, LoggedMove
 from flowevolve.core.model import ChatReply, Usage
 from flowevolve.llm.client.ensemble import Ensemble, Models
 

@@ -11,6 +11,7 @@ from typing import Protocol, cast
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
+from flowevolve._util.logger import RUN
 from flowevolve._util.tasks import beside
 from flowevolve.config.prices import price_table
 from flowevolve.config.roles import ResolvedRole, model_names
@@ -23,7 +24,8 @@ from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Task
 from flowevolve.engine.engine import Engine, RunReport, check_gathering, make_event_log
-from flowevolve.engine.recovery.recovery import History, Start
+from flowevolve.engine.recovery.recovery import History
+from flowevolve.engine.recovery.state import Start
 from flowevolve.engine.services import nothing_to_settle
 from flowevolve.journal.pools import read_start
 from flowevolve.journal.run_directory import RunDirectory
@@ -269,6 +271,7 @@ async def _opened(
         keeping = None if keep is None else keep()
         if keeping is not None:
             stack.callback(keeping.close)
+            stack.callback(RUN.reset, RUN.set(str(keeping.path)))
         if history is not None:
             stack.callback(history.close)  # before the journal, which it reads
         events = make_event_log(history)

@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import fmean
 
 from flowevolve._util.errors import InputError
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.sandbox.outcome import Outcome
 from flowevolve.sandbox.pool import Sandbox
 

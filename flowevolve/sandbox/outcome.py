@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.sandbox.inside.candidate import DENIED, OUT_OF_MEMORY
 from flowevolve.sandbox.inside.wire import Report, Request, Stopped
 

@@ -12,7 +12,7 @@ import anyio
 
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.core.sandbox_settings import MOST_MB, SandboxSettings
 from flowevolve.sandbox import launch
 from flowevolve.sandbox.cores import CORES

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from flowevolve.core.model import JSON, ChatReply, ChatRequest, EmbedRequest, Message, Usage
+from flowevolve._util.json_types import JSON
+from flowevolve.core.model import ChatReply, ChatRequest, EmbedRequest, Message, Usage
 
 PIECES = 32
 """A streamed text is sent in at most this many pieces."""

@@ -17,7 +17,7 @@ from itertools import product
 from pathlib import Path
 
 from flowevolve._util.errors import InputError
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.core.task import Dataset, Example
 from flowevolve.tasks.instructions import InstructionFollowing
 from flowevolve.tasks.verifiers import Constraint

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 from flowevolve._util.errors import InputError
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.core.task import Dataset, Example
 
 Row = Mapping[str, JSON]

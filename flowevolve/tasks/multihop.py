@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import JSON, Message
+from flowevolve.core.model import Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.tasks.scoring import exact_match, stated_answer, token_f1
 

@@ -16,7 +16,7 @@ from flowevolve.core.event_kinds import FlowOpened, ItemDone, ItemSent, ItemTake
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Graph
 from flowevolve.core.item_ids import ItemId, ticket_id
-from flowevolve.engine.run_counters import RunCounters
+from flowevolve.engine.counters import RunCounters
 from flowevolve.llm.client.accounting import Totals
 
 if TYPE_CHECKING:

@@ -33,12 +33,20 @@ _LEVELS: Mapping[str, int] = {
 
 
 def configure_logs(level: int = logging.WARNING, *, as_json: bool = False) -> None:
-    """Send records of at least this level to standard error, for people or as JSON lines."""
+    """Send records of at least this level to standard error, for people or as JSON lines.
+
+    Records that are made during a run have its name, and the stage and the item that are worked on, if there are any.
+    """
     import structlog  # noqa: PLC0415 - slow to load
 
     renderer = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(colors=False)
     structlog.configure(
-        processors=[structlog.processors.add_log_level, structlog.processors.TimeStamper(fmt="iso"), renderer],
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            renderer,
+        ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )

@@ -17,13 +17,12 @@ from flowevolve.core.event_kinds import (
     ItemDone,
     ItemTaken,
     LimitsRefused,
-    LoggedAdd,
-    LoggedMove,
     PoolCommitted,
     ServerDied,
     ServerLooked,
 )
 from flowevolve.core.events import Event
+from flowevolve.core.logged_changes import LoggedAdd, LoggedMove
 
 LATENCY_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250)
 """The bounds of the buckets in seconds, from a small model's short answer to a long answer in a full batch."""

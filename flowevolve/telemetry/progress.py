@@ -22,7 +22,7 @@ from flowevolve.core.event_kinds import (
     RunStopping,
 )
 from flowevolve.core.events import Event
-from flowevolve.engine.run_counters import accepts
+from flowevolve.engine.counters import accepts
 
 
 @dataclass(slots=True)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flowevolve._util.json_types import JSON
 from flowevolve.archives.elites import Best, Cells, Elites, Mapped
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import JSON
 from flowevolve.core.pool import Candidate
 
 GRID = Cells("grid", 2, 16)

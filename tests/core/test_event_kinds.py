@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.budget import Cost
-from flowevolve.core.event_kinds import KINDS, Plain, read_body
+from flowevolve.core.event_body import KINDS, Plain, read_body
 from flowevolve.core.events import Event
 from tests.engine.recovery.test_recovery import SETTINGS, evolve
 

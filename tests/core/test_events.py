@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowevolve.core.event_kinds import OwnEvent
+from flowevolve.core.event_body import OwnEvent
 from flowevolve.core.events import Event, EventLog
 
 

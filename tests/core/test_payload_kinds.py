@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flowevolve._util.errors import EngineError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.payload_kinds import kind_of, payload, registered
 from flowevolve.journal.payloads import dump, load
@@ -32,6 +33,7 @@ PLAIN: Mapping[object, st.SearchStrategy[object]] = {
     int: st.integers(),
     float: st.floats(allow_nan=False),
     bool: st.booleans(),
+    JSON: ANY_JSON,
     Artifact: st.builds(Artifact, st.dictionaries(st.text(), st.text(), min_size=1, max_size=2)),
 }
 
@@ -49,8 +51,6 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
     if get_origin(hint) is Literal:
         return st.sampled_from(inner)
     if get_origin(hint) in (Union, types.UnionType):
-        if "ForwardRef('JSON')" in str(inner):
-            return ANY_JSON
         return st.one_of(*map(values, inner))
     if get_origin(hint) is tuple and inner[-1] is Ellipsis:
         return st.lists(values(inner[0]), max_size=2).map(tuple)
@@ -83,7 +83,9 @@ def test_a_name_is_one_classs() -> None:
     class First:
         pass
 
-    with pytest.raises(EngineError, match=r"'tests\.taken' is taken by .*First; .*@payload\(\"test_kinds\.Second\"\)"):
+    with pytest.raises(
+        EngineError, match=r"'tests\.taken' is taken by .*First; .*@payload\(\"test_payload_kinds\.Second\"\)"
+    ):
 
         @payload("tests.taken")
         @dataclass(frozen=True)

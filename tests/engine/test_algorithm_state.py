@@ -9,10 +9,10 @@ import pytest
 
 import flowevolve as fe
 from flowevolve._util.errors import EngineError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage
 from flowevolve.core.item import Item, Ticket
-from flowevolve.core.model import JSON
 from flowevolve.core.pool import Candidate, Note
 from tests.support.depth import cuts
 from tests.support.interruption import events_of, evolve

@@ -12,11 +12,11 @@ import pytest
 
 import flowevolve as fe
 from flowevolve._util import clock
+from flowevolve._util.json_types import JSON
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.events import Event
 from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Discard, Emit, Exhausted, Graph, Stage
 from flowevolve.core.item import Item, Ticket
-from flowevolve.core.model import JSON
 from flowevolve.core.pool import Add, Candidate
 from flowevolve.engine.engine import Engine, RunReport
 from flowevolve.journal.history import RunHistory

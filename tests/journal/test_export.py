@@ -15,9 +15,10 @@ from flowevolve._util.errors import InputError
 from flowevolve.config.run import parse_config
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.calls import CallRecord, CallScope
-from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, PoolCommitted, logged_change
+from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, PoolCommitted
 from flowevolve.core.events import EventLog
 from flowevolve.core.item_ids import ItemId
+from flowevolve.core.logged_changes import logged_change
 from flowevolve.core.model import ChatReply, ChatRequest, Message, Usage
 from flowevolve.core.pool import Add, Annotate, Candidate, Change, Move, Note, Pool
 from flowevolve.journal.export import export

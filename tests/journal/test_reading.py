@@ -13,11 +13,12 @@ import pytest
 
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.config.run import parse_config
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.calls import CallRecord, CallScope
 from flowevolve.core.events import Event
-from flowevolve.core.model import JSON, ChatReply, ChatRequest, Message, Usage
+from flowevolve.core.model import ChatReply, ChatRequest, Message, Usage
 from flowevolve.journal.payloads import load
 from flowevolve.journal.reading import PAGE, Recorded
 from flowevolve.journal.run_directory import RunDirectory

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve._util.registry import Registry
-from flowevolve.core.model import JSON
 from flowevolve.problems.base import DrivenProblem, ShippedProblem
 from flowevolve.problems.catalog import SHIPPED_PROBLEMS
 from flowevolve.problems.drivers import bin_packing, flow_shop, spot, streams, tsp

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.problems.checks import list_of, number, permutation, vectors, whole_number
 from flowevolve.programs import WrongResultError
 

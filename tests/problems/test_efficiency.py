@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import JSON
 from flowevolve.problems.efficiency import EfficiencyProblem, Figures, Procedure, Trial, difference, rules
 from tests.problems.conftest import Court
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import JSON
 from flowevolve.programs import CallableProblem, Case, Verdict, WrongResultError
 from flowevolve.programs.callable import callable_problem
 from flowevolve.sandbox import Sandbox, SandboxSettings

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import JSON
 from flowevolve.programs import EvaluatorProblem, Verdict, WrongResultError
 from flowevolve.programs.evaluator import (
     Report,

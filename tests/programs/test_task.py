@@ -8,8 +8,9 @@ import anyio.lowlevel
 import pytest
 
 from flowevolve._util.errors import EngineError, InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import JSON, Message
+from flowevolve.core.model import Message
 from flowevolve.core.task import Measured, Rollout
 from flowevolve.programs import Case, CommandProblem, FunctionProblem, Problem, ProgramTask, Verdict
 from flowevolve.sandbox import SandboxSettings

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.calls import CallRecord, CallScope
 from flowevolve.core.events import Event
-from flowevolve.core.model import JSON, ChatReply, ChatRequest, Usage
+from flowevolve.core.model import ChatReply, ChatRequest, Usage
 from flowevolve.llm.client.ensemble import Arm, Ensemble
 from flowevolve.llm.client.role import Role
 from flowevolve.policies.bandits import UCB

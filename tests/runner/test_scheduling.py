@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from flowevolve._util import clock
+from flowevolve._util.json_types import JSON
 from flowevolve.config.run import parse_config
 from flowevolve.core.events import Event
-from flowevolve.core.model import JSON
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.sandbox.outcome import DEEPEST, read_result
 from tests.support.depth import examples
 

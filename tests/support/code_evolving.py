@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import flowevolve as fe
+from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.code_evolve import CodeEvolve, CodeEvolveConfig
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
-from flowevolve.core.model import JSON, ChatRequest
+from flowevolve.core.model import ChatRequest
 from flowevolve.core.pool import Candidate, Pool
 from flowevolve.engine.engine import RunReport
 from tests.support.interruption import Fact, events_of, evolve

@@ -12,18 +12,11 @@ from typing import Any, cast
 import anyio
 
 import flowevolve as fe
+from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.context_evolve import ContextEvolve, ContextEvolveConfig
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
-from flowevolve.core.model import (
-    JSON,
-    ChatReply,
-    ChatRequest,
-    EmbedReply,
-    EmbedRequest,
-    RejectedError,
-    Usage,
-)
+from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, RejectedError, Usage
 from flowevolve.core.pool import Candidate, Pool
 from flowevolve.engine.engine import RunReport
 from flowevolve.llm.client.ensemble import Models

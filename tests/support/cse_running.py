@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import flowevolve as fe
+from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.cse import CSE, CSEConfig
 from flowevolve.core.calls import CallRecord
-from flowevolve.core.model import JSON, ChatRequest
+from flowevolve.core.model import ChatRequest
 from flowevolve.core.pool import Add, Candidate, Pool
 from flowevolve.engine.engine import RunReport
 from tests.support.interruption import Fact, events_of, evolve

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import JSON
 from flowevolve.programs import Case, FunctionProblem, Problem, Verdict, WrongResultError
 
 

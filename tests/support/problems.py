@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import JSON
 from flowevolve.programs import Case, FunctionProblem, Verdict, WrongResultError
 
 SEED = """\

@@ -9,6 +9,7 @@ from typing import cast
 import anyio
 
 import flowevolve as fe
+from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.cse.memory import Memory
 from flowevolve.algorithms.cse.remember import (
     Compress,
@@ -23,7 +24,7 @@ from flowevolve.algorithms.cse.remember import (
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.graph import CommittingStage, Emit, Exhausted, Graph, Stage
 from flowevolve.core.item import Item, Ticket
-from flowevolve.core.model import JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest, RejectedError, Usage
+from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, RejectedError, Usage
 from flowevolve.core.pool import Add, Candidate
 from flowevolve.experience.hashing import hashed_embedding
 from flowevolve.llm.client.ensemble import Models

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Literal, get_args, get_origin, get_type_hints
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.budget import Cost
-from flowevolve.core.event_kinds import KINDS, LoggedAdd, LoggedAnnotate, LoggedMove, Plain
+from flowevolve.core.event_body import KINDS, Plain
 from flowevolve.core.events import Event
-from flowevolve.core.model import JSON
+from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedMove
 
 
 def some_event(seq: int, kind: str, **said: JSON) -> Event:

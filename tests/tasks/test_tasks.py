@@ -17,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import JSON, Message
+from flowevolve.core.model import Message
 from flowevolve.core.task import Dataset, Example, Rollout, Task
 from flowevolve.tasks.catalog import DataSource
 from flowevolve.tasks.classification import Classification

@@ -15,8 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import CHARS_PER_TOKEN, JSON, Message
+from flowevolve.core.model import CHARS_PER_TOKEN, Message
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout
 from flowevolve.sim.profiles import OutputLength
 from flowevolve.tasks.house_style import SEED_PROMPT, make_rows

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
+from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.code_evolve.config import CodeEvolveConfig
 from flowevolve.algorithms.code_evolve.islands import Island, Islands, Place
 from flowevolve.algorithms.code_evolve.payloads import Chosen, Operator
 from flowevolve.core.context import PoolReader, StageContext
-from flowevolve.core.event_kinds import FlowClosed, OwnEvent
+from flowevolve.core.event_body import OwnEvent
+from flowevolve.core.event_kinds import FlowClosed
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item
 from flowevolve.core.item_ids import flow_of
-from flowevolve.core.model import JSON
 from flowevolve.core.pool import Candidate
 from flowevolve.core.record import Record
 from flowevolve.policies.drawing import by_rank, draw, evenly
@@ -92,7 +93,7 @@ class Select:
 def _start(island: Island) -> dict[str, JSON]:
     """Another way to begin: the seed and the first prompt alone."""
     seed, prompt = island.seed, island.first_prompt
-    assert seed is not None, "every island has the seed before admission begins"
+    assert seed is not None, "every island has the seed before ordinary flows are opened"
     return {"parent": seed.id, "inspirations": [], "operator": "start", "prompt": prompt.id, "ancestors": []}
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
+from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.gepa.config import GEPAConfig
 from flowevolve.algorithms.gepa.select import MergeSchedule, Plan, Select
 from flowevolve.archives.base import CandidateArchive
 from flowevolve.core.context import StageContext
-from flowevolve.core.model import JSON
 from flowevolve.policies.selection import ComponentSelection, Selection
 
 

@@ -15,7 +15,8 @@ from flowevolve.algorithms.context_evolve.payloads import Step
 from flowevolve.algorithms.context_evolve.summarize import in_words
 from flowevolve.algorithms.context_evolve.trajectories import draw_trajectories
 from flowevolve.core.context import StageContext
-from flowevolve.core.event_kinds import FlowClosed, OwnEvent
+from flowevolve.core.event_body import OwnEvent
+from flowevolve.core.event_kinds import FlowClosed
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item

@@ -9,13 +9,13 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.cse.payloads import Brief, Planned
 from flowevolve.algorithms.cse.remember import AGENT
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
-from flowevolve.core.model import JSON
 from flowevolve.core.pool import Candidate
 from flowevolve.programs.parts import Slot, frozen_parts, parts_of, restore, unchanged
 from flowevolve.prompts.plans import implement_prompt

@@ -10,7 +10,8 @@ from flowevolve.algorithms.gepa.merge import Merge, find_merge, join, stratified
 from flowevolve.archives.base import CandidateArchive
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
-from flowevolve.core.event_kinds import FlowClosed, OwnEvent
+from flowevolve.core.event_body import OwnEvent
+from flowevolve.core.event_kinds import FlowClosed
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item

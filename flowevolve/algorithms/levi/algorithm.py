@@ -17,6 +17,7 @@ from typing import ClassVar
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.levi.config import LEVIConfig
 from flowevolve.algorithms.levi.evaluate import Cascade, Describe, Evaluate, described
 from flowevolve.algorithms.levi.map_elites import Described, MapElites
@@ -31,7 +32,6 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.context import PoolReader, StageContext, UpdateContext
 from flowevolve.core.graph import CommittingStage, Emit, Graph, Stage, Trigger
 from flowevolve.core.item import Item
-from flowevolve.core.model import JSON
 from flowevolve.core.pool import Candidate
 from flowevolve.core.record import Record
 from flowevolve.core.task import Task

@@ -16,11 +16,12 @@ from typing import Literal, Protocol
 import anyio
 from pydantic import TypeAdapter, ValidationError
 
+from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import run_all
 from flowevolve.algorithms.meta_harness import driver
 from flowevolve.algorithms.meta_harness.config import MetaHarnessConfig
 from flowevolve.core.context import StageContext
-from flowevolve.core.model import JSON, Message
+from flowevolve.core.model import Message
 from flowevolve.core.payload_kinds import payload
 from flowevolve.core.pool import Candidate
 from flowevolve.core.sandbox_settings import SandboxSettings

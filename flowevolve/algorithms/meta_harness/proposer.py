@@ -7,10 +7,11 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
+from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.meta_harness.config import MetaHarnessConfig
 from flowevolve.algorithms.meta_harness.view import FRONTIER, SUMMARY, View
 from flowevolve.core.context import StageContext
-from flowevolve.core.model import JSON, Message
+from flowevolve.core.model import Message
 from flowevolve.prompts.reflection import HARNESS_TITLE
 from flowevolve.tasks.labelling import HarnessTask
 

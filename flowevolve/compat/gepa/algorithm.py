@@ -11,6 +11,7 @@ from gepa.strategies.acceptance import AcceptanceCriterion
 from gepa.strategies.eval_policy import EvaluationPolicy
 
 from flowevolve._util.errors import EngineError
+from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.gepa import GEPA, GEPAConfig
 from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.failures import Failures, Forgiving
@@ -28,7 +29,6 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.context import UpdateContext
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Emit, Graph, Stage
-from flowevolve.core.model import JSON
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout
 from flowevolve.policies.acceptance import StrictImprovement
 from flowevolve.stages.committing import committing

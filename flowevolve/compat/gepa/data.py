@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gepa.core.data_loader import ComparableHashable, DataLoader
 
 from flowevolve._util.errors import InputError
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.core.task import Example
 
 AnyId = ComparableHashable

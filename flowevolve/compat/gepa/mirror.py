@@ -12,11 +12,11 @@ from gepa.core.callbacks import notify_callbacks
 from gepa.core.state import FrontierType, GEPAState, ValsetEvaluation
 
 from flowevolve._util.errors import EngineError
+from flowevolve._util.json_types import JSON
 from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.threads import Batch
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import flow_of
-from flowevolve.core.model import JSON
 from flowevolve.core.pool import Add, Candidate, Update
 
 State = GEPAState[object, AnyId]

@@ -15,11 +15,12 @@ from gepa.strategies.instruction_proposal import InstructionProposalSignature
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import run_all
 from flowevolve.compat.gepa.arguments import check_template, one_proposer
 from flowevolve.compat.gepa.threads import AdapterThreads, Reflections
 from flowevolve.core.context import StageContext
-from flowevolve.core.model import JSON, ChatReply, ChatRequest, Message, RefusedError, RejectedError
+from flowevolve.core.model import ChatReply, ChatRequest, Message, RefusedError, RejectedError
 from flowevolve.core.pool import Candidate
 
 ROLE = "reflection"

@@ -11,6 +11,7 @@ from gepa.strategies.batch_sampler import BatchSampler
 from gepa.strategies.proposal_sampling import SamplingStrategy
 from gepa.utils import StopperProtocol
 
+from flowevolve._util.json_types import JSON
 from flowevolve.compat.gepa.data import AnyId, Examples, IdsOnly
 from flowevolve.compat.gepa.failures import Failures
 from flowevolve.compat.gepa.merging import Merger, UndrawableError
@@ -21,7 +22,6 @@ from flowevolve.core.events import Event
 from flowevolve.core.graph import Discard, Emit, Exhausted
 from flowevolve.core.item import Item
 from flowevolve.core.item_ids import flow_of
-from flowevolve.core.model import JSON
 from flowevolve.stages.payloads import Proposed, Selected
 
 

@@ -11,6 +11,7 @@ from gepa.proposer.reflective_mutation.base import ReflectionComponentSelector
 from gepa.strategies.acceptance import AcceptanceCriterion
 
 from flowevolve._util.errors import FlowevolveError, TaskFailedError
+from flowevolve._util.json_types import JSON
 from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.reflection import FAILURES_BEFORE_GIVING_UP, Writer
@@ -20,7 +21,7 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
-from flowevolve.core.model import JSON, LLMError
+from flowevolve.core.model import LLMError
 from flowevolve.core.payload_kinds import payload
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Rollout

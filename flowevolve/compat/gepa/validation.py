@@ -9,6 +9,7 @@ from functools import partial
 
 from gepa.strategies.eval_policy import EvaluationPolicy
 
+from flowevolve._util.json_types import JSON
 from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.rollouts import AdapterRollout
@@ -16,7 +17,6 @@ from flowevolve.compat.gepa.threads import AdapterThreads
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item
-from flowevolve.core.model import JSON
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Rollout
 from flowevolve.stages.evaluate import Evaluate

@@ -8,15 +8,15 @@ items. Items that were waiting wait again; work that was under way is begun agai
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.algorithm import Algorithm, Stateful
-from flowevolve.core.budget import RECENT_FLOWS, Cost
 from flowevolve.core.calls import CallRecord
+from flowevolve.core.event_body import OwnEvent
 from flowevolve.core.event_kinds import (
     AlgorithmState,
     AllocationChanged,
@@ -30,22 +30,21 @@ from flowevolve.core.event_kinds import (
     ItemsGathered,
     ItemTaken,
     Outcome,
-    OwnEvent,
     PhaseEnded,
     PoolCommitted,
     StageEvent,
     TriggerFired,
 )
 from flowevolve.core.events import Event
-from flowevolve.core.graph import Graph, Trigger
+from flowevolve.core.graph import Graph
 from flowevolve.core.item import INJECTION, SENT_TO_REPAIR, Item, Ticket
 from flowevolve.core.item_ids import ItemId, flow_of, parent_and_number, ticket_id
-from flowevolve.core.model import JSON, LLMError
-from flowevolve.core.pool import Candidate, Change
-from flowevolve.engine.archived_pool import ArchivedPool
+from flowevolve.core.model import LLMError
+from flowevolve.engine.counters import RunCounters
+from flowevolve.engine.pool_and_archives import PoolAndArchives
 from flowevolve.engine.recovery.interrupted_work import InterruptedWork
 from flowevolve.engine.recovery.recorded_replies import AnsweredCall, RecordedReplies
-from flowevolve.engine.run_counters import RunCounters
+from flowevolve.engine.recovery.state import OpenFlow, Phase, RecoveredState
 from flowevolve.llm.client.accounting import Spending
 
 FIT = "fit"
@@ -59,21 +58,17 @@ class History(Protocol):
     @property
     def last(self) -> Event:
         """The last event."""
-        ...
 
     @property
     def begun(self) -> bool:
         """Whether init was over."""
-        ...
 
     def events(self) -> Iterator[Event]:
         """All events, oldest first."""
-        ...
 
     def close(self) -> None: ...
     def facts(self) -> Iterable[Event | CallRecord]:
         """Events and calls in the order in which they happened; the calls may have no texts."""
-        ...
 
     def payload(self, name: str) -> object:
         """The payload of an item that was live, or what was attached to an event of its work (`Event.attached_to`).
@@ -81,31 +76,12 @@ class History(Protocol):
         Raises:
             KeyError: if it could not be kept.
         """
-        ...
 
     def spent(self) -> Iterable[Spending]:
         """What its calls cost."""
-        ...
 
     def calls(self, interrupted_work: Collection[tuple[str, str]]) -> Iterable[AnsweredCall]:
         """The calls that were answered for the work of these stages on these items, in that order."""
-        ...
-
-
-@dataclass(slots=True)
-class OpenFlow:
-    """A flow that had not ended. ``phase`` says whether it is init's or finish's."""
-
-    stage: str
-    phase: bool
-    trigger: str | None
-    estimate: Cost = field(default_factory=Cost)
-    """What is to be reserved for it."""
-    spent: Cost = field(default_factory=Cost)
-
-    @property
-    def ageless(self) -> bool:
-        return self.phase or self.stage == INJECTION
 
 
 @dataclass(slots=True)
@@ -120,118 +96,46 @@ class _Live:
     """How it ended, where the run was cut off before its log could say so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """init or finish: its ticket, whether its own work was done, and whether all that came of it was."""
-
-    ticket: Item[Ticket]
-    done: bool
-    ended: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RecoveredState:
-    """Where an interrupted run was. What is said of the algorithm, it has been told already."""
-
-    pool: ArchivedPool
-    counters: RunCounters
-    spent: Cost
-    ended: Sequence[Cost]
-    """What the ordinary flows that ended last had taken, oldest first."""
-    ending: Mapping[str, str]
-    """Candidates that end, and why, as soon as no live item is about them any more."""
-    ordinals: Mapping[str | None, int]
-    """How many tickets each trigger had got, and with None how many ordinary ones there were."""
-    fired: Sequence[Trigger]
-    """Triggers that were waiting for a flow."""
-    algorithm_state: Mapping[str, JSON] | None
-    opened: int
-    """How many flows had been opened."""
-    flows: Mapping[int, OpenFlow]
-    """The open flows by number."""
-    items: Sequence[tuple[str, Item[object]]]
-    """The live items with their stages, oldest first."""
-    injected: Sequence[ItemId]
-    """Items whose work proposed a candidate from outside, which has not been charged yet."""
-    interrupted_work: Mapping[ItemId, InterruptedWork]
-    """What had been done in work that is to be done again."""
-    recorded_replies: RecordedReplies
-    under_way: Sequence[tuple[str, Sequence[Item[object]]]]
-    """Items that were being worked on, one or a batch, and the stages where they were."""
-    waiting: Sequence[tuple[str, Item[object]]]
-    """Items and the stages they wait for, oldest first."""
-    over: Sequence[tuple[str, Item[object], Outcome, str]]
-    """Items to settle, with their stages, outcomes and reasons: they had ended, or their payload could not be kept."""
-    empty: Sequence[int]
-    """Flows of which the last item had ended and whose own end was not logged."""
-    phases: Mapping[str, Phase]
-    """The phases that were begun."""
-    workers: Mapping[str, int]
-    """Workers that allocation had given to stages."""
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """The pool of another run, to start from: its candidates as they were proposed, and its updates, oldest first."""
-
-    candidates: Sequence[Candidate]
-    updates: Sequence[Sequence[Change]]
-    flows: int
-    """How many flows it had opened: ours are numbered from there, as candidates are named after flows."""
-
-
 def recover(algorithm: Algorithm, graph: Graph, history: History) -> RecoveredState:
     """Where the run that this is the history of was. The algorithm, its archives and triggers are told what happened.
 
     Raises:
         InputError: if the history is not one of this algorithm.
     """
-    fold = _Fold(algorithm, graph)
+    replay = _LogReplay(algorithm, graph)
     for event in history.events():
         try:
-            fold.take(event)
+            replay.take(event)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
                 f"the journal can't be followed at event {event.seq} ({event.kind}): {type(error).__name__}: {error}; "
                 "it was written by another version of flowevolve or of the algorithm. Start a new run from its pool: "
                 "flowevolve run CONFIG --from DIR"
             ) from error
-    return fold.finished(history)
+    return replay.finished(history)
 
 
-class _Fold:
+class _LogReplay:
     """What a log comes to, event by event."""
 
     def __init__(self, algorithm: Algorithm, graph: Graph) -> None:
         self._algorithm = algorithm
         self._graph = graph
-        self._pool = ArchivedPool(algorithm)
-        self._counters = RunCounters(graph)
-        self._spent = Cost()
-        self._ended = deque[Cost](maxlen=RECENT_FLOWS)
-        self._ending: dict[str, str] = {}
-        self._opened = 0
-        self._flows: dict[int, OpenFlow] = {}
+        self._state = RecoveredState(PoolAndArchives(algorithm), RunCounters(graph))
         self._live: dict[ItemId, _Live] = {}
-        self._interrupted_work: dict[ItemId, InterruptedWork] = {}
-        self._injected: list[ItemId] = []
-        self._ordinals: Counter[str | None] = Counter()
         self._fired: dict[str, None] = {}
-        self._workers: dict[str, int] = {}
-        self._phases: dict[str, Phase] = {}
-        self._state: Mapping[str, JSON] | None = None
 
     def take(self, event: Event) -> None:
         match event.body:
             case FlowOpened() as opened:
                 self._flow_opened(opened, event.time)
             case FlowClosed(flow=number):
-                self._flow_ended(self._flows.pop(number))
+                self._flow_ended(self._state.flows.pop(number))
             case ItemSent() as sent:
                 self._sent(sent, event.time)
             case ItemTaken(item=name, judged=None | "continue"):  # what comes of another verdict is in later events
                 self._live[name].taken = True
-                self._interrupted_work[name] = InterruptedWork()
+                self._state.interrupted_work[name] = InterruptedWork()
             case ItemsGathered(items=batch):
                 for name in batch:
                     self._live[name].batch = batch
@@ -240,45 +144,45 @@ class _Fold:
             case CandidateProposed() as proposed:
                 self._proposed(proposed)
             case CandidateRejected(candidate=candidate):
-                self._pool.pool.reject(candidate)
-                self._ending.pop(candidate, None)
+                self._state.pool.pool.reject(candidate)
+                self._state.ending.pop(candidate, None)
             case CandidateEnding(candidate=candidate, reason=reason):
-                self._ending[candidate] = reason
+                self._state.ending[candidate] = reason
             case PoolCommitted() as commit:
                 self._committed(commit, event.time)
             case TriggerFired(trigger=trigger):
                 self._fired[trigger] = None
             case AllocationChanged(stage=stage, workers=workers):
-                self._workers[stage] = workers
+                self._state.workers[stage] = workers
             case AlgorithmState(state=state):
-                self._state = state
+                self._state.algorithm_state = state
             case PhaseEnded(phase=phase, cost=cost):
-                self._phases[phase] = replace(self._phases[phase], ended=True)
-                self._interrupted_work.pop(self._phases[phase].ticket.id, None)
-                self._spent += cost
-            case StageEvent() | OwnEvent() as said if said.item in self._interrupted_work:
-                self._interrupted_work[said.item].events.setdefault((event.kind, said.key), deque()).append(event)
-        self._counters.take(event)
+                self._state.phases[phase] = replace(self._state.phases[phase], ended=True)
+                self._state.interrupted_work.pop(self._state.phases[phase].ticket.id, None)
+                self._state.spent += cost
+            case StageEvent() | OwnEvent() as said if said.item in self._state.interrupted_work:
+                self._state.interrupted_work[said.item].events.setdefault((event.kind, said.key), deque()).append(event)
+        self._state.counters.take(event)
         self._algorithm.replay_event(event)
 
     def _flow_opened(self, opened: FlowOpened, time: float) -> None:
         flow = OpenFlow(opened.stage, opened.phase, opened.trigger)
-        self._flows[opened.flow] = flow
-        self._opened = opened.flow + 1
+        self._state.flows[opened.flow] = flow
+        self._state.opened = opened.flow + 1
         ticket = Ticket(opened.trigger, opened.ordinal)
         item = Item(ticket_id(opened.flow), opened.flow, ticket, opened.version, (), time)
         self._live[item.id] = _Live(flow.stage, item, taken=flow.phase)
         if flow.ageless:
-            self._interrupted_work[item.id] = InterruptedWork()
+            self._state.interrupted_work[item.id] = InterruptedWork()
         if flow.phase:
-            self._phases[flow.stage] = Phase(item, done=False, ended=False)
+            self._state.phases[flow.stage] = Phase(item, done=False, ended=False)
         else:
-            self._ordinals[flow.trigger] += 1
+            self._state.ordinals[flow.trigger] += 1
             self._fired.pop(flow.trigger or "", None)
 
     def _flow_ended(self, flow: OpenFlow) -> None:
         if not flow.ageless:
-            self._ended.append(flow.spent)
+            self._state.ended.append(flow.spent)
 
     def _sent(self, sent: ItemSent, time: float) -> None:
         item = Item(sent.item, flow_of(sent.item), None, sent.version, sent.derives, time, sent.repairs)
@@ -286,85 +190,67 @@ class _Fold:
         parent, number = parent_and_number(sent.item)
         if number is None:
             self._live[parent].over = SENT_TO_REPAIR
-        elif parent in self._interrupted_work:
-            work = self._interrupted_work[parent]
+        elif parent in self._state.interrupted_work:
+            work = self._state.interrupted_work[parent]
             work.sent.append(sent)
             work.children = number + 1
 
     def _done(self, done: ItemDone) -> None:
         live = self._live.pop(done.item)
-        flow = self._flows[live.item.flow]
+        flow = self._state.flows[live.item.flow]
         if flow.phase and done.item == ticket_id(live.item.flow):
-            self._phases[live.stage] = replace(self._phases[live.stage], done=True)
-            self._interrupted_work[done.item] = InterruptedWork()  # of fit, which follows in its name
+            self._state.phases[live.stage] = replace(self._state.phases[live.stage], done=True)
+            self._state.interrupted_work[done.item] = InterruptedWork()  # of fit, which follows in its name
         else:
-            self._interrupted_work.pop(done.item, None)
+            self._state.interrupted_work.pop(done.item, None)
         for each in live.batch:
             if each in self._live:  # they end together
                 self._live[each].over = done.outcome, done.reason
-        self._spent += done.cost
+        self._state.spent += done.cost
         flow.spent += done.cost
 
     def _proposed(self, proposed: CandidateProposed) -> None:
         candidate = proposed.proposal()
-        self._pool.pool.register(candidate)
-        if proposed.item in self._interrupted_work:
-            self._interrupted_work[proposed.item].proposals.append(candidate)
+        self._state.pool.pool.register(candidate)
+        if proposed.item in self._state.interrupted_work:
+            self._state.interrupted_work[proposed.item].proposals.append(candidate)
 
     def _committed(self, commit: PoolCommitted, time: float) -> None:
-        update = self._pool.commit(commit.read_changes(self._pool.pool.__getitem__), commit.item, time)
-        improved = self._pool.note_best(commit.best_score, self._spent.proposals)
+        update = self._state.pool.commit(commit.read_changes(self._state.pool.pool.__getitem__), commit.item, time)
+        improved = self._state.pool.note_best(commit.best_score, self._state.spent.proposals)
         for trigger in self._graph.triggers:
             trigger.fires(update, improved)  # for those that count; what came of it is in the log
-        if commit.item in self._interrupted_work and commit.stage is not None:
-            self._interrupted_work[commit.item].commits.append(update)
+        if commit.item in self._state.interrupted_work and commit.stage is not None:
+            self._state.interrupted_work[commit.item].commits.append(update)
 
     def finished(self, history: History) -> RecoveredState:
         """The state at the end of the log."""
-        if self._state is not None and isinstance(self._algorithm, Stateful):
-            self._algorithm.restore(self._state)
+        state = self._state
+        if state.algorithm_state is not None and isinstance(self._algorithm, Stateful):
+            self._algorithm.restore(state.algorithm_state)
         inhabited = {live.item.flow for live in self._live.values()}
-        empty = [number for number in self._flows if number not in inhabited]
-        for number in empty:
-            self._flow_ended(self._flows.pop(number))
-        for flow in self._flows.values():
+        state.empty = [number for number in state.flows if number not in inhabited]
+        for number in state.empty:
+            self._flow_ended(state.flows.pop(number))
+        for flow in state.flows.values():
             if not flow.phase:
                 flow.estimate = self._algorithm.estimate(flow.trigger)
-        over = [*self._revive(history), *self._give_up_finish()]
-        waiting, under_way = self._sort_out({item.id for _, item, _, _ in over})
-        for work in self._interrupted_work.values():
+        state.over = [*self._revive(history), *self._give_up_finish()]
+        state.waiting, state.under_way = self._sort_out({item.id for _, item, _, _ in state.over})
+        for work in state.interrupted_work.values():
             work.reattach(history.payload)
         interrupted_work = [
-            (self._live[name].stage if name in self._live else FIT, name) for name in self._interrupted_work
+            (self._live[name].stage if name in self._live else FIT, name) for name in state.interrupted_work
         ]
-        # A failure that ended fit ended the run: whoever goes on has seen to it, so it is asked again.
-        calls = (
+        # A call of fit that failed ended the run. Whoever resumes it has removed the cause, so the call is made again.
+        state.recorded_replies = RecordedReplies(
             call
             for call in history.calls(interrupted_work)
             if call.stage != FIT or not isinstance(call.reply, LLMError)
         )
-        return RecoveredState(
-            self._pool,
-            self._counters,
-            self._spent,
-            self._ended,
-            self._ending,
-            self._ordinals,
-            [trigger for trigger in self._graph.triggers if trigger.name in self._fired],
-            self._state,
-            self._opened,
-            self._flows,
-            [(live.stage, live.item) for live in self._live.values()],
-            self._injected,
-            self._interrupted_work,
-            RecordedReplies(calls),
-            under_way,
-            waiting,
-            over,
-            empty,
-            self._phases,
-            self._workers,
-        )
+        state.fired = [trigger for trigger in self._graph.triggers if trigger.name in self._fired]
+        state.items = [(live.stage, live.item) for live in self._live.values()]
+        return state
 
     def _revive(self, history: History) -> Iterator[tuple[str, Item[object], Outcome, str]]:
         """Give the items their payloads; yields those that have to be settled."""
@@ -384,18 +270,18 @@ class _Fold:
 
     def _end_injection(self, item: ItemId) -> tuple[Outcome, str]:
         """How a candidate from outside ends its own work: it can't be proposed again, as nobody has it any more."""
-        if self._interrupted_work[item].sent:
-            del self._interrupted_work[item]
-            self._injected.append(item)
+        if self._state.interrupted_work[item].sent:
+            del self._state.interrupted_work[item]
+            self._state.injected.append(item)
             return "consumed", ""
         return "discarded", "cut off as it was injected"
 
     def _give_up_finish(self) -> list[tuple[str, Item[object], Outcome, str]]:
         """A finish that began before init had ended, as it was cut off, is begun anew when its time comes."""
-        init, finish = self._phases.get("init"), self._phases.get("finish")
+        init, finish = self._state.phases.get("init"), self._state.phases.get("finish")
         if finish is None or finish.done or (init is not None and init.ended):
             return []
-        del self._phases["finish"]
+        del self._state.phases["finish"]
         return [("finish", finish.ticket, "consumed", "to be begun anew")]
 
     def _sort_out(

@@ -24,8 +24,9 @@ import anyio.lowlevel
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError, StorageError
+from flowevolve._util.json_types import JSON
 from flowevolve._util.sqlite_writer import Writer
-from flowevolve.core.model import JSON, ChatReply, ChatRequest, Usage
+from flowevolve.core.model import ChatReply, ChatRequest, Usage
 
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x666C6563

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.calls import CallScope
-from flowevolve.core.model import JSON, Transport
+from flowevolve.core.model import Transport
 from flowevolve.llm.scheduling.scheduler import Scheduler
 
 

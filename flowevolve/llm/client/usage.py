@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from flowevolve.core.model import CHARS_PER_TOKEN, JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
+from flowevolve._util.json_types import JSON
+from flowevolve.core.model import CHARS_PER_TOKEN, ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
 
 
 def usage_in(usage: JSON) -> Usage:

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from httpx2 import AsyncBaseTransport, HTTPError, Limits, Response
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient
 
-from flowevolve.core.model import JSON, ChatReply, ChatRequest, EmbedReply, EmbedRequest, ServerTransport
+from flowevolve._util.json_types import JSON
+from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, ServerTransport
 from flowevolve.llm.transports import sse, wire
 from flowevolve.llm.transports.proxies import is_loopback
 

@@ -11,7 +11,8 @@ from contextlib import suppress
 
 import anyio
 
-from flowevolve.core.model import JSON, ChatReply, ChatRequest, LLMError, ServerError, UnreachableError
+from flowevolve._util.json_types import JSON
+from flowevolve.core.model import ChatReply, ChatRequest, LLMError, ServerError, UnreachableError
 from flowevolve.llm.transports import wire
 
 REST_SECONDS = 1.0

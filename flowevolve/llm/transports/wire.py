@@ -19,9 +19,9 @@ import aiohttp
 import anyio
 
 from flowevolve._util.clock import now
+from flowevolve._util.json_types import JSON
 from flowevolve._util.secrets import redacted
 from flowevolve.core.model import (
-    JSON,
     ChatReply,
     ChatRequest,
     EmbedReply,

@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from flowevolve._util.errors import InputError
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.problems.folders import imports as needs
 from flowevolve.problems.folders.files import defined, parsed, readme, the_program
 from flowevolve.problems.folders.settings import FolderSettings, read_settings

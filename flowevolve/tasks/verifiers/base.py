@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 
 Kwargs = Mapping[str, JSON]
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.ace import ACE, update
 from flowevolve.algorithms.ace.payloads import Learned
 from flowevolve.algorithms.ace.playbook import Playbook
@@ -21,7 +22,6 @@ from flowevolve.algorithms.ace.update import Curating, DueAfterSample, Progress,
 from flowevolve.config.run import parse_config
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
-from flowevolve.core.model import JSON
 from flowevolve.core.pool import Note
 from flowevolve.core.task import Dataset
 from flowevolve.prompts.playbook import GATHER_TITLE, LESSON_TITLE, USED_HEADING

@@ -11,10 +11,10 @@ import pytest
 
 import flowevolve as fe
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.code_evolve import CodeEvolve
 from flowevolve.algorithms.code_evolve.islands import PROMPTS
 from flowevolve.core.algorithm import Tuning, WorkersWanted
-from flowevolve.core.model import JSON
 from flowevolve.core.policies import Speculation
 from flowevolve.engine.engine import RunReport
 from flowevolve.prompts.programs import ANCESTORS_HEADING, CODE_TITLE, META_TITLE, OTHERS_HEADING

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.code_evolve.exploration import Plateau
 from flowevolve.algorithms.code_evolve.islands import PROMPTS, SEED, Island, Islands
 from flowevolve.archives.elites import Best
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import JSON
 from flowevolve.core.pool import Add, Annotate, Candidate, Change, Update
 
 

@@ -9,9 +9,10 @@ from typing import cast
 
 import pytest
 
+from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.cse.memory import Compressed, Memory, NewLesson
 from flowevolve.core.calls import CallRecord
-from flowevolve.core.model import JSON, ChatReply, ChatRequest
+from flowevolve.core.model import ChatReply, ChatRequest
 from flowevolve.core.pool import Add, Note, Pool
 from flowevolve.prompts.memory import BOARD_HEADING, COMPRESS_TITLE, LESSONS_KEPT, REFLECT_TITLE, Lesson, shown_board
 from flowevolve.sim.worlds.code.prompt import sections

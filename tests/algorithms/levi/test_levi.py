@@ -10,13 +10,13 @@ import pytest
 
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.levi import LEVI, LEVIConfig
 from flowevolve.algorithms.levi.evaluate import bar
 from flowevolve.algorithms.levi.map_elites import Described, MapElites
 from flowevolve.config.run import parse_config
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
-from flowevolve.core.model import JSON
 from flowevolve.core.pool import Add, Annotate, Candidate, Note
 from flowevolve.core.task import Dataset
 from flowevolve.runner.result import Result

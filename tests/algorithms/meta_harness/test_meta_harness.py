@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 import flowevolve as fe
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.meta_harness import MetaHarness, MetaHarnessConfig
 from flowevolve.algorithms.meta_harness.evaluator import Ran, SandboxEvaluator, check
 from flowevolve.algorithms.meta_harness.frontier import frontier
@@ -20,7 +21,6 @@ from flowevolve.algorithms.meta_harness.view import View, files
 from flowevolve.config.run import Config, parse_config
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.context import StageContext
-from flowevolve.core.model import JSON
 from flowevolve.core.pool import Add, Candidate, Pool
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.runner.assemble import make_tuning

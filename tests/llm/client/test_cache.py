@@ -14,8 +14,9 @@ import anyio.lowlevel
 import pytest
 
 from flowevolve._util.errors import InputError, StorageError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.calls import CallRecord, CallScope
-from flowevolve.core.model import JSON, ChatReply, ChatRequest, Message, RejectedError, Usage
+from flowevolve.core.model import ChatReply, ChatRequest, Message, RejectedError, Usage
 from flowevolve.llm.client import cache as cache_module
 from flowevolve.llm.client.accounting import Account, Price, Totals
 from flowevolve.llm.client.cache import ResponseCache, open_cache, reply_key

@@ -11,10 +11,10 @@ from structlog.testing import capture_logs
 
 from flowevolve._util.clock import VirtualClockLoop
 from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError, InputError
+from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import Pulse
 from flowevolve.core.calls import CallRecord, CallScope, call_seed
 from flowevolve.core.model import (
-    JSON,
     ChatReply,
     ChatRequest,
     LLMError,

@@ -11,17 +11,9 @@ import pytest
 from aiohttp import web
 
 from flowevolve._util.errors import BackendRefusedError, InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.calls import CallRecord, CallScope
-from flowevolve.core.model import (
-    JSON,
-    ChatReply,
-    ChatRequest,
-    EmbedReply,
-    EmbedRequest,
-    RejectedError,
-    ServerError,
-    Usage,
-)
+from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, RejectedError, ServerError, Usage
 from flowevolve.experience.hashing import hashed_embedding
 from flowevolve.llm.client.accounting import Account, Price
 from flowevolve.llm.client.client import LLMClient

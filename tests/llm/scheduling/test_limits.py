@@ -7,8 +7,9 @@ import anyio
 import pytest
 
 from flowevolve._util.errors import BackendUnreachableError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.calls import CallScope
-from flowevolve.core.model import JSON, ChatReply, Message, OverloadedError, UnreachableError, Usage
+from flowevolve.core.model import ChatReply, Message, OverloadedError, UnreachableError, Usage
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError, InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.core.calls import CallScope
 from flowevolve.core.model import (
-    JSON,
     ChatReply,
     ChatRequest,
     LLMError,

@@ -11,8 +11,8 @@ import anyio.lowlevel
 import pytest
 from aiohttp import web
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.model import (
-    JSON,
     ChatReply,
     ChatRequest,
     Message,

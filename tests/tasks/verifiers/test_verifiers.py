@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flowevolve._util.errors import InputError
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.tasks.verifiers import VERIFIERS, Constraint, check_all
 
 Cases = tuple[str, Mapping[str, JSON], list[str], list[str]]

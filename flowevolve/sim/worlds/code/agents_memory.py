@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.prompts.memory import (
     CHILD_HEADING,
     DEGRADING_HEADING,

@@ -6,7 +6,7 @@ import ast
 import random
 from collections.abc import Mapping, Sequence
 
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.programs.parts import REST, SlotName
 from flowevolve.prompts.programs import OTHERS_HEADING
 from flowevolve.prompts.slots import PARTS_HEADING

@@ -7,7 +7,7 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 
-from flowevolve.core.model import JSON
+from flowevolve._util.json_types import JSON
 from flowevolve.prompts.programs import REPLY_HEADING
 from flowevolve.prompts.reflection import fence
 from flowevolve.sim.worlds.code.compare import PHRASES

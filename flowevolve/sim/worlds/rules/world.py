@@ -11,7 +11,8 @@ import random
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from flowevolve.core.model import JSON, ChatRequest
+from flowevolve._util.json_types import JSON
+from flowevolve.core.model import ChatRequest
 from flowevolve.prompts.reflection import JUDGE_TITLE, MERGE_TITLE, REFLECT_TITLE
 from flowevolve.sim.worlds.rules.editor import judge, reflect, topic_of
 from flowevolve.sim.worlds.rules.merger import merge

@@ -12,7 +12,8 @@ from aiohttp.test_utils import TestServer
 from bench._lib.methods.recording import RECORDING, Span
 from bench._lib.methods.recording_server import in_front_of, shaped, simulated
 from bench._lib.methods.workloads import CARRIED_CHARS, WORKLOADS, Pipeline, small
-from flowevolve.core.model import JSON, Message
+from flowevolve._util.json_types import JSON
+from flowevolve.core.model import Message
 from flowevolve.sim.profiles import PROFILES, APIProfile, BatchingProfile, faster
 
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowevolve._util.errors import InputError
-from flowevolve.core.model import JSON, ChatRequest, Message, UnparsableReplyError
+from flowevolve._util.json_types import JSON
+from flowevolve.core.model import ChatRequest, Message, UnparsableReplyError
 from flowevolve.prompts.reflection import (
     ReflectionExample,
     judge_prompt,

@@ -1,16 +1,9 @@
-"""The two ways to run a graph: as a stream, and in lockstep.
-
-Both run the same stage functions through the same runtime and differ only in when: the stream gives every stage a queue
-and workers that never wait for each other; lockstep, the published synchronous form, runs all that waits at one stage
-side by side, waits for the slowest, and goes on to the next stage. Only the stream asks the staleness policy: in
-lockstep nothing overtakes a flow of width one, and the published batch forms don't look.
-"""
+"""The stream: every stage has a bounded queue and workers of its own, which never wait for those of another stage."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Protocol
 
 import anyio
 from anyio.abc import TaskGroup
@@ -22,46 +15,6 @@ from flowevolve.core.policies import Place, Workload
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.queue import ItemQueue, QueueClosedError, QueueStats
 from flowevolve.engine.workers import WorkerPool
-
-QueuedItem = tuple[str, Item[object]]
-
-
-class Executor(Protocol):
-    """Runs items through the graph. ``width`` bounds the open flows."""
-
-    width: int
-
-    def start(self, tasks: TaskGroup) -> None:
-        """Begin with nothing waiting; long-lived tasks go into this group. If those were cancelled, begin anew."""
-        ...
-
-    async def put(self, stage: str, item: Item[object]) -> None:
-        """Accept an item for a stage."""
-        ...
-
-    def restore(self, stage: str, items: Sequence[Item[object]], *, together: bool) -> None:
-        """Have items wait for a stage again; ``together``: as the one batch that was being worked on."""
-        ...
-
-    def set_workers(self, stage: str, workers: int) -> None:
-        """Go towards so many workers at a stage, as far as its bounds allow."""
-        ...
-
-    async def advance(self) -> None:
-        """Make progress: return when a flow may have closed or the run was asked to stop."""
-        ...
-
-    def close(self) -> None:
-        """End the tasks once they are idle."""
-        ...
-
-    def queue_stats(self, stage: str) -> QueueStats | None:
-        """Statistics of a stage's queue, if it has one."""
-        ...
-
-    def workers(self, stage: str) -> int:
-        """How many workers a stage has now."""
-        ...
 
 
 class Stream:
@@ -203,91 +156,3 @@ class Stream:
             self._queues[target].put_back(item)
         else:
             await self._queues[target].put(item)
-
-
-class Lockstep:
-    """One stage after the other, with a barrier after each. With ``width`` 1: the published synchronous loop."""
-
-    def __init__(self, dispatcher: Dispatcher, width: int = 1) -> None:
-        self.width = width
-        self._dispatcher = dispatcher
-        self._waiting: dict[str, list[Item[object]]] = {stage.name: [] for stage in dispatcher.graph.stages}
-        self._together: dict[str, list[list[Item[object]]]] = {stage.name: [] for stage in dispatcher.graph.stages}
-
-    def start(self, tasks: TaskGroup) -> None:
-        for stage in self._waiting:
-            self._waiting[stage].clear()
-            self._together[stage].clear()
-
-    async def put(self, stage: str, item: Item[object]) -> None:
-        self._waiting[stage].append(item)
-
-    def restore(self, stage: str, items: Sequence[Item[object]], *, together: bool) -> None:
-        if together:
-            self._together[stage].append(list(items))
-        else:
-            self._waiting[stage].extend(items)
-
-    def set_width(self, width: int) -> None:
-        """Let so many flows be open from now on."""
-        self.width = width
-
-    def set_workers(self, stage: str, workers: int) -> None:
-        pass
-
-    async def advance(self) -> None:
-        """Run everything that waits, stage by stage in the order of the graph, until nothing does."""
-        if not any(map(self._holds, self._waiting)):
-            await self._dispatcher.changed.wait()
-        while True:
-            await self._dispatcher.pause.wait_for_items()
-            stage = next((stage for stage in self._dispatcher.graph.stages if self._holds(stage.name)), None)
-            if stage is None:
-                return
-            items, together = self._waiting[stage.name], self._together[stage.name]
-            self._waiting[stage.name], self._together[stage.name] = [], []
-            await self._run_stage(stage, items, together)
-
-    def _holds(self, stage: str) -> bool:
-        return bool(self._waiting[stage] or self._together[stage])
-
-    def close(self) -> None:
-        pass
-
-    def queue_stats(self, stage: str) -> QueueStats | None:
-        return None
-
-    def workers(self, stage: str) -> int:
-        return self._dispatcher.graph.stage(stage).workers
-
-    def _batches(self, stage: AnyStage, items: Sequence[Item[object]]) -> list[Sequence[Item[object]]]:
-        """What is handed over together."""
-        alike: dict[Hashable, list[Item[object]]] = {}
-        for item in items:
-            alike.setdefault(None if stage.gather_key is None else stage.gather_key(item), []).append(item)
-        size = self._dispatcher.batch_size(stage)
-        return [group[start : start + size] for group in alike.values() for start in range(0, len(group), size)]
-
-    async def _run_stage(
-        self, stage: AnyStage, items: Sequence[Item[object]], together: Sequence[Sequence[Item[object]]]
-    ) -> None:
-        batches = [*together, *self._batches(stage, items)]
-        emitted: list[list[QueuedItem]] = [[] for _ in batches]
-
-        async def run(index: int) -> None:
-            async def keep(target: str, item: Item[object]) -> None:
-                emitted[index].append((target, item))
-
-            for item in batches[index]:
-                self._dispatcher.mark_taken(stage, item)  # in one step with what says that they were gathered
-            await self._dispatcher.work(stage, batches[index], index, keep)
-
-        if stage.commits or stage.exclusive:
-            for index in range(len(batches)):
-                await run(index)
-        else:
-            async with anyio.create_task_group() as tasks:
-                for index in range(len(batches)):
-                    tasks.start_soon(run, index)
-        for target, item in (sent for batch in emitted for sent in batch):
-            self._waiting[target].append(item)

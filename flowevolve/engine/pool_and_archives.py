@@ -9,7 +9,7 @@ from flowevolve.core.item_ids import ItemId
 from flowevolve.core.pool import Change, Pool, Update
 
 
-class ArchivedPool:
+class PoolAndArchives:
     """A run's pool, the algorithm's archives over it, and the best score so far."""
 
     def __init__(self, algorithm: Algorithm) -> None:

@@ -1,0 +1,129 @@
+"""The base of all events, and how an event is written to JSON and read from it.
+
+The JSON form of an event is its fields in their order; a field with a default is left out where it has that. Reading
+checks the fields against their types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+
+from pydantic import ConfigDict, GetPydanticSchema, TypeAdapter, ValidationError
+from pydantic_core import core_schema
+
+from flowevolve._util.json_types import JSON
+from flowevolve.core.budget import Cost
+from flowevolve.core.item_ids import ItemId
+
+Text = Annotated[str, GetPydanticSchema(lambda source, handler: core_schema.is_instance_schema(str))]
+"""A text of whoever wrote it, which may hold what is no Unicode."""
+Number = int | float
+"""Read as it was written: a whole number stays whole."""
+Table = Annotated[Mapping[str, JSON], GetPydanticSchema(lambda source, handler: core_schema.dict_schema())]
+"""Plain data of whoever wrote it, by name."""
+
+_ATOMS = frozenset({str, int, float, bool, NoneType, ItemId})
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A base of frozen dataclasses that are plain data."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    def to_json(self) -> dict[str, JSON]:
+        """The fields by name, as JSON can hold them."""
+        made = vars(self).copy()
+        compound, defaults = _LAYOUTS.get(type(self)) or _layout(type(self))
+        for name in compound:
+            made[name] = _plain(made[name])
+        for name, default in defaults:
+            if made[name] == default:
+                del made[name]
+        return made
+
+
+def _plain(value: object) -> JSON:
+    if isinstance(value, tuple):
+        return [each if type(each) is str else _plain(each) for each in value]
+    if isinstance(value, Plain | Cost):
+        return value.to_json()
+    return dict(value) if isinstance(value, Mapping) else None
+
+
+def _layout(plain: type[Plain]) -> _Layout:
+    hints = get_type_hints(plain)
+    compound = [each.name for each in fields(plain) if not _is_atom(hints[each.name])]
+    defaults = [(each.name, each.default) for each in fields(plain) if each.default is not MISSING]
+    return _LAYOUTS.setdefault(plain, (compound, defaults))
+
+
+_Layout = tuple[Sequence[str], Sequence[tuple[str, object]]]
+"""The names of the fields that hold more than one value, and the defaults of the fields that have one."""
+_LAYOUTS: dict[type[Plain], _Layout] = {}
+
+
+def _is_atom(hint: object) -> bool:
+    origin = get_origin(hint)
+    return hint in _ATOMS or origin is Literal or (origin in (Union, UnionType) and all(map(_is_atom, get_args(hint))))
+
+
+class EventBody(Plain):
+    """What an event says, apart from when. Kinds of events are subclasses that give their ``kind``."""
+
+    kind: str
+
+    def __init_subclass__(cls, kind: str = "") -> None:
+        if kind:
+            cls.kind = kind
+            KINDS[kind] = cls
+
+
+KINDS: dict[str, type[EventBody]] = {}
+"""The classes of events by kind."""
+
+
+def read_body(kind: str, data: Mapping[str, JSON]) -> EventBody:
+    """What an event says of which the JSON form is given.
+
+    Raises:
+        ValueError: if it does not have the fields of its kind.
+    """
+    if kind not in KINDS:
+        return OwnEvent(kind, data)
+    try:
+        return _reader(kind).validate_python(data)
+    except ValidationError as error:
+        wrong = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        raise ValueError(f"{kind}: {'; '.join(wrong)}") from error
+
+
+@cache
+def _reader(kind: str) -> TypeAdapter[EventBody]:
+    return TypeAdapter(KINDS[kind])
+
+
+@dataclass(frozen=True)
+class OwnEvent(EventBody):
+    """An event of a kind that an algorithm, or one of its stages, has for itself."""
+
+    kind: str
+    data: Mapping[str, JSON]
+
+    @property
+    def item(self) -> ItemId:
+        """The item it is about; empty if it is about none."""
+        return ItemId(str(self.data.get("item", "")))
+
+    @property
+    def key(self) -> str | None:
+        """What tells it from other events of its kind and item, where that is needed."""
+        key = self.data.get("key")
+        return None if key is None else str(key)
+
+    def to_json(self) -> dict[str, JSON]:
+        return dict(self.data)

@@ -1,0 +1,79 @@
+"""Changes of the pool as the event log has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from flowevolve.core.event_body import Number, Plain, Table, Text
+from flowevolve.core.pool import Add, Annotate, Candidate, Change, Move, Note
+
+
+@dataclass(frozen=True)
+class LoggedAdd(Plain):
+    """`flowevolve.core.pool.Add`: together with the event of the proposal, enough to apply it again."""
+
+    add: str
+    pool: str
+    status: Literal["speculative", "confirmed", "rejected"]
+    operator: str
+    scores: Mapping[Text, Number]
+    attributes: Table
+
+
+@dataclass(frozen=True)
+class LoggedMove(Plain):
+    """`flowevolve.core.pool.Move`."""
+
+    move: str
+    pool: str
+    status: Literal["confirmed", "revoked"]
+    scores: Mapping[Text, Number] | None
+
+
+@dataclass(frozen=True)
+class LoggedAnnotate(Plain):
+    """`flowevolve.core.pool.Annotate`."""
+
+    annotate: str
+    pool: str
+    attributes: Table
+    scores: Mapping[Text, Number] | None
+
+
+@dataclass(frozen=True)
+class LoggedNote(Plain):
+    """`flowevolve.core.pool.Note`."""
+
+    note: str
+    pool: str
+    data: Table
+
+
+LoggedChange = LoggedAdd | LoggedMove | LoggedAnnotate | LoggedNote
+
+
+def logged_change(change: Change) -> LoggedChange:
+    """A change of the pool as the event log has it."""
+    match change:
+        case Add(candidate, status, pool):
+            return LoggedAdd(candidate.id, pool, status, candidate.operator, candidate.scores, candidate.attributes)
+        case Move(name, moved, scores, pool):
+            return LoggedMove(name, pool, moved, scores)
+        case Annotate(name, attributes, scores, pool):
+            return LoggedAnnotate(name, pool, attributes, scores)
+        case Note(kind, data, pool):
+            return LoggedNote(kind, pool, data)
+
+
+def read_change(logged: LoggedChange, lookup: Callable[[str], Candidate]) -> Change:
+    match logged:
+        case LoggedAdd(name, pool, status, _, scores, attributes):
+            return Add(replace(lookup(name), attributes=attributes).scored(scores), status, pool)
+        case LoggedMove(name, pool, moved, new_scores):
+            return Move(name, moved, new_scores, pool)
+        case LoggedAnnotate(name, pool, attributes, new_scores):
+            return Annotate(name, attributes, new_scores, pool)
+        case LoggedNote(kind, pool, data):
+            return Note(kind, data, pool)

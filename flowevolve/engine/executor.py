@@ -1,0 +1,46 @@
+"""What the two ways to run a graph have in common: `flowevolve.engine.stream` and `flowevolve.engine.lockstep`.
+
+Both run the same stage functions through the same dispatcher and differ only in the order in which they do so. Only the
+stream asks the staleness policy. In lockstep of width one nothing changes the pool while a flow is under way, and the
+published batch forms do not check for staleness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from anyio.abc import TaskGroup
+
+from flowevolve.core.item import Item
+from flowevolve.engine.queue import QueueStats
+
+
+class Executor(Protocol):
+    """Runs items through the graph. ``width`` bounds the open flows."""
+
+    width: int
+
+    def start(self, tasks: TaskGroup) -> None:
+        """Begin with nothing waiting; long-lived tasks go into this group. If those were cancelled, begin anew."""
+
+    async def put(self, stage: str, item: Item[object]) -> None:
+        """Accept an item for a stage."""
+
+    def restore(self, stage: str, items: Sequence[Item[object]], *, together: bool) -> None:
+        """Have items wait for a stage again; ``together``: as the one batch that was being worked on."""
+
+    def set_workers(self, stage: str, workers: int) -> None:
+        """Go towards so many workers at a stage, as far as its bounds allow."""
+
+    async def advance(self) -> None:
+        """Make progress: return when a flow may have closed or the run was asked to stop."""
+
+    def close(self) -> None:
+        """End the tasks once they are idle."""
+
+    def queue_stats(self, stage: str) -> QueueStats | None:
+        """Statistics of a stage's queue, if it has one."""
+
+    def workers(self, stage: str) -> int:
+        """How many workers a stage has now."""

@@ -1,0 +1,98 @@
+"""Where an interrupted run was, as the dispatcher and the run's phases take it over."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from flowevolve._util.json_types import JSON
+from flowevolve.core.budget import RECENT_FLOWS, Cost
+from flowevolve.core.event_kinds import (
+    Outcome,
+)
+from flowevolve.core.graph import Trigger
+from flowevolve.core.item import INJECTION, Item, Ticket
+from flowevolve.core.item_ids import ItemId
+from flowevolve.core.pool import Candidate, Change
+from flowevolve.engine.counters import RunCounters
+from flowevolve.engine.pool_and_archives import PoolAndArchives
+from flowevolve.engine.recovery.interrupted_work import InterruptedWork
+from flowevolve.engine.recovery.recorded_replies import RecordedReplies
+
+
+@dataclass(slots=True)
+class OpenFlow:
+    """A flow that had not ended. ``phase`` says whether it is init's or finish's."""
+
+    stage: str
+    phase: bool
+    trigger: str | None
+    estimate: Cost = field(default_factory=Cost)
+    """What is to be reserved for it."""
+    spent: Cost = field(default_factory=Cost)
+
+    @property
+    def ageless(self) -> bool:
+        return self.phase or self.stage == INJECTION
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """init or finish: its ticket, whether its own work was done, and whether all that came of it was."""
+
+    ticket: Item[Ticket]
+    done: bool
+    ended: bool
+
+
+@dataclass(slots=True)
+class RecoveredState:
+    """Where an interrupted run was. What the algorithm has to know of it, it has been told already."""
+
+    pool: PoolAndArchives
+    counters: RunCounters
+    spent: Cost = field(default_factory=Cost)
+    ended: deque[Cost] = field(default_factory=partial(deque[Cost], maxlen=RECENT_FLOWS))
+    """What the ordinary flows that ended last had taken, oldest first."""
+    ending: dict[str, str] = field(default_factory=dict)
+    """Candidates that end, and why, as soon as no live item is about them any more."""
+    ordinals: Counter[str | None] = field(default_factory=Counter)
+    """How many tickets each trigger had got; under None, how many ordinary ones there were."""
+    fired: Sequence[Trigger] = ()
+    """Triggers that were waiting for a flow."""
+    algorithm_state: Mapping[str, JSON] | None = None
+    opened: int = 0
+    """How many flows had been opened."""
+    flows: dict[int, OpenFlow] = field(default_factory=dict)
+    """The open flows by number."""
+    items: Sequence[tuple[str, Item[object]]] = ()
+    """The live items with their stages, oldest first."""
+    injected: list[ItemId] = field(default_factory=list)
+    """Items whose work proposed a candidate from outside, which has not been charged yet."""
+    interrupted_work: dict[ItemId, InterruptedWork] = field(default_factory=dict)
+    """What had been done in work that is to be done again."""
+    recorded_replies: RecordedReplies = field(default_factory=RecordedReplies)
+    under_way: Sequence[tuple[str, Sequence[Item[object]]]] = ()
+    """Items that were being worked on, one or a batch, and the stages where they were."""
+    waiting: Sequence[tuple[str, Item[object]]] = ()
+    """Items and the stages they wait for, oldest first."""
+    over: Sequence[tuple[str, Item[object], Outcome, str]] = ()
+    """Items to settle, with their stages, outcomes and reasons: they had ended, or their payload could not be kept."""
+    empty: Sequence[int] = ()
+    """Flows of which the last item had ended and whose own end was not logged."""
+    phases: dict[str, Phase] = field(default_factory=dict)
+    """The phases that were begun."""
+    workers: dict[str, int] = field(default_factory=dict)
+    """How many workers the allocation policy had given to stages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The pool of another run, to start from: its candidates as they were proposed, and its updates, oldest first."""
+
+    candidates: Sequence[Candidate]
+    updates: Sequence[Sequence[Change]]
+    flows: int
+    """How many flows it had opened: ours are numbered from there, as candidates are named after flows."""
