@@ -129,7 +129,7 @@ def _is_gone(quoted: str) -> bool:
         if first in ROOMS and _CLASS.fullmatch(last):
             return not _resolves(f"flowevolve.{name}")
         if _CLASS.fullmatch(first) and name.count(".") == 1:
-            return first in _members() and not _has([first, last])
+            return first not in _members() or not _has([first, last])
         return False
     if _CLASS.fullmatch(name):
         return name not in _members() and not hasattr(builtins, name) and name not in ELSEWHERE
