@@ -11,11 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import flowevolve.archives.catalog
-import flowevolve.config.backends
-import flowevolve.problems.catalog
-import flowevolve.runner.assemble
-from flowevolve._util.registry import Registry
 from tests.test_imports import TIERS, modules
 
 ROOT = Path(__file__).parents[1]
@@ -24,14 +19,7 @@ PAGES = sorted({ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md"
 """The page of benchmarks is left out: it records commands as they were given."""
 ROOMS = set[str]().union(*TIERS)
 FOLDERS = ROOMS | {"flowevolve", "bench", "docs", "examples", "tests", "tools"}
-CATALOGS = (
-    flowevolve.archives.catalog,
-    flowevolve.config.backends,
-    flowevolve.problems.catalog,
-    flowevolve.runner.assemble,
-)
-GROUPS = {found.group for module in CATALOGS for found in vars(module).values() if isinstance(found, Registry)}
-"""The groups of entry points, which are named like modules."""
+MODULES = modules()
 ELSEWHERE = {"GEPAAdapter", "Infinity", "MappingProxyType", "NaN"}
 """What the docs name that is not of this package."""
 
@@ -63,7 +51,7 @@ def test_every_room_has_a_line() -> None:
 
 @cache
 def _tree(module: str) -> ast.Module | None:
-    path = modules().get(module)
+    path = MODULES.get(module)
     return None if path is None else ast.parse(path.read_text(encoding="utf-8"))
 
 
@@ -78,8 +66,20 @@ def _names_in(body: Iterable[ast.stmt]) -> dict[str, ast.stmt]:
                 found.update({alias.asname or alias.name: node for alias in names})
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                 found[name] = node
-            case ast.If(test=ast.Name(id="TYPE_CHECKING"), body=for_type_checkers):
-                found.update(_names_in(for_type_checkers))
+            case ast.If(body=inner):
+                found.update(_names_in(inner))
+    return found
+
+
+@cache
+def _groups() -> set[str]:
+    """The groups of entry points, which are named like modules."""
+    found = set[str]()
+    for module in MODULES:
+        for node in ast.walk(_tree(module) or ast.Module()):
+            match node:
+                case ast.Call(func=ast.Name(id="Registry"), args=[_, ast.Constant(value=str(group)), *_]):
+                    found.add(group)
     return found
 
 
@@ -87,7 +87,7 @@ def _names_in(body: Iterable[ast.stmt]) -> dict[str, ast.stmt]:
 def _members() -> dict[str, set[str]]:
     """What the classes of the package have that they define themselves; other names of modules have nothing."""
     found: dict[str, set[str]] = {}
-    for module in modules():
+    for module in MODULES:
         tree = _tree(module)
         for name, node in _names_in([] if tree is None else tree.body).items():
             members = found.setdefault(name, set())
@@ -125,11 +125,11 @@ def _is_gone(quoted: str) -> bool:
         if first == "fe":
             return not _resolves(name.replace("fe", "flowevolve", 1))
         if first == "flowevolve":
-            return not _resolves(name) and name not in GROUPS
+            return not _resolves(name) and name not in _groups()
         if first in ROOMS and _CLASS.fullmatch(last):
             return not _resolves(f"flowevolve.{name}")
         if _CLASS.fullmatch(first) and name.count(".") == 1:
-            return first in _members() and not _has([first, last])
+            return first not in _members() or not _has([first, last])
         return False
     if _CLASS.fullmatch(name):
         return name not in _members() and not hasattr(builtins, name) and name not in ELSEWHERE

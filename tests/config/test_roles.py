@@ -35,7 +35,7 @@ def test_a_role_is_as_llm_unless_it_says_otherwise() -> None:
     [
         {"base_url": "http://there/v1"},
         {"transport": "aiohttp"},
-        {"api_key_file": str(Path(__file__).parent / "conftest.py")},
+        {"api_key_file": str(Path(__file__).parents[1] / "conftest.py")},
         {"api_key_env": "K"},
     ],
 )
