@@ -1,9 +1,9 @@
 """The event loop's clock, real or virtual.
 
 On a `VirtualClockLoop` time stands still while anything can run and then jumps to the next timer, so everything built
-on the loop's clock (sleeps, deadlines, time-outs) takes no time and happens in an order that never varies. Work handed
-to threads through `in_thread` holds the clock until it returns, and its result comes in at an instant fixed when the
-work was handed over: how long threads take changes nothing.
+on the loop's clock (sleeps, deadlines, time-outs) takes no time and happens in an order that never varies. While work
+that was handed to a thread through `in_thread` is going on, the clock stands still. The time at which its result comes
+in is fixed when the work is handed over, so how long a thread really takes changes nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import anyio
 import anyio.to_thread
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from flowevolve._util import garbage as collector
+from flowevolve._util import garbage
 from flowevolve._util.errors import EngineError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ Args = TypeVarTuple("Args")
 Clock = Literal["real", "virtual"]
 
 THREAD_SECONDS = 1e-6
-"""What work in a thread takes on a virtual clock: results come in one by one, in the order of the handing over."""
+"""Seconds that work in a thread takes on a virtual clock. Results come in one by one, in the order of handing over."""
 
 
 class VirtualClockLoop(asyncio.SelectorEventLoop):
@@ -45,13 +45,13 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
         return self.now
 
     def next_result(self) -> float:
-        """When the result of work that is handed to a thread now comes in."""
+        """The time at which the result of work that is handed to a thread now comes in."""
         self._last_result = max(self.now, self._last_result) + THREAD_SECONDS
         return self._last_result
 
 
 class _JumpingSelector(selectors.BaseSelector):
-    """Where the loop would wait for a timer, moves the loop's time there instead."""
+    """Sets the loop's time forward where the loop would wait for a timer."""
 
     def __init__(self, loop: VirtualClockLoop) -> None:
         self._loop = loop
@@ -112,7 +112,7 @@ async def in_thread_until(
     *args: *Args,
     limiter: anyio.CapacityLimiter | None = None,
 ) -> T:
-    """As `in_thread`; when cancelled, call ``give_up``, wait for the work's end, and be cancelled."""
+    """As `in_thread`, but a cancellation calls ``give_up`` and takes effect when the work has ended."""
     done = False
 
     async def watch() -> None:
@@ -132,7 +132,7 @@ async def in_thread_until(
 
 
 def run(function: Callable[[*Args], Awaitable[T]], *args: *Args, clock: Clock = "real") -> T:
-    """Run an async function to its end on a loop with this clock. Meanwhile garbage is looked for less often."""
+    """Run an async function to its end on a loop with this clock. Garbage is collected less often meanwhile."""
     options = {"loop_factory": VirtualClockLoop} if clock == "virtual" else {}
-    with collector.seldom():
+    with garbage.seldom():
         return anyio.run(function, *args, backend="asyncio", backend_options=options)

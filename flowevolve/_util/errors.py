@@ -1,4 +1,4 @@
-"""Errors a user can meet. Each says where, what, and how to mend it, and carries the exit code of design §7."""
+"""Errors that a user can meet. A message says where something is wrong, what, and how to mend it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class TaskFailedError(FlowevolveError):
 
 
 class StorageError(FlowevolveError):
-    """What a run did could not be written: a full disk, a file system that went away."""
+    """The record of a run could not be written, because a disk is full or a file system is gone, for example."""
 
 
 class EngineError(FlowevolveError):
-    """The engine was used in a way its contract forbids. A bug in an algorithm or a plug-in."""
+    """The engine was used in a way that its contract forbids: an algorithm or a plug-in has a bug."""

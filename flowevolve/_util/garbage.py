@@ -1,4 +1,4 @@
-"""How often Python looks for garbage in cycles while a run goes on."""
+"""How often Python collects garbage while a run goes on."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 YOUNG_OBJECTS = 50_000
-"""New objects between two looks; Python's own 700 are made by a few calls."""
+"""New objects between two collections. Python's default of 700 is reached within a few LLM calls."""
 
 
 @contextmanager
 def seldom() -> Iterator[None]:
-    """Have the collector look seldom, as hundreds of calls in flight are thousands of objects that are no garbage.
+    """Collect garbage less often, because hundreds of calls in flight are thousands of objects that are in use.
 
-    A process that collects more seldom still, or not at all, is left as it is.
+    A process that collects even less often, or never, keeps its setting.
     """
     before = gc.get_threshold()
     if 0 < before[0] < YOUNG_OBJECTS:

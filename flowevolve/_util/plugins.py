@@ -1,4 +1,4 @@
-"""What installed packages bring, by entry-point group. Nothing is looked up or imported before it is asked for."""
+"""The plug-ins of installed packages, by entry-point group. Nothing is looked up or imported before it is asked for."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from importlib.metadata import entry_points
 
 
 class LoadError(Exception):
-    """What a plug-in's name leads to can't be imported; the message says why, in one line."""
+    """The object that a plug-in names can't be imported. The message says why, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """One entry point: where it leads (``package.module:attribute``), and who brings it (package and version)."""
+    """One entry point: the object it names (``package.module:attribute``), and its package with the version."""
 
     name: str
     target: str
@@ -39,10 +39,10 @@ def installed(group: str) -> list[Plugin]:
 
 
 def imported(target: str) -> object:
-    """What ``package.module:attribute`` leads to.
+    """Import ``package.module:attribute``.
 
     Raises:
-        LoadError: whatever goes wrong in the import: one plug-in's faults are not to end what runs without it.
+        LoadError: whatever goes wrong in the import, because a broken plug-in must not end what works without it.
     """
     module, _, attribute = target.partition(":")
     module = module.strip()

@@ -1,7 +1,7 @@
-"""Things that can be named in a config: what ships, what installed packages add, and anything importable.
+"""Objects that a configuration can name: those that ship, those of installed packages, and all that can be imported.
 
 A name is looked up among the built-in ones, then among the entry points of the registry's group, and, if it has the
-form ``package.module:attribute``, imported. A plug-in never takes the place of what ships.
+form ``package.module:attribute``, imported. A plug-in never replaces a built-in name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A name and what is known of it: the package that brings it, if it does not ship, and what is wrong with it."""
+    """A name, the package that brings it (None for a built-in one), and what is wrong with it (None if nothing is)."""
 
     name: str
     package: str | None = None
@@ -40,17 +40,17 @@ class Registry(Generic[T_co]):
     kind: str
     group: str
     builtin: Mapping[str, Callable[..., T_co] | str]
-    """What ships: the factory itself, or ``package.module:attribute``, which is imported when it is asked for."""
+    """The built-in factories: each itself, or as ``package.module:attribute``, which is imported when it is needed."""
     contract: type | None = None
     reserved: Sequence[str] = ()
-    """Names of what ships and is made elsewhere."""
+    """Built-in names whose objects are made elsewhere."""
 
     def names(self) -> list[str]:
         """Every name known without importing anything."""
         return sorted({*self.reserved, *self.builtin, *(plugin.name for plugin in installed(self.group))})
 
     def listing(self) -> list[Listed]:
-        """Every name, built-in ones first; plug-ins are imported, to say what is wrong with them."""
+        """Every name, built-in ones first. Plug-ins are imported to find out what is wrong with them."""
         plugins = installed(self.group)
         named = [plugin.name for plugin in plugins]
         shipped = [*self.reserved, *self.builtin]
@@ -90,8 +90,8 @@ class Registry(Generic[T_co]):
         """Call the factory with the settings as keywords, checked against its signature.
 
         Raises:
-            InputError: as `find`; naming the setting that is unknown, missing or of the wrong type; or if what comes of
-                it is not what the contract asks for.
+            InputError: as `find`; if a setting is unknown, missing or of the wrong type, which the message names; or if
+                the object that is made does not fulfil the contract.
         """
         factory = self.find(name, where)
         arguments = self.check(name, factory, settings, where)
@@ -187,10 +187,10 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
 
 
 def validated(model: type[BaseModel], settings: Mapping[str, object], where: str) -> BaseModel:
-    """Settings as a model has them.
+    """The settings, checked, as an instance of a model.
 
     Raises:
-        InputError: naming the first one that is wrong.
+        InputError: if one is wrong; the message names the first of them.
     """
     try:
         return model.model_validate(settings)
@@ -199,7 +199,7 @@ def validated(model: type[BaseModel], settings: Mapping[str, object], where: str
 
 
 def describe_validation(error: ValidationError, where: str = "", known: Sequence[str] = ()) -> str:
-    """The first thing wrong, in one line: where, what, what was given. ``known`` holds the keys there are."""
+    """The first fault in one line: where it is, what is wrong, and what was given. ``known`` has the known keys."""
     first = error.errors()[0]
     place = ".".join([where, *map(str, first["loc"])] if where else map(str, first["loc"]))
     if first["type"] == "extra_forbidden":

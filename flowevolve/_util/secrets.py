@@ -18,23 +18,23 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.logger import logger
 
 OPENAI_HOST, OPENAI_VARIABLE = "api.openai.com", "OPENAI_API_KEY"
-"""The default variable of a key, and the only host that the key of the default variable is sent to."""
+"""The default environment variable of a key, and the only host that its key is sent to."""
 
 HIDDEN = "[key]"
 """The text that replaces a key."""
 SHORTEST = 8
-"""The least length of a key that is hidden: shorter ones are words such as ``none``, for servers without keys."""
+"""The length from which a key is hidden. Shorter ones are words such as ``none``, for servers without keys."""
 
 _A_KEY = re.compile(r"(key|token|secret|password|authorization|credentials?)$", re.IGNORECASE)
 _NO_KEY = re.compile(r"(cache|sort|stop|eos|bos|pad)[_-]?(key|token)$", re.IGNORECASE)
-"""Names that end like that of a key but are none, such as ``prompt_cache_key``."""
+"""Names that end like that of a key but name something else, such as ``prompt_cache_key``."""
 
 # One list for the whole process, as a key is a secret wherever its text turns up. The longest keys come first.
 _known: list[str] = []
 
 
 def key_for(url: str, variable: str | None, file: Path | None) -> str | None:
-    """The key for the server at ``url``: the one that is named, else the default variable's, for OpenAI's servers only.
+    """The key for the server at ``url``: the one that is named or, for OpenAI's own servers, the default variable's.
 
     Raises:
         InputError: as `read_key`.

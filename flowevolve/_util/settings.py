@@ -1,4 +1,4 @@
-"""What the sections of a configuration have in common."""
+"""The base classes of the tables of a configuration."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Settings(BaseModel):
-    """A closed table: an unknown key is an error. What checks it is built at the first use, not at import."""
+    """A table in which an unknown key is an error. Its validator is built at the first use, not at import."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class OpenSettings(BaseModel):
-    """A table that also holds the settings of what it names."""
+    """A table that names something, such as a policy, and also holds the settings of that."""
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 

@@ -1,8 +1,8 @@
 """Writing to SQLite off the event loop.
 
-Rows are written by one thread in the order in which they are put. What is put between two awaits of a task is one step:
-it is handed to the thread at once and written in one transaction, so that a file holds a step whole or not at all. A
-transaction holds many steps: the thread waits a moment for more, unless somebody waits for it.
+Rows are written by one thread in the order in which they are put. The rows that a task puts between two awaits are one
+step: they are handed to the thread together and written in one transaction, so that a file holds either all of them or
+none. A transaction holds many steps, because the thread waits a moment for more, unless somebody waits for it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from flowevolve._util.errors import EngineError
 T = TypeVar("T")
 
 LINGER_SECONDS = 0.02
-"""How long the thread waits for more steps to share a transaction with, in real time; nobody is kept waiting by it."""
+"""Seconds of real time for which the thread waits for more steps to write in one transaction. Nobody waits for that."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """Put in line behind what somebody waits for."""
+    """Put in the queue behind the steps that somebody waits for."""
 
     loop: asyncio.AbstractEventLoop
     passed: anyio.Event = field(default_factory=anyio.Event)
@@ -38,7 +38,7 @@ class Writer(Generic[T]):
     """Writes to a connection that nobody else uses, opened with ``check_same_thread=False``; `close` it before that.
 
     ``write`` writes one row, in the thread. ``done`` is called there with the rows of each transaction, once it is
-    committed or given up. After the first failure everything is given up, whole steps at a time.
+    committed or given up. After the first failure all further steps are given up.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Writer(Generic[T]):
             self._step = []
 
     async def settled(self) -> None:
-        """Return when everything put so far is committed or given up; ``failure`` tells which.
+        """Return when everything put so far is committed or given up. It was given up if ``failure`` is set.
 
         Raises:
             EngineError: if something was put after `close`.
@@ -94,7 +94,7 @@ class Writer(Generic[T]):
             await mark.passed.wait()
 
     def close(self) -> None:
-        """Return when all is written or given up. May be called twice."""
+        """Return when everything is written or given up. Calling this twice does no harm."""
         self.hand_over()
         if self._thread.is_alive():
             self._line.put(None)
@@ -112,10 +112,10 @@ class Writer(Generic[T]):
             open_ended = None not in batch
 
     def _next_batch(self) -> list[list[T] | _Mark | None]:
-        """All that is in line, as soon as there is something and it was given a moment to grow."""
+        """All that is in the queue a moment after something is, so that there may be more."""
         batch = [self._line.get()]
         self._hurry.wait(LINGER_SECONDS)
-        self._hurry.clear()  # before looking: whoever joins the line after that sets it again
+        self._hurry.clear()  # before the queue is read: whoever adds to it afterwards sets it again
         with suppress(Empty):
             while True:
                 batch.append(self._line.get_nowait())

@@ -1,4 +1,4 @@
-"""Small helpers around tasks: running several things side by side, and waking who waits for a change."""
+"""Helpers for tasks: running several things side by side, and waking those who wait for a change."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ T = TypeVar("T")
 async def run_all(jobs: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
     """Run all jobs side by side and return their results in order.
 
-    The first exception cancels the others and is raised as it is, not wrapped in a group: jobs are alike, so the others
-    would only repeat it.
+    The first exception cancels the other jobs and is raised as it is, not wrapped in a group: jobs are alike, so the
+    others would only fail in the same way.
     """
     failure: Exception | None = None
     results: dict[int, T] = {}
@@ -32,10 +32,11 @@ async def run_all(jobs: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
 
 
 async def as_completed(tasks: TaskGroup, jobs: Sequence[Callable[[], Awaitable[T]]]) -> AsyncGenerator[tuple[int, T]]:
-    """Run all jobs side by side in a task group of the caller's and yield (index, result) as they end.
+    """Run all jobs side by side in a task group of the caller, and yield (index, result) as they end.
 
-    A job's exception is raised here as it is. Leaving early, for whatever reason, cancels what is still open; the task
-    group waits for that. Unlike a generator with a task group of its own, this one may be suspended at a ``yield``.
+    A job's exception is raised here as it is. Leaving early, for whatever reason, cancels the jobs that have not ended,
+    and the task group waits for them. Unlike a generator with a task group of its own, this one may be suspended at a
+    ``yield``.
     """
     ended: deque[tuple[int, T]] = deque()
     failed: list[Exception] = []
@@ -48,8 +49,8 @@ async def as_completed(tasks: TaskGroup, jobs: Sequence[Callable[[], Awaitable[T
             failed.append(error)
         changed.set()
 
-    # Cancelled one by one, in order: one scope for all would go through a set of tasks, and which of them frees its
-    # slot first would not repeat from run to run.
+    # Jobs are cancelled one by one, in order. A common scope would go through a set of tasks, so that the order in
+    # which they give back what they hold would differ from run to run.
     handles = [tasks.start_soon(run, index) for index in range(len(jobs))]
     try:
         for _ in jobs:
@@ -68,7 +69,8 @@ async def as_completed(tasks: TaskGroup, jobs: Sequence[Callable[[], Awaitable[T
 async def beside() -> AsyncGenerator[TaskGroup]:
     """A task group for what goes on beside a block, cancelled when that ends.
 
-    What the block raises comes out as it is, not wrapped in a group; else what failed beside it does, which ends it.
+    An exception of the block is raised as it is, not wrapped in a group. A task that fails ends the block, and its
+    exception is raised instead.
     """
     failure: BaseException | None = None
     try:
@@ -93,7 +95,7 @@ def first_leaf(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 class Pulse:
-    """Wakes everybody who waits for something to have changed; what changed, they look up themselves."""
+    """Wakes everybody who waits for a change. What has changed they look up themselves."""
 
     def __init__(self) -> None:
         self._event = anyio.Event()

@@ -1,4 +1,4 @@
-"""What an algorithm is: archives over the pool, a graph of stages, and what happens before and after the stream."""
+"""The base of algorithms: archives over the pool, a graph of stages, and what happens before and after the stream."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ConfigT_co = TypeVar("ConfigT_co", bound=BaseModel, default=BaseModel, covariant
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """A stage's workers at the start, and the bounds an allocation policy keeps to."""
+    """How many workers a stage has at the start, and the bounds that an allocation policy keeps to."""
 
     start: int
     least: int = 1
@@ -50,7 +50,7 @@ class StageWorkers:
 
 @dataclass(frozen=True, slots=True)
 class WorkersWanted:
-    """What a user said of a stage's workers; None where they said nothing."""
+    """A user's settings for the workers of a stage; None where there is none."""
 
     start: int | None = None
     least: int | None = None
@@ -68,10 +68,10 @@ class Tuning:
     """For programs that the algorithm itself runs; those of task ``program`` are the task's."""
 
     def workers_of(self, defaults: Mapping[str, Workers]) -> StageWorkers:
-        """The workers of every stage that can be given some. Bounds are widened where the user's start is outside.
+        """The workers of every stage of ``defaults``. Default bounds are widened if the user's start is outside them.
 
         Raises:
-            InputError: if the user named another stage, or a start outside bounds of their own.
+            InputError: if the user named another stage, or a start outside the user's own bounds.
         """
         unknown = sorted(set(self.workers) - set(defaults))
         if unknown:
@@ -110,7 +110,7 @@ def _merged(stage: str, wanted: WorkersWanted, default: Workers) -> Workers:
 
 
 def check_components(candidate: Candidate, seed: Artifact) -> Candidate:
-    """A candidate from outside that has the task's components.
+    """The candidate, which comes from outside, if it has the components of the task's seed.
 
     Raises:
         InputError: if it has others.
@@ -121,7 +121,7 @@ def check_components(candidate: Candidate, seed: Artifact) -> Candidate:
 
 
 class Archive(Protocol):
-    """An algorithm's view of the pool. It is a function of the log alone: nothing but `apply` changes it."""
+    """An algorithm's view of the pool. It follows from the log alone: nothing but `apply` changes it."""
 
     def apply(self, update: Update) -> None:
         """Take in the next update. Called once for every commit, in order."""
@@ -140,7 +140,7 @@ class Stateful(Protocol):
     """An algorithm with state that the event log can't tell, such as what a user's own object remembers."""
 
     def state(self) -> Mapping[str, JSON]:
-        """Plain data. Asked after every commit and when the run stops; written where it has changed."""
+        """The state as plain data. Called after every commit and when the run stops; written if it has changed."""
 
     def restore(self, state: Mapping[str, JSON]) -> None:
         """Take back what `state` last returned in a run that was interrupted, after all its events were replayed."""
@@ -155,8 +155,8 @@ class Algorithm(Generic[ConfigT_co]):
     that names no other.
 
     ``init`` yields emissions into the graph before the stream starts (usually the seed, to be evaluated); when they
-    have drained, ``fit`` may commit what was learnt from them. ``finish`` may emit once more when everything has
-    drained or was cut off; the pool may be empty then. An algorithm that is an async context manager is entered for the
+    have ended, ``fit`` may commit what was learnt from them. ``finish`` may emit once more when everything has ended or
+    was cut off; the pool may be empty then. An algorithm that is an async context manager is entered for the
     time of its run, as a task is: there it opens what it needs to hold open, such as a global memory.
 
     State lives in two places, and both follow the event log. Archives change in `Archive.apply` alone, by commits. What
@@ -187,37 +187,37 @@ class Algorithm(Generic[ConfigT_co]):
         raise NotImplementedError(f"{type(self).__name__} needs a best()")
 
     def frontier(self) -> Sequence[Candidate]:
-        """What the pool has to show: candidates of which none is better in every respect. By default the best one."""
+        """The candidates to show: those of which none is better in every respect. By default the best one."""
         best = self.best()
         return () if best is None else (best,)
 
     def inject(self, candidate: Candidate) -> Emit:
-        """Where a candidate from outside goes (`flowevolve.Engine.inject`), naming the stage: to be evaluated, mostly.
+        """The emission that sends a candidate from outside (`flowevolve.Engine.inject`) to a stage, to be evaluated.
 
         Raises:
-            InputError: if the algorithm takes none, or not this one.
+            InputError: if the algorithm takes no candidates from outside, or not this one.
         """
         raise InputError(f"algorithm {self.name!r} takes no candidates from outside: it has no inject()")
 
     def estimate(self, trigger: str | None = None) -> Cost:
-        """What one flow, ordinary or of this trigger, is expected to spend at least; reserved when it is opened.
+        """What one flow, ordinary or of this trigger, is expected to spend at least. It is reserved for the flow.
 
         The trigger is ``inject`` for a candidate from outside.
         """
         return Cost(proposals=1)
 
     def estimate_finish(self, share: Callable[[Cost], float]) -> Cost:
-        """What `finish` is expected to spend: as long as flows are opened, that much of the budget is kept for it.
+        """What `finish` is expected to spend. As long as flows are opened, that much of the budget is kept for it.
 
-        ``share`` says which share of its limit a cost is, for the limit of which that is largest.
+        ``share`` gives, for a cost, the largest of its shares of the limits: 0.1 is a tenth of the nearest limit.
         """
         return Cost()
 
     def gap(self, item: Item[object], pool: PoolReader) -> int:
         """How many changes of the pool an item has missed that matter to it: by default, all commits.
 
-        Asked whenever an item is taken, unless it is a ticket. An item that was sent to repair is shown as it was
-        before.
+        Called whenever an item is taken, unless it is a ticket. Of an item that was sent to repair, the item as it was
+        before is given.
         """
         return pool.version - item.version
 
@@ -235,13 +235,15 @@ class Algorithm(Generic[ConfigT_co]):
             yield emission
 
     def apply_event(self, event: Event) -> None:
-        """Change what stages remember beside the archives. Told of every event of the run in order, with the archives
-        as they were then: when it is written, and again when an interrupted run is rebuilt.
+        """Change what stages remember beside the archives.
+
+        This is called for every event of the run in order, with the archives as they were then: when the event is
+        written, and again when an interrupted run is rebuilt.
         """
 
     def replay_event(self, event: Event) -> None:
-        """Told of an event of an interrupted run that is being rebuilt: by default `apply_event` is.
+        """Take in an event of an interrupted run that is being rebuilt. By default this calls `apply_event`.
 
-        Only an algorithm over a user's own objects, which change themselves as the run goes on, has more to do here.
+        Only an algorithm over objects of the user, which change themselves as the run goes on, has more to do here.
         """
         self.apply_event(event)

@@ -1,4 +1,4 @@
-"""What an evaluation says of a candidate beside its scores."""
+"""What an evaluation finds out about a candidate beside its scores."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ class Assessment(Attributes):
     """Defaults are those of a candidate that was never assessed."""
 
     feedback: str = ""
-    """What is said of its cases, for prompts."""
+    """Feedback on its cases, in words for prompts."""
     failure: str | None = None
-    """Why it is no good, in one line: it did not run to its end, its result is no solution, or it scored less than a
-    level asks for. None: it works.
+    """Why it can't be used, in one line: it did not run to its end, its result is no solution, or it scored less than a
+    level asks for. None if it works.
     """
     metrics: Mapping[str, float] = {}
     """What the problem measures beside the score: means over the cases that have it."""

@@ -1,10 +1,10 @@
 """Budgets: the limits that end a run, and the ledger that keeps to them.
 
 A flow is opened only while what was spent, plus what open flows have reserved and what the algorithm's end will take,
-leaves room for it; once a limit is reached only flows already open spend more, so the overshoot is at most the work in
-flight and what the end takes beyond its estimate, and `Ledger.overshoot` says how much it was.
+leaves room for it. Once a limit is reached, only flows that are open spend more. So the overshoot is at most the work
+in flight and what the end takes beyond its estimate; `Ledger.overshoot` says how much it was.
 
-Tokens and dollars nobody can foretell: they are reserved by what flows took that have ended, and not before one has.
+Nobody can foretell tokens and dollars. They are reserved by what ended flows took, so not before a flow has ended.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Dimension = Literal["rollouts", "proposals", "tokens", "dollars", "evaluations"]
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 _UNFORESEEN: tuple[Dimension, ...] = ("tokens", "dollars")
 RECENT_FLOWS = 256
-"""Flows that an estimate rests on: enough for a mean, and no burden to a run of days."""
+"""The number of ended flows that estimates of tokens and dollars are based on."""
 
 
 class Budget(BaseModel):
@@ -87,7 +87,7 @@ class Cost:
         )
 
     def less(self, other: Cost) -> Cost:
-        """What is left of this after ``other``; never below nothing."""
+        """This minus ``other``, with 0 in place of what would be negative."""
         return Cost(
             max(0, self.rollouts - other.rollouts),
             max(0, self.proposals - other.proposals),
@@ -97,7 +97,7 @@ class Cost:
         )
 
     def to_json(self) -> dict[str, JSON]:
-        """What there is of it, as `of` reads it."""
+        """The amounts that are not 0, by name."""
         return {name: amount for name in _NAMES if (amount := getattr(self, name))}
 
     @classmethod
@@ -125,7 +125,7 @@ _NAMES = tuple(each.name for each in fields(Cost))
 
 @dataclass(slots=True)
 class _Open:
-    """An open flow: what is left of its estimate, and what it has spent. ``usual``: whether it is like others."""
+    """An open flow: what is left of its estimate, and what it has spent. ``usual`` is as in `Ledger.reserve`."""
 
     left: Cost
     spent: Cost
@@ -133,14 +133,14 @@ class _Open:
 
 
 class _Ended:
-    """What the flows that ended last took of one thing."""
+    """What the flows that ended last took of tokens, or of dollars."""
 
     def __init__(self) -> None:
         self._recent = deque[float](maxlen=RECENT_FLOWS)
         self._amounts: list[float] = []
-        """The same, sorted."""
+        """The same amounts, sorted."""
         self._sums = [0.0]
-        """Of the first so many of these."""
+        """The sums of the first 0, 1, 2, … of the sorted amounts."""
 
     def add(self, amount: float) -> None:
         if len(self._recent) == RECENT_FLOWS:
@@ -150,7 +150,7 @@ class _Ended:
         self._sums = [0.0, *accumulate(self._amounts)]
 
     def to_come(self, spent: float) -> float:
-        """What a flow that has taken so much will still take: the mean of those that took more, less what it has."""
+        """What a flow that has taken ``spent`` will still take: the mean of those that took more, minus ``spent``."""
         below = bisect_right(self._amounts, spent)
         more = len(self._amounts) - below
         return (self._sums[-1] - self._sums[below]) / more - spent if more else 0.0
@@ -166,10 +166,10 @@ class Ledger:
         self.spent = Cost()
 
     def refusal(self, estimate: Cost, kept: Cost = _NOTHING) -> Dimension | None:
-        """The limit for which a flow of this cost can't be opened now, or None if it can; ``kept`` is to be left.
+        """The limit for which a flow of this cost can't be opened now, or None if it can; ``kept`` has to remain.
 
-        With no other flow open only its estimate counts, not what flows took before: else a budget's last part, too
-        little for the usual flow, would never be spent.
+        If no other flow is open, only its estimate counts, and not what flows took before. Otherwise the last part of a
+        budget, which is too little for a usual flow, would never be spent.
         """
         new = _Open(estimate, Cost(), usual=bool(self._open))
         for dimension, limit in self._limits.items():
@@ -186,18 +186,18 @@ class Ledger:
     def reserve(self, flow: int, estimate: Cost, *, usual: bool = True, spent: Cost = _NOTHING) -> None:
         """Hold this much for a flow until it is charged or closed; ``spent`` of it is charged already.
 
-        ``usual``: whether what it takes says something of other flows, and what they took of it.
+        ``usual`` says whether what this flow takes and what other flows took tell something of each other.
         """
         self._open[flow] = _Open(estimate.less(spent), spent, usual)
 
     def restore(self, spent: Cost, ended: Iterable[Cost]) -> None:
-        """Go on where a run was interrupted that had spent so much, and whose last flows had each taken so much."""
+        """Take over from an interrupted run what it had spent, and what each of the flows that ended last had taken."""
         self.spent = spent
         for flow in ended:
             self._note_ended(flow)
 
     def charge(self, flow: int, cost: Cost) -> None:
-        """Record money spent; it comes out of the flow's reservation as far as that goes."""
+        """Record what a flow has spent. It comes out of the flow's reservation as far as that goes."""
         self.spent += cost
         held = self._open.get(flow)
         if held is not None:
@@ -215,11 +215,11 @@ class Ledger:
             ended.add(spent.amount(dimension))
 
     def share(self, more: Cost) -> float:
-        """What share of the limit that is nearest its end is spent with this much more; 0 if nothing is limited."""
+        """The share of the nearest limit that is spent after spending this much more; 0 if nothing is limited."""
         return self.part(self.spent + more)
 
     def part(self, cost: Cost) -> float:
-        """What share a cost is of the limit of which it is the largest share; 0 if nothing is limited."""
+        """The largest of the shares that a cost is of the limits; 0 if nothing is limited."""
         return max((cost.amount(name) / limit for name, limit in self._limits.items()), default=0.0)
 
     def overshoot(self) -> Mapping[Dimension, float]:

@@ -14,8 +14,8 @@ from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedReque
 class CallScope:
     """The work that an LLM call belongs to.
 
-    Together with the run's seed it determines the call's sampling seed and, in an ensemble that draws by weight, the
-    model.
+    Together with the run's seed it determines the sampling seed of the call and, in an ensemble that draws models by
+    weight, the model.
     """
 
     stage: str

@@ -43,7 +43,7 @@ class PoolReader(Protocol):
 
 
 class Services(Protocol):
-    """What the runtime offers to contexts."""
+    """What the engine offers to contexts."""
 
     seed: int
     stopping: bool
@@ -128,7 +128,7 @@ class StageContext:
 
     @property
     def stopping(self) -> bool:
-        """Whether the run was asked to stop: what is open goes on, nothing new should be begun."""
+        """Whether the run was asked to stop. What is open goes on, but nothing new should be begun."""
         return self._services.stopping
 
     async def chat(
@@ -190,9 +190,9 @@ class StageContext:
         return self._services.cost(self.item_id)
 
     def share(self, more: Cost | None = None) -> float:
-        """What share of the budget is spent with this much more, of the limit nearest its end; times are not counted.
+        """The share of the nearest limit, other than times, that is spent after spending this much more.
 
-        For what init and finish do, as nothing else bounds that. What hangs on it belongs in `decide`.
+        It is for init and finish, whose work nothing else bounds. What depends on it is to be settled by `decide`.
         """
         return self._services.share(more or Cost())
 
@@ -236,13 +236,13 @@ class StageContext:
     def decide(
         self, kind: str | type[R], make: Callable[[], Mapping[str, JSON] | R], *, key: str | None = None
     ) -> Mapping[str, JSON] | R:
-        """Settle something once for this item: what ``make`` returns is written as an event, of this kind or of the
-        kind that this class of records has.
+        """Settle something once for this item: what ``make`` returns is written as an event. ``kind`` is the kind of
+        the event, or a class of records that has one.
 
-        After a crash the work on an item is done again on a pool that may have moved on; then the event is found
-        instead, and ``make`` is not called. What a stage reads from the pool to write a prompt is settled like this,
-        else the replies it had paid for would answer other questions. The event has ``stage`` and ``item``, too.
-        Where jobs side by side settle something of one kind, each gives a ``key`` of its own.
+        After a crash the work on an item is done again on a pool that may have changed. Then the event is found
+        instead, and ``make`` is not called. What a stage reads from the pool to write a prompt has to be settled like
+        this: otherwise the replies that were paid for would answer other questions. The event also has ``stage`` and
+        ``item``. Jobs side by side that settle something of one kind give a ``key`` each.
         """
         name = kind if isinstance(kind, str) else kind.kind
         data = self._services.record(name, self.stage, self.item_id, lambda: _json(make()), key)
@@ -257,9 +257,9 @@ class StageContext:
     async def once(
         self, kind: str | type[R], make: Callable[[], Awaitable[Mapping[str, JSON] | R]], *, key: str | None = None
     ) -> Mapping[str, JSON] | R:
-        """As `decide`, for what takes long: a program's scores, a timing. Awaited, and on disk when it returns.
+        """As `decide`, for what takes long, such as a program's scores. It is on disk when this returns.
 
-        Nothing is written where ``make`` raises. LLM calls don't belong in it: they are in the journal themselves.
+        If ``make`` raises, nothing is written. LLM calls don't belong in it, because the journal has them anyway.
         """
 
         async def made() -> Mapping[str, JSON]:

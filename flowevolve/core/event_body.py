@@ -20,11 +20,11 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.item_ids import ItemId
 
 Text = Annotated[str, GetPydanticSchema(lambda source, handler: core_schema.is_instance_schema(str))]
-"""A text of whoever wrote it, which may hold what is no Unicode."""
+"""A text that somebody else wrote, which may hold lone surrogates."""
 Number = int | float
-"""Read as it was written: a whole number stays whole."""
+"""A number, which is read as it was written: a whole number stays whole."""
 Table = Annotated[Mapping[str, JSON], GetPydanticSchema(lambda source, handler: core_schema.dict_schema())]
-"""Plain data of whoever wrote it, by name."""
+"""Plain data that somebody else wrote, by name."""
 
 _ATOMS = frozenset({str, int, float, bool, NoneType, ItemId})
 
@@ -88,7 +88,7 @@ KINDS: dict[str, type[EventBody]] = {}
 
 
 def read_body(kind: str, data: Mapping[str, JSON]) -> EventBody:
-    """What an event says of which the JSON form is given.
+    """The body of an event, of which the JSON form is given.
 
     Raises:
         ValueError: if it does not have the fields of its kind.
@@ -121,7 +121,7 @@ class OwnEvent(EventBody):
 
     @property
     def key(self) -> str | None:
-        """What tells it from other events of its kind and item, where that is needed."""
+        """What tells it apart from other events of its kind and item; None if there is no need."""
         key = self.data.get("key")
         return None if key is None else str(key)
 

@@ -24,7 +24,7 @@ Outcome = Literal["consumed", "discarded"]
 
 @dataclass(frozen=True)
 class RunStarted(EventBody, kind="run.start"):
-    """What the run is of. Whoever uses the engine by itself may leave out what it says of the task."""
+    """What the run evolves. The fields of the task are left out if the engine is used by itself."""
 
     algorithm: str = ""
     stages: tuple[str, ...] = ()
@@ -240,7 +240,7 @@ class PoolCommitted(EventBody, kind="pool.commit"):
         return [read_change(logged, lookup) for logged in self.changes]
 
 
-# What the stages that ship tell the engine and whoever watches a run
+# What the built-in stages tell the engine and those who watch a run
 
 
 @dataclass(frozen=True)

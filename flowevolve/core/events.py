@@ -38,7 +38,7 @@ class Event:
 
     @property
     def body(self) -> EventBody:
-        """What it says, as an object of its kind's class (`flowevolve.core.event_kinds`).
+        """Its fields as an object of the class of its kind (`flowevolve.core.event_kinds`).
 
         Raises:
             InputError: if it was read from a journal and does not have the fields of its kind.
@@ -57,7 +57,7 @@ class Event:
 
     @property
     def attached_to(self) -> str:
-        """What its attachment is kept under: the item that is sent, or a part of the work on an item."""
+        """The name under which its attachment is kept: the item that is sent, or a part of the work on an item."""
         part = None if isinstance(self.body, ItemSent) else str(self.seq)
         return str(WorkPart(ItemId(str(self.data["item"])), part))
 
@@ -68,11 +68,11 @@ class Event:
 
 Sink = Callable[[Event], None]
 Log = Callable[[EventBody], None]
-"""Writes what happened into the log of a run."""
+"""Writes an event into the log of a run."""
 
 
 def log_nothing(body: EventBody) -> None:
-    """The `Log` of what is used without a run."""
+    """The `Log` for use without a run."""
 
 
 class EventLog:
@@ -102,8 +102,9 @@ class EventLog:
             sink(event)
 
     def start(self) -> float:
-        """Begin to count time, unless that was done; returns the loop's time at which the run began, time in which it
-        was not running left out.
+        """Begin to count time, unless that was done.
+
+        Returns the loop's time, in seconds, at which the run would have begun if it had never been interrupted.
         """
         if self._origin is None:
             self._origin = self._now() - self._before

@@ -36,11 +36,11 @@ class Emit:
 
 
 NO_EMISSIONS: tuple[Emit, ...] = ()
-"""What a stage yields that ends the stream: an async generator has to have a ``yield``."""
+"""What a stage without emissions goes through with ``yield``, because an async generator needs one."""
 
 
 class Discard(Exception):  # noqa: N818 - an outcome, not an error
-    """Raised in a stage: this item ends here, and why."""
+    """Raised in a stage to end this item, with the reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -63,7 +63,7 @@ class StageFunction(Protocol[ContextT_contra]):
 
 @dataclass(frozen=True, slots=True)
 class _StageSettings(Generic[ContextT_contra]):
-    """What every stage has, whichever context its function needs."""
+    """The settings of a stage, whichever context its function needs."""
 
     name: str
     run: StageFunction[ContextT_contra]
@@ -73,9 +73,9 @@ class _StageSettings(Generic[ContextT_contra]):
     capacity: int = 64
     """How many items may wait in its queue before producers are held back."""
     gather: int = 1
-    """How many items are handed over at once, as one; fewer only when no more can come."""
+    """How many items the stage gets together, as one; fewer only when no more can come."""
     gather_by: BatchSize | None = None
-    """Asked before each gathering how many items it takes; ``gather`` then is the most."""
+    """The policy that is asked before each gathering how many items it takes, which are ``gather`` at most."""
     gather_key: Callable[[Item[object]], Hashable] | None = None
     """Only items with the same key are gathered: of one parent, say, or one pool version."""
     repair_to: str | None = None
@@ -120,7 +120,7 @@ AnyStage = Stage | CommittingStage
 
 
 class Trigger(Protocol):
-    """Decides when an extra flow is started. Pure: told of commits and time, answers yes or no."""
+    """Decides when an extra flow is started, from nothing but the commits and the time that it is told."""
 
     name: str
     stage: str

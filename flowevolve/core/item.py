@@ -16,9 +16,9 @@ P_co = TypeVar("P_co", covariant=True)
 T = TypeVar("T")
 
 SENT_TO_REPAIR: tuple[Outcome, str] = ("consumed", "sent to repair")
-"""How the work on an item ends that is sent to repair."""
+"""How the work on an item ends if the item is sent to repair."""
 INJECTION = "inject"
-"""Stands for the trigger, and for the stage's name, in a flow that a candidate from outside starts."""
+"""What stands for the trigger and for the stage's name in a flow that a candidate from outside starts."""
 
 
 @payload
@@ -83,7 +83,7 @@ class Gathered(Generic[P_co]):
 
 @runtime_checkable
 class CarriesCandidate(Protocol):
-    """A payload about one candidate: once one was discarded, it ends with the last live item about it."""
+    """A payload about one candidate. Once an item about it was discarded, it ends with the last live item about it."""
 
     @property
     def candidate(self) -> Candidate: ...
@@ -106,7 +106,7 @@ def carried(item: Item[object]) -> tuple[Candidate, ...]:
 
 
 def gathered(items: Sequence[Item[object]]) -> Item[object]:
-    """Items taken together as one: the first one's path and flow, the oldest version, all they derive from."""
+    """Items taken together as one: id and flow of the first, the oldest version, all that they derive from."""
     derives = tuple(dict.fromkeys(candidate for item in items for candidate in item.derives))
     oldest = min(item.version for item in items)
     return replace(items[0], payload=Gathered(tuple(items)), derives=derives, version=oldest)

@@ -12,7 +12,7 @@ from flowevolve.core.pool import Add, Annotate, Candidate, Change, Move, Note
 
 @dataclass(frozen=True)
 class LoggedAdd(Plain):
-    """`flowevolve.core.pool.Add`: together with the event of the proposal, enough to apply it again."""
+    """`flowevolve.core.pool.Add`. Together with the event of the proposal it is enough to apply the change again."""
 
     add: str
     pool: str
@@ -68,6 +68,7 @@ def logged_change(change: Change) -> LoggedChange:
 
 
 def read_change(logged: LoggedChange, lookup: Callable[[str], Candidate]) -> Change:
+    """The change itself. ``lookup`` gives a candidate as it was proposed, by its id."""
     match logged:
         case LoggedAdd(name, pool, status, _, scores, attributes):
             return Add(replace(lookup(name), attributes=attributes).scored(scores), status, pool)

@@ -1,7 +1,7 @@
-"""Kinds: under what names the journal keeps what travels as a payload, or inside one.
+"""The names under which the journal keeps the types of payloads, and of what is inside them.
 
-The journal names a kind, not a module or a class, and makes nothing but what is registered here. So code can be moved
-while a run waits to be resumed, and what somebody else wrote into a journal runs no code when it is read.
+The journal names a kind, not a module or a class, and makes only objects of kinds that are registered here. So code can
+be moved while a run waits to be resumed, and a journal that somebody has tampered with runs no code when it is read.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from flowevolve._util.errors import EngineError
 T = TypeVar("T")
 
 BUILT_IN = frozenset({"tuple", "list", "dict", "view", "set", "frozenset", "bytes", "artifact", "again"})
-"""Names that the journal uses for what Python and the artifacts themselves bring."""
+"""The names that the journal uses for artifacts and for the types of Python."""
 
 
 class NotKeptError(Exception):
-    """Something can't be kept in the journal, or what was kept can't be loaded here; a run can do without it."""
+    """Something can't be kept in the journal, or can't be loaded here. The run can do without it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """``take_apart`` gives what an object is made of, plain data or of registered kinds, by name; ``put_together``
-    takes that as keywords and makes it again. An ``opaque`` kind holds subclasses, too, and what is met several times
-    in a payload is written once.
+    takes that as keywords and makes it again. An ``opaque`` kind stands for subclasses, too, and an object of it that
+    is in a payload several times is written once.
     """
 
     name: str
@@ -76,7 +76,7 @@ def _register_dataclass(each: type[T], name: str) -> type[T]:
 
 
 def register(kind: Kind) -> None:
-    """Have the journal keep objects of a kind. A class that is defined once more takes its own place.
+    """Have the journal keep objects of a kind. A class that is defined a second time replaces the first definition.
 
     Raises:
         EngineError: if the name is taken.
@@ -93,7 +93,7 @@ def register(kind: Kind) -> None:
 
 
 def kind_of(given: type) -> Kind | None:
-    """What a type is kept as; None if it can't be."""
+    """The kind as which objects of a type are kept; None if they can't be."""
     known = _of_type.get(given)
     if known is not None:
         return known

@@ -1,4 +1,4 @@
-"""What a policy is told and what it answers: the contracts between the engine and the policies.
+"""The contracts between the engine and the policies: what a policy is told, and what it answers.
 
 Policies are pure: facts go in, decisions come out, and time is one of the facts. Those that ship are in
 `flowevolve.policies`; packages add others through entry points.
@@ -19,20 +19,21 @@ from flowevolve.core.item import Item
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What was worked on together, how much of it, and how long that took."""
+    """How many items, or flows, were worked on together, and how many seconds that took."""
 
     size: int
     seconds: float
 
 
 class BatchSize(Protocol):
-    """Asked before each gathering, or step. A function of what it is told, which a run that goes on is told again."""
+    """Asked before each gathering, or step. It depends on nothing but ``past``, so that runs can be resumed."""
 
     def next(self, past: Sequence[Batch]) -> int:
         """How much to work on together next, at least 1. ``past`` holds the last `PAST` batches, oldest first."""
 
 
 PAST = 256
+"""How many batches a `BatchSize` is told of at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Speculation:
             raise InputError(f"speculation.window is {self.window}: it counts rounds, 1 or more")
 
     def quorum(self, stage: str, requests: int) -> int:
-        """After how many of a stage's requests it releases what it has; all of them where it does not speculate."""
+        """The number of finished requests after which a stage releases what it has: all if it does not speculate."""
         return min(requests, math.ceil(round(self.alpha.get(stage, 1.0) * requests, 9)))
 
     def active(self, stage: str) -> bool:
@@ -72,15 +73,15 @@ class Standing:
     """What a validated candidate is measured against: scores by validation id."""
 
     incumbent: Mapping[str, float]
-    """Of the best confirmed candidate."""
+    """The scores of the best confirmed candidate."""
     front: Mapping[str, float]
-    """The highest of any confirmed candidate."""
+    """The highest score that any confirmed candidate has on each example."""
 
 
 class ValidationAcceptance(Protocol):
     """Whether a validated candidate enters the pool, by its scores on all examples or on some.
 
-    Never says no for a higher score.
+    A higher score on any example never turns a yes into a no.
     """
 
     def admits(self, scores: Mapping[str, float], standing: Standing) -> bool: ...
@@ -93,16 +94,18 @@ class Race:
     order: Sequence[str]
     """All its example ids, in the order they are run."""
     prefix: int
-    """How many of them, from the first, are the speculative prefix; all where the stage does not speculate."""
+    """How many of them, from the first, are the speculative prefix; all if the stage does not speculate."""
     scores: Mapping[str, float]
-    """What has come in, by example id; never all."""
+    """The scores that have come in, by example id; never all of them."""
     standing: Standing
     acceptance: ValidationAcceptance
 
 
 class Racing(Protocol):
-    """``needs_improvement``: whether it judges by the mean score alone, and by a sample of it: it only fits the
-    acceptance ``improvement``, and examples are run in an order that says nothing of them.
+    """Decides whether an evaluation is stopped before its end.
+
+    ``needs_improvement`` says whether it judges by a sample of the scores and by their mean alone. Then it only fits
+    the acceptance ``improvement``, and the order of the examples may not depend on what they are.
     """
 
     @property
@@ -151,7 +154,7 @@ Place = Literal["first", "later", "repair"]
 
 @dataclass(frozen=True, slots=True)
 class StageLoad:
-    """One stage that may be given workers, since the last look."""
+    """What one stage that may be given workers did since the policy was last asked."""
 
     name: str
     place: Place
@@ -173,7 +176,7 @@ class StageLoad:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A run since the last look. Times in seconds."""
+    """What a run did since the policy was last asked. Times are in seconds."""
 
     now: float
     seconds: float
@@ -205,7 +208,7 @@ class Allocation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is. Asked about whenever a flow ends or the pool changes."""
+    """How far a run is, which a stopping policy is told whenever a flow ends or the pool changes."""
 
     seconds: float
     spent: Cost

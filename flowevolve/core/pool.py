@@ -90,7 +90,7 @@ class Annotate:
 @payload
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Anything else an archive understands: a memory entry, a playbook operation, a fitted model."""
+    """Anything else that an archive understands: a memory entry, a playbook operation, a fitted model."""
 
     kind: str
     data: Mapping[str, JSON]

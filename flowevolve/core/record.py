@@ -1,6 +1,6 @@
-"""Plain data with one JSON form: what a stage settles, what a note tells an archive, what is known of a candidate.
+"""Plain data with one JSON form: results of stages, notes to archives, attributes of candidates.
 
-A class of this kind is the one place where its JSON is written and read, so nobody else needs the keys.
+Its class is the only place where the JSON is written and read, so that nobody else needs the keys.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PlainData(BaseModel):
         """The value that `to_json` made this of.
 
         Raises:
-            pydantic.ValidationError: if it was made of something else.
+            pydantic.ValidationError: if the data does not have these fields.
         """
         return cls.model_validate(data)
 

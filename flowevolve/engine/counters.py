@@ -28,7 +28,7 @@ from flowevolve.core.policies import PAST, Batch
 from flowevolve.core.pool import DEFAULT_POOL
 
 _EARLY = "Released"
-"""Payload of what is handed on ahead of an item's result, which counts when it comes."""
+"""The payload of an item that is handed on ahead of a result. It is not counted: the result will be."""
 
 
 class Gauge:
@@ -46,7 +46,7 @@ class Gauge:
 
     @contextmanager
     def one_more(self) -> Generator[None]:
-        """One higher for the length of a ``with``."""
+        """The number is one higher as long as the ``with`` lasts."""
         self.add(1)
         try:
             yield
@@ -54,7 +54,7 @@ class Gauge:
             self.add(-1)
 
     def take_mean(self) -> float:
-        """The mean since this was last asked."""
+        """The mean over the time since the last call of this method."""
         self._account()
         lasted, total = self._changed - self._since, self._seconds
         self._since, self._seconds = self._changed, 0.0
@@ -72,12 +72,12 @@ class StageCounts:
 
     items_in: int = 0
     items_out: int = 0
-    """Handed on; neither what was sent to repair nor what was released ahead of a result."""
+    """Items handed on. Those that were sent to repair or released ahead of a result are not counted."""
     consumed: int = 0
     discarded: int = 0
     busy_seconds: float = 0.0
     gaps: int = 0
-    """Version gaps of the items taken, added up."""
+    """The sum of the version gaps of the items taken."""
     rollouts: int = 0
     tokens: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
@@ -104,9 +104,11 @@ class SpeculationCounts:
 
 @dataclass(slots=True)
 class RacingCounts:
-    """Evaluations stopped before their end. ``tokens_saved`` is an upper estimate: the rollouts that were not finished
-    times the mean tokens of those of the same stage that were. Of requests cancelled on the wire the server had written
-    a part already, which it does not report.
+    """Evaluations that were stopped before their end.
+
+    ``tokens_saved`` is an upper estimate: the number of rollouts that were not finished, times the mean tokens of the
+    finished rollouts of the same stage. For a request that was cancelled on the wire the server may have written a
+    part of the reply already, and it does not report those tokens.
     """
 
     stopped: int = 0
@@ -115,10 +117,10 @@ class RacingCounts:
 
 
 def accepts(change: LoggedChange) -> bool:
-    """Whether a change, as an event has it, accepts something that was made in the run.
+    """Whether a change of the pool, as an event has it, accepts a candidate that was made in this run.
 
-    What the run started from was not made in it, and neither was a copy. What is evolved beside the artifacts, in a
-    pool of its own, does not count.
+    A seed was not made in the run, and a copy on another island is no new candidate. Candidates of a pool other than
+    the main one, such as evolved prompts, don't count.
     """
     if not isinstance(change, LoggedAdd | LoggedMove) or change.status != "confirmed" or change.pool != DEFAULT_POOL:
         return False
@@ -126,7 +128,7 @@ def accepts(change: LoggedChange) -> bool:
 
 
 class RunCounters:
-    """Facts for reports; nothing decides by them."""
+    """The counts of one run, for its report."""
 
     def __init__(self, graph: Graph) -> None:
         self.stages = {stage.name: StageCounts() for stage in graph.stages}
@@ -137,14 +139,14 @@ class RunCounters:
         self.batches: dict[str, deque[Batch]] = {
             stage.name: deque(maxlen=PAST) for stage in graph.stages if stage.gather_by is not None
         }
-        """What stages with a policy for that were handed together lately."""
+        """The last batches of each stage that has a policy for the size of its batches, oldest first."""
         self.steps: deque[Batch] = deque(maxlen=PAST)
-        """Lately, lockstep's."""
+        """The last steps of lockstep, oldest first."""
         self._gathered: dict[ItemId, int] = {}
-        """Sizes of batches that are worked on, by their first item."""
+        """The sizes of the batches that are being worked on, by the first item of each."""
         self._repair = graph.repair
         self._unread: set[ItemId] = set()
-        """Items at the repair stage whose verdict could not be read: they go on as they were."""
+        """Items at the repair stage for which the model's verdict could not be read. They go on unchanged."""
 
     def take(self, event: Event) -> None:
         """An event sink."""

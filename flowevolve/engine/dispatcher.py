@@ -1,4 +1,4 @@
-"""What both executors share: flows, the work of one item, staleness, triggers and stopping.
+"""What stream and lockstep have in common: flows, the work on one item, staleness, triggers and stopping.
 
 This is the only place that creates and settles items, so the counts add up: every item that enters a queue ends
 consumed, discarded with a reason, or is still held when the run stops.
@@ -72,7 +72,7 @@ class Dispatcher:
         seed: int = 0,
         abort: Callable[[], None] = lambda: None,
     ) -> None:
-        """``abort`` ends all work at once."""
+        """``abort`` cancels all work of the run at once."""
         self.graph: Graph = algorithm.graph()
         self.ledger = ledger
         self.flows = Flows(ledger)
@@ -103,7 +103,7 @@ class Dispatcher:
         self._stopping = stopping
         self._target_score = target_score
         self.ending: dict[str, str] = {}
-        """Candidates that end, and why, as soon as no live item is about them any more."""
+        """The candidates that end as soon as no live item is about them any more, with the reason."""
 
     @property
     def pool(self) -> Pool:
@@ -118,7 +118,7 @@ class Dispatcher:
         return self._events.elapsed()
 
     def load(self, state: RecoveredState) -> None:
-        """Go on where an interrupted run was, before anything is done."""
+        """Take over the state of an interrupted run. This is called once, before any other work."""
         self._stop_counting()
         self.counters = state.counters
         self._stop_counting = self._events.subscribe(self.counters.take)
@@ -141,7 +141,10 @@ class Dispatcher:
     # Flows and items
 
     def open_flow(self, stage: str, ticket: Ticket, estimate: Cost, *, phase: bool = False) -> Item[Ticket]:
-        """Start a flow with a ticket for ``stage``; the caller hands it to an executor. ``phase``: init or finish."""
+        """Start a flow with a ticket for ``stage``, which the caller hands to an executor.
+
+        ``phase`` says whether the flow is that of init or finish.
+        """
         version, now = self.pool.version, self._events.elapsed()
         ageless = phase or stage == INJECTION
         item = self.flows.open(stage, ticket, estimate, version=version, now=now, ageless=ageless)
@@ -150,7 +153,7 @@ class Dispatcher:
 
     @property
     def may_open_flows(self) -> bool:
-        """Whether flows may be opened; an algorithm out of work still gets those that its open flows set off."""
+        """Whether flows may be opened. An algorithm out of ordinary work still gets those that open ones trigger."""
         if self.stop_reason == EXHAUSTED:
             return not self.hurry and (self.tickets.ready or bool(self.flows))
         return self.stop_reason is None
@@ -162,7 +165,7 @@ class Dispatcher:
         return max(1, min(stage.gather, stage.gather_by.next(self.counters.batches[stage.name])))
 
     def fire(self, trigger: Trigger, flow: int | None = None) -> None:
-        """A trigger goes off, by a commit of this flow or by time."""
+        """A trigger has fired, because of a commit of this flow or, with None, because of the time."""
         ordinary = flow is not None and not self.flows.is_triggered(flow)
         if self.tickets.fire(trigger, by_ordinary_flow=ordinary):
             self.log(TriggerFired(trigger.name, self.pool.version))
@@ -170,7 +173,7 @@ class Dispatcher:
 
     @contextmanager
     def in_work(self, items: int) -> Generator[None]:
-        """Count so many items as worked on for the length of a ``with``."""
+        """Count this many items as being worked on as long as the ``with`` lasts."""
         self.items_in_work += items
         try:
             yield
@@ -178,9 +181,9 @@ class Dispatcher:
             self.items_in_work -= items
 
     async def work(self, stage: AnyStage, items: Sequence[Item[object]], worker: int, send: Send) -> None:
-        """Run a stage on items taken together and hand everything it emits to ``send``.
+        """Run a stage on items that were taken together, and hand everything it emits to ``send``.
 
-        Cancelled, it leaves the items unsettled: they stay live.
+        If this is cancelled, the items are not settled and stay live.
         """
         item = gathered(items) if stage.gathers else items[0]
         if (len(items) > 1 or stage.gather_by is not None) and item.id not in self.services.interrupted_work:
@@ -238,7 +241,7 @@ class Dispatcher:
 
     def _begin(self, stage: AnyStage, item: Item[object], worker: int, tasks: TaskGroup) -> AsyncGenerator[Emit]:
         """A stage at work on an item, with the context that it needs."""
-        # In steps of two, so that a stage's less urgent calls have a place between it and the stage before.
+        # Priorities go in steps of two, so that less urgent calls still come before those of the stage before.
         priority = 2 * (len(self.graph.stages) - self.graph.positions.get(stage.name, 0))
         if isinstance(stage, CommittingStage):
             return stage.run(item, UpdateContext(self.services, tasks, stage.name, item.id, worker, priority))
@@ -277,16 +280,16 @@ class Dispatcher:
             self.log(ItemTaken(item.id, stage.name, self._gap(item), judged))
 
     def _gap(self, item: Item[object]) -> int:
-        """What the item has missed, as the algorithm sees it."""
+        """How many changes of the pool the item has missed, as the algorithm counts them."""
         payload = item.payload
         if isinstance(payload, Ticket):
             return self.pool.version - item.version
         return self._algorithm.gap(payload.item if isinstance(payload, Stale) else item, self.pool)
 
     def take(self, stage: AnyStage, item: Item[object]) -> Item[object] | None:
-        """Look at an item as it is taken: the item itself to work on, or None if it went no further.
+        """Check an item for staleness as it is taken, and return it to be worked on, or None if it was discarded.
 
-        An item that needs repair comes back with a `Stale` payload: send it to the graph's repair stage.
+        An item that needs repair is returned with a `Stale` payload. The caller sends it to the graph's repair stage.
         """
         decision = self._judge(stage, item)
         self.mark_taken(stage, item, decision)
@@ -306,7 +309,7 @@ class Dispatcher:
         return sent
 
     def _judge(self, stage: AnyStage, item: Item[object]) -> Decision | None:
-        """What is to become of an item that may be stale; None if it can't be, or nobody is asked."""
+        """The staleness policy's decision on an item; None if the item can't be stale and the policy is not asked."""
         if (
             item.id in self.services.interrupted_work
             or stage.name == self.graph.repair
@@ -321,11 +324,13 @@ class Dispatcher:
         if gap == 0 and not revoked:
             return None
         if stage.commits and not revoked and self._released(item):
-            return "continue"  # the verdict on a candidate that is in the pool already is never too late
+            return "continue"  # its candidate is in the pool already: no verdict is too late
         repairable = (
             stage.repair_to is not None
             and self.graph.repair is not None
-            and all(candidate.parents for candidate in carried(item))  # else there is no edit to judge
+            and all(
+                candidate.parents for candidate in carried(item)
+            )  # without a parent there is no edit that could be judged
         )
         return self._staleness.decide(Staleness(stage.name, gap, revoked, repairable, item, self.pool))
 
@@ -333,7 +338,7 @@ class Dispatcher:
         return any(self.pool.status(candidate.id) == "speculative" for candidate in carried(item))
 
     def settle(self, stage: str, item: Item[object], outcome: Outcome, reason: str, seconds: float = 0.0) -> None:
-        """An item's end, after so many seconds of work. The flow ends with its last item."""
+        """End an item after ``seconds`` of work on it. The flow ends with its last item."""
         cost, proposals, not_again = self.services.end_work(stage, item.id)
         flow_ended = self.flows.leave(item)
         if outcome == "discarded":
@@ -353,7 +358,7 @@ class Dispatcher:
         self.log(FlowClosed(flow))
 
     def end_phase(self, name: str, ticket: Item[Ticket], stage: str | None = None) -> None:
-        """init or finish is over; ``stage`` is whose work on its ticket came last, if not its own."""
+        """End init or finish. ``stage`` names the work on its ticket that came last, if that is not the phase's own."""
         cost, _, not_again = self.services.end_work(stage or name, ticket.id)
         self._note_ending(not_again, "not proposed again")
         self._end_candidates(not_again, ticket)
@@ -367,13 +372,13 @@ class Dispatcher:
                     self.log(CandidateEnding(candidate.id, reason))
 
     def _end_candidates(self, candidates: Sequence[Candidate], item: Item[object]) -> None:
-        """Once an item about it was discarded, a candidate ends with the last item about it that is live."""
+        """End those of the candidates that are to end and that no live item is about any more."""
         for candidate in candidates:
             if candidate.id in self.ending and not self.flows.carries(candidate.id):
                 self._end(candidate, item, self.ending.pop(candidate.id))
 
     def _end(self, candidate: Candidate, item: Item[object], reason: str) -> None:
-        """Reject a candidate, or revoke it where it was released already."""
+        """Reject a candidate or, if it was released already, revoke it."""
         status = self.pool.status(candidate.id)
         if status == "proposed":
             self.services.reject(candidate, item.id, reason)
@@ -401,7 +406,7 @@ class Dispatcher:
         self.changed.fire()
 
     def fail(self, error: FlowevolveError) -> None:
-        """Stop because of an error no item can get past."""
+        """Stop because of an error that no item could get past."""
         if self.failure is None:
             self.failure = error
             self.log(RunFailed(str(error)))

@@ -1,7 +1,7 @@
 """The engine: one run of an algorithm from start to result, or from where it was interrupted.
 
-Stopped, a run is taken to its end by `flowevolve.engine.lifecycle`; cancelled, or failed, it ends at once. Either way
-every item is accounted for.
+A run that is stopped is taken to its end by `flowevolve.engine.lifecycle`; one that is cancelled or has failed ends at
+once. In either case every item is accounted for.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Mode = Literal["stream", "sync"]
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """One stage's part in a run."""
+    """What one stage did in a run; ``queue`` is None in lockstep, which has no queues."""
 
     counts: StageCounts
     queue: QueueStats | None
@@ -56,7 +56,11 @@ class StageReport:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What a run did, apart from its LLM calls. ``error`` is what ended it, if it failed."""
+    """What a run did, apart from its LLM calls.
+
+    ``overshoot`` says by how much each limit was passed; ``held`` counts the items that were not worked to their end;
+    ``error`` is what ended the run, if it failed.
+    """
 
     stop_reason: StopReason
     wall_seconds: float
@@ -73,11 +77,11 @@ class RunReport:
 
 
 class Engine:
-    """Runs one algorithm once, or goes on with a run that was interrupted, whose ``history`` is given.
+    """Runs one algorithm once or, if ``history`` is given, goes on with the interrupted run that it tells of.
 
-    With ``start`` another run's pool takes the place of what init and fit would make. ``settled`` is awaited before
-    anybody sees a reply; ``about`` stands in the log's first event. ``events`` is the run's log, where there is more
-    than the engine that writes to it (`make_event_log`).
+    With ``start`` the pool of another run takes the place of what init and fit would make. ``settled`` is awaited
+    before any stage sees a reply. ``about`` is written into the first event of the log. If others write to the run's
+    event log, too, the caller makes it with `make_event_log` and passes it as ``events``.
 
     Raises:
         InputError: if a stage gathers more items than there may be flows in flight.
@@ -108,7 +112,7 @@ class Engine:
         for sink in sinks:
             self._events.subscribe(sink)
         self.origin = self._events.start()
-        """The loop's time at which the run began, time in which it was not running left out."""
+        """The event loop's time, in seconds, at which the run would have begun if it had never been interrupted."""
         self._ledger = Ledger(budget)
         self._scope = anyio.CancelScope()
         self._dispatcher = Dispatcher(
@@ -141,7 +145,7 @@ class Engine:
         self._background: anyio.abc.TaskGroup | None = None
         self._report: RunReport | None = None
         self._asked: StopReason | None = None
-        """Why somebody wanted the run to end sooner than it would have."""
+        """The reason that was given when somebody asked the run to end early."""
 
     @property
     def pool(self) -> Pool:
@@ -157,24 +161,24 @@ class Engine:
         return self._dispatcher.services.recorded_replies
 
     def log(self, body: EventBody) -> None:
-        """Write an event of something beside the engine into the run's log."""
+        """Write an event that something other than the engine has to tell into the run's log."""
         self._dispatcher.log(body)
 
     def stop(self, reason: str = STOPPED) -> None:
         """Open no more flows; those that are open have ``drain_seconds`` to end.
 
-        A run that was ending already has ``reason`` as its own only if this cut work off.
+        If the run was ending already, ``reason`` becomes its stop reason only if work was cut off by this.
         """
         if not self._dispatcher.hurry:
             self._ask(reason)
         self._dispatcher.stop(reason, hurry=True)
 
     def fail(self, error: FlowevolveError) -> None:
-        """End at once because of something beside the engine that the run can't do without; it is in the report."""
+        """End at once because something outside the engine failed that the run needs; the error is in the report."""
         self._dispatcher.fail(error)
 
     def cancel(self, reason: str = CANCELLED) -> None:
-        """End at once. Open items stay accounted for as held; the reason as in `stop`."""
+        """End at once. Open items are counted as held; for ``reason`` see `stop`."""
         self._ask(reason)
         self._dispatcher.stop(reason)
         self._scope.cancel()
@@ -187,8 +191,9 @@ class Engine:
     # Step control
 
     def pause(self, *, items: bool = False) -> None:
-        """Open no new flows; with ``items`` also begin no work on items that wait. What is under way goes on, and so
-        does time. Not kept in the journal: a run that is resumed from there is not paused. Nothing when it has ended.
+        """Open no new flows, and with ``items`` also begin no work on items that wait. What is under way goes on, and
+        the time counts. The journal does not keep a pause: a run that is resumed from it is not paused. If the run has
+        ended, this does nothing.
         """
         if self._report is not None:
             return
@@ -204,9 +209,10 @@ class Engine:
     async def inject(
         self, artifact: Artifact, *, parents: Sequence[str] = (), attributes: Mapping[str, JSON] | None = None
     ) -> Candidate:
-        """Have a candidate from outside take the algorithm's ordinary way, from evaluation on; it is in the journal
-        when this returns. ``parents`` are ids. It counts as a proposal, and goes ahead of the bound on open flows and
-        of a pause. During init this waits.
+        """Give the algorithm a candidate from outside, which goes the ordinary way from evaluation on.
+
+        When this returns, the candidate is in the journal. ``parents`` are ids of candidates. It counts as a proposal;
+        neither the bound on open flows nor a pause holds it back. During init this waits until init is over.
 
         Raises:
             InputError: if the run takes nothing more, its budget has no room, a parent is unknown, the attributes are
@@ -220,7 +226,7 @@ class Engine:
 
     @property
     def frontier(self) -> Sequence[Candidate]:
-        """What the pool has to show now, as the algorithm sees it."""
+        """The candidates of which none is better in every respect, as the algorithm sees it."""
         return self._algorithm.frontier()
 
     async def run(self) -> RunReport:
@@ -274,7 +280,7 @@ class Engine:
     # The open form
 
     async def __aenter__(self) -> Self:
-        """Start the run in the background; follow it with `events`, end it with `stop`."""
+        """Start the run in the background. `events` yields what happens in it, and `stop` ends it."""
         self._background = anyio.create_task_group()
         await self._background.__aenter__()
         self._background.start_soon(self.run)
@@ -283,7 +289,7 @@ class Engine:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
-        """Wait for the run. What the block or the run raised comes out as it is; only if both did, as a group."""
+        """Wait for the run's end. What the block or the run raised is raised as it is; if both did, as a group."""
         background, self._background = self._background, None
         if background is None:
             raise EngineError("the engine was not entered")
@@ -300,7 +306,7 @@ class Engine:
         raise failure
 
     async def events(self, buffer: int = 65536) -> AsyncGenerator[Event]:
-        """Yield the run's events from now on as they happen, until it ends. Use inside ``async with engine``.
+        """Yield the events of the run from now until its end, as they happen. For use inside ``async with engine``.
 
         Raises:
             EngineError: if the caller fell more than ``buffer`` events behind; the run itself never waits for a caller.
@@ -358,7 +364,7 @@ def check_gathering(graph: Graph, width: int, mode: Mode) -> None:
 
 
 def make_event_log(history: History | None = None) -> EventLog:
-    """The log of a run that begins, or of one that goes on where ``history`` ends."""
+    """The event log of a new run or, with ``history``, of one that goes on where that ends."""
     if history is None:
         return EventLog(anyio.current_time)
     return EventLog(anyio.current_time, first=history.last.seq + 1, elapsed=history.last.time)

@@ -17,24 +17,26 @@ from flowevolve.engine.queue import QueueStats
 
 
 class Executor(Protocol):
-    """Runs items through the graph. ``width`` bounds the open flows."""
+    """Runs items through the graph. At most ``width`` flows are open at a time."""
 
     width: int
 
     def start(self, tasks: TaskGroup) -> None:
-        """Begin with nothing waiting; long-lived tasks go into this group. If those were cancelled, begin anew."""
+        """Begin with nothing waiting. Long-lived tasks are started in this group. When they were cancelled, this
+        is called again, with another group.
+        """
 
     async def put(self, stage: str, item: Item[object]) -> None:
         """Accept an item for a stage."""
 
     def restore(self, stage: str, items: Sequence[Item[object]], *, together: bool) -> None:
-        """Have items wait for a stage again; ``together``: as the one batch that was being worked on."""
+        """Have items wait for a stage again; with ``together`` as one batch, as they were being worked on."""
 
     def set_workers(self, stage: str, workers: int) -> None:
-        """Go towards so many workers at a stage, as far as its bounds allow."""
+        """Give a stage this many workers, as far as its bounds allow."""
 
     async def advance(self) -> None:
-        """Make progress: return when a flow may have closed or the run was asked to stop."""
+        """Work on, and return when a flow may have ended or the run was asked to stop."""
 
     def close(self) -> None:
         """End the tasks once they are idle."""
@@ -43,4 +45,4 @@ class Executor(Protocol):
         """Statistics of a stage's queue, if it has one."""
 
     def workers(self, stage: str) -> int:
-        """How many workers a stage has now."""
+        """How many workers a stage is to have now."""

@@ -10,7 +10,7 @@ from flowevolve.core.item_ids import ItemId, ticket_id
 
 
 class Flows:
-    """Every flow that has not ended, with its items. The budget of a flow is reserved as long as it is open."""
+    """Every flow that has not ended, with its items. A part of the budget is reserved for a flow while it is open."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -20,7 +20,7 @@ class Flows:
         self._ageless: set[int] = set()
         self._triggered: set[int] = set()
         self.opened = 0
-        """How many flows were opened so far: the number of the next one."""
+        """How many flows were opened so far, which is the number of the next one."""
 
     def __len__(self) -> int:
         return len(self._sizes)
@@ -52,11 +52,11 @@ class Flows:
         return item
 
     def number_from(self, flow: int) -> None:
-        """Give the next flow this number, or a higher one where so many were opened already."""
+        """Give the next flow this number, unless flows of higher numbers were opened already."""
         self.opened = max(self.opened, flow)
 
     def restore(self, flow: int, *, ageless: bool, triggered: bool, estimate: Cost, spent: Cost | None = None) -> None:
-        """Have a flow open, as one was that is being resumed and had spent this; its items `enter` after this."""
+        """Count a flow as open, such as one of a resumed run that had ``spent`` this. Its items `enter` afterwards."""
         self._sizes[flow] = 0
         if ageless:
             self._ageless.add(flow)
@@ -65,7 +65,7 @@ class Flows:
         self._ledger.reserve(flow, estimate, usual=not ageless, spent=Cost() if spent is None else spent)
 
     def is_ageless(self, item: Item[object]) -> bool:
-        """Whether an item comes from init or finish, where the algorithm wants all it asked for, or from outside."""
+        """Whether an item never gets stale, as it comes from outside or from init or finish, which lose nothing."""
         return item.flow in self._ageless
 
     def is_triggered(self, flow: int) -> bool:
@@ -77,13 +77,13 @@ class Flows:
         return candidate_id in self._carriers
 
     def enter(self, stage: str, item: Item[object]) -> None:
-        """An item of an open flow comes to be."""
+        """Add a new item of an open flow."""
         self._sizes[item.flow] += 1
         self._live[item.id] = (stage, item)
         self._carriers.update(candidate.id for candidate in carried(item))
 
     def leave(self, item: Item[object]) -> bool:
-        """An item ends; returns whether its flow ended with it."""
+        """Remove an item that has ended; returns whether its flow ended with it."""
         del self._live[item.id]
         for candidate in carried(item):
             self._carriers[candidate.id] -= 1

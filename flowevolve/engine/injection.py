@@ -1,4 +1,4 @@
-"""Candidates from outside: they enter a run that goes on, and take the algorithm's ordinary way from there."""
+"""Candidates from outside, which enter a run while it goes on and are then treated as any other."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ async def inject(
     parents: Sequence[str],
     attributes: Mapping[str, JSON],
 ) -> Candidate:
-    """Propose an artifact and send it where the algorithm wants it, in a flow of its own; waits until init is over.
+    """Propose an artifact and send it to the stage that the algorithm names, in a flow of its own, once init is over.
 
     Raises:
         InputError: if the run takes nothing more, its budget has no room, the algorithm takes no candidates from
-            outside, a parent is unknown, the artifact is none, or the attributes are no plain data.
-        EngineError: if the algorithm's ``inject`` names no stage; what it raises itself comes out as it is.
+            outside, a parent is unknown, ``artifact`` is not an Artifact, or the attributes are not plain data.
+        EngineError: if the algorithm's ``inject`` names no stage. An exception of its own is raised as it is.
     """
     _check_given(artifact, attributes)
     while not dispatcher.tickets.is_open and dispatcher.stop_reason is None:
@@ -63,7 +63,7 @@ async def inject(
                 raise EngineError(
                     f"algorithm {algorithm.name!r}: inject() names no stage of its graph: {emission.to!r}"
                 )
-        except Exception as error:  # raised again below, outside the flow, which would stay open for ever
+        except Exception as error:  # raised again below, outside the flow, which would otherwise stay open for ever
             refused.append(error)
             raise Discard("not welcome") from error
         made.append(candidate)

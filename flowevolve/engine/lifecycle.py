@@ -1,8 +1,8 @@
 """From start to end of a run: init, fit, the opening of flows, drain and finish, and what is watched beside them.
 
-When a budget is spent or the algorithm has no more work, open flows run to their end: they were paid for. When time is
-up or somebody asks to stop, they have ``drain_seconds``, and finish as long again. A run that was interrupted goes on
-in the phase in which it was.
+When a budget is spent or the algorithm has no more work, open flows run to their end, because they were paid for. When
+the time is up or somebody asks to stop, they have ``drain_seconds`` to end, and finish has as long again. A run that
+was interrupted goes on in the phase in which it was.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Lifecycle:
         """How many flows had been opened when the run was last finished."""
 
     async def run(self, tasks: TaskGroup) -> None:
-        """Go through all phases; what goes on beside them is started in ``tasks``."""
+        """Go through all phases. What goes on beside them, such as the watch on the time, is started in ``tasks``."""
         dispatcher = self._dispatcher
         if self._history is None:
             stages = tuple(stage.name for stage in dispatcher.graph.stages)
@@ -85,7 +85,7 @@ class Lifecycle:
         await self._bounded(self._finish)
 
     async def _resume(self, history: History) -> None:
-        """Put everything where the history ends."""
+        """Rebuild the state in which the history ends."""
         dispatcher = self._dispatcher
         before = self._interrupted = await in_thread(recover, self._algorithm, dispatcher.graph, history)
         dispatcher.load(before)
@@ -123,7 +123,7 @@ class Lifecycle:
             await self._begin(init)
         finish = None if before is None else before.phases.get("finish")
         if finish is not None:
-            await self._finish_once(finish)  # it had begun: what is open may wait for it
+            await self._finish_once(finish)  # it had begun, and what is open may wait for it
         await self._open_flows()
         await self._drain()
 
@@ -137,7 +137,11 @@ class Lifecycle:
             await self._fit(await self._phase("init", self._algorithm.init, before))
 
     async def _fit(self, ticket: Item[Ticket]) -> None:
-        """The last thing fit does and the end of the phase are one step: a fit that is over is never run again."""
+        """Run fit and end the phase.
+
+        No await stands between the last commit of fit and the event that ends the phase, so the journal has either both
+        or neither, and a fit that is over is never run again.
+        """
         dispatcher = self._dispatcher
         async with anyio.create_task_group() as tasks:
             try:
@@ -152,10 +156,10 @@ class Lifecycle:
                 dispatcher.end_phase("init", ticket, stage=FIT)
             tasks.cancel_scope.cancel()
         if dispatcher.failure is not None:
-            await checkpoint()  # the run is cancelled, and ends here
+            await checkpoint()  # the run was cancelled: it ends here
 
     async def _finish(self) -> None:
-        """Unless nothing has happened since the run was finished before."""
+        """Run finish, unless no flow was opened since it last ran."""
         if self._dispatcher.flows.opened != self._finished:
             await self._finish_once(None)
 
@@ -167,8 +171,8 @@ class Lifecycle:
             self._finished = self._dispatcher.flows.opened
 
     async def _bounded(self, part: Callable[[], Awaitable[None]]) -> None:
-        """Run a part of the run on workers of its own. Once time is up or somebody asked to stop it has
-        ``drain_seconds``; what is open then is held.
+        """Go through a part of the run, with workers that are started for it. Once the time is up or somebody asked to
+        stop, it has ``drain_seconds`` to end; items that are open then are held.
         """
         async with anyio.create_task_group() as tasks:
             self._executor.start(tasks)
@@ -186,7 +190,10 @@ class Lifecycle:
     async def _phase(
         self, name: str, emit: Callable[[UpdateContext], AsyncGenerator[Emit]], before: Phase | None
     ) -> Item[Ticket]:
-        """Run a phase's emissions through the graph as one flow, or what is left of that; returns its ticket."""
+        """Run a phase's emissions, or those of an interrupted phase that are left, through the graph as one flow.
+
+        Returns its ticket.
+        """
         ticket = self._dispatcher.open_flow(name, Ticket(), Cost(), phase=True) if before is None else before.ticket
         if before is None or not before.done:
             stage = CommittingStage(name, lambda item, context: emit(context))
@@ -217,7 +224,7 @@ class Lifecycle:
         tickets.close()
 
     async def _open_flow(self, trigger: Trigger | None) -> None:
-        """Open a flow for this trigger, or an ordinary one, if there is budget for it; else wait for some."""
+        """Open a flow for this trigger or, with None, an ordinary one; if there is no budget, wait for open flows."""
         dispatcher = self._dispatcher
         estimate = self._algorithm.estimate(None if trigger is None else trigger.name)
         refusal = dispatcher.ledger.refusal(estimate, self._algorithm.estimate_finish(dispatcher.ledger.part))
@@ -250,8 +257,8 @@ class Lifecycle:
             self._dispatcher.fire(trigger)
 
     async def _watch_load(self, stream: Stream, policy: Allocation) -> None:
-        """Ask the allocation policy at its interval, and do as it says; not while the backend is idle on purpose."""
-        stream.load(policy.interval_seconds)  # what a resumed run did before is in its counts
+        """Ask the allocation policy at its interval and do as it says, except during init and a pause."""
+        stream.load(policy.interval_seconds)  # counts from here: a resumed run's counters include what it did before
         while True:
             await anyio.sleep(policy.interval_seconds)
             load = stream.load(policy.interval_seconds)
@@ -263,7 +270,7 @@ class Lifecycle:
                     self._dispatcher.log(AllocationChanged(change.stage, change.by, workers, change.reason))
 
     async def _guard(self, scope: anyio.CancelScope) -> None:
-        """Once time is up or somebody asked to stop, bound the time that what is in this scope takes to end."""
+        """Cancel this scope ``drain_seconds`` after the time was up or somebody asked to stop."""
         while not self._dispatcher.hurry:
             await self._dispatcher.changed.wait()
         await anyio.sleep(self._drain_seconds)

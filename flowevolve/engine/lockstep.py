@@ -19,7 +19,7 @@ QueuedItem = tuple[str, Item[object]]
 
 
 class Lockstep:
-    """One stage after the other, with a barrier after each. With ``width`` 1: the published synchronous loop."""
+    """Runs one stage after the other, with a barrier after each. With ``width`` 1 this is the published loop."""
 
     def __init__(self, dispatcher: Dispatcher, width: int = 1) -> None:
         self.width = width
@@ -42,7 +42,7 @@ class Lockstep:
             self._waiting[stage].extend(items)
 
     def set_width(self, width: int) -> None:
-        """Let so many flows be open from now on."""
+        """Have this many flows open at most from now on."""
         self.width = width
 
     def set_workers(self, stage: str, workers: int) -> None:
@@ -74,7 +74,7 @@ class Lockstep:
         return self._dispatcher.graph.stage(stage).workers
 
     def _batches(self, stage: AnyStage, items: Sequence[Item[object]]) -> list[Sequence[Item[object]]]:
-        """What is handed over together."""
+        """The items in the batches in which the stage gets them."""
         alike: dict[Hashable, list[Item[object]]] = {}
         for item in items:
             alike.setdefault(None if stage.gather_key is None else stage.gather_key(item), []).append(item)
@@ -92,7 +92,7 @@ class Lockstep:
                 emitted[index].append((target, item))
 
             for item in batches[index]:
-                self._dispatcher.mark_taken(stage, item)  # in one step with what says that they were gathered
+                self._dispatcher.mark_taken(stage, item)  # with no await before the event that they were gathered
             await self._dispatcher.work(stage, batches[index], index, keep)
 
         if stage.commits or stage.exclusive:

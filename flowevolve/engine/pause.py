@@ -1,4 +1,4 @@
-"""A run that rests for a while because its caller wants it to."""
+"""Pausing a run at its caller's wish."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from flowevolve._util.tasks import Pulse
 
 
 class Pause:
-    """What rests: ``new_flows`` that would be opened, and with ``items`` work on anything that has not been begun."""
+    """What is paused: with ``new_flows`` no flow is opened, with ``items`` no work on an item is begun."""
 
     def __init__(self) -> None:
         self.new_flows = False
@@ -20,7 +20,7 @@ class Pause:
             self._over.fire()
 
     def end(self) -> bool:
-        """Returns whether anything rested."""
+        """End the pause, if there is one; returns whether there was."""
         rested = self.new_flows
         self.new_flows = self.items = False
         self._over.fire()

@@ -1,4 +1,4 @@
-"""The pool of a run together with what follows from each of its commits."""
+"""The pool of a run, the archives over it, and the best score."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PoolAndArchives:
         return update
 
     def note_best(self, score: float | None, proposals: int) -> bool:
-        """Take note of the best score after a commit, when so many proposals had been made; returns whether it rose."""
+        """Note the best score after a commit, and the number of proposals by then; returns whether it rose."""
         before, self.best_score = self.best_score, score
         improved = score is not None and (before is None or score > before)
         if improved:

@@ -1,7 +1,7 @@
 """Bounded first-in-first-out queues between stages.
 
-Nothing is lost on cancellation: a cancelled ``put`` has not put, a cancelled ``take`` has not taken. A full queue holds
-its producers back, in order of arrival. Statistics are exact and cost a few additions.
+Nothing is lost on cancellation: a cancelled ``put`` has added nothing, and a cancelled ``take`` has removed nothing.
+While a queue is full, its producers wait, in the order in which they came.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ class QueueClosedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """``wait_seconds`` is the time all items taken so far spent in the queue, ``mean_depth`` is over time;
-    ``depth_seconds`` is the depth added up over time, so that its growth tells the mean of any interval.
+    """Statistics of a queue since it was made.
+
+    ``wait_seconds`` is the time that all items taken so far spent in the queue, together. ``mean_depth`` is a mean over
+    time, and ``depth_seconds`` the integral of the depth over time, whose growth gives the mean of any interval.
     """
 
     put: int
@@ -38,8 +40,8 @@ class QueueStats:
 class ItemQueue(Generic[T]):
     """A queue of at most ``capacity`` entries (at least ``gather``), taken ``gather`` at a time.
 
-    With a ``key`` only entries of the same key are taken together; the oldest ones' when the queue is full of different
-    ones. ``put_back`` may exceed the capacity, for edges that must not block.
+    With a ``key`` only entries of the same key are taken together. If the queue is full and no key has enough, the
+    entries with the key of the oldest are taken. ``put_back`` may exceed the capacity, for edges that must not block.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class ItemQueue(Generic[T]):
         return self.drain(self.gather) if self._key is None else self._drain_alike(self._key)
 
     def set_gather(self, gather: int) -> None:
-        """Take so many together from now on."""
+        """Have this many entries taken together from now on."""
         if gather != self.gather:
             self.gather = gather
             self.capacity = max(self.capacity, gather)
@@ -122,7 +124,7 @@ class ItemQueue(Generic[T]):
         self._pass_on()
 
     def flush(self) -> None:
-        """Let the next taker have what is there, though it is fewer than ``gather``."""
+        """Let the next ``take`` return what there is, though it is fewer than ``gather``."""
         self._flushing = bool(self._entries)
         self._pass_on()
 
@@ -134,7 +136,7 @@ class ItemQueue(Generic[T]):
         return self._hand_out([self._entries.popleft() for _ in range(count)])
 
     def _drain_alike(self, key: Callable[[T], Hashable]) -> list[T]:
-        """Take the oldest entries of the key that has enough, or else of the oldest entry's."""
+        """Take the oldest entries of a key that has enough of them or, if none has, of the oldest entry's key."""
         wanted = next((each for each, size in self._sizes.items() if size >= self.gather), key(self._entries[0][0]))
         taken: list[tuple[T, float]] = []
         kept: deque[tuple[T, float]] = deque()
@@ -196,14 +198,14 @@ class ItemQueue(Generic[T]):
             raise
 
     def _pass_on(self) -> None:
-        """Give the turn to whoever can go on now; who takes it passes on again, so one each is enough."""
+        """Wake one taker and one producer that can go on now. Each wakes the next, as it calls this in its turn."""
         if self._takers and self._ready():
             self._takers.popleft().set()
         if self._putters and len(self._entries) < self.capacity:
             self._putters.popleft().set()
 
     def _account(self, gone: int = 0) -> None:
-        """Add up the depth until now, of entries just taken out too."""
+        """Add the depth since the last change to the sum; ``gone`` entries were in the queue until now."""
         now = self._now()
         self._depth_seconds += (len(self._entries) + gone) * (now - self._changed)
         self._changed = now

@@ -1,7 +1,7 @@
-"""What stages do to a run: propose, reject, commit, spend, log, call LLMs. This is what stands behind their contexts.
+"""What stages do in a run through their contexts: propose, reject, commit, spend, log and call LLMs.
 
-Every effect is an event, so the log tells all that a run did. Where a run is resumed, work that was interrupted is done
-again from its start, and the effects it had are recognised instead of repeated
+Every effect is an event, so the log tells everything that a run did. In a resumed run, interrupted work is done again
+from its start, and the effects that it had are recognised instead of repeated
 (`flowevolve.engine.recovery.interrupted_work`).
 """
 
@@ -83,14 +83,14 @@ class EngineServices:
         return self.pool_and_archives.pool
 
     def load(self, state: RecoveredState) -> None:
-        """Go on where an interrupted run was, the flows of which are open again."""
+        """Take over the state of an interrupted run, after its flows were opened again."""
         self.pool_and_archives = state.pool
         self.recorded_replies = state.recorded_replies
         self.interrupted_work.update(state.interrupted_work)
         self._proposals.update({name: list(work.proposals) for name, work in state.interrupted_work.items()})
         self._state = None if state.algorithm_state is None else json.dumps(state.algorithm_state)
         for item in state.injected:
-            self.charge(INJECTION, item, Cost(proposals=1))  # as it was, though no event says so
+            self.charge(INJECTION, item, Cost(proposals=1))  # it was charged before, though no event says so
 
     def note_stopping(self) -> None:
         """The run was asked to stop."""
@@ -99,7 +99,7 @@ class EngineServices:
     def record(
         self, kind: str, stage: str, item_id: ItemId, make: Callable[[], Mapping[str, JSON]], key: str | None = None
     ) -> Mapping[str, JSON]:
-        """Write an event of a stage's work on an item, or find it written already; returns what it says."""
+        """Write an event of a stage's work on an item, unless it was written already; returns its fields."""
         known = self._logged(kind, item_id, key)
         return self._write(kind, stage, item_id, key, make()) if known is None else known.data
 
@@ -111,7 +111,10 @@ class EngineServices:
         make: Callable[[], Awaitable[Mapping[str, JSON]]],
         key: str | None = None,
     ) -> Mapping[str, JSON]:
-        """Do something slow for a stage's work on an item, or find its result. It is on disk before anybody sees it."""
+        """Do something slow for a stage's work on an item, unless there is a result already.
+
+        The result is on disk when this returns.
+        """
         known = self._logged(kind, item_id, key)
         if known is not None:
             return known.data
@@ -122,7 +125,7 @@ class EngineServices:
     async def keep(
         self, kind: str, stage: str, item_id: ItemId, make: Callable[[], Awaitable[T]], key: str | None = None
     ) -> T:
-        """As `once`, for any result: it is attached to the event, and kept in the journal."""
+        """As `once`, for a result of any type, which is attached to the event and kept in the journal."""
         while (known := self._logged(kind, item_id, key)) is not None:
             if isinstance(known.attachment, StoredResult):
                 return cast(T, known.attachment.value)
@@ -158,7 +161,10 @@ class EngineServices:
         max_tokens: int | None,
         temperature: float | None,
     ) -> ChatReply:
-        """Make a call, or find the reply that had come in for it. A reply is on disk before anybody sees it."""
+        """Make a call, unless its reply had come in before the run was interrupted.
+
+        The reply is on disk when this returns.
+        """
         known = await self._known(scope, self.recorded_replies.reply(scope, messages))
         if known is not None:
             return known
@@ -168,7 +174,7 @@ class EngineServices:
         )
 
     async def embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply:
-        """As `chat`, for vectors; more texts than fit into one call are embedded in several, side by side."""
+        """As `chat`, for vectors. If there are more texts than fit into one call, several are made side by side."""
         starts = range(0, len(texts), EMBED_BATCH)
         item = scope.work.item
         parts = [replace(scope, item=str(WorkPart(item, str(start)))) if len(starts) > 1 else scope for start in starts]
@@ -186,7 +192,7 @@ class EngineServices:
         return await self._settle(self._llm.embed(role, texts, scope=scope, charge=pay))
 
     async def _known(self, scope: CallScope, found: Awaitable[Reply | None]) -> Reply | None:
-        """The reply that had come in for a call, or its failure, charged; None if there is neither."""
+        """The reply that had come in for a call, which is charged; None if there was none. An error is raised again."""
         try:
             known = await found
         except LLMError as error:
@@ -197,7 +203,10 @@ class EngineServices:
         return replace(known, dollars=self._pay_again(scope.stage, scope.work.item, known.model, known.paid))
 
     async def _settle(self, call: Awaitable[Reply]) -> Reply:
-        """What a call brings, once that is on disk. It is paid by then: waiting for the disk may be cancelled."""
+        """Await a call and return its reply once that is on disk.
+
+        The call has been charged by then, so nothing is lost if the wait for the disk is cancelled.
+        """
         with self.open_calls.one_more():
             try:
                 reply = await call
@@ -208,7 +217,7 @@ class EngineServices:
         return reply
 
     def _pay_again(self, stage: str, item_id: ItemId, model: str, paid: Usage) -> float | None:
-        """Charge a call that had been made for work that was not finished then; returns its dollars."""
+        """Charge a call that was made for interrupted work, which is done again; returns its price in dollars."""
         dollars = self._llm.account.cost(model, paid)
         self._pay(stage, item_id, paid, dollars)
         return dollars
@@ -217,7 +226,7 @@ class EngineServices:
         self.charge(stage, item_id, Cost(tokens=paid.total_tokens, dollars=dollars or 0.0))
 
     def charge(self, stage: str, item_id: ItemId, cost: Cost) -> None:
-        """Spend; it is in the log once the work on the item is done."""
+        """Charge the budget. The event that ends the work on the item says how much it was in all."""
         self._ledger.charge(flow_of(item_id), cost)
         self._costs[item_id] = self.cost(item_id) + cost
 
@@ -250,13 +259,13 @@ class EngineServices:
         return candidate
 
     def adopt(self, candidate: Candidate, item_id: ItemId) -> None:
-        """Enter a candidate of another run as a proposal, under its own id; nothing if that was done already."""
+        """Register a candidate of another run as a proposal, under its own id, unless that was done already."""
         if candidate.id not in self.pool:
             self.pool.register(candidate)
             self._events.emit(CandidateProposed.of(candidate, item_id, adopted=True))
 
     def _new_id(self, item_id: ItemId) -> str:
-        """The item's short name, numbered where that is taken."""
+        """The item's short name, with a number behind it if that is taken."""
         base = candidate_name(item_id)
         names = chain([base], (f"{base}-{number}" for number in count(2)))
         return next(name for name in names if name not in self.pool)
@@ -274,7 +283,7 @@ class EngineServices:
         return self.apply(changes, item_id, stage) if known is None else known
 
     def apply(self, changes: Sequence[Change], item_id: ItemId, stage: str | None = None) -> Update:
-        """Commit; without a ``stage`` on the engine's own account."""
+        """Commit changes for a stage or, with None, for the engine itself."""
         update = self.pool_and_archives.commit(changes, item_id, self._events.elapsed())
         best = self._algorithm.best()
         score = None if best is None else best.mean_score
@@ -288,10 +297,10 @@ class EngineServices:
         return update
 
     def keep_state(self) -> None:
-        """Write the algorithm's own state, if it has one and that has changed.
+        """Write the algorithm's own state into the log, if it has one that has changed.
 
         Raises:
-            EngineError: if it is no plain data.
+            EngineError: if the state is not plain data.
         """
         if not isinstance(self._algorithm, Stateful):
             return
@@ -309,7 +318,11 @@ class EngineServices:
     # Work that ends
 
     def end_work(self, stage: str, item_id: ItemId) -> tuple[Cost, list[Candidate], list[Candidate]]:
-        """What the work on an item cost, the candidates it proposed, and those it had once proposed but not again."""
+        """End the work on an item.
+
+        Returns what it cost, the candidates that it proposed, and those that it had proposed before the run was
+        interrupted and did not propose again.
+        """
         for model, paid in self.recorded_replies.forget(stage, item_id):
             self._pay_again(stage, item_id, model, paid)
         cost = self._costs.pop(item_id, Cost())

@@ -10,7 +10,7 @@ from flowevolve.engine.lockstep import Lockstep
 
 
 class StepWidth:
-    """Asks the policy between steps: when no flow is open. The stream has no steps, and nobody is asked."""
+    """Asks the policy between two steps, when no flow is open. The stream has no steps, so there nothing is asked."""
 
     def __init__(self, dispatcher: Dispatcher, executor: Executor, policy: BatchSize | None) -> None:
         self._dispatcher = dispatcher
@@ -21,12 +21,12 @@ class StepWidth:
         self._began = 0.0
 
     def look(self) -> None:
-        """To be called before a flow is opened."""
+        """Set the width if a step has ended. This is called before each flow is opened."""
         dispatcher, lockstep, policy = self._dispatcher, self._lockstep, self._policy
         if lockstep is None or policy is None:
             return
         if dispatcher.flows:
-            if self._opened is None:  # a run that goes on in the middle of a step keeps to the width that it had
+            if self._opened is None:  # resumed in the middle of a step, which keeps its width
                 self._set_width(lockstep, policy)
             return
         flows = 0 if self._opened is None else dispatcher.flows.opened - self._opened

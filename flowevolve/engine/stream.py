@@ -18,7 +18,7 @@ from flowevolve.engine.workers import WorkerPool
 
 
 class Stream:
-    """Every stage a pool of workers over a bounded queue. The pools can be resized while they work."""
+    """Every stage has a bounded queue and a pool of workers, which can be resized while they work."""
 
     def __init__(self, dispatcher: Dispatcher, width: int) -> None:
         self.width = width
@@ -102,14 +102,14 @@ class Stream:
             self._tasks.start_soon(self._work, stage, worker, name=f"{stage.name}-{worker}")
 
     def _flush_first(self) -> None:
-        """Let the first gathering stage that holds something have it: what comes of that may fill the later ones."""
+        """Hand the first gathering stage whose queue is not empty what there is. The result may fill the later ones."""
         for stage in self._dispatcher.graph.stages:
             if stage.gathers and self._queues[stage.name]:
                 self._queues[stage.name].flush()
                 return
 
     def _only_gathering(self) -> bool:
-        """Whether all that is left to do waits for more items to be gathered with, which can't come."""
+        """Whether all live items wait at gathering stages, so that no more can come to make a batch full."""
         graph = self._dispatcher.graph
         return not self._dispatcher.items_in_work and all(
             not self._queues[stage.name] for stage in graph.stages if not stage.gathers
@@ -131,7 +131,7 @@ class Stream:
                     await self._work_on(stage, taken, worker)
 
     async def _rest(self, items: int) -> None:
-        """Wait, with so many items in hand, until they may be worked on."""
+        """Wait until the pause is over. The items, this many, count as being worked on meanwhile."""
         with self._dispatcher.in_work(items):
             await self._dispatcher.pause.wait_for_items()
 
@@ -141,7 +141,7 @@ class Stream:
             await self._dispatcher.work(stage, ready, worker, partial(self._send, stage.name))
 
     async def _look(self, stage: AnyStage, taken: Sequence[Item[object]]) -> list[Item[object]]:
-        """The items still worth working on here; those that need repair are sent there."""
+        """Those of the items that are to be worked on; those that need repair are sent to the repair stage."""
         ready: list[Item[object]] = []
         for item in taken:
             looked_at = self._dispatcher.take(stage, item)

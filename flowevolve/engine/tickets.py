@@ -57,13 +57,13 @@ class TicketQueue:
         return not self.out_of_work and not self._holding
 
     def next(self) -> Trigger | None:
-        """Whose flow is to be opened next, if any is `ready`: a trigger's, or None for an ordinary one."""
+        """The trigger whose flow is to be opened next, or None for an ordinary flow. Only asked when one is `ready`."""
         if self._fired and not (self._after_trigger and self._ordinary):
             return next(iter(self._fired.values()))
         return None
 
     def ticket(self, trigger: Trigger | None) -> Ticket:
-        """Take the turn."""
+        """The ticket of the flow that is opened now, for this trigger or, with None, an ordinary one."""
         self._after_trigger = trigger is not None
         if trigger is None:
             return self.number(None)
@@ -71,26 +71,26 @@ class TicketQueue:
         return self.number(trigger.name)
 
     def number(self, name: str | None) -> Ticket:
-        """The next ticket of this trigger, or ordinary one."""
+        """The next ticket of the trigger of this name or, with None, the next ordinary one."""
         self._ordinals[name] += 1
         return Ticket(name, self._ordinals[name] - 1)
 
     def restore(self, ordinals: Mapping[str | None, int], fired: Sequence[Trigger]) -> None:
-        """Go on where a run was interrupted: so many tickets were numbered for each trigger, or ordinary ones (None),
-        and these triggers were waiting for a flow.
+        """Take over from an interrupted run how many tickets each trigger had got, with the ordinary ones under None,
+        and which triggers were waiting for a flow.
         """
         self._ordinals.update(ordinals)
         self._fired = {trigger.name: trigger for trigger in fired}
 
     def drop(self, trigger: Trigger) -> None:
-        """Open no flow for it this time: there is no budget for one."""
+        """Open no flow for this trigger this time, because there is no budget for one."""
         del self._fired[trigger.name]
 
     def change(self) -> None:
-        """Something happened that may give an entry stage work that had none."""
+        """Note that something happened after which an entry stage that had no work may have some."""
         self.changes += 1
         self._holding = False
 
     def hold(self, since: int) -> None:
-        """The entry stage had nothing to do when so many `changes` had been made: wait for the next."""
+        """Open no ordinary flow before the next change: after ``since`` `changes` the entry stage had nothing to do."""
         self._holding = self._holding or since == self.changes

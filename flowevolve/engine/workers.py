@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class _Totals(NamedTuple):
-    """Running totals at the last look."""
+    """Running totals when the load was last asked for."""
 
     items_in: int
     items_out: int
@@ -26,7 +26,7 @@ class _Totals(NamedTuple):
 
 
 class WorkerPool:
-    """Who works at a stage. A worker that is let go finishes its item; an idle one leaves at once, empty-handed."""
+    """The workers of one stage. A worker that is let go finishes its item first; an idle one leaves at once."""
 
     def __init__(self, stage: AnyStage) -> None:
         self.wanted = stage.workers
@@ -40,22 +40,22 @@ class WorkerPool:
 
     @property
     def missing(self) -> int:
-        """How many have to be hired."""
+        """How many workers have to be hired."""
         return max(0, self.wanted - self._staying())
 
     def hire(self) -> int:
-        """A new worker's number, the lowest that is free."""
+        """Add a worker; returns its number, the lowest that is free."""
         number = next(number for number in range(len(self._present) + 1) if number not in self._present)
         self._present.add(number)
         return number
 
     def disband(self) -> None:
-        """All workers are gone, cancelled; as many as are wanted are missing."""
+        """Forget all workers, because they were cancelled. As many as are wanted are then missing."""
         self._present.clear()
         self._leaving.clear()
 
     def resize(self, by: int) -> bool:
-        """Want so many workers more or fewer; False if that would leave the stage's bounds."""
+        """Change how many workers are wanted by this many; False if that would leave the stage's bounds."""
         if not self._least <= self.wanted + by <= self._most:
             return False
         self.wanted += by
@@ -66,7 +66,7 @@ class WorkerPool:
         return True
 
     def keeps(self, worker: int) -> bool:
-        """Asked by a worker without an item: whether it should go on. If not, it has left."""
+        """Whether a worker, which has no item, should go on. If not, it counts as gone from now on."""
         if worker not in self._leaving and self._staying() > self.wanted:
             self._leaving.add(worker)
         if worker not in self._leaving:
@@ -76,7 +76,7 @@ class WorkerPool:
         return False
 
     async def wait(self, worker: int, take: Callable[[], Awaitable[T]]) -> T | None:
-        """What ``take`` brings, or None if the worker was let go while it waited."""
+        """The result of ``take``, or None if the worker was let go while it waited."""
         taken: T | None = None
         with anyio.CancelScope() as scope:
             self._idle[worker] = scope
@@ -95,7 +95,7 @@ class WorkerPool:
             self._busy.add(-1)
 
     def load(self, counts: StageCounts, queue: QueueStats, place: Place, seconds: float) -> StageLoad:
-        """What happened since this was last asked, ``seconds`` ago."""
+        """The load since the last call of this method, ``seconds`` ago."""
         before = self._before
         self._before = _Totals(counts.items_in, counts.items_out, counts.gaps, queue.depth_seconds)
         taken = counts.items_in - before.items_in

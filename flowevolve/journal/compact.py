@@ -22,7 +22,7 @@ WHERE (messages IS NOT NULL OR reply IS NOT NULL)
         SELECT 1 FROM events WHERE kind = 'phase.ended' AND json_extract(data, '$.phase') = 'init'
     ))
 """
-"""What fit asks, it asks in the name of init's ticket, whose flow has ended by then."""
+"""Calls of fit belong to the ticket of init, whose flow ends before fit: they are kept until init is over."""
 _SWEEP = """
 DELETE FROM texts WHERE id NOT IN (
     SELECT json_extract(message.value, '$[1]') FROM calls, json_each(calls.messages) AS message
@@ -43,12 +43,12 @@ class Compacted:
 def compact(path: Path) -> Compacted:
     """Drop the messages and replies of all calls whose flow, or fit, has ended, and give the room back to the disk.
 
-    These calls can't be read, exported with their texts or replayed any more. Counts, times, tokens and errors stay,
-    and so do all events: candidates and scores are not touched. A run that was cut off can still be gone on with.
+    The texts of these calls can't be read or exported any more, and the run can't be replayed. Counts, times, tokens
+    and errors stay, and so do all events with candidates and scores. A run that was cut off can still be resumed.
 
     Raises:
         InputError: if there is no run, a process is at work in it, or its journal is of an older schema.
-        StorageError: if the disk has no room for it: the journal is written anew beside the old one.
+        StorageError: if the disk has no room for a second copy of the journal.
     """
     file = path / JOURNAL
     with Recorded(path) as recorded:
@@ -76,7 +76,7 @@ def _size(database: sqlite3.Connection) -> int:
 
 
 def _flow_of(item: str | bytes) -> int | None:
-    """None for calls outside the stream, such as those on the test split."""
+    """The flow of an item; None for a call outside all flows, such as one on the test split."""
     try:
         return flow_of(str(item))
     except ValueError:

@@ -1,7 +1,7 @@
 """A run as tables for other tools, and its best artifact as plain files.
 
-Rows are written as they are read: memory holds the numbers of the events that change a candidate, and no texts but the
-best artifact's.
+Rows are written as they are read. Memory holds the numbers of the events that change each candidate, and of the texts
+only those of the best artifact.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _COLUMNS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """Where an export went, and how many rows its two large tables have."""
+    """Where an export is, and how many rows its two large tables have."""
 
     out: Path
     candidates: int
@@ -72,8 +72,9 @@ class Exported:
 def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -> Exported:
     """Write tables ``candidates``, ``scores``, ``lineage`` and ``calls``, and ``best/`` with one file a component.
 
-    The run in ``path`` may be going on: what it had done when the export began is exported, into ``out`` (by default
-    ``export/`` in it). Files of an earlier export are written over, those of an earlier best artifact removed.
+    The run in ``path`` may be going on. What it had done when the export began is exported into ``out``, by default the
+    folder ``export`` in ``path``. Files of an earlier export are replaced, and those of an earlier best artifact
+    removed.
 
     Raises:
         InputError: if there is no run, the files can't be written, or Parquet is asked for and pyarrow is missing.
@@ -139,7 +140,7 @@ def _write_candidate(row: Row, tables: Mapping[str, Table]) -> None:
 
 
 def _files(components: Mapping[str, str]) -> dict[str, str]:
-    """The texts by file: named as the component, which may need an ending, and numbered where that is taken."""
+    """The texts by file name: the name of the component, with an ending if it has none, and a number if it is taken."""
     quoted = {name: Path(quote(name, safe=" ")) for name in components}  # a name may hold anything, a slash for example
     files: dict[str, str] = {}
     taken: set[str] = set()

@@ -15,17 +15,17 @@ PART = ".part"
 
 
 def open_text(path: Path, mode: Literal["w", "a"]) -> TextIO:
-    """For JSON: a lone surrogate, which UTF-8 has no bytes for, is written as the escape that JSON has for it."""
+    """Open a file for JSON. A lone surrogate, for which UTF-8 has no bytes, is written as its escape in JSON."""
     return path.open(mode, encoding="utf-8", errors="backslashreplace")
 
 
 def write_whole(path: Path, parts: Iterable[str]) -> None:
-    """Write a file whole or not at all, be it that the machine loses power."""
+    """Write a file whole or not at all, even if the machine loses power meanwhile."""
     draft = path.with_name(path.name + PART)
     with open_text(draft, "w") as file:
         file.writelines(parts)
         file.flush()
-        os.fsync(file.fileno())  # before it takes the other's place, which some file systems put on disk first
+        os.fsync(file.fileno())  # before the rename, which some file systems put on disk first
     draft.replace(path)
 
 
@@ -41,7 +41,7 @@ def put_on_disk(*paths: Path) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """What goes wrong with writing here is an `InputError` that names the path."""
+    """Raise an `InputError` that names the path if writing fails inside the ``with``."""
     try:
         yield
     except OSError as error:

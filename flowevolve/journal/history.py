@@ -1,4 +1,4 @@
-"""A run directory as the engine goes on from it."""
+"""A run directory as the history that a resumed run goes on from."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from flowevolve.journal.reading import Recorded, RecordedCall
 from flowevolve.llm.client.accounting import Spending
 
 _FINAL: Mapping[str, type[LLMError]] = {"RejectedError": RejectedError, "ServerError": ServerError}
-"""Failures that were the request's own."""
+"""The classes of errors that were due to the request itself, so that it is not made again."""
 
 
 class RunHistory:
@@ -98,7 +98,7 @@ def _embeds(call: RecordedCall) -> bool:
 
 
 def _reply(call: RecordedCall) -> ChatReply | EmbedReply | LLMError | None:
-    """What a call brought; None if it should be made again: its backend was silent then, or its texts were dropped."""
+    """The reply or the error of a call; None if the backend was silent or the texts are gone: it is made again."""
     if call.reply is not None and _embeds(call):
         return EmbedReply(tuple(map(tuple, json.loads(call.reply))), call.usage or Usage(), call.model)
     if call.reply is not None:

@@ -1,9 +1,9 @@
 """The journal: every event and every finished LLM call of a run, in one SQLite file.
 
 Rows are written in the order in which they are handed over, whole steps at a time (`flowevolve._util.sqlite_writer`);
-the event loop waits for the disk only in ``settled`` and ``close``. What survives what: docs/reference/run-
-directory.md. During the run the file is in WAL mode: others may read it (`flowevolve.journal.reading`). Closed, it is
-one plain file.
+the event loop waits for the disk only in ``settled`` and ``close``. docs/reference/run-directory.md says what survives a
+crash. During the run the file is in WAL mode, so that others may read it (`flowevolve.journal.reading`). When it is
+closed, it is one plain file.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from flowevolve.journal.payloads import dump
 from flowevolve.journal.texts import Texts, is_unicode, pack, unpack
 
 SCHEMA_VERSION = 3
-"""1 had no ``calls.cached``; 1 and 2 hold requests in one column, and neither the events' order among the calls nor
-payloads: they can be read, not gone on with."""
+"""Schema 1 had no ``calls.cached``. Schemas 1 and 2 hold requests in one column, and neither the order of events among
+the calls nor payloads, so runs with these can be read but not resumed."""
 
 BUSY_SECONDS = 60.0
-"""How long a write waits for another process that writes to the file, which none of ours does during a run."""
+"""How long a write waits for another process that writes to the file. No process of flowevolve does during a run."""
 
 EMBEDDED = "input"
 """What stands in place of a message's role where a text was to be embedded."""
 
 Sync = Literal["normal", "full"]
-"""When a settled step is safe: ``normal`` from a crash of the process, ``full`` from a loss of power too."""
+"""What a settled step survives: ``normal`` a crash of the process, ``full`` a loss of power, too."""
 
 _SCHEMA = """
 BEGIN;
@@ -75,7 +75,7 @@ _Row = tuple[str, tuple[object, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call on its way to the thread, which works out its row: that takes longer than the loop should."""
+    """A call on its way to the writer's thread, which makes its row: in the event loop that would take too long."""
 
     record: CallRecord
     seq: int
@@ -132,7 +132,7 @@ class Journal:
         self._writer.put(_Call(record, self._last_event, self._origin))
 
     async def settled(self) -> None:
-        """Return when everything handed over so far is written. On a virtual clock at once, as nothing may wait there.
+        """Return when everything handed over so far is written; on a virtual clock, where nothing may wait, at once.
 
         Raises:
             StorageError: if something could not be written; what was written before that stays.
@@ -150,7 +150,7 @@ class Journal:
             StorageError: if something could not be written, on a full disk for example.
         """
         self._writer.close()
-        with suppress(sqlite3.Error):  # closed already, or somebody is reading it: then it stays in WAL mode
+        with suppress(sqlite3.Error):  # it is closed already, or somebody reads it, so that it stays in WAL mode
             self._database.execute("PRAGMA busy_timeout=0")
             self._database.execute("PRAGMA journal_mode=DELETE")
         self._database.close()
@@ -198,7 +198,7 @@ class Journal:
             self._writer.put((_PAYLOAD, (name, flow_of(name), data)))
 
     def _warn(self, payload: str, why: str) -> None:
-        """Say, once for each type of payload, that a run that is cut off will do such work anew."""
+        """Warn once for each type of payload that can't be kept: after a crash such work is done anew."""
         if payload not in self._not_kept:
             self._not_kept.add(payload)
             logger().warning("payload.not_kept", payload=payload, why=why)

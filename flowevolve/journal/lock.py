@@ -1,4 +1,4 @@
-"""One process at a time in a run directory: a lock that the kernel releases when its holder ends, however it ends."""
+"""The lock that keeps a run directory to one process. The kernel releases it when the process ends in whatever way."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ class Lock:
         self._file.flush()
 
     def release(self) -> None:
-        """May be called twice."""
+        """Give the lock back. Calling this twice does no harm."""
         self._file.close()

@@ -2,7 +2,8 @@
 
 Plain values stand for themselves, and an object for a dict whose keys are texts. All else is an array that begins with
 the name of what it is: ``["tuple", 1, 2]``, ``["Selected", {"parent": …}]``, ``["artifact", id]`` for one that is in
-the journal already. Loading makes only what is listed here or registered in `flowevolve.core.payload_kinds`.
+the journal already. Loading makes only objects of the types listed here or registered in
+`flowevolve.core.payload_kinds`.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ _SEQUENCES: Mapping[str, Callable[[list[Any]], object]] = {
     "view": lambda parts: MappingProxyType(*parts),
     "bytes": lambda parts: b64decode(*parts),
 }
-"""What is made of a list of its parts."""
+"""The types that are made from a list of their parts, by name."""
 
 
 def dump(value: object, known_artifacts: Collection[str]) -> bytes:
-    """A payload's bytes. Of artifacts with a known id only the id is in them.
+    """A payload as bytes. Of an artifact with a known id they have only the id.
 
     Raises:
         NotKeptError: if there is something in it that can't be kept.
@@ -44,9 +45,9 @@ def dump(value: object, known_artifacts: Collection[str]) -> bytes:
         form = _Forms(known_artifacts).form(value)
         try:
             return to_json(form, inf_nan_mode="constants")
-        except ValueError:  # it knows no lone surrogates
+        except ValueError:  # it can't write lone surrogates
             return json.dumps(form, separators=(",", ":")).encode()
-    except (RuntimeError, ValueError) as error:  # it holds itself, or was changed meanwhile
+    except (RuntimeError, ValueError) as error:  # the payload contains itself, or was changed meanwhile
         raise NotKeptError(f"{type(error).__name__}: {error}") from error
 
 
@@ -56,7 +57,7 @@ def load(data: bytes, artifacts: Mapping[str, Artifact]) -> object:
     Raises:
         StorageError: if it can't be made again: an artifact or a kind is missing, the code it needs has changed, or a
             key can't be used.
-        NotKeptError: if it can't be loaded here, as another owner's key has signed it.
+        NotKeptError: if it can't be loaded here, because it was signed with the key of another owner.
     """
     if data.startswith(b"\x80"):
         raise StorageError(
@@ -75,7 +76,7 @@ def load(data: bytes, artifacts: Mapping[str, Artifact]) -> object:
 
 
 class _Forms:
-    """Makes what JSON can hold of one payload."""
+    """Turns one payload into what JSON can hold."""
 
     def __init__(self, known_artifacts: Collection[str]) -> None:
         self._known = known_artifacts
@@ -136,7 +137,7 @@ _WRITERS: Mapping[type, Callable[[_Forms, Any], object]] = {
 
 
 class _Values:
-    """Makes one payload of what JSON held."""
+    """Turns what JSON held into one payload."""
 
     def __init__(self, artifacts: Mapping[str, Artifact]) -> None:
         self._artifacts = artifacts

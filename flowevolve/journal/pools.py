@@ -54,7 +54,7 @@ def read_start(path: Path, version: int | None, algorithm: str, task: Task) -> S
 def _follow(
     changes: list[Change], proposed: dict[str, Candidate], used: dict[str, Candidate], speculative: dict[str, str]
 ) -> None:
-    """Note which candidates a commit put into a pool, and which are there on trial."""
+    """Note which candidates a commit put into a pool, and which of them are speculative."""
     for change in changes:
         match change:
             case Add(candidate=candidate, status=status, pool=pool):

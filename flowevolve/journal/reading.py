@@ -1,7 +1,8 @@
-"""Reading what a run has recorded, during the run or after it, without being in its way.
+"""Reading what a run has recorded, during the run or after it, without disturbing it.
 
-A run directory is opened read-only, and rows are fetched in pages, so that no long read keeps the run's journal from
-being tidied up. Journals of all schemas are read; of schemas 1 and 2, times of calls are the event loop's.
+A run directory is opened read-only, and rows are fetched in pages, because a long read would keep SQLite from folding
+the write-ahead log into the journal. Journals of all schemas are read. In schemas 1 and 2 the times of calls are those
+of the event loop.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ SELECT id, -1 AS seq, role, model, stage, item, idx, candidate, json_extract(req
 FROM main.calls
 """
 _VIEWS = {1: _VIEW_2.replace(", cached\n", ", 0 AS cached\n"), 2: _VIEW_2, 3: _VIEW}
-"""What a call is in each schema."""
+"""The view that shows the calls of each schema in the present form."""
 
 _EVENTS = "SELECT seq, t, kind, data FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
 _PROPOSALS = """
@@ -96,7 +97,7 @@ class RecordedCall:
 
 
 class CallHead(NamedTuple):
-    """A call without its texts and times, and the number of the last event before it."""
+    """A call without its texts and times, and ``seq``, the number of the last event before it."""
 
     seq: int
     record: CallRecord
@@ -157,12 +158,12 @@ class Recorded:
 
     @property
     def start(self) -> RunStarted | None:
-        """What its first event says; None if the run had not begun. Who embeds a run may log before it begins."""
+        """The event of its beginning; None if the run had not begun. There may be events before it."""
         return next(self.events_of(RunStarted), None)
 
     @property
     def given(self) -> frozenset[str] | None:
-        """What the run was given as objects; None if it had not begun."""
+        """The names of what the run was given as objects; None if it had not begun."""
         return None if self.start is None else frozenset(self.start.given or ())
 
     def last_event(self) -> tuple[int, float] | None:
@@ -181,7 +182,7 @@ class Recorded:
         return map(_event, self._pages(_EVENTS, after))
 
     def events_of(self, kind: type[Body]) -> Iterator[Body]:
-        """What the events of a kind say, in order; looks through all."""
+        """The bodies of all events of a kind, in order."""
         for row in self._database.execute(_OF_KIND, (kind.kind,)):
             body = _event(row).body
             assert isinstance(body, kind)
@@ -248,7 +249,7 @@ class Recorded:
         return row
 
     def _pages(self, statement: str, after: int) -> Iterator[tuple[Any, ...]]:
-        """Rows of a statement that asks for so many after a number in its first column."""
+        """The rows of a statement with two parameters: the number in the first column to go on after, and how many."""
         while page := self._database.execute(statement, (after, PAGE)).fetchall():
             yield from page
             after = page[-1][0]
@@ -283,7 +284,7 @@ class Recorded:
         )
 
     def _messages(self, messages: str) -> tuple[Message, ...]:
-        """``[[role, number of a text], …]``; up to schema 2, the text itself."""
+        """Messages from ``[[role, number of a text], …]``; up to schema 2 with the text itself in its place."""
         return tuple(
             Message(role, text if isinstance(text, str) else self._text_number(text))
             for role, text in json.loads(messages)

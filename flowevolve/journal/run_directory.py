@@ -41,9 +41,9 @@ def claim(path: Path) -> Lock:
 
 
 class RunDirectory:
-    """A run's directory, which no other process may use meanwhile. Close it when the run has ended.
+    """The directory of a run, which no other process may use meanwhile. `close` it when the run has ended.
 
-    ``given`` names what the run was given as objects; ``lock`` is the directory's, where the caller holds it already.
+    ``given`` names what the run was given as objects. ``lock`` is the lock of the directory if the caller holds it.
 
     Raises:
         InputError: if the directory holds a run already, is in use, or can't be written.
@@ -75,8 +75,8 @@ class RunDirectory:
     ) -> Self:
         """Go on with the run in a directory.
 
-        ``config`` replaces the one that is there once the run does go on; ``events.jsonl``, if it is there or asked
-        for, is written anew from the journal, and whatever an interrupted write left is removed.
+        ``config`` replaces the configuration that is there as soon as the run does go on. ``events.jsonl`` is written
+        anew from the journal if it is there or asked for. What an interrupted write has left is removed.
 
         Raises:
             InputError: if there is no run to go on with, or the directory is in use or can't be written.
@@ -129,15 +129,15 @@ class RunDirectory:
         if self._events is not None and self._failure is None:
             try:
                 self._events.write(event.to_json() + "\n")
-            except OSError as error:  # said at the end: sinks don't raise
+            except OSError as error:  # raised by `close`, because event sinks don't raise
                 self._failure = error
 
     def _go_on(self) -> None:
-        """The run does go on: not before that is its result gone, and its configuration replaced."""
+        """Remove the result and replace the configuration, now that the run does go on."""
         try:
             (self.path / RESULT).unlink(missing_ok=True)
             self._write(CONFIG, self._config)
-        except OSError as error:  # said by `settled`: sinks don't raise
+        except OSError as error:  # raised by `settled`, because event sinks don't raise
             self._held_up = _not_written(self.path / CONFIG, error)
 
     def _write(self, name: str, text: str) -> None:
@@ -199,7 +199,7 @@ class RunDirectory:
 
 
 def has_begun(path: Path) -> bool:
-    """Whether the run in a directory has done anything. One that failed or was killed before that has paid for nothing.
+    """Whether the run in a directory has begun. One that failed or was killed before that has paid for nothing.
 
     Raises:
         InputError: if there is no journal, or it can't be read.
@@ -213,7 +213,7 @@ def has_begun(path: Path) -> bool:
 
 
 def _make_way(path: Path) -> None:
-    """Remove what a run that never began has left."""
+    """Remove the files of a run that never began."""
     journal = (path / JOURNAL).is_file()
     taken = has_begun(path) if journal else any((path / name).exists() for name in (CONFIG, RESULT))
     if taken:

@@ -21,7 +21,7 @@ class Table(Protocol):
     """An open file; `close` it to have all of it written."""
 
     rows: int
-    """How many were written so far."""
+    """How many rows were written so far."""
 
     def write(self, row: Row) -> None: ...
     def close(self) -> None: ...
@@ -92,7 +92,7 @@ class Parquet:
 
 
 def _cell(value: object) -> object:
-    """A value as pyarrow takes it. Lone surrogates, which Parquet can't hold, become the replacement character."""
+    """A value in a form that pyarrow accepts. Lone surrogates, which Parquet can't hold, become U+FFFD."""
     match value:
         case str() if not is_unicode(value):
             return value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""How texts lie in a journal: any text a reply can hold comes back as it was, and one that recurs is stored once."""
+"""How a journal stores texts: every text comes back exactly as it was, and one that recurs is stored once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hashlib import blake2b
 SHORT = 1000
 """Bytes up to which a text is stored as it is."""
 REMEMBERED = 8192
-"""Texts whose number a writer remembers; the others it looks up."""
+"""How many texts a writer remembers the numbers of; those of others it looks up."""
 
 _FIND = "SELECT id FROM texts WHERE hash = ?"
 _ADD = "INSERT INTO texts (hash, data) VALUES (?, ?)"
@@ -26,12 +26,12 @@ def pack(text: str) -> str | bytes:
 
 
 def unpack(stored: str | bytes) -> str:
-    """What `pack` was given."""
+    """The text that `pack` was given."""
     return stored if isinstance(stored, str) else zlib.decompress(stored).decode("utf-8", "surrogatepass")
 
 
 class Texts:
-    """Table ``texts`` as its writer sees it: a text's number, which it is given when it is first met."""
+    """The numbers of texts in the table ``texts``. A text gets its number when it is first seen."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database

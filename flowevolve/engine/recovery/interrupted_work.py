@@ -1,8 +1,8 @@
 """What a stage had done for an item when a run was interrupted, so that nothing is done twice.
 
-A stage's work is run again from its start: replies come back from the journal, and what it had proposed, handed on,
-committed and logged is recognised. Recognition does not ask that the stage takes the same way again, for the pool may
-have moved on: what is not recognised is simply done.
+A stage's work is run again from its start. Replies come back from the journal, and what the stage had proposed, handed
+on, committed and logged is recognised. The stage may take another course this time, because the pool may have changed:
+what is not recognised is simply done.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class StoredResult:
 
 @dataclass(slots=True)
 class InterruptedWork:
-    """Effects of one stage's unfinished work on one item, oldest first; each is taken out as it is recognised."""
+    """The effects of one stage's unfinished work on one item, oldest first. Each is removed when it is recognised."""
 
     proposals: list[Candidate] = field(default_factory=list)
     sent: deque[ItemSent] = field(default_factory=deque)
     commits: deque[Update] = field(default_factory=deque)
     events: dict[tuple[str, str | None], deque[Event]] = field(default_factory=dict)
     children: int = 0
-    """How many items it had handed on: the next one's number."""
+    """How many items it had handed on, which is the number of the next one."""
 
     def proposed(self, artifact: Artifact, parents: Sequence[Candidate], operator: str) -> Candidate | None:
-        """The candidate it had made like this, if it had."""
+        """The candidate that it had proposed with these parents and this operator, if there is one."""
         names = tuple(parent.id for parent in parents)
         for candidate in self.proposals:
             if (candidate.artifact, candidate.parents, candidate.operator) == (artifact, names, operator):
@@ -48,18 +48,18 @@ class InterruptedWork:
         return None
 
     def handed_on(self, stage: str, payload: object) -> bool:
-        """Whether its next item, as far as can be told, was handed on already."""
+        """Whether an item with this payload was handed on already, as far as stage and type of payload tell."""
         if self.sent and (self.sent[0].stage, self.sent[0].payload) == (stage, type(payload).__name__):
             self.sent.popleft()
             return True
         return False
 
     def committed(self) -> Update | None:
-        """Its next commit, if that was made already: no update is applied twice, whatever it would say now."""
+        """The update of its next commit, if that was made already. It counts even if the commit would differ now."""
         return self.commits.popleft() if self.commits else None
 
     def logged(self, kind: str, key: str | None) -> Event | None:
-        """Its next event of this kind and with this key, if it had written that."""
+        """Its next event of this kind and with this key, if that was written already."""
         events = self.events.get((kind, key))
         return events.popleft() if events else None
 

@@ -1,7 +1,7 @@
-"""Replies that had come in for work that was not finished when a run ended: they are used, not paid for again.
+"""Replies that had come in for work that was not finished when a run was interrupted. They are used instead of calls.
 
-Within one stage's work on one item they come back in the order in which they came in then, because what a stage hands
-on early depends on it.
+Within one stage's work on one item they are given back in the order in which they came in, because what a stage hands
+on early depends on that order.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from flowevolve.core.model import ChatReply, EmbedReply, LLMError, Message, Usag
 
 Reply = TypeVar("Reply", ChatReply, EmbedReply)
 PATIENCE_SECONDS = 1.0
-"""How long a reply waits for its turn; longer only if the stage no longer asks what it asked then."""
+"""How long a reply waits for those that came in before it. Only one that is never asked for makes it wait so long."""
 
 Asked = tuple[Message, ...] | tuple[str, ...]
-"""The messages of a chat, or the texts to embed in one request, of which there is always one."""
+"""The messages of a chat, or the texts to embed in one request; never empty."""
 Key = tuple[WorkPart, int, Asked]
-"""What the call is part of, its index and what was asked: calls made side by side may share the first two."""
+"""What a call is part of, its index, and what was asked. Calls made side by side may have the first two in common."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredCall:
-    """A finished call: which work it belongs to, what was asked, and what came back, or how it failed."""
+    """A finished call: the work that it belongs to, what was asked, and the reply or the error."""
 
     stage: str
     work: WorkPart
@@ -58,14 +58,17 @@ class RecordedReplies:
             self._interrupted_work.setdefault((call.stage, call.work.item), _Work()).add(call)
 
     def forget(self, stage: str, item: str) -> list[tuple[str, Usage]]:
-        """Give up what a work that has ended did not ask for again; returns what was paid for it, by model."""
+        """Drop the replies that work which has ended did not ask for again.
+
+        Returns the model and the tokens of each.
+        """
         work = self._interrupted_work.pop((stage, item), None)
         calls = [] if work is None else work.calls
         return [call.paid for call in calls]
 
     @property
     def left(self) -> int:
-        """Replies not asked for yet."""
+        """How many replies were not asked for yet."""
         return sum(
             not isinstance(call.reply, LLMError) for work in self._interrupted_work.values() for call in work.calls
         )

@@ -1,7 +1,7 @@
-"""What an interrupted run had come to, worked out from its event log.
+"""The state of an interrupted run, rebuilt from its event log.
 
-The log is folded into a `RecoveredState`: pool and archives, what was spent and counted, the open flows and their
-items. Items that were waiting wait again; work that was under way is begun again, knowing what it had done
+The events are replayed into a `RecoveredState`: pool and archives, what was spent and counted, the open flows and their
+items. Items that were waiting wait again. Work that was under way is begun again, with the effects that it had
 (`flowevolve.engine.recovery.interrupted_work`) and with the replies that had come in
 (`flowevolve.engine.recovery.recorded_replies`). What was spent on such work counts again as it is done again.
 """
@@ -48,7 +48,7 @@ from flowevolve.engine.recovery.state import OpenFlow, Phase, RecoveredState
 from flowevolve.llm.client.accounting import Spending
 
 FIT = "fit"
-"""Stands for a stage's name in what fit does; its item is init's ticket."""
+"""What stands for a stage's name in the work of ``fit``, whose item is the ticket of init."""
 NOT_KEPT = "its payload could not be kept in the journal"
 
 
@@ -61,7 +61,7 @@ class History(Protocol):
 
     @property
     def begun(self) -> bool:
-        """Whether init was over."""
+        """Whether init had ended."""
 
     def events(self) -> Iterator[Event]:
         """All events, oldest first."""
@@ -97,7 +97,7 @@ class _Live:
 
 
 def recover(algorithm: Algorithm, graph: Graph, history: History) -> RecoveredState:
-    """Where the run that this is the history of was. The algorithm, its archives and triggers are told what happened.
+    """The state in which the run with this history was. The algorithm, its archives and triggers are told all events.
 
     Raises:
         InputError: if the history is not one of this algorithm.
@@ -116,7 +116,7 @@ def recover(algorithm: Algorithm, graph: Graph, history: History) -> RecoveredSt
 
 
 class _LogReplay:
-    """What a log comes to, event by event."""
+    """Replays a log, event by event."""
 
     def __init__(self, algorithm: Algorithm, graph: Graph) -> None:
         self._algorithm = algorithm
@@ -133,7 +133,9 @@ class _LogReplay:
                 self._flow_ended(self._state.flows.pop(number))
             case ItemSent() as sent:
                 self._sent(sent, event.time)
-            case ItemTaken(item=name, judged=None | "continue"):  # what comes of another verdict is in later events
+            case ItemTaken(
+                item=name, judged=None | "continue"
+            ):  # the effects of other verdicts have events of their own
                 self._live[name].taken = True
                 self._state.interrupted_work[name] = InterruptedWork()
             case ItemsGathered(items=batch):
@@ -200,7 +202,7 @@ class _LogReplay:
         flow = self._state.flows[live.item.flow]
         if flow.phase and done.item == ticket_id(live.item.flow):
             self._state.phases[live.stage] = replace(self._state.phases[live.stage], done=True)
-            self._state.interrupted_work[done.item] = InterruptedWork()  # of fit, which follows in its name
+            self._state.interrupted_work[done.item] = InterruptedWork()  # that of fit, which works on the same ticket
         else:
             self._state.interrupted_work.pop(done.item, None)
         for each in live.batch:
@@ -219,7 +221,7 @@ class _LogReplay:
         update = self._state.pool.commit(commit.read_changes(self._state.pool.pool.__getitem__), commit.item, time)
         improved = self._state.pool.note_best(commit.best_score, self._state.spent.proposals)
         for trigger in self._graph.triggers:
-            trigger.fires(update, improved)  # for those that count; what came of it is in the log
+            trigger.fires(update, improved)  # so that triggers which count commits count this one
         if commit.item in self._state.interrupted_work and commit.stage is not None:
             self._state.interrupted_work[commit.item].commits.append(update)
 
@@ -269,7 +271,7 @@ class _LogReplay:
                 yield (live.stage, live.item, "discarded", NOT_KEPT)
 
     def _end_injection(self, item: ItemId) -> tuple[Outcome, str]:
-        """How a candidate from outside ends its own work: it can't be proposed again, as nobody has it any more."""
+        """How the work of injecting a candidate ends. It can't be done again: only the caller had the artifact."""
         if self._state.interrupted_work[item].sent:
             del self._state.interrupted_work[item]
             self._state.injected.append(item)
@@ -277,7 +279,7 @@ class _LogReplay:
         return "discarded", "cut off as it was injected"
 
     def _give_up_finish(self) -> list[tuple[str, Item[object], Outcome, str]]:
-        """A finish that began before init had ended, as it was cut off, is begun anew when its time comes."""
+        """End the ticket of a finish that began when init was cut off. Finish begins anew when its time comes."""
         init, finish = self._state.phases.get("init"), self._state.phases.get("finish")
         if finish is None or finish.done or (init is not None and init.ended):
             return []
@@ -287,7 +289,7 @@ class _LogReplay:
     def _sort_out(
         self, ended: Collection[str]
     ) -> tuple[list[tuple[str, Item[object]]], list[tuple[str, list[Item[object]]]]]:
-        """The items of stages that wait, and those that were being worked on, in the batches they were taken in."""
+        """The items that wait for stages, and those that were being worked on, in their batches."""
         waiting: list[tuple[str, Item[object]]] = []
         under_way: list[tuple[str, list[Item[object]]]] = []
         seen: set[str] = set(ended)

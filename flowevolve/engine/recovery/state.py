@@ -24,13 +24,13 @@ from flowevolve.engine.recovery.recorded_replies import RecordedReplies
 
 @dataclass(slots=True)
 class OpenFlow:
-    """A flow that had not ended. ``phase`` says whether it is init's or finish's."""
+    """A flow that had not ended. ``phase`` says whether it is that of init or finish."""
 
     stage: str
     phase: bool
     trigger: str | None
     estimate: Cost = field(default_factory=Cost)
-    """What is to be reserved for it."""
+    """What is to be reserved of the budget for it."""
     spent: Cost = field(default_factory=Cost)
 
     @property
@@ -81,7 +81,7 @@ class RecoveredState:
     over: Sequence[tuple[str, Item[object], Outcome, str]] = ()
     """Items to settle, with their stages, outcomes and reasons: they had ended, or their payload could not be kept."""
     empty: Sequence[int] = ()
-    """Flows of which the last item had ended and whose own end was not logged."""
+    """Flows whose last item had ended, but whose own end was not logged."""
     phases: dict[str, Phase] = field(default_factory=dict)
     """The phases that were begun."""
     workers: dict[str, int] = field(default_factory=dict)
@@ -95,4 +95,4 @@ class Start:
     candidates: Sequence[Candidate]
     updates: Sequence[Sequence[Change]]
     flows: int
-    """How many flows it had opened: ours are numbered from there, as candidates are named after flows."""
+    """How many flows it had opened. Numbering goes on from there, because candidates are named after flows."""
