@@ -1,8 +1,8 @@
 """The journal: every event and every finished LLM call of a run, in one SQLite file.
 
 Rows are written in the order in which they are handed over, whole steps at a time (`flowevolve._util.sqlite_writer`);
-the event loop waits for the disk only in ``settled`` and ``close``. docs/reference/run-directory.md says what survives a
-crash. During the run the file is in WAL mode, so that others may read it (`flowevolve.journal.reading`). When it is
+the event loop waits for the disk only in ``settled`` and ``close``. docs/reference/run-directory.md says what survives
+a crash. During the run the file is in WAL mode, so that others may read it (`flowevolve.journal.reading`). When it is
 closed, it is one plain file.
 """
 
