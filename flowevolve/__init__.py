@@ -1,14 +1,41 @@
 """flowevolve: LLM-driven evolution of prompts and programs, as a stream.
 
-Names are imported from their modules when they are first used: most commands need few of them.
+A name is imported when it is used for the first time, so that importing the package takes next to no time.
 """
 
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from flowevolve._util import clock as clock
+_NAMES = {
+    "_util": "clock",
+    "_util.errors": (
+        "BackendRefusedError BackendUnreachableError EngineError FlowevolveError InputError TaskFailedError"
+    ),
+    "_util.secrets": "read_key",
+    "_util.settings": "Settings",
+    "config.run": "Config load_config",
+    "core.algorithm": "Algorithm Archive Tuning Workers",
+    "core.artifact": "Artifact",
+    "core.budget": "Budget Cost",
+    "core.context": "StageContext UpdateContext",
+    "core.events": "Event",
+    "core.graph": "CommittingStage Discard Emit Exhausted Graph NotYet Stage StageFunction",
+    "core.item": "Item Ticket",
+    "core.model": "Message",
+    "core.payload_kinds": "payload",
+    "core.pool": "Add Annotate Candidate Move Note Update",
+    "core.task": "Call ChatModel Dataset Example Rollout Score Task",
+    "engine.engine": "Engine",
+    "runner.optimize": "LLM optimize",
+    "runner.replay": "replay",
+    "runner.result": "Result",
+    "runner.resume": "resume",
+    "runner.run": "open_run run",
+}
+"""The public names, by the module that each is imported from."""
 
 if TYPE_CHECKING:
+    from flowevolve._util import clock as clock
     from flowevolve._util.errors import BackendRefusedError as BackendRefusedError
     from flowevolve._util.errors import BackendUnreachableError as BackendUnreachableError
     from flowevolve._util.errors import EngineError as EngineError
@@ -62,42 +89,15 @@ if TYPE_CHECKING:
     from flowevolve.runner.resume import resume as resume
     from flowevolve.runner.run import open_run as open_run
     from flowevolve.runner.run import run as run
-
-_NAMES = {
-    "_util.errors": "BackendRefusedError BackendUnreachableError EngineError FlowevolveError InputError "
-    "TaskFailedError",
-    "_util.secrets": "read_key",
-    "_util.settings": "Settings",
-    "config.run": "Config load_config",
-    "core.algorithm": "Algorithm Archive Tuning Workers",
-    "core.artifact": "Artifact",
-    "core.budget": "Budget Cost",
-    "core.context": "StageContext UpdateContext",
-    "core.events": "Event",
-    "core.graph": "CommittingStage Discard Emit Exhausted Graph NotYet Stage StageFunction",
-    "core.item": "Item Ticket",
-    "core.model": "Message",
-    "core.payload_kinds": "payload",
-    "core.pool": "Add Annotate Candidate Move Note Update",
-    "core.task": "Call ChatModel Dataset Example Rollout Score Task",
-    "engine.engine": "Engine",
-    "runner.optimize": "LLM optimize",
-    "runner.replay": "replay",
-    "runner.result": "Result",
-    "runner.resume": "resume",
-    "runner.run": "open_run run",
-}
-"""The names that each module has for users."""
-_HOMES = {name: f"flowevolve.{module}" for module, names in _NAMES.items() for name in names.split()}
-
-if not TYPE_CHECKING:  # a type checker would take any name for one that is there
+else:
+    __all__ = [name for names in _NAMES.values() for name in names.split()]
 
     def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found: object = getattr(import_module(_HOMES[name]), name)
-        globals()[name] = found
-        return found
+        for module, names in _NAMES.items():
+            if name in names.split():
+                globals()[name] = found = resolve_name(f"flowevolve.{module}.{name}")
+                return found
+        raise AttributeError(f"module 'flowevolve' has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_HOMES})
+        return sorted({*globals(), *__all__})

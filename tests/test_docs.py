@@ -76,7 +76,7 @@ def _groups() -> set[str]:
     """The groups of entry points, which are named like modules."""
     found = set[str]()
     for module in MODULES:
-        for node in ast.walk(_tree(module) or ast.Module()):
+        for node in ast.walk(_tree(module) or ast.Module(body=[], type_ignores=[])):
             match node:
                 case ast.Call(func=ast.Name(id="Registry"), args=[_, ast.Constant(value=str(group)), *_]):
                     found.add(group)

@@ -5,24 +5,35 @@ Exit codes: 0 done, 2 bad config or input, 3 backend unreachable, 4 task broken,
 
 from __future__ import annotations
 
+import json
+import logging
+import signal
 import sys
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
+import anyio
 import typer
 
-from flowevolve._util.errors import FlowevolveError
+from flowevolve._util import clock
+from flowevolve._util.errors import FlowevolveError, InputError
 from flowevolve.cli.list import list_command
 from flowevolve.cli.new import new_app
 from flowevolve.cli.sandbox import sandbox_app
 from flowevolve.cli.serve import serve_command
-from flowevolve.cli.terminal import plain_console
+from flowevolve.cli.terminal import console, plain_console, print_plain
+
+if TYPE_CHECKING:
+    from flowevolve.runner.clients import SideTask
+    from flowevolve.runner.replay import Replayed
+    from flowevolve.runner.result import Result
+    from flowevolve.runner.run import Watchers
 
 LAST_PORT = 65535
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
-console = plain_console()
 
 ConfigPath = Annotated[
     Path,
@@ -55,9 +66,29 @@ def run_command(
     verbose: Verbose = False,
 ) -> None:
     """Run a configuration; Ctrl-C once finishes what is open and stops, twice stops at once."""
-    from flowevolve.cli.running import run_config  # noqa: PLC0415 - loads the engine
+    from flowevolve.cli.runs import fresh_directory, load, show, title
+    from flowevolve.runner.run import run
+    from flowevolve.telemetry.logs import configure_logs
 
-    run_config(config, overrides or (), start, out, events, metrics_port, verbose)
+    configure_logs(logging.INFO if verbose else logging.WARNING)
+    settings = load(config, [*(overrides or ()), *_start(start)])
+    with fresh_directory(config) if out is None else nullcontext(out) as directory:
+        console.print(title(settings), highlight=False)
+
+        async def go(watchers: Watchers, side_task: SideTask) -> Result:
+            return await run(settings, out=directory, events=events, watchers=watchers, side_task=side_task)
+
+        show(go, settings.clock, directory, metrics_port)
+
+
+def _start(named: str | None) -> list[str]:
+    """``DIR[@VERSION]`` as overrides."""
+    if named is None:
+        return []
+    directory, at, version = named.rpartition("@")
+    if not at or not version.isdigit():
+        directory, version = named, ""
+    return [f"start.run={json.dumps(directory)}", *([f"start.version={version}"] if version else [])]
 
 
 @app.command("resume")
@@ -68,9 +99,21 @@ def resume_command(
     verbose: Verbose = False,
 ) -> None:
     """Go on with a run where it was stopped or killed; --set may give it a larger budget or other workers."""
-    from flowevolve.cli.running import resume_run  # noqa: PLC0415 - loads the engine
+    from flowevolve.cli.runs import show, title
+    from flowevolve.config.run import parse_config
+    from flowevolve.journal.reading import Recorded
+    from flowevolve.runner.resume import resume
+    from flowevolve.telemetry.logs import configure_logs
 
-    resume_run(directory, overrides or (), metrics_port, verbose)
+    configure_logs(logging.INFO if verbose else logging.WARNING)
+    with Recorded(directory) as recorded:
+        settings = parse_config(recorded.config, f"{directory}/config.toml")
+    console.print(f"going on with {directory}: {title(settings)}", highlight=False, soft_wrap=True)
+
+    async def go(watchers: Watchers, side_task: SideTask) -> Result:
+        return await resume(directory, changes=overrides or (), watchers=watchers, side_task=side_task)
+
+    show(go, settings.clock, directory, metrics_port)
 
 
 @app.command("replay")
@@ -82,24 +125,55 @@ def replay_command(
     verbose: Verbose = False,
 ) -> None:
     """Run a recorded run's replies and latencies again on the virtual clock: what if there were other workers?"""
-    from flowevolve.cli.running import replay_run  # noqa: PLC0415 - loads the engine
+    from flowevolve.core.stop_reasons import INTERRUPTED
+    from flowevolve.runner.interrupts import until_interrupted
+    from flowevolve.runner.replay import replay
+    from flowevolve.runner.run import Watchers
+    from flowevolve.telemetry.comparison import compare
+    from flowevolve.telemetry.logs import configure_logs, log_event
 
-    replay_run(directory, overrides or (), slots, out, verbose)
+    configure_logs(logging.INFO if verbose else logging.WARNING)
+
+    async def go(side_task: SideTask) -> Replayed:
+        watchers = Watchers(events=(log_event,))
+        return await replay(
+            directory, changes=overrides or (), slots=slots, out=out, watchers=watchers, side_task=side_task
+        )
+
+    replayed = clock.run(until_interrupted, go, clock="virtual")
+    if replayed is None:
+        raise typer.Exit(INTERRUPTED.exit_code)
+    scores = not replayed.replies.stand_ins
+    console.print(compare(replayed.recorded, replayed.replayed, scores=scores, notes=replayed.notes))
+    if out is not None:
+        console.print(f"written to {out}", highlight=False, soft_wrap=True)
+    raise typer.Exit(replayed.result.report.stop_reason.exit_code)
 
 
 @app.command("check")
 def check_command(config: ConfigPath, overrides: Overrides = None) -> None:
     """Validate a configuration and reach its backends, spending nothing."""
-    from flowevolve.cli.running import check_config  # noqa: PLC0415 - loads the engine
+    from flowevolve.cli.runs import describe_backend, load
+    from flowevolve.runner.run import check
+    from flowevolve.telemetry.logs import configure_logs
 
-    check_config(config, overrides or ())
+    configure_logs()
+    settings = load(config, overrides or ())
+
+    async def go() -> None:
+        task = await check(settings)
+        data = task.data
+        console.print(f"{task.name}: {len(data.train)} train, {len(data.val)} val, {len(data.test)} test examples")
+
+    clock.run(go, clock=settings.clock)
+    console.print(f"{config}: fine; {describe_backend(settings)}", highlight=False)
 
 
 @app.command("report")
 def report_command(directory: RunPath) -> None:
     """Print the summary of a finished run."""
-    from flowevolve.journal.run_directory import read_result  # noqa: PLC0415 - loads the engine
-    from flowevolve.telemetry.summary import summarize  # noqa: PLC0415
+    from flowevolve.journal.run_directory import read_result
+    from flowevolve.telemetry.summary import summarize
 
     console.print(summarize(read_result(directory)))
 
@@ -116,19 +190,19 @@ def export_command(
     out: Annotated[Path | None, typer.Option(help="where to; by default export/ in the run directory")] = None,
 ) -> None:
     """Write a run's candidates, scores, lineage, calls and best artifact to files; the run may be going on."""
-    from flowevolve.journal.export import export  # noqa: PLC0415 - loads the engine
+    from flowevolve.journal.export import export
 
     done = export(directory, out, table_format.value)
-    console.print(f"{done.candidates} candidates and {done.calls} calls written to {done.out}")
+    print_plain(f"{done.candidates} candidates and {done.calls} calls written to {done.out}")
 
 
 @app.command("compact")
 def compact_command(directory: RunPath) -> None:
     """Drop the texts of a run's calls for good: they can't be read or replayed any more. All counts stay."""
-    from flowevolve.journal.compact import compact  # noqa: PLC0415 - loads the engine
+    from flowevolve.journal.compact import compact
 
     done = compact(directory)
-    console.print(
+    print_plain(
         f"dropped the texts of {done.calls} calls: {done.before / 1e6:.1f} MB before, {done.after / 1e6:.1f} MB now; "
         "events, candidates, scores, times and tokens are all there"
     )
@@ -145,15 +219,31 @@ def sim_command(
     port: Annotated[int, typer.Option(min=0, max=LAST_PORT)] = 8000,
 ) -> None:
     """Serve a simulated LLM over an OpenAI-compatible API, until Ctrl-C."""
-    from flowevolve.cli.running import serve_simulation  # noqa: PLC0415 - loads the engine
+    from flowevolve.config.run import parse_config
+    from flowevolve.runner.assemble import make_roles, make_sim
+    from flowevolve.sim.server import serve
 
-    serve_simulation(profile, world, preset, model, fault_rate, host, port)
+    sections = {"profile": profile, "world": world, "preset": preset, "faults": {"rate": fault_rate}}
+    settings = parse_config({"sim": sections, "llm": {"model": model}, "budget": {"seconds": 1}}, "sim")
+
+    async def go() -> None:
+        backend = make_sim(settings, make_roles(settings))
+        async with serve(backend, host=host, port=port) as url:
+            console.print(
+                f"simulated {model!r} (profile {profile}, world {world}) at {url}", highlight=False, soft_wrap=True
+            )
+            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+                async for _ in signals:
+                    return
+
+    try:
+        clock.run(go, clock="real")
+    except OSError as error:
+        raise InputError(f"sim: can't listen on {host}:{port}: {error.strerror}; choose another --port") from None
 
 
 app.command("serve")(serve_command)
 app.add_typer(sandbox_app, name="sandbox")
-
-
 app.command("list")(list_command)
 app.add_typer(new_app, name="new")
 

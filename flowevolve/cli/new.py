@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from flowevolve.cli.terminal import plain_console
+from flowevolve.cli.terminal import print_plain
 
-console = plain_console()
 new_app = typer.Typer(no_args_is_help=True, help="Write a small working package to start from.")
 
 Name = Annotated[str, typer.Argument(help="what a config will name it by, such as hill_climb")]
@@ -19,21 +18,17 @@ Folder = Annotated[Path | None, typer.Option("--dir", metavar="DIR", help="where
 @new_app.command("algorithm")
 def new_algorithm(name: Name, folder: Folder = None) -> None:
     """Write a package with an algorithm, its entry point and a test on the simulated server."""
-    _write("algorithm", name, folder)
+    _scaffold("algorithm", name, folder)
 
 
 @new_app.command("task")
 def new_task(name: Name, folder: Folder = None) -> None:
     """Write a package with a task, its entry point and a test."""
-    _write("task", name, folder)
+    _scaffold("task", name, folder)
 
 
-def _write(kind: str, name: str, folder: Path | None) -> None:
-    from flowevolve.cli.scaffold import scaffold  # noqa: PLC0415 - loads the engine
+def _scaffold(kind: str, name: str, folder: Path | None) -> None:
+    from flowevolve.cli.scaffold import scaffold
 
     written = scaffold(kind, name, folder)
-    console.print(
-        f"written to {written}; try it: cd {written} && pip install -e '.[dev]' && pytest",
-        highlight=False,
-        soft_wrap=True,
-    )
+    print_plain(f"written to {written}; try it: cd {written} && pip install -e '.[dev]' && pytest")

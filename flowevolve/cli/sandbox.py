@@ -6,16 +6,15 @@ import json
 import os
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import ValidationError
 
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
-from flowevolve._util.json_types import JSON
-from flowevolve._util.registry import describe_validation
-from flowevolve.core.sandbox_settings import SandboxSettings
+
+if TYPE_CHECKING:
+    from flowevolve._util.json_types import JSON
 
 sandbox_app = typer.Typer(no_args_is_help=True, help="Run programs that nobody trusts.")
 
@@ -36,7 +35,11 @@ def sandbox_run_command(
     isolation: Annotated[str, typer.Option(help="bubblewrap, or limits: then nothing hides your files")] = "bubblewrap",
 ) -> None:
     """Run FILE in a sandbox and print one line of JSON: status, times, memory, output and result."""
-    from flowevolve.sandbox import Outcome, Sandbox  # noqa: PLC0415 - slow to load
+    from pydantic import ValidationError
+
+    from flowevolve._util.registry import describe_validation
+    from flowevolve.core.sandbox_settings import SandboxSettings
+    from flowevolve.sandbox import Outcome, Sandbox
 
     given: dict[str, object] = {
         "isolation": isolation,
@@ -77,7 +80,7 @@ def _words(command: str) -> list[str]:
 
 
 def _arguments(text: str) -> dict[str, JSON] | list[JSON]:
-    from flowevolve.sandbox.outcome import read_json  # noqa: PLC0415 - slow to load
+    from flowevolve.sandbox.outcome import read_json
 
     try:
         values = read_json(os.fsencode(text), "--arguments:")

@@ -12,7 +12,7 @@ from pathlib import Path
 from string import Template
 
 from flowevolve._util.errors import InputError
-from flowevolve.runner.assemble import ALGORITHMS, TASKS
+from flowevolve.runner.registries import ALGORITHMS, TASKS
 
 NAMES: Mapping[str, Callable[[], list[str]]] = {"algorithm": ALGORITHMS.names, "task": TASKS.names}
 """What there are templates for, and where their names are known."""

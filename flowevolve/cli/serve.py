@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
 import typer
-from pydantic import ValidationError
 
 from flowevolve._util import clock
 from flowevolve._util.errors import BackendUnreachableError, InputError
-from flowevolve._util.registry import describe_validation
 from flowevolve._util.tasks import beside
-from flowevolve.cli.terminal import plain_console
-from flowevolve.vllm.server import ServerChange
-from flowevolve.vllm.settings import VLLMSettings
+from flowevolve.cli.terminal import print_plain
 
-console = plain_console()
+if TYPE_CHECKING:
+    from flowevolve.vllm.server import ServerChange
+    from flowevolve.vllm.settings import VLLMSettings
 
 
 def serve_command(
@@ -37,6 +35,11 @@ def serve_command(
     log: Annotated[Path, typer.Option(help="what vLLM says goes here")] = Path("vllm.log"),
 ) -> None:
     """Serve a model with vLLM and keep it alive, until Ctrl-C. A run uses it with llm.backend "vllm" and its URL."""
+    from pydantic import ValidationError
+
+    from flowevolve._util.registry import describe_validation
+    from flowevolve.vllm.settings import VLLMSettings
+
     try:
         settings = VLLMSettings(
             executable=executable,
@@ -55,13 +58,13 @@ def serve_command(
 
 
 async def _serve(model: str, settings: VLLMSettings, log: Path) -> None:
-    from flowevolve.vllm.serving import serve_vllm  # noqa: PLC0415 - not needed for help
+    from flowevolve.vllm.serving import serve_vllm
 
     gone: list[ServerChange] = []
     all_gone = anyio.Event()
 
     def tell(server_changes: ServerChange) -> None:
-        _print(f"{server_changes.url}: {server_changes.detail}")
+        print_plain(f"{server_changes.url}: {server_changes.detail}")
         if server_changes.kind == "gave_up":
             gone.append(server_changes)
         if len(gone) == settings.replicas:
@@ -74,13 +77,9 @@ async def _serve(model: str, settings: VLLMSettings, log: Path) -> None:
 
     async with beside() as tasks:
         tasks.start_soon(until_signalled, tasks.cancel_scope)
-        _print(f"starting vLLM for {model}; its log is {log}")
+        print_plain(f"starting vLLM for {model}; its log is {log}")
         async with serve_vllm(model, settings, log=log, on_event=tell) as urls:
-            _print(f"{model} at {' and '.join(urls)}; Ctrl-C ends it")
+            print_plain(f"{model} at {' and '.join(urls)}; Ctrl-C ends it")
             await all_gone.wait()
     if gone:
         raise BackendUnreachableError(f"{gone[-1].url}: {gone[-1].detail}")
-
-
-def _print(line: str) -> None:
-    console.print(line, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""From a checked configuration to the objects of a run, and the names a configuration can use."""
+"""From a checked configuration to the objects of a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, cast
 
 from flowevolve._util.errors import InputError
-from flowevolve._util.registry import Registry, validated
+from flowevolve._util.registry import validated
 from flowevolve._util.secrets import OPENAI_HOST, key_for
 from flowevolve._util.tasks import Pulse
 from flowevolve.config.backends import BACKENDS, SHIPPED_BACKENDS
@@ -17,10 +17,10 @@ from flowevolve.config.run import Config
 from flowevolve.core.algorithm import Algorithm, NamesRoles, Tuning, WorkersWanted
 from flowevolve.core.events import Log, log_nothing
 from flowevolve.core.model import ServerTransport, Transport
-from flowevolve.core.policies import Allocation, NoRacing, Racing, Speculation, StalenessPolicy, StoppingPolicy
+from flowevolve.core.policies import Allocation, Speculation, StalenessPolicy, StoppingPolicy
 from flowevolve.core.task import Task
 from flowevolve.llm.client.cache import ResponseCache, open_cache
-from flowevolve.llm.client.ensemble import Choice, Ensemble, Models
+from flowevolve.llm.client.ensemble import Ensemble, Models
 from flowevolve.llm.client.hedging import Hedging
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.client.traffic import Traffic
@@ -30,81 +30,24 @@ from flowevolve.llm.scheduling.metrics_probe import MetricsProbe, SummedProbe
 from flowevolve.llm.scheduling.request_queue import Order
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.router import Router, make_router
-from flowevolve.policies.admission import Fixed, Latency, ServerQueue
-from flowevolve.policies.allocation import MedianRate, Pressure
-from flowevolve.policies.bandits import UCB
-from flowevolve.policies.ordering import Fifo, LaterFirst
-from flowevolve.policies.racing import Bound, Confidence, Prefix
-from flowevolve.policies.staleness import Full, Guarded, Reflective
+from flowevolve.policies.admission import Latency
 from flowevolve.policies.stopping import FileExists, NoImprovement, Unevaluated, Unproductive
+from flowevolve.runner.registries import (
+    ADMISSIONS,
+    ALGORITHMS,
+    ALLOCATION,
+    BANDITS,
+    ORDERINGS,
+    RACING,
+    STALENESS,
+    TASKS,
+)
 
 if TYPE_CHECKING:
     from flowevolve.programs.problem import Problem
     from flowevolve.sim.backend import SimBackend
     from flowevolve.sim.replay import Record, RecordedServer
 
-ALGORITHMS: Registry[Algorithm] = Registry(
-    "algorithm",
-    "flowevolve.algorithms",
-    {
-        "gepa": "flowevolve.algorithms.gepa:GEPA",
-        "combee": "flowevolve.algorithms.combee:Combee",
-        "ace": "flowevolve.algorithms.ace:ACE",
-        "meta_harness": "flowevolve.algorithms.meta_harness:MetaHarness",
-        "levi": "flowevolve.algorithms.levi:LEVI",
-        "best_of_n": "flowevolve.algorithms.baselines:BestOfN",
-        "one_plus_lambda": "flowevolve.algorithms.baselines:OnePlusLambda",
-        "code_evolve": "flowevolve.algorithms.code_evolve:CodeEvolve",
-        "context_evolve": "flowevolve.algorithms.context_evolve:ContextEvolve",
-        "cse": "flowevolve.algorithms.cse:CSE",
-    },
-    Algorithm,
-)
-TASKS: Registry[Task] = Registry(
-    "task",
-    "flowevolve.tasks",
-    {
-        "house_style": "flowevolve.tasks.catalog:house_style",
-        "instructions": "flowevolve.tasks.catalog:instructions",
-        "multihop": "flowevolve.tasks.catalog:multihop",
-        "math": "flowevolve.tasks.catalog:math",
-        "classification": "flowevolve.tasks.catalog:classification",
-        "finer": "flowevolve.tasks.catalog:finer",
-        "formula": "flowevolve.tasks.catalog:formula",
-        "harness": "flowevolve.tasks.catalog:harness",
-    },
-    Task,
-    ("program",),
-)
-STALENESS: Registry[StalenessPolicy] = Registry(
-    "staleness policy",
-    "flowevolve.policies.staleness",
-    {"full": Full, "guarded": Guarded, "reflective": Reflective},
-    StalenessPolicy,
-)
-ALLOCATION: Registry[Allocation] = Registry(
-    "allocation policy",
-    "flowevolve.policies.allocation",
-    {"median_rate": MedianRate, "pressure": Pressure},
-    Allocation,
-    ("fixed",),
-)
-RACING: Registry[Racing] = Registry(
-    "racing policy",
-    "flowevolve.policies.racing",
-    {"off": NoRacing, "bound": Bound, "confidence": Confidence, "prefix": Prefix},
-    Racing,
-)
-ORDERINGS: Registry[Order] = Registry(
-    "ordering", "flowevolve.policies.ordering", {"later_first": LaterFirst, "fifo": Fifo}, Order
-)
-ADMISSIONS: Registry[Admission] = Registry(
-    "admission policy",
-    "flowevolve.policies.admission",
-    {"fixed": Fixed, "server_queue": ServerQueue, "latency": Latency},
-    Admission,
-)
-BANDITS: Registry[Choice] = Registry("bandit", "flowevolve.policies.bandits", {"ucb": UCB}, Choice)
 OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 """Where requests go if the configuration names no address."""
 
@@ -134,11 +77,9 @@ def problem_notes(config: Config) -> Sequence[str]:
     """What whoever runs a configuration should know of its problem, a line each."""
     if config.task.name != "program" or not {"folder", "command"} & config.task.settings.keys():
         return ()
-
     from flowevolve.programs.evaluator import EvaluatorProblem  # noqa: PLC0415 - only programs need it
 
     problem = make_problem(config)
-
     return problem.notes if isinstance(problem, EvaluatorProblem) else ()
 
 
@@ -325,7 +266,6 @@ def make_transport(llm: LLMSettings, identity: str | None = None, log: Log = log
             from flowevolve.llm.transports.openai import OpenAITransport  # noqa: PLC0415 - the SDK is slow to load
 
             return OpenAITransport(url, key, max_connections=llm.concurrency, identity=identity)
-
         from flowevolve.llm.transports.aiohttp import AioHTTPTransport  # noqa: PLC0415 - slow to load
 
         return AioHTTPTransport(url, key, max_connections=llm.concurrency, identity=identity)

@@ -11,7 +11,7 @@ from flowevolve._util.secrets import OPENAI_VARIABLE
 from flowevolve.config.run import Config, override, parse_config
 from flowevolve.problems.folders.catalog import folder_problem, system_of
 from flowevolve.problems.folders.settings import FolderSettings, LLMPart, read_settings
-from flowevolve.runner.assemble import ALGORITHMS
+from flowevolve.runner.registries import ALGORITHMS
 
 ALGORITHM = "one_plus_lambda"
 WORLD = "code"

@@ -16,7 +16,8 @@ from bench.algorithms.real_model import REAL_ALGORITHMS, REAL_PROBLEM, real_jobs
 from bench.algorithms.results import beside, described, real, simulated
 from bench.algorithms.section import WORDS, section
 from flowevolve._util.errors import InputError
-from flowevolve.runner.assemble import ALGORITHMS, make_algorithm, make_task
+from flowevolve.runner.assemble import make_algorithm, make_task
+from flowevolve.runner.registries import ALGORITHMS
 
 TOKENS = 6000
 PROGRAM = "min_max_distance_2d"

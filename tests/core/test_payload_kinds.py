@@ -16,10 +16,10 @@ from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.payload_kinds import kind_of, payload, registered
 from flowevolve.journal.payloads import dump, load
-from flowevolve.runner.assemble import ALGORITHMS
+from flowevolve.runner.registries import ALGORITHMS
 
-for shipped in ALGORITHMS.builtin:
-    ALGORITHMS.find(shipped, "a test")  # its module registers its kinds
+for name in ALGORITHMS.builtin:
+    ALGORITHMS.find(name, "algorithm.name")  # its payloads are registered as it is imported
 SHIPPED = {kind.name: kind.type for kind in registered() if not kind.opaque and "tests" not in kind.type.__module__}
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -14,7 +14,7 @@ from flowevolve.core.policies import NoRacing, Race, Speculation, Standing, Vali
 from flowevolve.policies.acceptance import Everything, Front, Improvement
 from flowevolve.policies.racing import Bound, Confidence, Prefix
 from flowevolve.policies.speculation import beats
-from flowevolve.runner.assemble import RACING
+from flowevolve.runner.registries import RACING
 
 IDS = tuple(f"e{n}" for n in range(8))
 grades = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=8, max_size=8)

@@ -18,7 +18,7 @@ from flowevolve.archives.catalog import ARCHIVES
 from flowevolve.config.backends import BACKENDS
 from flowevolve.config.run import parse_config
 from flowevolve.problems.catalog import PROBLEMS
-from flowevolve.runner.assemble import (
+from flowevolve.runner.registries import (
     ADMISSIONS,
     ALGORITHMS,
     ALLOCATION,
