@@ -18,7 +18,7 @@ from flowevolve.config.run import parse_config
 from flowevolve.core.model import ChatRequest
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import check, run
-from flowevolve.sim import worlds
+from flowevolve.sim.worlds import catalog
 from flowevolve.sim.worlds.rules.world import RulesWorld
 from flowevolve.telemetry.summary import summarize
 
@@ -36,7 +36,7 @@ class HalfUseless(RulesWorld):
 
 @pytest.fixture(autouse=True)
 def half_useless_world(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worlds, "WORLDS", {"rules": HalfUseless})
+    monkeypatch.setattr(catalog, "WORLDS", {"rules": HalfUseless})
 
 
 def go(role: Mapping[str, object], out: Path | None = None, *, priced: bool = True, **more: object) -> Result:
