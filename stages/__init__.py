@@ -1,23 +1,21 @@
 """Stages that algorithms are put together from, and what helps to write others."""
 
-from flowevolve.stages.asking import ask as ask
-from flowevolve.stages.asking import tokens_by_agent as tokens_by_agent
-from flowevolve.stages.asking import try_asking as try_asking
-from flowevolve.stages.assess import Assess as Assess
-from flowevolve.stages.assess import Level as Level
+from flowevolve.stages.asking import ask as ask, tokens_by_agent as tokens_by_agent, try_asking as try_asking
+from flowevolve.stages.assess import Assess as Assess, Level as Level
 from flowevolve.stages.coding import write_program as write_program
 from flowevolve.stages.committing import committing as committing
 from flowevolve.stages.evaluate import Evaluate as Evaluate
 from flowevolve.stages.generate import Generate as Generate
-from flowevolve.stages.payloads import Assessed as Assessed
-from flowevolve.stages.payloads import Evaluated as Evaluated
-from flowevolve.stages.payloads import Proposed as Proposed
-from flowevolve.stages.payloads import Released as Released
-from flowevolve.stages.payloads import Rolled as Rolled
-from flowevolve.stages.payloads import Selected as Selected
-from flowevolve.stages.payloads import Written as Written
-from flowevolve.stages.propose import Propose as Propose
-from flowevolve.stages.propose import reflect as reflect
+from flowevolve.stages.payloads import (
+    Assessed as Assessed,
+    Evaluated as Evaluated,
+    Proposed as Proposed,
+    Released as Released,
+    Rolled as Rolled,
+    Selected as Selected,
+    Written as Written,
+)
+from flowevolve.stages.propose import Propose as Propose, reflect as reflect
 from flowevolve.stages.repair import Repair as Repair
 from flowevolve.stages.rollouts import Rollouts as Rollouts
 from flowevolve.stages.scan import scan as scan

@@ -10,8 +10,7 @@ from bench._lib.algorithm_runs import MODES, Job, Mode, Settings
 from bench._lib.searches import BASELINES, METHODS, PROFILE, WIDTH, measured_problem, program_problem
 from bench.ace import runs as ace
 from bench.meta_harness import runs as meta_harness
-from bench.quality.methods import COMBEE
-from bench.quality.methods import METHODS as GEPA
+from bench.quality.methods import COMBEE, METHODS as GEPA
 from bench.quality.runs import SYNC as GEPA_SYNC
 
 BASELINE = "one_plus_lambda"

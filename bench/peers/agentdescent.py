@@ -15,8 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from statistics import fmean
 
-from agentdescent import SingleSlot
-from agentdescent import Task as Work
+from agentdescent import SingleSlot, Task as Work
 from agentdescent.algorithms.gepa import ParetoAggregator
 from agentdescent.async_evolve import async_evolve
 from agentdescent.staleness import FullStaleness

@@ -17,8 +17,7 @@ from flowevolve.core.budget import Budget
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.task import Task
 from flowevolve.runner.result import Result
-from flowevolve.runner.resume import is_run
-from flowevolve.runner.resume import resume as go_on
+from flowevolve.runner.resume import is_run, resume as go_on
 from flowevolve.runner.run import ProvidedObjects, run
 
 

@@ -16,8 +16,7 @@ from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import SEED_PROMPT, InstructionFollowing
 from flowevolve.tasks.labelling import HarnessTask, labelled_set
 from flowevolve.tasks.loaders import Size, examples, load_hf, load_rows, split_rows
-from flowevolve.tasks.math import SEED_PROMPT as MATH_SEED
-from flowevolve.tasks.math import MathAnswer
+from flowevolve.tasks.math import SEED_PROMPT as MATH_SEED, MathAnswer
 from flowevolve.tasks.multihop import MultiHopQA
 
 

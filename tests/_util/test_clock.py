@@ -11,8 +11,7 @@ from operator import getitem
 import anyio
 import anyio.lowlevel
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util import clock
 from flowevolve._util.errors import EngineError

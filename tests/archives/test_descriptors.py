@@ -8,8 +8,7 @@ import sys
 from random import Random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util.errors import InputError
 from flowevolve.archives.descriptors import Scale, Space, check_ribs, fit_space, k_means, load_ribs

@@ -14,12 +14,10 @@ import aiohttp
 import anyio.lowlevel
 import pytest
 from aiohttp import web
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bench._lib.methods.figures import Figures
-from bench.gpu import __main__ as gpu
-from bench.gpu import engine as gpu_engine
+from bench.gpu import __main__ as gpu, engine as gpu_engine
 from bench.gpu.__main__ import parse, wanted_of
 from bench.gpu.engine import sizes
 from bench.gpu.results import content

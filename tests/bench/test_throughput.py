@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bench._lib.methods.figures import Figures, figures, in_flight
 from bench._lib.methods.ratios import ratio, ratios

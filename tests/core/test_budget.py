@@ -1,8 +1,7 @@
 """Invariant 4: nothing is admitted once a limit is reached or spoken for."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
 from flowevolve.core.budget import DIMENSIONS, Budget, Cost, Ledger

@@ -11,8 +11,7 @@ from types import NoneType, UnionType
 from typing import Literal, NewType, Union, get_args, get_origin, get_type_hints
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.budget import Cost

@@ -8,8 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from flowevolve._util.errors import EngineError
 from flowevolve._util.json_types import JSON

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util import clock
 from flowevolve._util.errors import EngineError, InputError, TaskFailedError

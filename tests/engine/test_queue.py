@@ -6,8 +6,7 @@ import anyio
 import pytest
 from anyio import wait_all_tasks_blocked
 from anyio.lowlevel import checkpoint
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve.engine.queue import ItemQueue, QueueClosedError
 from tests.support.depth import examples

@@ -10,8 +10,7 @@ from math import prod
 from random import Random
 
 import anyio
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util import clock
 from flowevolve.archives.pareto import ParetoArchive

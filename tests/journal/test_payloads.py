@@ -13,8 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util.errors import StorageError
 from flowevolve.core.artifact import Artifact

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve.journal.texts import REMEMBERED, Texts, pack, unpack
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError

@@ -9,8 +9,7 @@ from random import Random
 from typing import Self
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve.policies.drawing import by_rank, draw, evenly
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import anyio
 import anyio.lowlevel
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError

@@ -6,8 +6,7 @@ import math
 from random import Random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.policies import NoRacing, Race, Speculation, Standing, ValidationAcceptance

@@ -6,8 +6,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve.problems.autocorrelation import MOST_STEPS, FirstAutocorrelation, SecondAutocorrelation
 from tests.support.problem_checks import refusal, score

@@ -10,8 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON

@@ -12,8 +12,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util.errors import InputError
 from flowevolve.problems.base import seed_text

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve.problems.drivers.flow_shop import harness_makespan
 from flowevolve.problems.flow_shop import FlowShop, least_time

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve.problems.drivers.spot import harness_run
 from flowevolve.problems.spot import CHOICES, ON_DEMAND_PRICE, SPOT_PRICE, SpotScheduling

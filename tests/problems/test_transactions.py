@@ -6,8 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve.problems.base import seed_text
 from flowevolve.problems.transactions import Operation, Transaction, TransactionScheduling, begin_times

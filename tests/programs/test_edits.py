@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from flowevolve.programs.blocks import outside_unchanged
 from flowevolve.programs.edits import Edit, EditError, apply_edits, apply_to_files, parse_edits

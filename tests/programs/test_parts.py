@@ -6,8 +6,7 @@ import ast
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve.programs.features import syntax_error
 from flowevolve.programs.parts import REST, Slot, frozen_parts, parts_of, restore, unchanged

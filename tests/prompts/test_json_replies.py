@@ -6,8 +6,7 @@ import json
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve.core.model import UnparsableReplyError
 from flowevolve.prompts.json_replies import objects, read_array, read_json, read_object, text_of, texts, word_of

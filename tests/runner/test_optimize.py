@@ -57,7 +57,7 @@ class Broken:
 
 
 def test_a_task_that_always_fails_ends_the_run_and_says_where() -> None:
-    with pytest.raises(fe.TaskFailedError, match=r"failed on each of the first 10 examples.*test_api\.py:\d+"):
+    with pytest.raises(fe.TaskFailedError, match=r"failed on each of the first 10 examples.*test_optimize\.py:\d+"):
         fe.optimize(Broken(), budget=fe.Budget(minutes=1), clock="virtual")
 
 

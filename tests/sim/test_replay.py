@@ -8,8 +8,7 @@ from typing import TypeVar
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util import clock
 from flowevolve.core.model import ChatReply, ChatRequest, Message, RejectedError, UnreachableError, Usage

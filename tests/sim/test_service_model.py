@@ -9,8 +9,7 @@ from functools import partial
 import anyio
 import anyio.lowlevel
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util import clock
 from flowevolve.core.model import OverloadedError

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 import anyio
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util import clock
 from flowevolve.stages.scan import scan

@@ -10,8 +10,7 @@ from typing import Any
 import anyio
 
 import flowevolve as fe
-from flowevolve._util import clock
-from flowevolve._util import tasks as concurrency
+from flowevolve._util import clock, tasks as concurrency
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
 from flowevolve.core.model import (

@@ -17,8 +17,8 @@ import pytest
 from flowevolve._util.tasks import Pulse
 from flowevolve.vllm.server import ServerChange
 
-FAKE = Path(__file__).with_name("fake_vllm.py")
 ROOT = Path(__file__).parents[2]
+FAKE = ROOT / "tests" / "support" / "fake_vllm.py"
 
 
 @dataclass(frozen=True)

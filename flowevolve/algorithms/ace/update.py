@@ -19,8 +19,7 @@ from flowevolve.algorithms.ace.reading import Reader
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
-from flowevolve.core.pool import Add, Candidate, Note
-from flowevolve.core.pool import Update as PoolUpdate
+from flowevolve.core.pool import Add, Candidate, Note, Update as PoolUpdate
 from flowevolve.core.record import Record
 
 

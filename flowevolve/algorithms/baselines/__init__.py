@@ -1,5 +1,7 @@
 """Plain searches over programs, which others are measured against."""
 
-from flowevolve.algorithms.baselines.algorithm import BestOfN as BestOfN
-from flowevolve.algorithms.baselines.algorithm import OnePlusLambda as OnePlusLambda
-from flowevolve.algorithms.baselines.algorithm import SearchConfig as SearchConfig
+from flowevolve.algorithms.baselines.algorithm import (
+    BestOfN as BestOfN,
+    OnePlusLambda as OnePlusLambda,
+    SearchConfig as SearchConfig,
+)

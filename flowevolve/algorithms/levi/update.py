@@ -22,8 +22,7 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.context import UpdateContext
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item
-from flowevolve.core.pool import Add, Annotate, Candidate, Note
-from flowevolve.core.pool import Update as PoolUpdate
+from flowevolve.core.pool import Add, Annotate, Candidate, Note, Update as PoolUpdate
 from flowevolve.core.record import Attributes, Record
 from flowevolve.stages.payloads import Assessed
 

@@ -15,8 +15,7 @@ from gepa.logging.logger import Logger, LoggerProtocol
 from gepa.proposer.reflective_mutation.base import LanguageModel
 from pydantic import ValidationError
 
-from flowevolve._util import clock as clocks
-from flowevolve._util import garbage as collector
+from flowevolve._util import clock as clocks, garbage as collector
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import describe_validation
 from flowevolve.compat.gepa.algorithm import AdapterGEPA, AdapterTask, Parts

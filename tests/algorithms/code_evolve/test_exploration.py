@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import cos, pi
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve.algorithms.code_evolve.exploration import Cosine, Exploring, Exponential, Plateau, Schedule
 

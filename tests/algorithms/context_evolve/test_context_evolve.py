@@ -9,8 +9,7 @@ from typing import cast
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 import flowevolve as fe
 from flowevolve._util.errors import InputError

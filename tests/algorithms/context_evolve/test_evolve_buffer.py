@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.context_evolve.evolve_buffer import EvolveBuffer

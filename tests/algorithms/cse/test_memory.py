@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve.algorithms.cse.memory import Learned, Memory, compressed_note, learned_note, render
 from flowevolve.core.pool import Note, Update

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve.algorithms.gepa.merge import ancestors, find_merge, join, stratified_ids
 from flowevolve.core.artifact import Artifact

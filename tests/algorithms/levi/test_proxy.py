@@ -7,8 +7,7 @@ from itertools import combinations
 from statistics import fmean, pstdev
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve.algorithms.levi.proxy import Weights, correlation, rank_agreement, select_proxy, separations
 

@@ -12,8 +12,7 @@ from gepa.strategies.candidate_selector import TopKParetoCandidateSelector
 from gepa.strategies.eval_policy import FullEvaluationPolicy
 from gepa.strategies.proposal_sampling import PxNSampling
 from gepa.utils import MaxCandidateProposalsStopper, MaxMetricCallsStopper, NoImprovementStopper, ScoreThresholdStopper
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import flowevolve.compat.gepa as compat
 from tests.support.depth import examples

@@ -2,8 +2,7 @@ from functools import reduce
 from operator import add
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve.core.model import Usage
 from flowevolve.llm.client.accounting import Account, Dimension, Price, Totals

@@ -5,8 +5,7 @@ from functools import partial
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from structlog.testing import capture_logs
 
 from flowevolve._util.clock import VirtualClockLoop

@@ -8,8 +8,7 @@ from functools import partial
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util.clock import VirtualClockLoop
 from flowevolve._util.errors import BackendRefusedError, InputError

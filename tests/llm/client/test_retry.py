@@ -1,8 +1,7 @@
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.model import OverloadedError, RefusedError, RejectedError, ServerError, UnreachableError

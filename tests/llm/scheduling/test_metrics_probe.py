@@ -5,8 +5,7 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 from aiohttp import web
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util.tasks import Pulse
 from flowevolve.core.model import ChatRequest, Message

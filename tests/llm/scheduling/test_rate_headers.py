@@ -1,8 +1,7 @@
 """What answers say of rate limits."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve.llm.scheduling.rate_headers import Allowance, allowances
 

@@ -1,8 +1,7 @@
 """The pure policy behind rate limits."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve.llm.scheduling.rate_headers import LIMIT_KINDS, Allowance
 from flowevolve.llm.scheduling.rates import (

@@ -2,8 +2,7 @@ import gc
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util.errors import InputError
 from flowevolve.llm.scheduling.request_queue import Group, QueuedRequest, Waiter

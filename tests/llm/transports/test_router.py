@@ -7,8 +7,7 @@ from math import ceil
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve._util.json_types import JSON

@@ -4,8 +4,7 @@ import json
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve.core.model import (
     ChatReply,

@@ -7,8 +7,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import ChatRequest, Message

@@ -4,8 +4,7 @@ from itertools import pairwise
 from statistics import fmean
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON

@@ -2,8 +2,7 @@ import random
 from statistics import fmean
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flowevolve.sim.worlds.rules.text import Statement
 from flowevolve.sim.worlds.rules.writer import write_answer
