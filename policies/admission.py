@@ -90,7 +90,9 @@ class Latency:
         return LimitDecision(max(self.least, round(load.limit * (1 - waiting + self.target))), "calls wait")
 
     def _climb(self, load: LoadSample) -> LimitDecision:
-        rate = load.in_flight / (load.seconds_per_token or math.inf)
+        if not load.in_flight or not load.seconds_per_token:
+            return LimitDecision(load.limit, "not known yet")
+        rate = load.in_flight / load.seconds_per_token
         verdict = self._up(load) if self._pays(load.limit, rate) else self._down(load)
         if verdict.limit != load.limit:
             self._before = (load.limit, rate)

@@ -140,6 +140,12 @@ def test_a_server_that_says_nothing_is_judged_by_its_answers() -> None:
     assert [policy.decide(blind).limit for _ in range(2)] == [16, 32]
 
 
+def test_answers_of_unknown_length_change_no_limit() -> None:
+    policy = Latency()
+    silent = LoadSample(0.0, 16, MOST, 16, 9, None, 20, 0, 5.0, 0.1, None)
+    assert [policy.decide(silent).limit for _ in range(4)] == [16] * 4
+
+
 @pytest.mark.parametrize("settings", [{"least": 0}, {"least": 20}, {"target": 0.0}])
 @pytest.mark.parametrize("policy", [ServerQueue, Latency])
 def test_settings_out_of_range_are_refused(policy: type[ServerQueue | Latency], settings: dict[str, float]) -> None:
