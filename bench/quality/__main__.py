@@ -1,4 +1,4 @@
-"""The command ``python -m bench.quality [--quick] [--combee] [--json FILE] [--figure FILE]``."""
+"""The command ``python -m bench.quality [--quick] [--harsh] [--combee] [--json FILE] [--figure FILE]``."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from bench._lib.command import argument_parser
 from bench.quality.charts import draw_quality
 from bench.quality.methods import CANDIDATES, COMBEE, METHODS
 from bench.quality.results import MINUTES, QUICK_MINUTES, SEEDS, TUNING_SEEDS, TUNING_WORLDS, report, run_pairs
-from bench.quality.runs import WORLDS
+from bench.quality.runs import HARSH_WORLDS, SHIPPED_WORLDS
 from bench.quality.section import section
+
+QUICK_WORLDS = ("normal", "adversarial", "overlapping")
 
 
 def main() -> None:
     parser = argument_parser(bench.quality)
     parser.add_argument("--quick", action="store_true", help="three worlds, three seeds, lockstep for an hour")
+    parser.add_argument("--harsh", action="store_true", help="the worlds that are hard for those who merge edits")
     parser.add_argument("--tune", action="store_true", help="the settings that were tried, on seeds kept for that")
     parser.add_argument("--combee", action="store_true", help="Combee's forms instead of the plain stream")
     parser.add_argument("--json", type=Path, help="write the figures here")
@@ -24,7 +27,8 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1, help="runs side by side; results do not depend on it")
     arguments = parser.parse_args()
     quick, tune = bool(arguments.quick), bool(arguments.tune)
-    worlds = TUNING_WORLDS if tune else ("normal", "adversarial", "overlapping") if quick else tuple(WORLDS)
+    worlds = TUNING_WORLDS if tune else tuple(HARSH_WORLDS) if arguments.harsh else tuple(SHIPPED_WORLDS)
+    worlds = QUICK_WORLDS if quick and not arguments.harsh else worlds
     seeds = TUNING_SEEDS if tune else SEEDS[:3] if quick else SEEDS
     minutes = QUICK_MINUTES if quick else MINUTES
     methods = CANDIDATES if tune else COMBEE if arguments.combee else METHODS

@@ -23,7 +23,7 @@ from flowevolve.prompts.reflection import (
     labelled_blocks,
 )
 from flowevolve.sim.worlds.rules.params import RulesParams
-from flowevolve.sim.worlds.rules.text import Statement, misstate, read_instruction, read_statement, reword
+from flowevolve.sim.worlds.rules.text import Statement, happens, misstate, read_instruction, read_statement, reword
 
 _UNMET = re.compile(r"^Not met: (.+)$", re.MULTILINE)
 _TOPIC = re.compile(r"\babout ((?:[\w'-]+ ?){1,8})")
@@ -58,6 +58,8 @@ def reflect(prompt: str, params: RulesParams, rng: random.Random) -> str:
     findings = (
         "\n".join(f"- The answers fail here: {sentence}" for sentence in noticed) or "- The wording can be clearer."
     )
+    if happens(params.rewrite, rng):
+        lines = [_worded_anew(line, rng) for line in lines]
     if rng.random() < params.unparsable:
         return f"The feedback shows what to change in the instruction:\n{findings}"
     rewritten = fence("\n".join(lines))
@@ -91,7 +93,17 @@ def _take_up(sentence: str, lines: list[str], params: RulesParams, rng: random.R
             lines[:] = [line for line in lines if not _contradicts(line, wanted)]
         if rng.random() < params.conflict:
             sentence = misstate(wanted.rule, rng)
+        elif happens(params.paraphrase, rng):
+            sentence = reword(wanted.rule)
     lines.append(f"- {sentence}")
+
+
+def _worded_anew(line: str, rng: random.Random) -> str:
+    """A line that states a rule, in other words or in the same; any other line as it is."""
+    stated = read_statement(line)
+    if stated is None or stated.denied:
+        return line
+    return f"- {rng.choice((stated.rule.describe(), reword(stated.rule)))}"
 
 
 def _contradicts(line: str, wanted: Statement) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from flowevolve.prompts.reflection import ORIGIN_HEADING, VERSIONS_HEADING, fence, labelled_blocks
 from flowevolve.sim.worlds.rules.params import RulesParams
-from flowevolve.sim.worlds.rules.text import read_statement
+from flowevolve.sim.worlds.rules.text import happens, misstate, read_statement
 
 
 def merge(prompt: str, params: RulesParams, rng: random.Random) -> str:
@@ -24,9 +25,18 @@ def merge(prompt: str, params: RulesParams, rng: random.Random) -> str:
         return "The versions have much in common, and each has something of its own."
     before = origin[0].splitlines() if origin else []
     kept = _kept(before, versions)
-    attention = min(1.0, params.comfortable_versions / max(1, len(versions)))
-    added = [line for line in _added(before, kept, versions) if rng.random() < attention]
+    attention = min(1.0, params.comfortable_versions / max(1, len(versions))) * (1 - params.merge_loss)
+    lines = _added(before, kept, versions, partial(happens, params.merge_noise, rng))
+    added = [_taken_over(line, params, rng) for line in lines if rng.random() < attention]
     return f"Here is one instruction of all versions:\n\n{fence(chr(10).join([*kept, *added]))}"
+
+
+def _taken_over(line: str, params: RulesParams, rng: random.Random) -> str:
+    """An added line as the merge writes it."""
+    stated = read_statement(line)
+    if stated is None or not happens(params.merge_garble, rng):
+        return line
+    return f"- {misstate(stated.rule, rng)}"
 
 
 def _kept(origin: Sequence[str], versions: Sequence[Sequence[str]]) -> list[str]:
@@ -41,8 +51,12 @@ def _kept(origin: Sequence[str], versions: Sequence[Sequence[str]]) -> list[str]
     return [line for line in kept if _subject(line) not in replaced or all(line in version for version in versions)]
 
 
-def _added(origin: Sequence[str], kept: Sequence[str], versions: Sequence[Sequence[str]]) -> list[str]:
-    """The lines that versions added, without repetitions. Lines that state no rule need a majority of the versions."""
+def _added(
+    origin: Sequence[str], kept: Sequence[str], versions: Sequence[Sequence[str]], keeps_noise: Callable[[], bool]
+) -> list[str]:
+    """The lines that versions added, without repetitions. Lines that state no rule need a majority of the versions,
+    unless ``keeps_noise`` says that one stays.
+    """
     lines = [line for version in versions for line in dict.fromkeys(version) if line.strip() and line not in origin]
     support = Counter(_said(line) for line in lines)
     settled = {_subject(line) for line in kept}
@@ -50,7 +64,7 @@ def _added(origin: Sequence[str], kept: Sequence[str], versions: Sequence[Sequen
     for line in sorted(lines, key=lambda line: -support[_said(line)]):
         subject = _subject(line)
         if subject is None:
-            if 2 * support[line] > len(versions) and line not in added:
+            if line not in added and (2 * support[line] > len(versions) or keeps_noise()):
                 added.append(line)
         elif subject not in settled:
             settled.add(subject)

@@ -13,7 +13,7 @@ class RulesParams:
     """Each probability says how often its sentence is true, per occasion named. The defaults are the preset ``normal``.
 
     Raises:
-        InputError: if a probability is not in [0, 1] or a count is out of range.
+        InputError: if a probability is not in [0, 1] or another number is out of range.
     """
 
     rules: int = len(HOUSE_STYLE)
@@ -48,17 +48,34 @@ class RulesParams:
     """Of up to this many versions all additions are merged. Of n more versions, each addition is merged with the
     probability ``comfortable_versions`` / n.
     """
+    merge_loss: float = 0.0
+    """A merge overlooks an addition, however few versions there are (per addition)."""
+    merge_garble: float = 0.0
+    """A merge states a rule that it adds wrongly (per rule)."""
+    merge_noise: float = 0.0
+    """A merge keeps an added line that states no rule, though few versions have it (per line)."""
+    interference: float = 0.0
+    """The relative loss of obedience to each of two rules that get in each other's way, if both are stated: the first
+    and the second rule of the house style, the third and the fourth, and so on.
+    """
+    noise_harm: float = 0.0
+    """The relative loss of obedience for each line of a list that states no rule; at most half is lost."""
+    paraphrase: float = 0.0
+    """A rule that is taken up is worded otherwise than in the feedback (per rule)."""
+    rewrite: float = 0.0
+    """All lines that state a rule are worded anew (per reply)."""
 
     def __post_init__(self) -> None:
-        counts = {
+        ranges = {
             "rules": (1, len(HOUSE_STYLE)),
             "comfortable_lines": (0, None),
             "max_edits": (1, None),
             "comfortable_versions": (1, None),
             "memory": (0, None),
+            "interference": (0, 0.5),  # beyond that, an instruction without one of the two rules would be better
         }
         for entry in fields(self):
-            low, high = counts.get(entry.name, (0, 1))
+            low, high = ranges.get(entry.name, (0, 1))
             value = getattr(self, entry.name)
             if value < low or (high is not None and value > high):
                 limits = f"from {low} to {high}" if high is not None else f"of {low} or more"
@@ -76,7 +93,31 @@ PRESETS: dict[str, RulesParams] = {
     ),
     "conflicting": RulesParams(conflict=0.4, mend=0.2),
     "misjudged": RulesParams(judge_error=0.6, unparsable=0.1),
+    "lossy": RulesParams(merge_loss=0.2, merge_garble=0.1, merge_noise=0.5),
+    "interfering": RulesParams(interference=0.3),
+    "harmful": RulesParams(noise=0.5, noise_harm=0.05),
+    "lengthy": RulesParams(comfortable_lines=8, fatigue=0.03),
+    "reworded": RulesParams(paraphrase=1.0, rewrite=0.5),
+    "fickle": RulesParams(obedience=0.7),
+    "harsh": RulesParams(
+        merge_loss=0.2,
+        merge_garble=0.1,
+        merge_noise=0.5,
+        interference=0.3,
+        noise=0.5,
+        noise_harm=0.05,
+        comfortable_lines=12,
+        fatigue=0.02,
+        paraphrase=1.0,
+        rewrite=0.5,
+        obedience=0.85,
+    ),
 }
 """The first four range from a world where almost every proposal helps to one where most do harm. In ``conflicting``,
 edits often contradict the instruction that they edit; in ``misjudged``, verdicts on stale edits are worse than chance.
+
+The others were made to be hard for those who merge edits before they are validated: merges lose, garble and keep noise
+(``lossy``), edits get in each other's way (``interfering``), lines that help nobody do harm (``harmful``), length does
+(``lengthy``), every reflection words things anew (``reworded``), scores vary between repeats (``fickle``), and all of
+these at once (``harsh``).
 """

@@ -147,10 +147,13 @@ def read_statement(line: str) -> Statement | None:
 
 @dataclass(frozen=True)
 class Reading:
-    """What an instruction says: the different statements on each subject in their order, and its number of lines."""
+    """What an instruction says: the different statements on each subject in their order, its number of lines, and how
+    many of them are points of a list that state no rule.
+    """
 
     by_subject: tuple[tuple[Statement, ...], ...]
     lines: int
+    noise: int
 
 
 @lru_cache(maxsize=4096)
@@ -163,7 +166,8 @@ def read_instruction(text: str) -> Reading:
         if statement is not None:
             said = by_subject.setdefault(statement.subject, [])
             said[:] = [*(other for other in said if other != statement), statement]
-    return Reading(tuple(tuple(said) for said in by_subject.values()), len(lines))
+    noise = sum(_LIST_MARK.match(line) is not None and read_statement(line) is None for line in lines)
+    return Reading(tuple(tuple(said) for said in by_subject.values()), len(lines), noise)
 
 
 _REWORDED = {
@@ -220,3 +224,10 @@ def misstate(rule: Constraint, rng: random.Random) -> str:
         return _DENIABLE.get(rule.id, rule.describe())
     name, value = rng.choice(slips)
     return Constraint(rule.id, {**rule.kwargs, name: value}).describe()
+
+
+def happens(probability: float, rng: random.Random) -> bool:
+    """Whether something happens that has this probability. Nothing is drawn for what never happens, so that a world
+    without it draws the same numbers as before there was such a thing.
+    """
+    return probability > 0 and rng.random() < probability

@@ -8,7 +8,7 @@ it sees nothing but that text: neither the task's rows nor their scores, which a
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 from statistics import fmean
 
 from flowevolve._util.json_types import JSON
@@ -18,13 +18,18 @@ from flowevolve.sim.worlds.rules.editor import judge, reflect, topic_of
 from flowevolve.sim.worlds.rules.merger import merge
 from flowevolve.sim.worlds.rules.params import PRESETS, RulesParams
 from flowevolve.sim.worlds.rules.playbook import citation, responder_for
-from flowevolve.sim.worlds.rules.text import read_instruction
+from flowevolve.sim.worlds.rules.text import Reading, Statement, read_instruction
 from flowevolve.sim.worlds.rules.writer import write_answer
 from flowevolve.tasks.house_style import HOUSE_STYLE, SEED_PROMPT, rules_of
 
 __all__ = ["PRESETS", "RulesParams", "RulesWorld"]
 
 _LOWEST_OBEDIENCE = 0.5
+_SUBJECTS = [Statement(rule).subject for rule in HOUSE_STYLE]
+_RIVALS = {
+    one: other for pair in zip(_SUBJECTS[::2], _SUBJECTS[1::2], strict=True) for one, other in (pair, pair[::-1])
+}
+"""For each subject the one whose rule gets in the way of its own."""
 
 
 class RulesWorld:
@@ -55,13 +60,25 @@ class RulesWorld:
 
     def _answer(self, instruction: str, asked: str, rng: random.Random) -> str:
         reading = read_instruction(instruction)
-        excess = max(0, reading.lines - self.params.comfortable_lines)
-        obedience = self.params.obedience * max(_LOWEST_OBEDIENCE, 1 - self.params.fatigue * excess)
-        kept = [rng.choice(said) for said in reading.by_subject if rng.random() < obedience]
+        subjects = {said[0].subject for said in reading.by_subject}
+        kept = [
+            rng.choice(said) for said in reading.by_subject if rng.random() < self._obedience(said, subjects, reading)
+        ]
         return write_answer(topic_of(asked), kept, rng) + citation(instruction, kept)
 
+    def _obedience(self, said: Sequence[Statement], subjects: AbstractSet[str], reading: Reading) -> float:
+        """How probable it is that what an instruction says on a subject is kept."""
+        params = self.params
+        excess = max(0, reading.lines - params.comfortable_lines)
+        loss = params.fatigue * excess + params.noise_harm * reading.noise
+        obedience = params.obedience * max(_LOWEST_OBEDIENCE, 1 - loss)
+        return obedience * (1 - params.interference) if _RIVALS.get(said[0].subject) in subjects else obedience
+
     def perfect_prompt(self) -> str:
-        """An instruction that states each rule of the style once. No other instruction scores higher in this world."""
+        """An instruction that states each rule of the style once.
+
+        No other instruction scores higher, unless rules get in each other's way or a long instruction is not obeyed.
+        """
         return "\n".join((SEED_PROMPT, *(f"- {rule.describe()}" for rule in HOUSE_STYLE[: self.params.rules])))
 
     def optimum(self, rows: Sequence[Mapping[str, JSON]], samples: int = 4) -> float:

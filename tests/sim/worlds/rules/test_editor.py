@@ -55,6 +55,21 @@ def test_reflection_adds_unmet_rules_and_keeps_the_rest() -> None:
     assert sorted(lines[2:]) == sorted([f"- {TITLE.describe()}", f"- {ENDING.describe()}"])
 
 
+def test_reflection_may_word_a_rule_otherwise_than_the_feedback_does() -> None:
+    quoted = reflected(SEED_PROMPT, [TITLE], FAULTLESS)[-1]
+    worded = reflected(SEED_PROMPT, [TITLE], replace(FAULTLESS, paraphrase=1))[-1]
+    assert worded != quoted
+    assert read_statement(worded) == read_statement(quoted)
+
+
+def test_reflection_may_reword_the_whole_instruction() -> None:
+    before = instruction(*HOUSE_STYLE[:8], NOISE)
+    after = reflected(before, [], replace(FAULTLESS, rewrite=1))
+    assert after != before.splitlines()
+    assert [after[0], after[-1]] == [SEED_PROMPT, NOISE]
+    assert [read_statement(line) for line in after] == [read_statement(line) for line in before.splitlines()]
+
+
 def test_reflection_takes_up_no_more_than_it_may() -> None:
     lines = reflected(SEED_PROMPT, [COMMA, TITLE, ENDING, BULLETS], FAULTLESS)
     assert len(lines) == 1 + FAULTLESS.max_edits

@@ -11,6 +11,7 @@ from flowevolve.core.model import UnparsableReplyError
 from flowevolve.prompts.reflection import merge_prompt, parse_instruction
 from flowevolve.sim.worlds.rules.merger import merge
 from flowevolve.sim.worlds.rules.params import RulesParams
+from flowevolve.sim.worlds.rules.text import read_statement
 from flowevolve.tasks.house_style import HOUSE_STYLE
 
 CAREFUL = RulesParams(unparsable=0.0)
@@ -51,3 +52,28 @@ def test_of_too_many_versions_some_additions_are_overlooked() -> None:
 def test_a_reply_may_come_without_its_form() -> None:
     with pytest.raises(UnparsableReplyError):
         merged([ORIGIN, ORIGIN], replace(CAREFUL, unparsable=1.0))
+
+
+NOISE = "- For the request about lamps thank the people."
+
+
+def test_a_lossy_merge_overlooks_some_additions() -> None:
+    versions = ["\n".join((ORIGIN, rule)) for rule in RULES[1:9]]
+    assert len(merged(versions)) == 10
+    assert 2 < len(merged(versions, replace(CAREFUL, merge_loss=0.5))) < 10
+    assert merged(versions, replace(CAREFUL, merge_loss=1.0)) == ORIGIN.splitlines()
+
+
+def test_a_merge_that_garbles_states_rules_wrongly_and_keeps_their_subjects() -> None:
+    right, wrong = RULES[2], merged([ORIGIN, "\n".join((ORIGIN, RULES[2]))], replace(CAREFUL, merge_garble=1.0))[-1]
+    assert wrong != right
+    stated, meant = read_statement(wrong), read_statement(right)
+    assert stated is not None
+    assert meant is not None
+    assert stated.subject == meant.subject
+
+
+def test_a_merge_may_keep_what_fits_one_example() -> None:
+    versions = [ORIGIN, ORIGIN, "\n".join((ORIGIN, NOISE))]
+    assert NOISE not in merged(versions)
+    assert merged(versions, replace(CAREFUL, merge_noise=1.0)) == [*ORIGIN.splitlines(), NOISE]

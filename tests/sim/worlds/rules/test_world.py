@@ -128,6 +128,27 @@ def test_seed_prompt_is_poor_and_the_optimum_known() -> None:
     assert mean_score(WORLD, WORLD.perfect_prompt(), ROWS, seed=9) == pytest.approx(optimum, abs=0.02)
 
 
+def kept(params: RulesParams, *lines: str) -> float:
+    """How often an instruction of these lines has answers given a title, which is the second rule."""
+    world, prompt = RulesWorld(params), "\n".join((SEED_PROMPT, *lines))
+    answers = [world.reply(chat(str(VAL[0]["prompt"]), prompt), random.Random(seed)) for seed in range(400)]
+    return fmean(HOUSE_STYLE[1].met_by(answer) for answer in answers)
+
+
+def test_rules_get_in_each_others_way_in_pairs() -> None:
+    first, second, third = (f"- {rule.describe()}" for rule in HOUSE_STYLE[:3])
+    harsh = RulesParams(interference=0.4)
+    assert kept(harsh, second, third) == kept(RulesParams(), second, third)
+    assert kept(harsh, first, second) < kept(RulesParams(), first, second) - 0.15
+
+
+def test_lines_that_state_no_rule_may_do_harm() -> None:
+    title, noise = f"- {HOUSE_STYLE[1].describe()}", "- For the request about lamps thank the people."
+    harsh = RulesParams(noise_harm=0.1)
+    assert kept(harsh, title) == kept(RulesParams(), title)
+    assert kept(harsh, title, noise, noise) < kept(harsh, title) - 0.1
+
+
 def test_perfect_prompt_states_the_rules_in_use_only() -> None:
     text = RulesWorld(RulesParams(rules=5)).perfect_prompt()
     assert [rule.describe() in text for rule in HOUSE_STYLE] == [True] * 5 + [False] * (len(HOUSE_STYLE) - 5)
