@@ -15,7 +15,7 @@ from typing_extensions import TypeVar
 from flowevolve._util.errors import EngineError
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.item import Item
-from flowevolve.core.policies import BatchSize
+from flowevolve.core.policies import BatchSize, Departure
 from flowevolve.core.pool import Update
 
 ContextT_contra = TypeVar("ContextT_contra", bound=StageContext, contravariant=True, default=StageContext)
@@ -76,6 +76,8 @@ class _StageSettings(Generic[ContextT_contra]):
     """How many items the stage gets together, as one; fewer only when no more can come."""
     gather_by: BatchSize | None = None
     """The policy that is asked before each gathering how many items it takes, which are ``gather`` at most."""
+    departs: Departure | None = None
+    """The policy for when items that wait leave together though they are fewer than ``gather``."""
     gather_key: Callable[[Item[object]], Hashable] | None = None
     """Only items with the same key are gathered: of one parent, say, or one pool version."""
     repair_to: str | None = None
@@ -91,7 +93,7 @@ class _StageSettings(Generic[ContextT_contra]):
         return self.gather > 1
 
     def __post_init__(self) -> None:
-        if not self.gathers and (self.gather_by is not None or self.gather_key is not None):
+        if not self.gathers and (self.gather_by is not None or self.gather_key is not None or self.departs is not None):
             raise EngineError(f"stage {self.name!r} gathers 1 item at a time: give the most it may gather")
         if self.exclusive and (self.workers != 1 or self.bounds is not None):
             raise EngineError(f"stage {self.name!r} is exclusive: it has one worker and no bounds")

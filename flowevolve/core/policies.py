@@ -32,6 +32,26 @@ class BatchSize(Protocol):
         """How much to work on together next, at least 1. ``past`` holds the last `PAST` batches, oldest first."""
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The facts about the items that wait at a gathering stage."""
+
+    items: int
+    """How many wait."""
+    upstream: int
+    """How many items are under way at earlier stages, and could still join them."""
+    spent: Cost
+    """What earlier stages have spent since the last items left together."""
+    price: Cost
+    """What the later stages have spent on one of their items, on average; nothing while they have had none."""
+
+
+class Departure(Protocol):
+    """Decides when the items that wait at a gathering stage leave together. It is asked whenever an item ends."""
+
+    def leaves(self, waiting: Waiting) -> bool: ...
+
+
 PAST = 256
 """How many batches a `BatchSize` is told of at most."""
 

@@ -1,6 +1,7 @@
 """What a run counts for its report: a function of its event log, so that a resumed run goes on counting.
 
-What the algorithm's own init and finish do is counted at no stage. Nothing in a run is decided by these numbers.
+What the algorithm's own init and finish do is counted at no stage. Two of these numbers decide something in a run: the
+sizes and times of batches, and what was spent since items last left a stage together.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
 
+from flowevolve.core.budget import Cost
 from flowevolve.core.event_kinds import (
     ItemDone,
     ItemSent,
@@ -140,6 +143,8 @@ class RunCounters:
             stage.name: deque(maxlen=PAST) for stage in graph.stages if stage.gather_by is not None
         }
         """The last batches of each stage that has a policy for the size of its batches, oldest first."""
+        self._departed = {stage.name: Cost() for stage in graph.stages if stage.departs is not None}
+        """What the stages before each of these had spent when items last left it together."""
         self.steps: deque[Batch] = deque(maxlen=PAST)
         """The last steps of lockstep, oldest first."""
         self._gathered: dict[ItemId, int] = {}
@@ -157,8 +162,11 @@ class RunCounters:
                 self._sent(sent)
             case RepairUnparsable(item=item):
                 self._unread.add(item)
-            case ItemsGathered(stage=stage, items=items) if stage in self.batches:
-                self._gathered[items[0]] = len(items)
+            case ItemsGathered(stage=stage, items=items):
+                if stage in self.batches:
+                    self._gathered[items[0]] = len(items)
+                if stage in self._departed:
+                    self._departed[stage] = self._spent_before(stage)
             case ItemDone() as done if done.stage in self.stages:
                 self._done(done, self.stages[done.stage])
             case StepEnded(flows=flows, seconds=seconds):
@@ -169,6 +177,21 @@ class RunCounters:
                 for change in changes:
                     self.accepted += accepts(change)
                     self._committed(change)
+
+    def since_departure(self, stage: str) -> Cost:
+        """What the stages before this one have spent since items last left it together."""
+        return self._spent_before(stage).less(self._departed[stage])
+
+    def price(self, stage: str) -> Cost:
+        """What a stage has spent on an item, on average; nothing while none has ended."""
+        counts = self.stages[stage]
+        ended = counts.consumed + counts.discarded
+        return Cost(rollouts=counts.rollouts // ended, tokens=counts.tokens // ended) if ended else Cost()
+
+    def _spent_before(self, stage: str) -> Cost:
+        earlier = takewhile(lambda name: name != stage, self.stages)
+        counts = [self.stages[name] for name in earlier]
+        return Cost(rollouts=sum(each.rollouts for each in counts), tokens=sum(each.tokens for each in counts))
 
     def _taken(self, taken: ItemTaken) -> None:
         if taken.stage in self.stages:

@@ -39,7 +39,7 @@ from flowevolve.core.graph import AnyStage, CommittingStage, Discard, Emit, Exha
 from flowevolve.core.item import INJECTION, SENT_TO_REPAIR, Item, Stale, Ticket, carried, gathered
 from flowevolve.core.item_ids import ItemId, child_id, flow_of, repair_id
 from flowevolve.core.model import LLMError
-from flowevolve.core.policies import Decision, Progress, Staleness, StalenessPolicy, StoppingPolicy
+from flowevolve.core.policies import Decision, Departure, Progress, Staleness, StalenessPolicy, StoppingPolicy, Waiting
 from flowevolve.core.pool import DEFAULT_POOL, Candidate, Move, Pool, Update
 from flowevolve.core.stop_reasons import EXHAUSTED, FAILED, TARGET_SCORE, StopReason
 from flowevolve.engine.counters import RunCounters
@@ -164,6 +164,13 @@ class Dispatcher:
             return stage.gather
         return max(1, min(stage.gather, stage.gather_by.next(self.counters.batches[stage.name])))
 
+    def leaves(self, stage: AnyStage, departure: Departure, items: int) -> bool:
+        """Whether the items that wait at a gathering stage, so many, leave together now."""
+        earlier = self.graph.stages[: self.graph.positions[stage.name]]
+        upstream = sum(self.flows.at(each.name) for each in earlier)
+        spent, price = self.counters.since_departure(stage.name), self.counters.price(stage.to[0])
+        return items > 0 and departure.leaves(Waiting(items, upstream, spent, price))
+
     def fire(self, trigger: Trigger, flow: int | None = None) -> None:
         """A trigger has fired, because of a commit of this flow or, with None, because of the time."""
         ordinary = flow is not None and not self.flows.is_triggered(flow)
@@ -186,7 +193,7 @@ class Dispatcher:
         If this is cancelled, the items are not settled and stay live.
         """
         item = gathered(items) if stage.gathers else items[0]
-        if (len(items) > 1 or stage.gather_by is not None) and item.id not in self.services.interrupted_work:
+        if (len(items) > 1 or stage.gather_by or stage.departs) and item.id not in self.services.interrupted_work:
             self.log(ItemsGathered(stage.name, tuple(each.id for each in items)))
         began = self._events.elapsed()
         in_stage, on_item = STAGE.set(stage.name), ITEM.set(item.id)

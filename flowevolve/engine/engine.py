@@ -355,7 +355,7 @@ def check_gathering(graph: Graph, width: int, mode: Mode) -> None:
     InputError: if a stage gathers more items than there may be flows.
     """
     for stage in graph.stages:
-        if stage.gather > width:
+        if stage.gather > width and stage.departs is None:
             setting = "max_in_flight" if mode == "stream" else "width"
             raise InputError(
                 f"algorithm.{setting}: is {width}, but stage {stage.name!r} gathers {stage.gather} items at a time; "

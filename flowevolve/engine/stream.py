@@ -54,6 +54,8 @@ class Stream:
     async def advance(self) -> None:
         if self._only_gathering():
             self._flush_first()
+        else:
+            self._let_depart()
         await self._dispatcher.changed.wait()
 
     def close(self) -> None:
@@ -107,6 +109,14 @@ class Stream:
             if stage.gathers and self._queues[stage.name]:
                 self._queues[stage.name].flush()
                 return
+
+    def _let_depart(self) -> None:
+        """Hand gathering stages what waits for them, where their policy says that it leaves."""
+        for stage in self._dispatcher.graph.stages:
+            if stage.departs is not None and self._dispatcher.leaves(
+                stage, stage.departs, len(self._queues[stage.name])
+            ):
+                self._queues[stage.name].flush()
 
     def _only_gathering(self) -> bool:
         """Whether all live items wait at gathering stages, so that no more can come to make a batch full."""

@@ -16,7 +16,7 @@ from flowevolve._util.errors import EngineError
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage
 from flowevolve.core.item import Gathered, Item, Ticket
-from flowevolve.core.policies import Batch
+from flowevolve.core.policies import Batch, Waiting
 from flowevolve.core.pool import Candidate, Note
 from flowevolve.engine.queue import ItemQueue
 from tests.support.depth import cuts
@@ -162,6 +162,58 @@ def test_batches_that_were_not_begun_are_gathered_when_the_run_goes_on(mode: str
     end = facts.index(events_of(facts, "items.gathered")[0]) + 1
     _, whole = evolve(Measuring(4), facts[:end], mode=mode)
     assert list(map(len, combined(whole))) == [2, 2]
+
+
+class Thrice:
+    """Items leave once what earlier stages spent is three times what the next one spends on a batch."""
+
+    def __init__(self) -> None:
+        self.asked: list[Waiting] = []
+
+    def leaves(self, waiting: Waiting) -> bool:
+        self.asked.append(waiting)
+        return 0 < 3 * waiting.price.rollouts <= waiting.spent.rollouts
+
+
+class Departing(Combining):
+    """Each ticket costs a rollout, and so does each batch at the stage that commits."""
+
+    def __init__(self, departure: Thrice) -> None:
+        super().__init__(24)
+        self._departure = departure
+
+    def graph(self) -> Graph:
+        start, combine, update = super().graph().stages
+        departing = replace(combine, gather=8, gather_by=None, departs=self._departure)
+        return Graph((start, departing, update), entry="start")
+
+    async def _start(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        await anyio.sleep(5)
+        context.spend(fe.Cost(rollouts=1))
+        async for emission in super()._start(item, context):
+            yield emission
+
+    async def _update(self, item: Item[object], context: UpdateContext) -> AsyncGenerator[Emit]:
+        context.spend(fe.Cost(rollouts=1))
+        async for emission in super()._update(item, context):
+            yield emission
+
+
+def test_items_leave_when_the_policy_says_so_by_what_was_spent_on_them() -> None:
+    departure = Thrice()
+    _, facts = evolve(Departing(departure), max_in_flight=8)
+    sizes = list(map(len, combined(facts)))
+    assert sum(sizes) == 24
+    assert sizes[2:-1] == [3] * len(sizes[2:-1]), "the price is known from the second on"
+    assert all(waiting.items > 0 for waiting in departure.asked)
+    assert {waiting.price.rollouts for waiting in departure.asked} == {0, 1}
+
+
+def test_departures_go_on_where_a_run_was_interrupted() -> None:
+    _, facts = evolve(Departing(Thrice()), max_in_flight=8)
+    for end in cuts(facts):
+        _, whole = evolve(Departing(Thrice()), facts[:end], max_in_flight=8)
+        assert sorted(number for batch in combined(whole) for number in batch) == list(range(24))
 
 
 def test_a_queue_full_of_different_keys_gives_out_the_oldest_ones() -> None:

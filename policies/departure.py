@@ -1,0 +1,34 @@
+"""When items that wait at a gathering stage leave together: a `flowevolve.core.policies.Departure`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowevolve._util.errors import InputError
+from flowevolve.core.policies import Waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """Items leave once as much was spent on making them as ``balance`` times the price of what follows, or once nothing
+    is under way that could join them.
+
+    With a balance of 1, edits and their validations cost about the same in all. It goes by tokens or, where nobody
+    counts those, by rollouts.
+
+    Raises:
+        InputError: if the balance is not above 0.
+    """
+
+    balance: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.balance <= 0:
+            raise InputError(f"algorithm.balance: must be above 0, is {self.balance}")
+
+    def leaves(self, waiting: Waiting) -> bool:
+        if not waiting.upstream:
+            return True
+        price = waiting.price.tokens or waiting.price.rollouts
+        spent = waiting.spent.tokens if waiting.price.tokens else waiting.spent.rollouts
+        return 0 < self.balance * price <= spent
