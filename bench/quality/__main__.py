@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="three worlds, three seeds, lockstep for an hour")
     parser.add_argument("--harsh", action="store_true", help="the worlds that are hard for those who merge edits")
     parser.add_argument("--tune", action="store_true", help="the settings that were tried, on seeds kept for that")
-    parser.add_argument("--combee", action="store_true", help="Combee's forms instead of the plain stream")
+    parser.add_argument("--combee", action="store_true", help="Combee and group commit instead of the plain stream")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--figure", type=Path, help="draw best scores over time into this file (SVG)")
     parser.add_argument("--processes", type=int, default=1, help="runs side by side; results do not depend on it")

@@ -63,6 +63,15 @@ CANDIDATES: Mapping[str, Settings] = {
 score.
 """
 
+GROUPS = stream(
+    12,
+    {"policy": "full"},
+    evaluating=4,
+    algorithm={"group": True, "validation": "improvement"},
+    racing={"policy": "confidence"},
+)
+"""Edits that wait for validation are merged and validated together, at most four groups at a time."""
+
 METHODS: Mapping[str, Settings] = {
     "plain": PLAIN,
     "chosen": CANDIDATES["3 repairs, 6 flows, 1 validation"],
@@ -80,5 +89,6 @@ COMBEE: Mapping[str, Settings] = {
     },
     "combee 10, stream": {"algorithm": {"name": "combee", "max_in_flight": 40, "batch": 10}, "staleness": GUARDED},
     "chosen": METHODS["chosen"],
+    "groups": GROUPS,
 }
 """Forms of Combee, which makes a proposal of many reflections: in lockstep as published, and inside the stream."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from statistics import fmean
 
 import anyio
 
 from flowevolve._util import clock
 from flowevolve.config.run import Config, parse_config
 from flowevolve.core.calls import CallRecord
+from flowevolve.core.event_kinds import RolloutsSaved
 from flowevolve.core.events import Event
 from flowevolve.core.task import Task
 from flowevolve.engine.engine import Engine
@@ -93,7 +95,9 @@ class Trace:
     gains: tuple[tuple[float, float, str], ...]
     """For each rise of the best validation score: when it was, the new score, and the candidate's id."""
     calls: tuple[tuple[float, int], ...]
-    """For each request: when it was sent, and the tokens of all requests sent up to then, prompts included."""
+    """For each request: when it was sent, and the tokens of all requests sent up to then, prompts included. Those that
+    were cancelled are charged in full.
+    """
 
     @property
     def final(self) -> float:
@@ -128,10 +132,16 @@ class _Watch:
     goals: Goals | None
     gains: list[tuple[float, float, str]] = field(default_factory=list)
     calls: list[tuple[float, int]] = field(default_factory=list)
+    stops: list[tuple[float, int]] = field(default_factory=list)
+    """For each evaluation that was stopped: when, and how many rollouts it left unfinished."""
+    task_tokens: list[int] = field(default_factory=list)
+    """The tokens of each answered call of the task."""
     tokens: int = 0
     met: anyio.Event = field(default_factory=anyio.Event)
 
     def event(self, event: Event) -> None:
+        if isinstance(event.body, RolloutsSaved):
+            self.stops.append((event.time, event.body.rollouts))
         score, name = event.data.get("best_score"), event.data.get("best")
         if event.kind != "pool.commit" or not isinstance(score, int | float) or not isinstance(name, str):
             return
@@ -144,6 +154,8 @@ class _Watch:
         spent = record.reply.usage.total_tokens
         self.tokens += spent
         self.calls.append((record.started, spent))
+        if record.role == "task":
+            self.task_tokens.append(spent)
         if self.goals is not None and self._reached(self.goals, record.finished):
             self.met.set()
 
@@ -155,9 +167,17 @@ class _Watch:
         await self.met.wait()
         engine.stop("goals reached")
 
+    def _cancelled(self, requests: int) -> Iterator[tuple[float, int]]:
+        """What cancelled requests are charged: as much as the answered ones took, on average. Nobody knows how much the
+        server had written of each; they belong to the evaluations that were stopped, by what each left unfinished.
+        """
+        left = sum(rollouts for _, rollouts in self.stops)
+        for time, rollouts in self.stops:
+            yield time, round(fmean(self.task_tokens) * requests * rollouts / left)
+
     def trace(self, result: Result) -> Trace:
         total, sums = 0, []
-        for started, spent in sorted(self.calls):
+        for started, spent in sorted([*self.calls, *self._cancelled(result.cancelled)]):
             total += spent
             sums.append((started, total))
         return Trace(result, tuple(self.gains), tuple(sums))
