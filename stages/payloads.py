@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from flowevolve.core.artifact import Artifact
 from flowevolve.core.payload_kinds import payload
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Rollout
@@ -43,6 +44,8 @@ class Proposed:
     baseline: tuple[float, ...] | None
     split: Literal["train", "val"] = "train"
     """Where the batch comes from; a merged candidate is screened on validation examples."""
+    origin: Artifact | None = None
+    """What it was made from, where that may be gone from the pool by the time it is needed."""
 
 
 @payload

@@ -31,7 +31,10 @@ class Propose:
             raise Discard("unchanged")
         candidate = context.propose(artifact, parents=[selected.parent], operator="reflect", born=item.version)
         baseline = tuple(rollout.score.value for rollout in rolled.rollouts)
-        yield Emit(Proposed(candidate, selected.batch, baseline), derives=(selected.parent.id,))
+        yield Emit(
+            Proposed(candidate, selected.batch, baseline, origin=selected.parent.artifact),
+            derives=(selected.parent.id,),
+        )
 
 
 def rewritten(selected: Selected, texts: Sequence[str | None]) -> Artifact:

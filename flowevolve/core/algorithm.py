@@ -152,7 +152,7 @@ class Algorithm(Generic[ConfigT_co]):
     ``config_type`` is the model that its settings are checked against, by default one without any; an algorithm that
     can be named in a configuration is constructed with the task, its checked settings and the tuning. ``roles`` are the
     LLM roles that it calls, beside those that its settings name (`NamesRoles`); ``staleness`` names the policy of a run
-    that names no other.
+    that names no other, which may depend on the settings.
 
     ``init`` yields emissions into the graph before the stream starts (usually the seed, to be evaluated); when they
     have ended, ``fit`` may commit what was learnt from them. ``finish`` may emit once more when everything has ended or
@@ -167,7 +167,7 @@ class Algorithm(Generic[ConfigT_co]):
     name: ClassVar[str]
     config_type: ClassVar[type[BaseModel]] = Settings
     roles: ClassVar[Sequence[str]] = ("task", "reflection")
-    staleness: ClassVar[str] = "guarded"
+    staleness: str = "guarded"
     pools: Sequence[str] = (DEFAULT_POOL,)
     archives: Sequence[Archive] = ()
 

@@ -32,6 +32,10 @@ UPDATES_HEADING = "## Accepted since then"
 HEAD_HEADING = "## The current version"
 ORIGIN_HEADING = "## The instruction they were made from"
 VERSIONS_HEADING = "## The versions"
+MERGE_EDITS_TITLE = "# Work edits into an instruction"
+EDITS_HEADING = "## The edits"
+BEFORE_LABEL = "Before:"
+AFTER_LABEL = "After:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +171,37 @@ one instruction of these versions.
 - State each rule once. Where versions contradict each other, go with most of those that changed the original there.
 - Keep a rule of the original that no version replaced, unless most dropped it. Leave out what only fits one example.
 - Reply with the complete merged instruction inside one fenced block (three backticks) and nothing after it."""
+
+
+def merge_edits_prompt(component: str, head: str, edits: Sequence[tuple[str, str]]) -> str:
+    """Ask for one text of a component that has all that is useful in several edits.
+
+    ``edits`` are pairs of texts, before and after an edit. The text before it may be older than ``head``, the current
+    one.
+    """
+    shown = "\n\n".join(_edit_section(number, *edit, head) for number, edit in enumerate(edits, 1))
+    return f"""{MERGE_EDITS_TITLE}
+
+The instruction named "{component}" was edited by several people side by side. Each of them began with some version of
+it, and tried the result on a few examples, where it did better. Work all of these edits into the current version.
+
+{HEAD_HEADING}
+{fence(head)}
+
+{EDITS_HEADING}
+{shown}
+
+## What to write
+- For each edit, compare the text after it with the text before it: what did it add, change or remove?
+- Do the same to the current version, unless it says so already. State each rule once.
+- Where edits contradict each other or the current version, keep what is more precise and helps on new inputs.
+- Keep all else in the current version, in its own words. Leave out what only fits one example.
+- Reply with the complete new instruction inside one fenced block (three backticks) and nothing after it."""
+
+
+def _edit_section(number: int, before: str, after: str, head: str) -> str:
+    start = "It began with the current version." if before == head else f"{BEFORE_LABEL}\n{fence(before)}"
+    return f"### Edit {number}\n{start}\n{AFTER_LABEL}\n{fence(after)}"
 
 
 def _blocks(components: Mapping[str, str]) -> str:

@@ -83,9 +83,9 @@ def problem_notes(config: Config) -> Sequence[str]:
     return problem.notes if isinstance(problem, EvaluatorProblem) else ()
 
 
-def make_staleness(config: Config) -> StalenessPolicy:
-    policy = config.staleness.policy or find_algorithm(config).staleness
-    return STALENESS.make(policy, config.staleness.settings, "staleness")
+def make_staleness(config: Config, default: str) -> StalenessPolicy:
+    """The staleness policy that a configuration names, or else the one of this name."""
+    return STALENESS.make(config.staleness.policy or default, config.staleness.settings, "staleness")
 
 
 def make_allocation(config: Config) -> Allocation | None:

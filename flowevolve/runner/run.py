@@ -148,9 +148,10 @@ def make_plan(
         raise InputError(f"task {task.name!r}: seed() must return an Artifact, returns a {type(task.seed()).__name__}")
     if config.held_out and not task.data.test:
         raise InputError(f"held_out: task {task.name!r} has no test split")
-    staleness = make_staleness(config) if given.staleness is None else given.staleness
+    made = algorithm(config, task)
+    staleness = make_staleness(config, made.staleness) if given.staleness is None else given.staleness
     prices = price_table(config, model_names(roles.values()))
-    return Plan(config, given, task, algorithm(config, task), staleness, roles, prices, open_roles)
+    return Plan(config, given, task, made, staleness, roles, prices, open_roles)
 
 
 async def carry_out(

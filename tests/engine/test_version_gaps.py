@@ -99,12 +99,12 @@ def test_without_another_a_run_goes_by_the_policy_its_algorithm_names(
         "staleness": section,
         "budget": {"proposals": 1},
     }
-    assert make_staleness(parse_config(table, "test")) == policy
+    assert make_staleness(parse_config(table, "test"), Islands.staleness) == policy
 
 
 def test_a_wrong_setting_of_the_policy_an_algorithm_names_is_refused() -> None:
     with pytest.raises(InputError, match=r"staleness\.gap: .* did you mean 'max_gap'"):
-        make_staleness(parse_config({"staleness": {"gap": 7}, "budget": {"proposals": 1}}, "test"))
+        make_staleness(parse_config({"staleness": {"gap": 7}, "budget": {"proposals": 1}}, "test"), "guarded")
 
 
 @pytest.mark.parametrize(
@@ -117,4 +117,4 @@ def test_a_wrong_setting_of_the_policy_an_algorithm_names_is_refused() -> None:
 )
 def test_a_setting_out_of_bounds_is_refused(section: dict[str, object], says: str) -> None:
     with pytest.raises(InputError, match=says):
-        make_staleness(parse_config({"staleness": section, "budget": {"proposals": 1}}, "test"))
+        make_staleness(parse_config({"staleness": section, "budget": {"proposals": 1}}, "test"), "guarded")

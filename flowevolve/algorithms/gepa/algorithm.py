@@ -4,6 +4,7 @@
        └────────── merge ──────────────▲
                   repair ──────────────┘   (stale proposals)
 
+With ``group`` there is a stage between screen and evaluate, which merges edits (`flowevolve.stages.group_commit`).
 A repaired proposal is screened before it is evaluated, wherever it went stale: its patch has not been run on anything.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import ClassVar
 
@@ -37,6 +39,7 @@ from flowevolve.policies.acceptance import (
     ImprovementOrEqual,
     StrictImprovement,
 )
+from flowevolve.policies.departure import Balance
 from flowevolve.policies.racing import Prefix
 from flowevolve.policies.selection import (
     AllComponents,
@@ -51,6 +54,7 @@ from flowevolve.programs.task import check_no_programs
 from flowevolve.stages.committing import committing
 from flowevolve.stages.evaluate import Evaluate
 from flowevolve.stages.generate import Generate
+from flowevolve.stages.group_commit import GroupCommit, Head
 from flowevolve.stages.payloads import Proposed
 from flowevolve.stages.propose import Propose
 from flowevolve.stages.repair import Repair
@@ -99,19 +103,24 @@ class GEPA(Algorithm[GEPAConfig]):
             raise InputError(f"task {task.name!r}: GEPA needs training and validation examples")
         self._workers = self.tuning.workers_of(self.default_workers)
         self._acceptance = _validation(self.config, self.tuning)
+        if self.config.group:
+            self.staleness = "full"  # edits are rebased when they are merged, so none is too old
         self._archive = ARCHIVES.make(self.config.archive.name, self.config.archive.settings, "algorithm.archive")
         self._schedule = MergeSchedule(self.config.max_merges if self.config.merge else 0)
         self._val_order = _running_order([example.id for example in task.data.val], self.tuning)
         self._order = ValidationOrder(self._val_order, self.tuning.speculation.window)
+        self._head = Head(self._archive.best)
+        selection = SELECTIONS[self.config.candidate_selection](self.config)
         self._select = self._select_type()(
             self._archive,
             self._schedule,
             self.config,
-            SELECTIONS[self.config.candidate_selection](self.config),
+            selection,
             RoundRobin() if self.config.component_selector == "round_robin" else AllComponents(),
             tuple(example.id for example in task.data.train),
         )
-        self.archives = (self._archive, self._schedule, self._order, self._select.cursors)
+        self._select.head = self._head if self.config.group else None
+        self.archives = (self._archive, self._schedule, self._order, self._select.cursors, self._head)
 
     @property
     def archive(self) -> CandidateArchive:
@@ -137,6 +146,8 @@ class GEPA(Algorithm[GEPAConfig]):
         proposing = self._proposing()
         acceptance = StrictImprovement() if config.acceptance == "strict_improvement" else ImprovementOrEqual()
         generate = Generate(rollouts, config.skip_perfect, speculation)
+        grouping = self._grouping()
+        after_screen = (*(stage.name for stage in grouping), "evaluate")
         # What is selected goes stale: generate's queue is short, so that tickets wait before selection, not after it.
         return Graph(
             (
@@ -144,7 +155,8 @@ class GEPA(Algorithm[GEPAConfig]):
                 self._workers.stage("generate", generate, proposing[0].name, capacity=1),
                 *proposing,
                 self._workers.stage("repair", Repair(self._archive.best), "screen"),
-                self._workers.stage("screen", Screen(rollouts, acceptance), "evaluate", repair_to="screen"),
+                self._workers.stage("screen", Screen(rollouts, acceptance), *after_screen, repair_to="screen"),
+                *grouping,
                 self._workers.stage("evaluate", self._evaluate(rollouts), "update", repair_to="screen"),
                 committing("update", Update(self._archive.standing, self._acceptance)),
             ),
@@ -160,6 +172,13 @@ class GEPA(Algorithm[GEPAConfig]):
     def _proposing(self) -> tuple[Stage, ...]:
         """From rollouts to proposals."""
         return (self._workers.stage("propose", Propose(), "screen"),)
+
+    def _grouping(self) -> tuple[Stage, ...]:
+        """From edits to a candidate that is worth a validation."""
+        if not self.config.group:
+            return ()
+        waiting = Stage("group", GroupCommit(self._head), ("evaluate",), workers=1, gather=32)
+        return (replace(waiting, departs=Balance(self.config.balance)),)
 
     def _evaluate(self, rollouts: Rollouts) -> Evaluate:
         val_ids = tuple(example.id for example in self.task.data.val)
@@ -180,6 +199,7 @@ class GEPA(Algorithm[GEPAConfig]):
 
     def apply_event(self, event: Event) -> None:
         self._select.apply_event(event)
+        self._head.apply_event(event)
 
     async def fit(self, context: UpdateContext) -> None:
         if self._archive.best() is None and not context.stopping:

@@ -33,6 +33,12 @@ class GEPAConfig(Settings):
     """
     skip_perfect: bool = True
     """End a flow whose minibatch has nothing left to improve (``skip_perfect_score``)."""
+    group: bool = False
+    """Merge the edits that wait for validation and validate them together."""
+    balance: float = Field(default=1.0, gt=0)
+    """A group leaves when as much was spent on its edits as this many validations cost."""
+    optimism: float = Field(default=0.75, ge=0, le=1)
+    """The probability that a parent is the newest group under validation, or else the best candidate."""
     merge: bool = False
     """Join two lineages after an accepted proposal (``use_merge``; off in gepa.optimize, on in dspy.GEPA)."""
     max_merges: int = Field(default=5, ge=0)

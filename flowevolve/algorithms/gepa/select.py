@@ -16,10 +16,11 @@ from flowevolve.core.events import Event
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item
 from flowevolve.core.item_ids import flow_of
-from flowevolve.core.pool import Add, Move, Update
+from flowevolve.core.pool import Add, Candidate, Move, Update
 from flowevolve.core.record import Record
 from flowevolve.policies.batching import EpochBatches
 from flowevolve.policies.selection import ComponentSelection, Selection
+from flowevolve.stages.group_commit import Head
 from flowevolve.stages.payloads import Proposed, Selected
 
 
@@ -77,10 +78,14 @@ class Cursors:
     def apply(self, update: Update) -> None:
         """A new candidate starts where the parent that has come furthest is when it is added."""
         for candidate in update.added():
-            self._places[candidate.id] = max(map(self.of, candidate.parents), default=0)
+            self._places.setdefault(candidate.id, self._inherited(candidate))
 
-    def of(self, candidate_id: str) -> int:
-        return self._places.get(candidate_id, 0)
+    def of(self, candidate: Candidate) -> int:
+        """The place of a candidate. One that is not in the pool yet is where its parents are."""
+        return self._places.get(candidate.id, self._inherited(candidate))
+
+    def _inherited(self, candidate: Candidate) -> int:
+        return max((self._places.get(parent, 0) for parent in candidate.parents), default=0)
 
     def move(self, candidate_id: str, place: int) -> None:
         self._places[candidate_id] = place
@@ -125,6 +130,7 @@ class Select:
         self._train_ids = train_ids
         self._batches: EpochBatches | None = None
         self._rewrites = 0
+        self.head: Head | None = None
         self.cursors = Cursors()
         self._merged_before: set[tuple[str, str, str]] = set()
 
@@ -162,8 +168,8 @@ class Select:
             self.cursors.move(plan.parents[0], plan.cursor)
 
     def _choose_rewrite(self, context: StageContext) -> Plan:
-        parent = self._selection.select(self._archive, context.random)
-        names, cursor = self._components.select(list(parent.artifact), self.cursors.of(parent.id))
+        parent = self._parent(context)
+        names, cursor = self._components.select(list(parent.artifact), self.cursors.of(parent))
         return self.plan_type(
             parents=(parent.id,),
             ancestor=None,
@@ -173,6 +179,12 @@ class Select:
             batch=self._next_batch(context),
             version=context.pool.version,
         )
+
+    def _parent(self, context: StageContext) -> Candidate:
+        """The head with a probability of ``optimism``, else what the policy selects."""
+        if self.head is not None and context.random.random() < self._config.optimism:
+            return context.pool[self.head.id()]
+        return self._selection.select(self._archive, context.random)
 
     def _next_batch(self, context: StageContext) -> tuple[str, ...]:
         if self._batches is None:

@@ -68,6 +68,15 @@ SETTINGS: dict[str, Mapping[str, object]] = {
         "allocation": {"policy": "pressure", "interval_seconds": 5},
         "budget": {"proposals": 7},
     },
+    "groups": {
+        "algorithm": {"max_in_flight": 6, "group": True, "validation": "improvement"},
+        "racing": {"policy": "confidence"},
+        "budget": {"proposals": 12},
+    },
+    "groups in lockstep": {
+        "algorithm": {"mode": "sync", "width": 4, "group": True, "validation": "improvement"},
+        "budget": {"proposals": 8},
+    },
     "lockstep": {"algorithm": {"mode": "sync", "width": 3}, "budget": {"proposals": 6}},
 }
 

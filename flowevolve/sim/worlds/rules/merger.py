@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from flowevolve.prompts.reflection import ORIGIN_HEADING, VERSIONS_HEADING, fence, labelled_blocks
+from flowevolve.prompts.reflection import (
+    EDITS_HEADING,
+    HEAD_HEADING,
+    ORIGIN_HEADING,
+    VERSIONS_HEADING,
+    fence,
+    labelled_blocks,
+)
 from flowevolve.sim.worlds.rules.params import RulesParams
 from flowevolve.sim.worlds.rules.text import happens, misstate, read_statement
 
@@ -21,14 +29,34 @@ def merge(prompt: str, params: RulesParams, rng: random.Random) -> str:
     head, _, after = prompt.partition(f"\n{VERSIONS_HEADING}\n")
     origin = [text for _, text in labelled_blocks(head.partition(f"\n{ORIGIN_HEADING}\n")[2])]
     versions = [text.splitlines() for _, text in labelled_blocks(after)]
+    return _answer(origin[0].splitlines() if origin else [], versions, params, rng)
+
+
+def _answer(before: Sequence[str], versions: Sequence[Sequence[str]], params: RulesParams, rng: random.Random) -> str:
     if rng.random() < params.unparsable:
         return "The versions have much in common, and each has something of its own."
-    before = origin[0].splitlines() if origin else []
     kept = _kept(before, versions)
     attention = min(1.0, params.comfortable_versions / max(1, len(versions))) * (1 - params.merge_loss)
     lines = _added(before, kept, versions, partial(happens, params.merge_noise, rng))
     added = [_taken_over(line, params, rng) for line in lines if rng.random() < attention]
     return f"Here is one instruction of all versions:\n\n{fence(chr(10).join([*kept, *added]))}"
+
+
+def merge_edits(prompt: str, params: RulesParams, rng: random.Random) -> str:
+    """Answer a `merge_edits_prompt`: each edit is done to the current version, and what comes of it is merged."""
+    before, _, after = prompt.partition(f"\n{EDITS_HEADING}\n")
+    head = labelled_blocks(before.partition(f"\n{HEAD_HEADING}\n")[2])[0][1].splitlines()
+    versions: list[Sequence[str]] = []
+    for section in re.split(r"^### Edit \d+$", after.partition("\n## What to write\n")[0], flags=re.MULTILINE)[1:]:
+        *start, result = [text.splitlines() for _, text in labelled_blocks(section)]
+        versions.append(_rebased(start[0] if start else head, result, head))
+    return _answer(head, versions, params, rng)
+
+
+def _rebased(before: Sequence[str], after: Sequence[str], head: Sequence[str]) -> list[str]:
+    """The current version with the lines that an edit removed taken out and those that it added put at its end."""
+    kept = [line for line in head if line in after or line not in before]
+    return [*kept, *(line for line in after if line not in before and line not in head)]
 
 
 def _taken_over(line: str, params: RulesParams, rng: random.Random) -> str:

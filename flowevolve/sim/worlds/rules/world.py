@@ -13,9 +13,9 @@ from statistics import fmean
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import ChatRequest
-from flowevolve.prompts.reflection import JUDGE_TITLE, MERGE_TITLE, REFLECT_TITLE
+from flowevolve.prompts.reflection import JUDGE_TITLE, MERGE_EDITS_TITLE, MERGE_TITLE, REFLECT_TITLE
 from flowevolve.sim.worlds.rules.editor import judge, reflect, topic_of
-from flowevolve.sim.worlds.rules.merger import merge
+from flowevolve.sim.worlds.rules.merger import merge, merge_edits
 from flowevolve.sim.worlds.rules.params import PRESETS, RulesParams
 from flowevolve.sim.worlds.rules.playbook import citation, responder_for
 from flowevolve.sim.worlds.rules.text import Reading, Statement, read_instruction
@@ -50,6 +50,8 @@ class RulesWorld:
             return reflect(asked, self.params, rng)
         if asked.startswith(JUDGE_TITLE):
             return judge(asked, self.params, rng)
+        if asked.startswith(MERGE_EDITS_TITLE):
+            return merge_edits(asked, self.params, rng)
         if asked.startswith(MERGE_TITLE):
             return merge(asked, self.params, rng)
         responder = responder_for(asked)

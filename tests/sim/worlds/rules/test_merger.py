@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from flowevolve.core.model import UnparsableReplyError
-from flowevolve.prompts.reflection import merge_prompt, parse_instruction
-from flowevolve.sim.worlds.rules.merger import merge
+from flowevolve.prompts.reflection import merge_edits_prompt, merge_prompt, parse_instruction
+from flowevolve.sim.worlds.rules.merger import merge, merge_edits
 from flowevolve.sim.worlds.rules.params import RulesParams
 from flowevolve.sim.worlds.rules.text import read_statement
 from flowevolve.tasks.house_style import HOUSE_STYLE
@@ -55,6 +55,22 @@ def test_a_reply_may_come_without_its_form() -> None:
 
 
 NOISE = "- For the request about lamps thank the people."
+
+
+def worked_in(head: str, edits: list[tuple[str, str]], params: RulesParams = CAREFUL) -> list[str]:
+    return parse_instruction(merge_edits(merge_edits_prompt("system", head, edits), params, Random(0))).splitlines()
+
+
+def test_edits_are_worked_into_a_head_that_they_were_not_made_from() -> None:
+    head = "\n".join((ORIGIN, RULES[1]))
+    lines = worked_in(head, [(ORIGIN, f"{ORIGIN}\n{RULES[2]}"), (ORIGIN, f"{ORIGIN}\n{RULES[1]}\n{RULES[3]}")])
+    assert lines == [*head.splitlines(), RULES[2], RULES[3]]
+
+
+def test_what_an_edit_replaced_is_replaced_in_the_head() -> None:
+    old, new = "- Write at least 50 words.", "- Write at least 200 words."
+    head = "\n".join((ORIGIN, old, RULES[1]))
+    assert worked_in(head, [(f"{ORIGIN}\n{old}", f"{ORIGIN}\n{new}")]) == [*ORIGIN.splitlines(), RULES[1], new]
 
 
 def test_a_lossy_merge_overlooks_some_additions() -> None:

@@ -1,0 +1,226 @@
+"""Group commit: what edits are merged onto, what the model is asked, and what becomes of edits and groups."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import anyio
+import pytest
+
+import flowevolve as fe
+from flowevolve.core.context import UpdateContext
+from flowevolve.core.events import Event
+from flowevolve.core.graph import Discard, Emit, Exhausted, Graph, Stage
+from flowevolve.core.item import Item, Ticket
+from flowevolve.core.model import ChatReply, ChatRequest, RejectedError, Usage
+from flowevolve.core.policies import Departure, Waiting
+from flowevolve.core.pool import Add, Candidate
+from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.role import Role
+from flowevolve.prompts.reflection import fence, labelled_blocks
+from flowevolve.stages.committing import committing
+from flowevolve.stages.group_commit import GroupCommit, Head
+from flowevolve.stages.payloads import Proposed
+from tests.support.interruption import Echo, Fact, events_of, evolve
+
+SEED = {"a": "seed a", "b": "seed b"}
+
+
+class Merger(Echo):
+    """Answers with the lines of all texts in a prompt, each once. The first ``broken`` replies can't be read."""
+
+    def __init__(self, broken: int = 0, *, refuses: bool = False) -> None:
+        self.prompts: list[str] = []
+        self._broken = broken
+        self._refuses = refuses
+
+    async def chat(self, request: ChatRequest, *, timeout: float | None) -> ChatReply:
+        prompt = request.messages[-1].content
+        self.prompts.append(prompt)
+        await anyio.sleep(1)
+        if self._refuses:
+            raise RejectedError("not this one")
+        if len(self.prompts) <= self._broken:
+            return ChatReply("They have much in common.", Usage(100, 10))
+        lines = dict.fromkeys(line for _, text in labelled_blocks(prompt) for line in text.splitlines())
+        return ChatReply(fence("\n".join(lines)), Usage(100, 10))
+
+    def roles(self) -> Mapping[str, Models]:
+        return {"reflection": Role(self, "merger")}
+
+
+class AtOnce:
+    """All leave together when nothing more can come."""
+
+    def leaves(self, waiting: Waiting) -> bool:
+        return not waiting.upstream
+
+
+class OneByOne:
+    """Whatever waits leaves."""
+
+    def leaves(self, waiting: Waiting) -> bool:
+        return True
+
+
+@dataclass
+class Grouping(fe.Algorithm):
+    """Every ticket edits the seed, or what ``origin`` says; groups take ten seconds to be validated, and ``passes`` says
+    whether they are any good.
+    """
+
+    name = "grouping"
+    roles = ("reflection",)
+    edits: Sequence[Mapping[str, str]]
+    passes: Sequence[bool] = ()
+    on_head: bool = False
+    most_characters: int = 40_000
+    delay: float = 0.0
+    departs: Departure = field(default_factory=AtOnce)
+
+    def __post_init__(self) -> None:
+        self._best: Candidate | None = None
+        self.head = Head(self.best)
+        self.archives = (self, self.head)
+        self._validated = 0
+
+    def best(self) -> Candidate | None:
+        return self._best
+
+    def apply(self, update: fe.Update) -> None:
+        for candidate in update.added():
+            self._best = candidate
+
+    def apply_event(self, event: Event) -> None:
+        self.head.apply_event(event)
+
+    def graph(self) -> Graph:
+        group = GroupCommit(self.head, self.most_characters)
+        return Graph(
+            (
+                Stage("start", self._start, ("group",)),
+                Stage("group", group, ("validate",), gather=8, departs=self.departs),
+                Stage("validate", self._validate, ("update",), workers=4),
+                committing("update", self._update),
+            ),
+            entry="start",
+        )
+
+    async def init(self, context: UpdateContext) -> AsyncGenerator[Emit]:
+        seed = context.propose(fe.Artifact(SEED), parents=[], operator="seed")
+        yield Emit(Proposed(seed, (), ()), to="update")
+
+    async def _start(self, item: Item[object], context: fe.StageContext) -> AsyncGenerator[Emit]:
+        ordinal = item.expect(Ticket).ordinal
+        if ordinal >= len(self.edits):
+            raise Exhausted
+        await anyio.sleep(self.delay * ordinal)
+        parent = context.pool[self.head.id()] if self.on_head else context.pool["c0"]
+        candidate = context.propose(
+            parent.artifact.replace(**self.edits[ordinal]), parents=[parent], operator="reflect"
+        )
+        yield Emit(Proposed(candidate, (), (), origin=parent.artifact))
+
+    async def _validate(self, item: Item[object], context: fe.StageContext) -> AsyncGenerator[Emit]:
+        await anyio.sleep(10)
+        self._validated += 1
+        if not [True, *self.passes, True][min(self._validated, len(self.passes) + 1)]:
+            raise Discard("worse")
+        yield Emit(item.payload)
+
+    async def _update(self, item: Item[object], context: UpdateContext) -> None:
+        context.commit([Add(item.expect(Proposed).candidate.scored({"x": float(context.pool.version)}))])
+
+
+def grouped(algorithm: Grouping, merger: Merger | None = None) -> tuple[list[Mapping[str, str]], list[Fact]]:
+    """The texts of all groups in their order, and all facts."""
+    merger = merger or Merger()
+    report, facts = evolve(algorithm, roles=merger.roles, max_in_flight=8)
+    names = [str(event.data["candidate"]) for event in events_of(facts, "candidate.proposed")]
+    groups = [name for name in names if name in report.pool and report.pool.status(name) == "confirmed"][1:]
+    return [dict(report.pool[name].artifact) for name in groups], facts
+
+
+def test_a_single_edit_of_the_head_is_taken_as_it_is() -> None:
+    merger = Merger()
+    texts, _ = grouped(Grouping([{"a": "better a"}]), merger)
+    assert texts == [{"a": "better a", "b": "seed b"}]
+    assert not merger.prompts
+
+
+def test_edits_are_merged_component_by_component_and_validated_once() -> None:
+    merger = Merger()
+    texts, facts = grouped(Grouping([{"a": "one"}, {"a": "two"}, {"b": "three"}]), merger)
+    assert texts == [{"a": "seed a\none\ntwo", "b": "three"}]
+    assert len(merger.prompts) == 1
+    (departed,) = events_of(facts, "group.departed")
+    assert departed.data["head"] == "c0"
+    assert len(departed.data["edits"]) == 3  # type: ignore[arg-type]  # a list
+    reasons = {event.data["reason"] for event in events_of(facts, "candidate.rejected")}
+    assert len(reasons) == 1
+    assert next(iter(reasons)).startswith("merged into c")  # type: ignore[union-attr]  # a text
+
+
+def test_the_prompt_shows_the_head_and_each_edit_with_what_it_began_with() -> None:
+    merger = Merger()
+    grouped(Grouping([{"a": "one"}, {"a": "two"}], on_head=True), merger)
+    (prompt,) = merger.prompts
+    assert [text for _, text in labelled_blocks(prompt)] == ["seed a", "one", "two"]
+    assert prompt.count("It began with the current version.") == 2
+
+
+def test_a_reply_that_can_not_be_read_is_asked_for_once_more() -> None:
+    merger = Merger(broken=1)
+    texts, facts = grouped(Grouping([{"a": "one"}, {"a": "two"}]), merger)
+    assert texts == [{"a": "seed a\none\ntwo", "b": "seed b"}]
+    assert len(merger.prompts) == 2
+    assert not events_of(facts, "merge.failed")
+
+
+@pytest.mark.parametrize("merger", [Merger(broken=9), Merger(refuses=True)])
+def test_where_no_merge_can_be_had_one_edit_is_taken_as_it_is(merger: Merger) -> None:
+    texts, facts = grouped(Grouping([{"a": "one"}, {"a": "two"}]), merger)
+    assert texts == [{"a": "one", "b": "seed b"}]
+    (failed,) = events_of(facts, "merge.failed")
+    assert failed.data["texts"] == 2
+
+
+def test_a_prompt_holds_so_many_characters_of_edits_at_most() -> None:
+    merger = Merger()
+    edits = [{"a": f"seed a\n{letter * 90}"} for letter in "wxyz"]
+    texts, _ = grouped(Grouping(edits, most_characters=250), merger)
+    assert texts[0]["a"].splitlines() == ["seed a", *(letter * 90 for letter in "wxyz")]
+    assert len(merger.prompts) == 2
+
+
+def test_groups_are_built_on_the_newest_one_under_validation() -> None:
+    _, facts = grouped(
+        Grouping([{"a": "one"}, {"b": "two"}, {"a": "three"}], on_head=True, delay=2.0, departs=OneByOne())
+    )
+    heads = [event.data["head"] for event in events_of(facts, "group.departed")]
+    built = [
+        event.data["candidate"] for event in events_of(facts, "candidate.proposed") if event.data["operator"] == "group"
+    ]
+    assert len(heads) == 3
+    assert heads == ["c0", *built[:2]]
+
+
+def test_what_was_built_on_a_group_that_failed_is_rebased() -> None:
+    algorithm = Grouping([{"a": "one"}, {"b": "two"}], passes=[False], on_head=True, delay=11.0, departs=OneByOne())
+    texts, facts = grouped(algorithm)
+    heads = [event.data["head"] for event in events_of(facts, "group.departed")]
+    assert heads == ["c0", "c0"]
+    assert texts == [{"a": "seed a", "b": "two"}]
+
+
+def test_a_group_that_says_nothing_new_is_not_validated() -> None:
+    merger = Merger()
+    merger.chat = _seed_again  # type: ignore[method-assign]  # a model that takes nothing over
+    _, facts = grouped(Grouping([{"a": "one"}, {"a": "two"}]), merger)
+    assert "nothing new" in {event.data["reason"] for event in events_of(facts, "candidate.rejected")}
+    assert len(events_of(facts, "pool.commit")) == 1
+
+
+async def _seed_again(request: ChatRequest, *, timeout: float | None) -> ChatReply:
+    return ChatReply(fence(SEED["a"]), Usage(100, 10))
