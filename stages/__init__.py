@@ -1,11 +1,12 @@
 """Stages that algorithms are put together from, and what helps to write others."""
 
+from flowevolve.core.graph import committing as committing
 from flowevolve.stages.asking import ask as ask, tokens_by_agent as tokens_by_agent, try_asking as try_asking
 from flowevolve.stages.assess import Assess as Assess, Level as Level
-from flowevolve.stages.coding import write_program as write_program
-from flowevolve.stages.committing import committing as committing
+from flowevolve.stages.coding import as_shown as as_shown, write_program as write_program
 from flowevolve.stages.evaluate import Evaluate as Evaluate
 from flowevolve.stages.generate import Generate as Generate
+from flowevolve.stages.group_commit import GroupCommit as GroupCommit, Head as Head
 from flowevolve.stages.payloads import (
     Assessed as Assessed,
     Evaluated as Evaluated,

@@ -6,9 +6,10 @@ is being run (FlashEvolve §3.3); with racing, an evaluation that is not worth f
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
@@ -18,7 +19,6 @@ from flowevolve.core.policies import NoRacing, Race, Racing, Speculation, Standi
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Rollout
 from flowevolve.policies.acceptance import Everything
-from flowevolve.policies.speculation import beats
 from flowevolve.stages.payloads import Evaluated, Proposed, Released
 from flowevolve.stages.rollouts import Rollouts
 
@@ -78,3 +78,8 @@ class Evaluate:
         context.save(saved)
         context.log("evaluation.stopped", candidate=candidate.id, reason=reason, finished=len(race.scores), saved=saved)
         raise Discard(f"stopped: {reason}")
+
+
+def beats(scores: Mapping[str, float], incumbent: Mapping[str, float], prefix: Sequence[str]) -> bool:
+    """Whether the mean over these examples is higher than the incumbent's on the same ones."""
+    return fmean(scores[name] for name in prefix) > fmean(incumbent[name] for name in prefix)

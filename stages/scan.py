@@ -8,9 +8,10 @@ from random import Random
 from typing import TypeVar
 
 from flowevolve._util.tasks import run_all
-from flowevolve.policies.scan import Group, neighbour_groups, shuffled_groups
 
 T = TypeVar("T")
+Group = tuple[int, ...]
+"""Positions in a sequence, whatever that holds."""
 Merge = Callable[[Sequence[T], str], Awaitable[T | None]]
 """Merges two or more parts; None: the merge failed. The text names the merge in its scan (``0.3``: level and place)."""
 
@@ -47,3 +48,40 @@ async def _level(
 
 async def _merged(parts: Sequence[T], merge: Merge[T], name: str) -> T | None:
     return parts[0] if len(parts) == 1 else await merge(parts, name)
+
+
+def shuffled_groups(count: int, copies: int, most: int, rng: Random) -> Sequence[Group]:
+    """Random groups of at most ``most`` positions, in which every one of ``count`` positions occurs ``copies`` times.
+
+    The sizes of groups differ by one at most, and no group has a position twice. If all positions fit into one group,
+    there is only that one.
+    """
+    if count <= most:
+        return [tuple(range(count))]
+    groups: list[Group] = []
+    left: list[int] = []
+    for size in _sizes(copies * count, most):
+        group, left = left[:size], left[size:]
+        if len(group) < size:
+            # The next copy, with those ahead that the group does not have yet: it is smaller than a copy.
+            copy = rng.sample(range(count), count)
+            ahead = [position for position in copy if position not in group][: size - len(group)]
+            group, left = group + ahead, [position for position in copy if position not in ahead]
+        groups.append(tuple(group))
+    return groups
+
+
+def neighbour_groups(count: int, most: int) -> Sequence[Group]:
+    """``count`` positions in order, in groups of at most ``most``. The sizes of groups differ by one at most."""
+    groups: list[Group] = []
+    start = 0
+    for size in _sizes(count, most):
+        groups.append(tuple(range(start, start + size)))
+        start += size
+    return groups
+
+
+def _sizes(total: int, most: int) -> Sequence[int]:
+    parts = -(-total // most)
+    size, larger = divmod(total, parts)
+    return [size + 1] * larger + [size] * (parts - larger)

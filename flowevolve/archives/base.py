@@ -1,10 +1,12 @@
-"""What algorithms that evolve a set of scored candidates ask of their archive."""
+"""What algorithms that evolve a set of scored candidates ask of their archive, and archives that can be named."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from flowevolve._util.registry import Registry
+from flowevolve.archives.pareto import ParetoArchive
 from flowevolve.core.algorithm import Archive
 from flowevolve.core.policies import Standing
 from flowevolve.core.pool import Candidate
@@ -22,3 +24,9 @@ class CandidateArchive(Archive, Ranked, Protocol):
     def standing(self) -> Standing | None:
         """What a validated candidate is measured against; None while nothing is confirmed."""
         ...
+
+
+ARCHIVES: Registry[CandidateArchive] = Registry(
+    "archive", "flowevolve.archives", {"pareto": ParetoArchive}, CandidateArchive
+)
+"""Archives that can be named in a configuration."""

@@ -39,7 +39,7 @@ def list_command(
 
 
 def _lines(what: Listing) -> list[str]:
-    from flowevolve.archives.catalog import ARCHIVES
+    from flowevolve.archives.base import ARCHIVES
     from flowevolve.config.backends import BACKENDS
     from flowevolve.problems.catalog import PROBLEMS
     from flowevolve.runner import registries

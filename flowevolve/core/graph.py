@@ -6,7 +6,7 @@ the event loop, keeps no state between items, and changes the pool only if it is
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Protocol
 
@@ -112,13 +112,24 @@ class Stage(_StageSettings[StageContext]):
 class CommittingStage(_StageSettings[UpdateContext]):
     """The one stage of a graph that changes the pool: its function is given a context that can commit.
 
-    `flowevolve.stages.committing` makes one of a function that hands nothing on.
+    `committing` makes one of a function that hands nothing on.
     """
 
     commits: ClassVar[bool] = True
 
 
 AnyStage = Stage | CommittingStage
+
+
+def committing(name: str, work: Callable[[Item[object], UpdateContext], Awaitable[None]]) -> CommittingStage:
+    """The committing stage of a graph, made of an async function that hands nothing on."""
+
+    async def run(item: Item[object], context: UpdateContext, /) -> AsyncGenerator[Emit]:
+        await work(item, context)
+        for emission in NO_EMISSIONS:
+            yield emission
+
+    return CommittingStage(name, run)
 
 
 class Trigger(Protocol):

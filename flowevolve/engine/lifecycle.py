@@ -28,9 +28,9 @@ from flowevolve.core.policies import Allocation
 from flowevolve.core.stop_reasons import STALLED
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
+from flowevolve.engine.lockstep import Lockstep
 from flowevolve.engine.recovery.recovery import FIT, History, recover
 from flowevolve.engine.recovery.state import Phase, RecoveredState, Start
-from flowevolve.engine.step_width import StepWidth
 from flowevolve.engine.stream import Stream
 
 
@@ -61,7 +61,6 @@ class Lifecycle:
         self._start = start
         self._about = about
         self._interrupted: RecoveredState | None = None
-        self._step_width = StepWidth(dispatcher, executor, dispatcher.graph.step_width)
         self._evolving = False
         """Whether init is over."""
         self._finished = -1
@@ -208,7 +207,8 @@ class Lifecycle:
         tickets.open()
         dispatcher.changed.fire()
         while dispatcher.may_open_flows:
-            self._step_width.look()
+            if isinstance(executor, Lockstep):
+                executor.look()
             if dispatcher.pause.new_flows and not dispatcher.flows:
                 await dispatcher.changed.wait()
             elif dispatcher.pause.new_flows or len(dispatcher.flows) >= executor.width:

@@ -10,8 +10,10 @@ from collections.abc import Hashable, Sequence
 import anyio
 from anyio.abc import TaskGroup
 
+from flowevolve.core.event_kinds import StepEnded, WidthChanged
 from flowevolve.core.graph import AnyStage
 from flowevolve.core.item import Item
+from flowevolve.core.policies import BatchSize
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.queue import QueueStats
 
@@ -19,13 +21,19 @@ QueuedItem = tuple[str, Item[object]]
 
 
 class Lockstep:
-    """Runs one stage after the other, with a barrier after each. With ``width`` 1 this is the published loop."""
+    """Runs one stage after the other, with a barrier after each. With ``width`` 1 this is the published loop.
+
+    Where the graph has a policy for the width, that is asked between two steps, when no flow is open.
+    """
 
     def __init__(self, dispatcher: Dispatcher, width: int = 1) -> None:
         self.width = width
         self._dispatcher = dispatcher
         self._waiting: dict[str, list[Item[object]]] = {stage.name: [] for stage in dispatcher.graph.stages}
         self._together: dict[str, list[list[Item[object]]]] = {stage.name: [] for stage in dispatcher.graph.stages}
+        self._opened: int | None = None
+        """How many flows had been opened when the step began; None before the first."""
+        self._began = 0.0
 
     def start(self, tasks: TaskGroup) -> None:
         for stage in self._waiting:
@@ -41,9 +49,27 @@ class Lockstep:
         else:
             self._waiting[stage].extend(items)
 
-    def set_width(self, width: int) -> None:
-        """Have this many flows open at most from now on."""
-        self.width = width
+    def look(self) -> None:
+        """Set the width if a step has ended and the graph has a policy. This is called before each flow is opened."""
+        dispatcher, policy = self._dispatcher, self._dispatcher.graph.step_width
+        if policy is None:
+            return
+        if dispatcher.flows:
+            if self._opened is None:  # resumed in the middle of a step, which keeps its width
+                self._set_width(policy)
+            return
+        flows = 0 if self._opened is None else dispatcher.flows.opened - self._opened
+        if flows:
+            dispatcher.log(StepEnded(flows, dispatcher.elapsed() - self._began))
+        if flows or self._opened is None:
+            self._set_width(policy)
+        self._opened, self._began = dispatcher.flows.opened, dispatcher.elapsed()
+
+    def _set_width(self, policy: BatchSize) -> None:
+        width = max(1, policy.next(self._dispatcher.counters.steps))
+        if width != self.width:
+            self._dispatcher.log(WidthChanged(width, self.width))
+            self.width = width
 
     def set_workers(self, stage: str, workers: int) -> None:
         pass

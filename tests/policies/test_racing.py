@@ -12,8 +12,8 @@ from flowevolve._util.errors import InputError
 from flowevolve.core.policies import NoRacing, Race, Speculation, Standing, ValidationAcceptance
 from flowevolve.policies.acceptance import Everything, Front, Improvement
 from flowevolve.policies.racing import Bound, Confidence, Prefix
-from flowevolve.policies.speculation import beats
 from flowevolve.runner.registries import RACING
+from flowevolve.stages.evaluate import beats
 
 IDS = tuple(f"e{n}" for n in range(8))
 grades = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=8, max_size=8)

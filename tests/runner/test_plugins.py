@@ -15,7 +15,7 @@ import flowevolve as fe
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import Listed, Registry
-from flowevolve.archives.catalog import ARCHIVES
+from flowevolve.archives.base import ARCHIVES
 from flowevolve.config.backends import BACKENDS
 from flowevolve.config.run import parse_config
 from flowevolve.problems.catalog import PROBLEMS

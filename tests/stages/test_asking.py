@@ -7,13 +7,12 @@ from collections.abc import AsyncGenerator
 import flowevolve as fe
 from flowevolve.core.context import UpdateContext
 from flowevolve.core.events import Event
-from flowevolve.core.graph import NO_EMISSIONS, Emit, Exhausted, Graph, Stage
+from flowevolve.core.graph import NO_EMISSIONS, Emit, Exhausted, Graph, Stage, committing
 from flowevolve.core.item import Item
 from flowevolve.core.model import LLMError, UnparsableReplyError, Usage
 from flowevolve.core.pool import Candidate
 from flowevolve.prompts.memory import QUERIES_TITLE, read_queries
 from flowevolve.stages.asking import ask, tokens_by_agent, try_asking
-from flowevolve.stages.committing import committing
 from tests.support.interruption import Fact, events_of, evolve
 from tests.support.remembering import Agent
 

@@ -19,7 +19,7 @@ from flowevolve.core.pool import Add, Candidate
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
 from flowevolve.prompts.reflection import fence, labelled_blocks
-from flowevolve.stages.committing import committing
+from flowevolve.stages import committing
 from flowevolve.stages.group_commit import GroupCommit, Head
 from flowevolve.stages.payloads import Proposed
 from tests.support.interruption import Echo, Fact, events_of, evolve

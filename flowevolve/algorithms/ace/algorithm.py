@@ -35,7 +35,7 @@ from flowevolve.core.record import Record
 from flowevolve.core.task import Task
 from flowevolve.policies.similarity import Likeness
 from flowevolve.programs.task import check_no_programs
-from flowevolve.stages.rollouts import Rollouts
+from flowevolve.stages import Rollouts
 
 DEFAULT_WORKERS: Mapping[str, Workers] = {
     "generate": Workers(16),

@@ -27,7 +27,7 @@ from flowevolve.prompts.playbook import (
     parse_lessons,
 )
 from flowevolve.prompts.reflection import parse_instruction
-from flowevolve.stages.scan import scan
+from flowevolve.stages import scan
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from flowevolve.core.item import Item
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Rollout
 from flowevolve.prompts.playbook import Reflection, lesson_prompt, parse_lesson
-from flowevolve.stages.asking import try_asking
-from flowevolve.stages.rollouts import Rollouts
+from flowevolve.stages import Rollouts, try_asking
 
 
 @dataclass(frozen=True)

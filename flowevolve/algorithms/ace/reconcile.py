@@ -24,7 +24,7 @@ from flowevolve.core.pool import Candidate
 from flowevolve.experience.embedders import Embedder
 from flowevolve.policies.similarity import Likeness, Relation, Vector
 from flowevolve.prompts.playbook import compare_prompt, parse_comparison
-from flowevolve.stages.rollouts import Rollouts
+from flowevolve.stages import Rollouts
 
 
 @dataclass

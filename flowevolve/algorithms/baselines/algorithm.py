@@ -23,11 +23,7 @@ from flowevolve.core.task import Task
 from flowevolve.programs.problem import NEEDS_A_SEED
 from flowevolve.programs.task import check_programs
 from flowevolve.prompts.programs import Form, program_prompt
-from flowevolve.stages.assess import Assess
-from flowevolve.stages.coding import as_shown, write_program
-from flowevolve.stages.committing import committing
-from flowevolve.stages.payloads import Assessed, Written
-from flowevolve.stages.rollouts import Rollouts
+from flowevolve.stages import Assess, Assessed, Rollouts, Written, as_shown, committing, write_program
 
 ROLE = "code"
 DEFAULT_WORKERS: Mapping[str, Workers] = {"write": Workers(16), "assess": Workers(16)}

@@ -44,9 +44,7 @@ from flowevolve.core.task import Task
 from flowevolve.programs.features import FEATURES
 from flowevolve.programs.problem import NEEDS_A_SEED
 from flowevolve.programs.task import check_programs
-from flowevolve.stages.assess import Assess
-from flowevolve.stages.committing import committing
-from flowevolve.stages.rollouts import Rollouts
+from flowevolve.stages import Assess, Rollouts, committing
 
 DEFAULT_WORKERS: Mapping[str, Workers] = {"meta": Workers(16), "generate": Workers(16), "evaluate": Workers(16)}
 """Workers of the streaming mode; one each for select and update."""

@@ -9,10 +9,11 @@ from pydantic import Field, model_validator
 
 from flowevolve._util.settings import Settings
 from flowevolve.algorithms.code_evolve.exploration import Cosine, Exponential, Plateau, Schedule
-from flowevolve.algorithms.code_evolve.topology import Topology
 from flowevolve.archives.elites import FITNESS
 from flowevolve.prompts.programs import Form
 
+Topology = Literal["ring", "complete", "empty"]
+"""Which islands send migrants to which."""
 Probability = Annotated[float, Field(ge=0, le=1)]
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from flowevolve.algorithms.code_evolve.config import MigrationSettings
+from flowevolve.algorithms.code_evolve.config import MigrationSettings, Topology
 from flowevolve.algorithms.code_evolve.islands import MIGRATE, PROGRAMS, PROMPTS, SEED, Island, Islands, Place
 from flowevolve.algorithms.code_evolve.payloads import Made
-from flowevolve.algorithms.code_evolve.topology import neighbours
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.assessment import works
 from flowevolve.core.context import StageContext, UpdateContext
@@ -121,3 +120,15 @@ def _copied(program: Candidate, target: int, context: StageContext) -> Candidate
 
 def _added(program: Candidate) -> Add:
     return Add(program, "confirmed" if works(program) else "rejected", pool=PROGRAMS)
+
+
+def neighbours(topology: Topology, island: int, count: int) -> tuple[int, ...]:
+    """Where the migrants of an island go, in ascending order; the island itself is never among them.
+
+    In a ring these are the islands on both sides.
+    """
+    if topology == "empty":
+        return ()
+    if topology == "ring":
+        return tuple(sorted({(island - 1) % count, (island + 1) % count} - {island}))
+    return tuple(other for other in range(count) if other != island)

@@ -24,9 +24,7 @@ from flowevolve.prompts.programs import (
     task_section,
 )
 from flowevolve.prompts.reflection import fence, parse_instruction
-from flowevolve.stages.asking import ask
-from flowevolve.stages.assess import Assess
-from flowevolve.stages.coding import as_shown, write_program
+from flowevolve.stages import Assess, as_shown, ask, write_program
 
 CODE, META = "code", "meta"
 """The LLM roles."""

@@ -13,10 +13,9 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
-from flowevolve.algorithms.combee.batch_sizes import DelayProfile
+from flowevolve.algorithms.combee.batch_sizes import DelayProfile, Sizes
 from flowevolve.algorithms.combee.config import CombeeConfig
 from flowevolve.algorithms.combee.select import SelectRounds
-from flowevolve.algorithms.combee.sizes import Sizes
 from flowevolve.algorithms.combee.stages import Aggregate, Reflect, same_texts
 from flowevolve.algorithms.gepa.algorithm import DEFAULT_WORKERS, GEPA
 from flowevolve.algorithms.gepa.select import Select

@@ -1,4 +1,4 @@
-"""How large batches should be, by how long they take: a `flowevolve.core.policies.BatchSize`."""
+"""How many reflections make the next proposal, in both forms of a run: policies for the size of batches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from flowevolve.core.policies import PAST, Batch
+from flowevolve.core.event_kinds import WidthChanged
+from flowevolve.core.events import Event
+from flowevolve.core.policies import PAST, Batch, BatchSize
 
 LEAST = 2
 """A batch of one merges nothing: next to it every merge would look slow."""
@@ -51,3 +53,48 @@ class DelayProfile:
 
     def _pays(self, ideal: float, before: float, now: float) -> bool:
         return before <= 0 or before - now >= self.gain * ideal * before  # no time: no call was made, as of a cache
+
+
+class Sizes:
+    """One policy for both forms: in lockstep it is told the delays of steps, in the stream those of merges.
+
+    The engine asks it again when a run goes on. The aggregation of an interrupted step has to know that the run goes by
+    steps before the next step is asked for, which `apply_event` learns from the log.
+    """
+
+    def __init__(self, policy: BatchSize, most: int) -> None:
+        self.policy = policy
+        self.most = most
+        self.by_steps = False
+        self.current = policy.next(())
+        self.steps: BatchSize = _Steps(self)
+        self.gathers: BatchSize = _Gathers(self)
+
+    def apply_event(self, event: Event) -> None:
+        if isinstance(event.body, WidthChanged):
+            self.by_steps = True
+
+
+class _Steps:
+    """Asked by lockstep alone."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self._sizes = sizes
+
+    def next(self, past: Sequence[Batch]) -> int:
+        self._sizes.by_steps = True
+        self._sizes.current = self._sizes.policy.next(past)
+        return self._sizes.current
+
+
+class _Gathers:
+    """Asked by both forms. In lockstep all reflections of a step are gathered, however many there are."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self._sizes = sizes
+
+    def next(self, past: Sequence[Batch]) -> int:
+        if self._sizes.by_steps:
+            return self._sizes.most
+        self._sizes.current = self._sizes.policy.next(past)
+        return self._sizes.current

@@ -15,9 +15,8 @@ from flowevolve.core.model import LLMError, Message, UnparsableReplyError
 from flowevolve.core.payload_kinds import payload
 from flowevolve.core.pool import Candidate
 from flowevolve.prompts.reflection import merge_prompt, parse_instruction
-from flowevolve.stages.payloads import Proposed, Rolled, Selected
+from flowevolve.stages import Proposed, Rolled, Selected, scan
 from flowevolve.stages.propose import reflect_all, rewritten
-from flowevolve.stages.scan import scan
 
 TRIES = 2
 """How often a merge is asked for, where its reply can't be read."""

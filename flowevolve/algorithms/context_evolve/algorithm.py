@@ -35,10 +35,7 @@ from flowevolve.core.item import Item
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Task
 from flowevolve.programs.task import check_programs
-from flowevolve.stages.assess import Assess
-from flowevolve.stages.committing import committing
-from flowevolve.stages.payloads import Assessed, Written
-from flowevolve.stages.rollouts import Rollouts
+from flowevolve.stages import Assess, Assessed, Rollouts, Written, committing
 
 DEFAULT_WORKERS: Mapping[str, Workers] = {
     "navigate": Workers(16),

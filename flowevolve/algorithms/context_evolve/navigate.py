@@ -10,10 +10,9 @@ from dataclasses import replace
 
 from flowevolve._util.tasks import Pulse
 from flowevolve.algorithms.context_evolve.config import ContextEvolveConfig
-from flowevolve.algorithms.context_evolve.evolve_buffer import EvolveBuffer
+from flowevolve.algorithms.context_evolve.evolve_buffer import EvolveBuffer, draw_trajectories
 from flowevolve.algorithms.context_evolve.payloads import Step
 from flowevolve.algorithms.context_evolve.summarize import in_words
-from flowevolve.algorithms.context_evolve.trajectories import draw_trajectories
 from flowevolve.core.context import StageContext
 from flowevolve.core.event_body import OwnEvent
 from flowevolve.core.event_kinds import FlowClosed
@@ -26,8 +25,7 @@ from flowevolve.core.pool import Candidate
 from flowevolve.core.record import Record
 from flowevolve.prompts.abstracts import ABSTRACT, Trajectory, navigate_prompt, read_guidance
 from flowevolve.prompts.programs import ShownProgram
-from flowevolve.stages.asking import ask
-from flowevolve.stages.coding import as_shown
+from flowevolve.stages import as_shown, ask
 
 AGENT = "navigator"
 

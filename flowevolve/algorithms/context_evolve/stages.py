@@ -18,9 +18,7 @@ from flowevolve.core.record import Record
 from flowevolve.policies.drawing import by_rank, draw
 from flowevolve.prompts.abstracts import Example, exemplars_prompt, read_examples
 from flowevolve.prompts.programs import program_prompt
-from flowevolve.stages.asking import ask
-from flowevolve.stages.coding import as_shown, write_program
-from flowevolve.stages.payloads import Assessed, Written
+from flowevolve.stages import Assessed, Written, as_shown, ask, write_program
 
 CODE, AGENT = "code", "agent"
 """The LLM roles: one writes programs, the other all that is said about them."""

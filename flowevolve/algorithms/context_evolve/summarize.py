@@ -15,8 +15,7 @@ from flowevolve.core.item import Item
 from flowevolve.core.model import LLMError, UnparsableReplyError
 from flowevolve.core.pool import Candidate
 from flowevolve.prompts.abstracts import Summary, read_summary, summarize_prompt
-from flowevolve.stages.asking import ask
-from flowevolve.stages.payloads import Assessed
+from flowevolve.stages import Assessed, ask
 
 SUMMARIZER = "summarizer"
 """The agent's name in the accounts."""

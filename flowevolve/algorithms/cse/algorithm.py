@@ -38,11 +38,7 @@ from flowevolve.core.task import Task
 from flowevolve.experience.store import GlobalMemory
 from flowevolve.programs.task import check_programs
 from flowevolve.prompts.plans import plan_prompt, read_plans
-from flowevolve.stages.asking import try_asking
-from flowevolve.stages.assess import Assess
-from flowevolve.stages.coding import as_shown
-from flowevolve.stages.payloads import Assessed, Written
-from flowevolve.stages.rollouts import Rollouts
+from flowevolve.stages import Assess, Assessed, Rollouts, Written, as_shown, try_asking
 
 DEFAULT_WORKERS: Mapping[str, Workers] = {
     "recall": Workers(8),

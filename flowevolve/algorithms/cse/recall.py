@@ -26,7 +26,7 @@ from flowevolve.prompts.memory import (
     read_queries,
 )
 from flowevolve.prompts.programs import ShownProgram
-from flowevolve.stages.asking import try_asking
+from flowevolve.stages import try_asking
 
 OpenMemory = Callable[[], GlobalMemory | None]
 """The memory of a run; None where there is none. Asked when it is needed, as a run's memory is opened after its stages

@@ -34,9 +34,7 @@ from flowevolve.prompts.memory import (
     reflect_prompt,
     shown_board,
 )
-from flowevolve.stages.asking import try_asking
-from flowevolve.stages.coding import as_shown
-from flowevolve.stages.payloads import Assessed
+from flowevolve.stages import Assessed, as_shown, try_asking
 
 AGENT = "agent"
 """The role that reflects and compresses, by default."""

@@ -21,7 +21,7 @@ from flowevolve.core.item import Item, Stale, Ticket
 from flowevolve.core.pool import Add, Candidate, Update
 from flowevolve.core.record import Record
 from flowevolve.prompts.programs import ShownProgram
-from flowevolve.stages.coding import as_shown
+from flowevolve.stages import as_shown
 
 PLAN = "plan"
 """The label of a program that is described by its plan."""

@@ -21,9 +21,7 @@ from flowevolve.programs.parts import Slot, frozen_parts, parts_of, restore, unc
 from flowevolve.prompts.plans import implement_prompt
 from flowevolve.prompts.programs import Form, program_prompt
 from flowevolve.prompts.slots import crossover_prompt, diagnose_prompt, mutation_prompt, read_slots
-from flowevolve.stages.asking import try_asking
-from flowevolve.stages.coding import as_shown, write_program
-from flowevolve.stages.payloads import Written
+from flowevolve.stages import Written, as_shown, try_asking, write_program
 
 CODE = "code"
 """The role that plans and writes programs."""

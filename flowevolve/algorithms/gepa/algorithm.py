@@ -22,8 +22,7 @@ from flowevolve._util.errors import InputError
 from flowevolve.algorithms.gepa.config import GEPAConfig
 from flowevolve.algorithms.gepa.select import MergeSchedule, Select
 from flowevolve.algorithms.gepa.validation_order import ValidationOrder
-from flowevolve.archives.base import CandidateArchive
-from flowevolve.archives.catalog import ARCHIVES
+from flowevolve.archives.base import ARCHIVES, CandidateArchive
 from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import UpdateContext
@@ -51,16 +50,19 @@ from flowevolve.policies.selection import (
     TopKPareto,
 )
 from flowevolve.programs.task import check_no_programs
-from flowevolve.stages.committing import committing
-from flowevolve.stages.evaluate import Evaluate
-from flowevolve.stages.generate import Generate
-from flowevolve.stages.group_commit import GroupCommit, Head
-from flowevolve.stages.payloads import Proposed
-from flowevolve.stages.propose import Propose
-from flowevolve.stages.repair import Repair
-from flowevolve.stages.rollouts import Rollouts
-from flowevolve.stages.screen import Screen
-from flowevolve.stages.update import Update
+from flowevolve.stages import (
+    Evaluate,
+    Generate,
+    GroupCommit,
+    Head,
+    Propose,
+    Proposed,
+    Repair,
+    Rollouts,
+    Screen,
+    Update,
+    committing,
+)
 
 DEFAULT_WORKERS: Mapping[str, Workers] = {
     "generate": Workers(8),

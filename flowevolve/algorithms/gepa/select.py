@@ -20,8 +20,7 @@ from flowevolve.core.pool import Add, Candidate, Move, Update
 from flowevolve.core.record import Record
 from flowevolve.policies.batching import EpochBatches
 from flowevolve.policies.selection import ComponentSelection, Selection
-from flowevolve.stages.group_commit import Head
-from flowevolve.stages.payloads import Proposed, Selected
+from flowevolve.stages import Head, Proposed, Selected
 
 
 class MergeSchedule:

@@ -35,9 +35,7 @@ from flowevolve.core.item import Item
 from flowevolve.core.pool import Candidate
 from flowevolve.core.record import Record
 from flowevolve.core.task import Task
-from flowevolve.stages.assess import Assess
-from flowevolve.stages.payloads import Written
-from flowevolve.stages.rollouts import Rollouts
+from flowevolve.stages import Assess, Rollouts, Written
 
 DEFAULT_WORKERS: Mapping[str, Workers] = {
     "shift": Workers(2),

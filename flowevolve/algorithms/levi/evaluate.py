@@ -18,8 +18,7 @@ from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
 from flowevolve.core.pool import Candidate
 from flowevolve.programs.features import FEATURES, program_features
-from flowevolve.stages.assess import Assess, Level
-from flowevolve.stages.payloads import Written
+from flowevolve.stages import Assess, Level, Written
 
 SYNTAX = (
     "cyclomatic_complexity",

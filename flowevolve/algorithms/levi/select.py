@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -10,7 +11,6 @@ from flowevolve._util.clock import in_thread
 from flowevolve.algorithms.levi.config import LEVIConfig
 from flowevolve.algorithms.levi.map_elites import MapElites, representatives
 from flowevolve.algorithms.levi.payloads import Advice, Brief
-from flowevolve.algorithms.levi.softmax import softmax_weights
 from flowevolve.algorithms.levi.update import Progress
 from flowevolve.algorithms.levi.write import SMALL, Writer, advice_prompt
 from flowevolve.core.assessment import Assessment
@@ -20,7 +20,7 @@ from flowevolve.core.item import Item, Ticket
 from flowevolve.core.model import Message
 from flowevolve.core.pool import Candidate
 from flowevolve.core.record import Record
-from flowevolve.stages.coding import as_shown
+from flowevolve.stages import as_shown
 
 
 class Selected(Record, kind="levi.selected"):
@@ -111,3 +111,16 @@ class Selection:
 def _sample(elites: Sequence[Candidate], temperature: float, context: StageContext) -> Candidate:
     weights = softmax_weights([each.mean_score for each in elites], temperature)
     return context.random.choices(elites, weights)[0]
+
+
+def softmax_weights(scores: Sequence[float], temperature: float) -> list[float]:
+    """Weights to sample by (LEVI, §3): one in (0, 1] for each score, 1 for the highest; not normalised.
+
+    Scores are first brought to [0, 1], the lowest and the highest of them, so that a temperature means the same on
+    every scale. ``temperature`` is positive; the lower it is, the more the highest scores stand out.
+    """
+    lowest, highest = min(scores), max(scores)
+    span = highest - lowest
+    if span <= 0:
+        return [1.0] * len(scores)
+    return [math.exp(((score - lowest) / span - 1) / temperature) for score in scores]

@@ -24,7 +24,7 @@ from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item
 from flowevolve.core.pool import Add, Annotate, Candidate, Note, Update as PoolUpdate
 from flowevolve.core.record import Attributes, Record
-from flowevolve.stages.payloads import Assessed
+from flowevolve.stages import Assessed
 
 _REMEMBERED = 8
 """How many of the latest failures are remembered."""

@@ -36,9 +36,7 @@ from flowevolve.prompts.reflection import (
     parse_instruction,
     reflection_prompt,
 )
-from flowevolve.stages.coding import as_shown, write_program
-from flowevolve.stages.payloads import Written
-from flowevolve.stages.rollouts import Rollouts
+from flowevolve.stages import Rollouts, Written, as_shown, write_program
 
 LARGE, SMALL = "large", "small"
 """Roles: the large model writes what is to be unlike everything there is, the small one what is to be a little better.

@@ -25,8 +25,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.graph import Emit, Graph
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Task
-from flowevolve.stages.committing import committing
-from flowevolve.stages.payloads import Written
+from flowevolve.stages import Written, committing
 from flowevolve.tasks.labelling import BASELINES, COMPONENT, HarnessTask, harness
 
 DEFAULT_WORKERS: Mapping[str, Workers] = {"propose": Workers(8), "check": Workers(4), "benchmark": Workers(8)}

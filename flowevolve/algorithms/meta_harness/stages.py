@@ -22,7 +22,7 @@ from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
 from flowevolve.core.pool import Add, Annotate
 from flowevolve.core.record import Record
-from flowevolve.stages.payloads import Written
+from flowevolve.stages import Written
 from flowevolve.tasks.labelling import COMPONENT, HarnessTask, LabelledSet, harness
 
 _MISTAKES = 8

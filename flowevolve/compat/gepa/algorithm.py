@@ -28,10 +28,9 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import UpdateContext
 from flowevolve.core.events import Event
-from flowevolve.core.graph import Emit, Graph, Stage
+from flowevolve.core.graph import Emit, Graph, Stage, committing
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout
 from flowevolve.policies.acceptance import StrictImprovement
-from flowevolve.stages.committing import committing
 from flowevolve.stages.generate import Generate
 from flowevolve.stages.repair import Repair
 

@@ -7,8 +7,7 @@ from random import Random
 from hypothesis import given, strategies as st
 
 from flowevolve._util.json_types import JSON
-from flowevolve.algorithms.context_evolve.evolve_buffer import EvolveBuffer
-from flowevolve.algorithms.context_evolve.trajectories import draw_trajectories, kind_of
+from flowevolve.algorithms.context_evolve.evolve_buffer import EvolveBuffer, draw_trajectories, kind_of
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.pool import Add, Candidate, Update
 from flowevolve.prompts.abstracts import Trajectory, TrajectoryKind

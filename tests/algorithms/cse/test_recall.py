@@ -16,7 +16,7 @@ from flowevolve.algorithms.cse.recall import Distill, Recall, shown_entries
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.context import UpdateContext
 from flowevolve.core.events import Event
-from flowevolve.core.graph import NO_EMISSIONS, Emit, Exhausted, Graph, Stage
+from flowevolve.core.graph import NO_EMISSIONS, Emit, Exhausted, Graph, Stage, committing
 from flowevolve.core.item import Item, Ticket
 from flowevolve.core.pool import Candidate
 from flowevolve.engine.engine import Engine
@@ -31,7 +31,6 @@ from flowevolve.policies.similarity import near_groups
 from flowevolve.prompts.memory import DISTILL_TITLE, QUERIES_TITLE, Direction, Insight, Step
 from flowevolve.prompts.programs import ShownProgram
 from flowevolve.sim.worlds.code.prompt import hinted
-from flowevolve.stages.committing import committing
 from tests.support.depth import cuts
 from tests.support.interruption import Fact, asked, events_of, evolve
 from tests.support.qdrant_server import FakeQdrant, serving

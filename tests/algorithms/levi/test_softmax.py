@@ -7,7 +7,7 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from flowevolve.algorithms.levi.softmax import softmax_weights
+from flowevolve.algorithms.levi.select import softmax_weights
 
 
 def test_weights_against_numbers_worked_out_by_hand() -> None:

@@ -7,7 +7,7 @@ from random import Random
 
 from hypothesis import given, strategies as st
 
-from flowevolve.policies.scan import neighbour_groups, shuffled_groups
+from flowevolve.stages.scan import neighbour_groups, shuffled_groups
 
 COUNTS, MOST = st.integers(1, 200), st.integers(2, 20)
 
