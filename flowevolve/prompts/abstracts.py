@@ -12,6 +12,7 @@ from typing import Literal
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.record import Attributes
 from flowevolve.prompts.json_replies import read_object, text_of
 from flowevolve.prompts.programs import (
     PROGRAM_HEADING,
@@ -48,11 +49,12 @@ _MOST_CHARACTERS = 1500
 _MOST_TRAITS, _MOST_TRAIT_CHARACTERS = 8, 120
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """A program in words, with its traits: those ``inherited`` from its parent, and ``new`` ones."""
+class Summary(Attributes):
+    """A program in words, with its traits: those ``inherited`` from its parent, and ``new`` ones. It is empty where
+    nobody described the program.
+    """
 
-    abstract: str
+    abstract: str = ""
     inherited: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
 
@@ -163,7 +165,8 @@ def read_summary(reply: str) -> Summary:
     UnparsableReplyError: if there is no abstract, or a list of traits is missing.
     """
     data = read_object(reply)
-    return Summary(_cut(text_of(data, "abstract")), _traits(data, "inherited"), _traits(data, "new"))
+    abstract = _cut(text_of(data, "abstract"))
+    return Summary(abstract=abstract, inherited=_traits(data, "inherited"), new=_traits(data, "new"))
 
 
 def _traits(data: Mapping[str, JSON], name: str) -> tuple[str, ...]:

@@ -61,8 +61,11 @@ def test_the_sampler_sees_the_parent_the_direction_and_the_programs() -> None:
 
 def test_a_summary_is_shown_with_its_traits() -> None:
     reply = json.dumps({"inherited": ["a scan", " ", "a scan"], "new": [], "abstract": " Halves. "})
-    assert read_summary(f"Here:\n```json\n{reply}\n```") == Summary("Halves.", ("a scan",), ())
-    assert str(Summary("Halves.", ("a scan",), ("a cut", "a sum"))) == "Halves.\nInherited: a scan\nNew: a cut; a sum"
+    assert read_summary(f"Here:\n```json\n{reply}\n```") == Summary(abstract="Halves.", inherited=("a scan",), new=())
+    assert (
+        str(Summary(abstract="Halves.", inherited=("a scan",), new=("a cut", "a sum")))
+        == "Halves.\nInherited: a scan\nNew: a cut; a sum"
+    )
 
 
 def test_what_a_model_writes_too_long_is_cut() -> None:

@@ -166,7 +166,7 @@ class _Epoch:
 
 
 def _islands(config: CodeEvolveConfig, cells: Cells | None) -> Islands:
-    archive, schedule = config.archive, config.exploration.made()
+    archive, schedule = config.archive, config.exploration
 
     def elites() -> Elites:
         return Best(archive.size) if cells is None else Mapped(cells, archive.features, archive.ranges)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from flowevolve._util.settings import Settings
-from flowevolve.algorithms.code_evolve.exploration import Cosine, Exponential, Plateau, Schedule
+from flowevolve.algorithms.code_evolve.exploration import ExplorationSettings
 from flowevolve.archives.elites import FITNESS
 from flowevolve.prompts.programs import Form
 
 Topology = Literal["ring", "complete", "empty"]
 """Which islands send migrants to which."""
-Probability = Annotated[float, Field(ge=0, le=1)]
 
 
 class ArchiveSettings(Settings):
@@ -41,40 +40,6 @@ class ArchiveSettings(Settings):
         if len(set(self.features)) < len(self.features):
             raise ValueError(f"features: one is named twice in {list(self.features)}")
         return self
-
-
-class ExplorationSettings(Settings):
-    """The probability that a step of an island explores."""
-
-    schedule: Literal["plateau", "exponential", "cosine"] = "plateau"
-    initial: Probability = 0.2
-    """``plateau``: where it begins; the others begin at ``most``."""
-    least: Probability = 0.2
-    most: Probability = 0.5
-    patience: int = Field(default=5, gt=0)
-    """``plateau``: epochs without improvement after which it is raised."""
-    up: float = Field(default=1.05, ge=1)
-    down: float = Field(default=0.95, gt=0, le=1)
-    """``plateau``: what it is multiplied by when raised, and after an epoch that improved."""
-    factor: float = Field(default=0.99, gt=0, le=1)
-    """``exponential``: what it is multiplied by every epoch."""
-    period: int = Field(default=250, gt=0)
-    """``cosine``: epochs until it is at ``least``."""
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if not self.least <= self.initial <= self.most:
-            raise ValueError(f"initial: {self.initial} is not between least, {self.least}, and most, {self.most}")
-        return self
-
-    def made(self) -> Schedule:
-        match self.schedule:
-            case "plateau":
-                return Plateau(self.initial, self.least, self.most, self.patience, self.up, self.down)
-            case "exponential":
-                return Exponential(self.least, self.most, self.factor)
-            case "cosine":
-                return Cosine(self.least, self.most, self.period)
 
 
 class MigrationSettings(Settings):

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import cos, pi
-from typing import Protocol
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from flowevolve._util.settings import Settings
+
+Probability = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,69 +25,49 @@ class Exploring:
     stale: int = 0
 
 
-class Schedule(Protocol):
-    """Pure."""
+class ExplorationSettings(Settings):
+    """The probability that a step of an island explores.
 
-    def begin(self) -> Exploring: ...
+    ``plateau`` explores more whenever ``patience`` epochs brought nothing, and less after each that brought something.
+    ``exponential`` begins at ``most`` and falls by ``factor`` an epoch, down to ``least``. ``cosine`` falls from
+    ``most`` to ``least`` along half a cosine in ``period`` epochs, and stays there.
+    """
+
+    schedule: Literal["plateau", "exponential", "cosine"] = "plateau"
+    initial: Probability = 0.2
+    """``plateau``: where it begins; the others begin at ``most``."""
+    least: Probability = 0.2
+    most: Probability = 0.5
+    patience: int = Field(default=5, gt=0)
+    """``plateau``: epochs without improvement after which it is raised."""
+    up: float = Field(default=1.05, ge=1)
+    down: float = Field(default=0.95, gt=0, le=1)
+    """``plateau``: what it is multiplied by when raised, and after an epoch that improved."""
+    factor: float = Field(default=0.99, gt=0, le=1)
+    """``exponential``: what it is multiplied by every epoch."""
+    period: int = Field(default=250, gt=0)
+    """``cosine``: epochs until it is at ``least``."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if not self.least <= self.initial <= self.most:
+            raise ValueError(f"initial: {self.initial} is not between least, {self.least}, and most, {self.most}")
+        return self
+
+    def begin(self) -> Exploring:
+        return Exploring(self.initial if self.schedule == "plateau" else self.most)
+
     def after(self, now: Exploring, *, improved: bool) -> Exploring:
         """What holds after one more epoch; ``improved`` says whether the best got better in it."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Plateau:
-    """Explores more whenever ``patience`` epochs brought nothing, and less after each that brought something."""
-
-    initial: float = 0.2
-    least: float = 0.2
-    most: float = 0.5
-    patience: int = 5
-    up: float = 1.05
-    down: float = 0.95
-
-    def begin(self) -> Exploring:
-        return Exploring(self._within(self.initial))
-
-    def after(self, now: Exploring, *, improved: bool) -> Exploring:
         epochs = now.epochs + 1
-        if improved:
-            return Exploring(self._within(now.rate * self.down), epochs)
-        if now.stale + 1 >= self.patience:
-            return Exploring(self._within(now.rate * self.up), epochs)
-        return replace(now, epochs=epochs, stale=now.stale + 1)
-
-    def _within(self, rate: float) -> float:
-        return min(self.most, max(self.least, rate))
-
-
-@dataclass(frozen=True, slots=True)
-class Exponential:
-    """Begins at ``most`` and falls by ``factor`` an epoch, down to ``least``."""
-
-    least: float = 0.2
-    most: float = 0.5
-    factor: float = 0.99
-
-    def begin(self) -> Exploring:
-        return Exploring(self.most)
-
-    def after(self, now: Exploring, *, improved: bool) -> Exploring:
-        epochs = now.epochs + 1
-        return Exploring(max(self.least, self.most * self.factor**epochs), epochs)
-
-
-@dataclass(frozen=True, slots=True)
-class Cosine:
-    """Falls from ``most`` to ``least`` along half a cosine in ``period`` epochs, and stays there."""
-
-    least: float = 0.2
-    most: float = 0.5
-    period: int = 250
-
-    def begin(self) -> Exploring:
-        return Exploring(self.most)
-
-    def after(self, now: Exploring, *, improved: bool) -> Exploring:
-        epochs = now.epochs + 1
-        progress = min(epochs / self.period, 1.0)
-        return Exploring(self.least + (self.most - self.least) * (1 + cos(pi * progress)) / 2, epochs)
+        match self.schedule:
+            case "exponential":
+                return Exploring(max(self.least, self.most * self.factor**epochs), epochs)
+            case "cosine":
+                progress = min(epochs / self.period, 1.0)
+                return Exploring(self.least + (self.most - self.least) * (1 + cos(pi * progress)) / 2, epochs)
+            case "plateau" if improved or now.stale + 1 >= self.patience:
+                rate = now.rate * (self.down if improved else self.up)
+                return Exploring(min(self.most, max(self.least, rate)), epochs)
+            case "plateau":
+                return replace(now, epochs=epochs, stale=now.stale + 1)

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 
 from flowevolve._util.errors import EngineError, InputError
-from flowevolve.algorithms.code_evolve.exploration import Schedule
+from flowevolve.algorithms.code_evolve.exploration import ExplorationSettings
 from flowevolve.archives.elites import Elites
 from flowevolve.core.assessment import works
 from flowevolve.core.pool import DEFAULT_POOL, Add, Annotate, Candidate, Update
@@ -38,7 +38,7 @@ class Place(Attributes):
 class Island:
     """One island. ``schedule`` is told of every epoch, which is ``epoch`` evaluations of programs born here."""
 
-    def __init__(self, index: int, elites: Elites, schedule: Schedule, *, epoch: int, prompts: int) -> None:
+    def __init__(self, index: int, elites: Elites, schedule: ExplorationSettings, *, epoch: int, prompts: int) -> None:
         self.index = index
         self.evaluations = 0
         """Evaluations of programs that were born here, without the seed's."""

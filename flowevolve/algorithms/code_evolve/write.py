@@ -21,6 +21,9 @@ from flowevolve.prompts.programs import (
     PROGRAM_HEADING,
     REPLY_HEADING,
     program_prompt,
+    shown_files,
+    shown_outcome,
+    shown_programs,
     task_section,
 )
 from flowevolve.prompts.reflection import fence, parse_instruction
@@ -118,13 +121,12 @@ def meta_prompt(statement: str, prompt: Candidate, program: Candidate, failed: C
         "A programmer has the instructions and the task below, and a program to improve. Write better instructions.",
         f"{INSTRUCTIONS_HEADING}\n{fence(prompt.artifact[INSTRUCTIONS])}",
         task_section(statement),
-        f"{PROGRAM_HEADING}\n{_files(program)}",
-        f"{OUTCOME_HEADING}\n{_outcome(program)}",
+        f"{PROGRAM_HEADING}\n{shown_files(program.artifact)}",
+        f"{OUTCOME_HEADING}\n{shown_outcome(as_shown(program))}",
     ]
     if failed is not None:
-        sections.append(
-            f"{OTHERS_HEADING}\nWritten to these instructions:\n\n### Program 1\n{_outcome(failed)}\n{_files(failed)}"
-        )
+        heading = f"{OTHERS_HEADING}\nWritten to these instructions:"
+        sections.append(shown_programs(heading, {"Program 1": as_shown(failed)}))
     sections.append(
         f"""{REPLY_HEADING}
 - Name ways to solve the task that the program does not take, and say what each is good for.
@@ -133,13 +135,3 @@ def meta_prompt(statement: str, prompt: Candidate, program: Candidate, failed: C
 - Reply with the complete new instructions inside one fenced block (three backticks) and nothing after it."""
     )
     return "\n\n".join(sections)
-
-
-def _files(program: Candidate) -> str:
-    return "\n".join(fence(text.rstrip("\n"), name) for name, text in program.artifact.items())
-
-
-def _outcome(program: Candidate) -> str:
-    each = as_shown(program)
-    score = "Score: none, it failed" if each.score is None else f"Score: {each.score!r} (higher is better)"
-    return f"{score}\n{fence(each.feedback.strip())}" if each.feedback.strip() else score

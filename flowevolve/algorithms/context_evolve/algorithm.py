@@ -22,9 +22,9 @@ from flowevolve.algorithms.context_evolve.stages import (
     CODE,
     Steps,
     renew,
+    summarize,
     update,
 )
-from flowevolve.algorithms.context_evolve.summarize import Summarize
 from flowevolve.core.algorithm import Algorithm, Tuning, Workers, check_components
 from flowevolve.core.assessment import Assessment
 from flowevolve.core.budget import Cost
@@ -106,7 +106,7 @@ class ContextEvolve(Algorithm[ContextEvolveConfig]):
             self._workers.stage("evaluate", Assess(Rollouts(task), task), after),
         ]
         if self._describes:
-            stages.append(self._workers.stage("summarize", Summarize(AGENT), "update"))
+            stages.append(self._workers.stage("summarize", summarize, "update"))
         stages += [committing("update", update), Stage("renew", renew, (first,))]
         return Graph(tuple(stages), entry="select", repair="renew")
 

@@ -9,21 +9,13 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from random import Random
 
 from flowevolve.core.assessment import works
 from flowevolve.core.pool import DEFAULT_POOL, Add, Candidate, Update
-from flowevolve.core.record import Attributes
 from flowevolve.policies.drawing import by_rank, draw
-from flowevolve.prompts.abstracts import Trajectory, TrajectoryKind
-
-
-class Abstract(Attributes):
-    """A program in words, and its traits; empty where nobody described it."""
-
-    abstract: str = ""
-    inherited: tuple[str, ...] = ()
-    new: tuple[str, ...] = ()
+from flowevolve.prompts.abstracts import Summary, Trajectory, TrajectoryKind
 
 
 class EvolveBuffer:
@@ -67,7 +59,7 @@ class EvolveBuffer:
     def _enter(self, program: Candidate, version: int) -> None:
         if program.operator == "seed" and self.seed is None:
             self.seed = program
-        if self._described and not Abstract.of(program).abstract:
+        if self._described and not Summary.of(program).abstract:
             return
         self._programs[program.id] = program
         self._order.append(program)
@@ -103,25 +95,15 @@ class EvolveBuffer:
 
     def top(self, parent: Candidate, count: int) -> list[Candidate]:
         """The best programs with another text than the parent's."""
-        found: list[Candidate] = []
-        for each in self._ranked:
-            if len(found) == count or not works(each):
-                break
-            if each.artifact.id != parent.artifact.id:
-                found.append(each)
-        return found
+        others = (each for each in self._ranked if works(each) and each.artifact.id != parent.artifact.id)
+        return list(islice(others, count))
 
     def history(self, parent: Candidate, count: int) -> list[Candidate]:
         """Half of them the best, and then the newest that work: what is shown where nobody chooses."""
         best = self.top(parent, (count + 1) // 2)
         known = {parent.artifact.id, *(each.artifact.id for each in best)}
-        newest: list[Candidate] = []
-        for each in reversed(self._texts):
-            if len(best) + len(newest) == count:
-                break
-            if works(each) and each.artifact.id not in known:
-                newest.append(each)
-        return [*best, *newest]
+        newest = (each for each in reversed(self._texts) if works(each) and each.artifact.id not in known)
+        return [*best, *islice(newest, count - len(best))]
 
     def trajectories(self, ends: int, steps: int) -> list[tuple[Trajectory, float]]:
         """Those that end with one of the newest programs, so many of them, with the change over each."""
@@ -169,3 +151,9 @@ def draw_trajectories(
         drawn.append(trajectory)
         left = [each for each in left if each[0].programs[-1] != trajectory.programs[-1]]
     return drawn
+
+
+def in_words(candidate: Candidate) -> str:
+    """A described candidate as prompts show it, with its traits; empty if it was not described."""
+    said = Summary.of(candidate)
+    return str(said) if said.abstract else ""

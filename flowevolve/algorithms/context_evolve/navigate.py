@@ -10,9 +10,8 @@ from dataclasses import replace
 
 from flowevolve._util.tasks import Pulse
 from flowevolve.algorithms.context_evolve.config import ContextEvolveConfig
-from flowevolve.algorithms.context_evolve.evolve_buffer import EvolveBuffer, draw_trajectories
+from flowevolve.algorithms.context_evolve.evolve_buffer import EvolveBuffer, draw_trajectories, in_words
 from flowevolve.algorithms.context_evolve.payloads import Step
-from flowevolve.algorithms.context_evolve.summarize import in_words
 from flowevolve.core.context import StageContext
 from flowevolve.core.event_body import OwnEvent
 from flowevolve.core.event_kinds import FlowClosed

@@ -1,4 +1,4 @@
-"""ContextEvolve's other stages: a parent, examples, a program, the commit; and the repair of what went stale."""
+"""ContextEvolve's other stages: a parent, examples, a program, its summary, the commit; and the repair of steps."""
 
 from __future__ import annotations
 
@@ -6,23 +6,32 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 
 from flowevolve.algorithms.context_evolve.config import ContextEvolveConfig
-from flowevolve.algorithms.context_evolve.evolve_buffer import EvolveBuffer
+from flowevolve.algorithms.context_evolve.evolve_buffer import EvolveBuffer, in_words
 from flowevolve.algorithms.context_evolve.navigate import for_agents
 from flowevolve.algorithms.context_evolve.payloads import Chosen, Step
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.graph import Emit, Exhausted
 from flowevolve.core.item import Item, Stale
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.model import LLMError, UnparsableReplyError
 from flowevolve.core.pool import Add, Candidate
 from flowevolve.core.record import Record
 from flowevolve.policies.drawing import by_rank, draw
-from flowevolve.prompts.abstracts import Example, exemplars_prompt, read_examples
+from flowevolve.prompts.abstracts import (
+    Example,
+    Summary,
+    exemplars_prompt,
+    read_examples,
+    read_summary,
+    summarize_prompt,
+)
 from flowevolve.prompts.programs import program_prompt
 from flowevolve.stages import Assessed, Written, as_shown, ask, write_program
 
 CODE, AGENT = "code", "agent"
 """The LLM roles: one writes programs, the other all that is said about them."""
-SAMPLER = "sampler"
+SAMPLER, SUMMARIZER = "sampler", "summarizer"
+"""The names of agents in the accounts."""
+UNDESCRIBED = "Nobody has described this program."
 SAMPLED = "context_evolve.sampled"
 
 
@@ -136,6 +145,30 @@ def _advice(step: Step) -> str:
     """The guidance, and what each example was chosen for."""
     reasons = [f"Program {number}: {each.why}" for number, each in enumerate(step.examples, 1) if each.why]
     return "\n\n".join(part for part in (step.guidance, "\n".join(reasons)) if part)
+
+
+async def summarize(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+    """Puts a program that was assessed into words, so that others can go by these: a `Summary` is noted on it.
+
+    An evaluation is worth more than its description. If the reply can't be read, or the call fails for good, the
+    abstract repeats that of the first parent and says so (`stand_in`), and there is an event ``candidate.undescribed``.
+    """
+    assessed = item.expect(Assessed)
+    candidate = assessed.candidate
+    parent = in_words(context.pool[candidate.parents[0]]) if candidate.parents else ""
+    prompt = summarize_prompt(candidate.artifact, parent)
+    try:
+        summary = await ask(context, AGENT, prompt, read_summary, agent=SUMMARIZER, candidate=candidate.id)
+    except (UnparsableReplyError, LLMError) as error:
+        context.log("candidate.undescribed", candidate=candidate.id, error=str(error))
+        summary = stand_in(parent)
+    yield Emit(replace(assessed, candidate=summary.on(candidate)))
+
+
+def stand_in(parent: str) -> Summary:
+    """The summary of a program that could not be described: what it was made from, and that nothing else is known."""
+    said = f"{UNDESCRIBED} It was made from this:\n{parent}" if parent else UNDESCRIBED
+    return Summary(abstract=parent if parent.startswith(UNDESCRIBED) else said, inherited=(), new=())
 
 
 async def update(item: Item[object], context: UpdateContext) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
-from flowevolve.algorithms.code_evolve.exploration import Plateau
+from flowevolve.algorithms.code_evolve.exploration import ExplorationSettings
 from flowevolve.algorithms.code_evolve.islands import PROMPTS, SEED, Island, Islands
 from flowevolve.archives.elites import Best
 from flowevolve.core.artifact import Artifact
@@ -39,7 +39,7 @@ class Log:
 
     def __init__(self, count: int = 2, size: int = 40, epoch: int = 1, prompts: int = 3) -> None:
         def make(index: int) -> Island:
-            return Island(index, Best(size), Plateau(), epoch=epoch, prompts=prompts)
+            return Island(index, Best(size), ExplorationSettings(), epoch=epoch, prompts=prompts)
 
         self.islands = Islands(count, make)
         self.version = 0

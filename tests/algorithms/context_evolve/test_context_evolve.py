@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import flowevolve as fe
 from flowevolve._util.errors import InputError
 from flowevolve.algorithms.context_evolve import ContextEvolve
-from flowevolve.algorithms.context_evolve.summarize import UNDESCRIBED
+from flowevolve.algorithms.context_evolve.stages import UNDESCRIBED
 from flowevolve.core.algorithm import Tuning, WorkersWanted
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event

@@ -101,7 +101,7 @@ def step(change: float, kind: str) -> Step:
 
 STEPS = [step(0.5, "constants"), step(0.25, "constants"), step(0.1, "growth")]
 HARM = [step(-0.5, "loops"), step(-0.1, "growth")]
-SAID = Summary("It works.", (), ("constants: `weight`: so and so",))
+SAID = Summary(abstract="It works.", new=("constants: `weight`: so and so",))
 SHOWN = {
     "c1": ShownProgram({ABSTRACT: str(SAID)}, 0.5),
     "c2": ShownProgram({ABSTRACT: "Another way.\nNew: loops: `values`: 3 loops"}, 0.75),
