@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal, cast, get_args
 
@@ -23,6 +23,7 @@ from flowevolve.core.payload_kinds import payload
 
 Dimension = Literal["rollouts", "proposals", "tokens", "dollars", "evaluations"]
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
+"""What a budget counts: the names of the fields of a `Cost`, and of limits of a `Budget`."""
 _UNFORESEEN: tuple[Dimension, ...] = ("tokens", "dollars")
 RECENT_FLOWS = 256
 """The number of ended flows that estimates of tokens and dollars are based on."""
@@ -56,14 +57,7 @@ class Budget(BaseModel):
 
     def limits(self) -> Mapping[Dimension, float]:
         """The limits of what the ledger counts."""
-        values: dict[Dimension, float | None] = {
-            "rollouts": self.rollouts,
-            "proposals": self.proposals,
-            "tokens": self.tokens,
-            "dollars": self.dollars,
-            "evaluations": self.evaluations,
-        }
-        return {name: limit for name, limit in values.items() if limit is not None}
+        return {name: limit for name in DIMENSIONS if (limit := getattr(self, name)) is not None}
 
 
 @payload
@@ -98,7 +92,7 @@ class Cost:
 
     def to_json(self) -> dict[str, JSON]:
         """The amounts that are not 0, by name."""
-        return {name: amount for name in _NAMES if (amount := getattr(self, name))}
+        return {name: amount for name in DIMENSIONS if (amount := getattr(self, name))}
 
     @classmethod
     def of(cls, data: JSON) -> Cost:
@@ -106,21 +100,11 @@ class Cost:
         return cls(**cast("dict[str, int]", data))
 
     def amount(self, dimension: Dimension) -> float:
-        match dimension:
-            case "rollouts":
-                return self.rollouts
-            case "proposals":
-                return self.proposals
-            case "tokens":
-                return self.tokens
-            case "dollars":
-                return self.dollars
-            case "evaluations":
-                return self.evaluations
+        amount: float = getattr(self, dimension)
+        return amount
 
 
 _NOTHING = Cost()
-_NAMES = tuple(each.name for each in fields(Cost))
 
 
 @dataclass(slots=True)

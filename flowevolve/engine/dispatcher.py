@@ -225,7 +225,7 @@ class Dispatcher:
         except Discard as discard:
             return "discarded", discard.reason
         except Exhausted:
-            self.tickets.exhaust()
+            self.tickets.out_of_work = True
             self.stop(EXHAUSTED)
         except NotYet:
             return self._not_yet(stage, item, changes)
@@ -354,15 +354,11 @@ class Dispatcher:
         self._end_candidates([*carried(item), *proposals], item)
         self.log(ItemDone(item.id, stage, outcome, reason, round(seconds, 6), cost))
         if flow_ended:
-            self.close_flow(item.flow)
+            self.log(FlowClosed(item.flow))
             if (outcome, reason) != NOTHING_TO_DO:
                 self.tickets.change()
             self.check_stopping()
         self.changed.fire()
-
-    def close_flow(self, flow: int) -> None:
-        """Log that a flow has ended."""
-        self.log(FlowClosed(flow))
 
     def end_phase(self, name: str, ticket: Item[Ticket], stage: str | None = None) -> None:
         """End init or finish. ``stage`` names the work on its ticket that came last, if that is not the phase's own."""
@@ -408,7 +404,7 @@ class Dispatcher:
         self.pause.end()
         if self.stop_reason is None:
             self.stop_reason = StopReason(reason)
-            self.services.note_stopping()
+            self.services.stopping = True
             self.log(RunStopping(reason))
         self.changed.fire()
 

@@ -32,9 +32,6 @@ class Executor(Protocol):
     def restore(self, stage: str, items: Sequence[Item[object]], *, together: bool) -> None:
         """Have items wait for a stage again; with ``together`` as one batch, as they were being worked on."""
 
-    def set_workers(self, stage: str, workers: int) -> None:
-        """Give a stage this many workers, as far as its bounds allow."""
-
     async def advance(self) -> None:
         """Work on, and return when a flow may have ended or the run was asked to stop."""
 

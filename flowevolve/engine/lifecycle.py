@@ -20,7 +20,7 @@ from flowevolve._util.errors import BackendRefusedError, EngineError, Flowevolve
 from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.budget import Budget, Cost
 from flowevolve.core.context import UpdateContext
-from flowevolve.core.event_kinds import AllocationChanged, DrainEnded, ItemHeld, RunResumed, RunStarted
+from flowevolve.core.event_kinds import AllocationChanged, DrainEnded, FlowClosed, ItemHeld, RunResumed, RunStarted
 from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit, Trigger
 from flowevolve.core.item import Item, Ticket
 from flowevolve.core.model import LLMError
@@ -102,7 +102,7 @@ class Lifecycle:
             )
         )
         for flow in before.empty:
-            dispatcher.close_flow(flow)
+            dispatcher.log(FlowClosed(flow))
         for stage, item, outcome, reason in before.over:
             dispatcher.settle(stage, item, outcome, reason)
         dispatcher.check_stopping()
@@ -114,7 +114,7 @@ class Lifecycle:
                 self._executor.restore(stage, items, together=True)
             for stage, item in before.waiting:
                 self._executor.restore(stage, [item], together=False)
-            if self._allocation is not None:
+            if self._allocation is not None and isinstance(self._executor, Stream):
                 for stage, workers in before.workers.items():
                     self._executor.set_workers(stage, workers)
         init = None if before is None else before.phases.get("init")
@@ -204,7 +204,7 @@ class Lifecycle:
         """Open flows while the budget, the bound on open flows and the algorithm allow it."""
         dispatcher, executor, tickets = self._dispatcher, self._executor, self._dispatcher.tickets
         self._evolving = True
-        tickets.open()
+        tickets.is_open = True
         dispatcher.changed.fire()
         while dispatcher.may_open_flows:
             if isinstance(executor, Lockstep):
@@ -221,7 +221,7 @@ class Lifecycle:
                 await dispatcher.changed.wait()
             else:
                 dispatcher.stop(STALLED)
-        tickets.close()
+        tickets.is_open = False
 
     async def _open_flow(self, trigger: Trigger | None) -> None:
         """Open a flow for this trigger or, with None, an ordinary one; if there is no budget, wait for open flows."""

@@ -71,9 +71,6 @@ class Lockstep:
             self._dispatcher.log(WidthChanged(width, self.width))
             self.width = width
 
-    def set_workers(self, stage: str, workers: int) -> None:
-        pass
-
     async def advance(self) -> None:
         """Run everything that waits, stage by stage in the order of the graph, until nothing does."""
         if not any(map(self._holds, self._waiting)):

@@ -64,6 +64,7 @@ class EngineServices:
         self.pool_and_archives = PoolAndArchives(algorithm)
         self.seed = seed
         self.stopping = False
+        """Whether the run was asked to stop."""
         self.open_calls = Gauge(events.elapsed)
         self.recorded_replies = RecordedReplies()
         self.interrupted_work: dict[ItemId, InterruptedWork] = {}
@@ -91,10 +92,6 @@ class EngineServices:
         self._state = None if state.algorithm_state is None else json.dumps(state.algorithm_state)
         for item in state.injected:
             self.charge(INJECTION, item, Cost(proposals=1))  # it was charged before, though no event says so
-
-    def note_stopping(self) -> None:
-        """The run was asked to stop."""
-        self.stopping = True
 
     def record(
         self, kind: str, stage: str, item_id: ItemId, make: Callable[[], Mapping[str, JSON]], key: str | None = None

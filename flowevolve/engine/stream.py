@@ -48,6 +48,7 @@ class Stream:
             self._queues[stage].put_back(item)
 
     def set_workers(self, stage: str, workers: int) -> None:
+        """Give a stage this many workers, as far as its bounds allow."""
         while (missing := workers - self.workers(stage)) and self.resize(stage, 1 if missing > 0 else -1):
             pass
 
@@ -136,19 +137,12 @@ class Stream:
                 return
             if taken is not None:
                 if self._dispatcher.pause.items:
-                    await self._rest(len(taken))
-                with worker_pool.working():
-                    await self._work_on(stage, taken, worker)
-
-    async def _rest(self, items: int) -> None:
-        """Wait until the pause is over. The items, this many, count as being worked on meanwhile."""
-        with self._dispatcher.in_work(items):
-            await self._dispatcher.pause.wait_for_items()
-
-    async def _work_on(self, stage: AnyStage, taken: Sequence[Item[object]], worker: int) -> None:
-        ready = await self._look(stage, taken)
-        if ready:
-            await self._dispatcher.work(stage, ready, worker, partial(self._send, stage.name))
+                    with self._dispatcher.in_work(len(taken)):  # which they count as until the pause is over
+                        await self._dispatcher.pause.wait_for_items()
+                with worker_pool.busy.one_more():
+                    ready = await self._look(stage, taken)
+                    if ready:
+                        await self._dispatcher.work(stage, ready, worker, partial(self._send, stage.name))
 
     async def _look(self, stage: AnyStage, taken: Sequence[Item[object]]) -> list[Item[object]]:
         """Those of the items that are to be worked on; those that need repair are sent to the repair stage."""

@@ -19,26 +19,15 @@ class TicketQueue:
 
     def __init__(self) -> None:
         self.is_open = False
-        """Whether ordinary and triggered flows are opened now."""
+        """Whether init is over and flows, ordinary and triggered, are opened; only then triggers count."""
         self.out_of_work = False
+        """Whether the algorithm has no more ordinary work."""
         self._fired: dict[str, Trigger] = {}
         self._after_trigger = False
         self._ordinals: Counter[str | None] = Counter()
         self._holding = False
         self.changes = 0
         """Commits and ends of flows so far."""
-
-    def open(self) -> None:
-        """Init is over: flows are opened, and triggers count."""
-        self.is_open = True
-
-    def close(self) -> None:
-        """No more flows are opened."""
-        self.is_open = False
-
-    def exhaust(self) -> None:
-        """The algorithm has no more ordinary work."""
-        self.out_of_work = True
 
     def fire(self, trigger: Trigger, *, by_ordinary_flow: bool) -> bool:
         """Have a flow opened for a trigger; False if it does not count now, or is waiting for one already."""

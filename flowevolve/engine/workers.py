@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeVar
 
 import anyio
@@ -35,7 +34,8 @@ class WorkerPool:
         self._present: set[int] = set()
         self._leaving: set[int] = set()
         self._idle: dict[int, anyio.CancelScope] = {}
-        self._busy = Gauge(anyio.current_time)
+        self.busy = Gauge(anyio.current_time)
+        """How many are at work on an item."""
         self._before = _Totals(0, 0, 0, 0.0)
 
     @property
@@ -86,14 +86,6 @@ class WorkerPool:
                 del self._idle[worker]
         return taken
 
-    @contextmanager
-    def working(self) -> Iterator[None]:
-        self._busy.add(1)
-        try:
-            yield
-        finally:
-            self._busy.add(-1)
-
     def load(self, counts: StageCounts, queue: QueueStats, place: Place, seconds: float) -> StageLoad:
         """The load since the last call of this method, ``seconds`` ago."""
         before = self._before
@@ -105,7 +97,7 @@ class WorkerPool:
             workers=self.wanted,
             least=self._least,
             most=self._most,
-            busy=self._busy.take_mean(),
+            busy=self.busy.take_mean(),
             waiting=(queue.depth_seconds - before.depth_seconds) / seconds,
             produced=counts.items_out - before.items_out,
             gap=(counts.gaps - before.gaps) / taken if taken else 0.0,

@@ -257,18 +257,15 @@ class _LogReplay:
     def _revive(self, history: History) -> Iterator[tuple[str, Item[object], Outcome, str]]:
         """Give the items their payloads; yields those that have to be settled."""
         for live in self._live.values():
-            kept = True
+            if live.stage == INJECTION:
+                live.over = self._end_injection(live.item.id)
             if not isinstance(live.item.payload, Ticket):
                 try:
                     live.item = replace(live.item, payload=history.payload(live.item.id))
                 except KeyError:
-                    kept = False
-            if live.stage == INJECTION:
-                live.over = self._end_injection(live.item.id)
+                    live.over = live.over or ("discarded", NOT_KEPT)
             if live.over is not None:
                 yield (live.stage, live.item, *live.over)
-            elif not kept:
-                yield (live.stage, live.item, "discarded", NOT_KEPT)
 
     def _end_injection(self, item: ItemId) -> tuple[Outcome, str]:
         """How the work of injecting a candidate ends. It can't be done again: only the caller had the artifact."""
