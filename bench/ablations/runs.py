@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+from bench._lib.house_style import make_rows
 from flowevolve._util import clock
 from flowevolve.config.run import Config, parse_config
 from flowevolve.core.calls import CallRecord
@@ -16,7 +17,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.task import Task
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
-from flowevolve.tasks.house_style import house_style_task, make_rows
+from flowevolve.tasks.house_style import house_style_task
 
 MINUTES = 30.0
 """Virtual minutes of a run, as many as the paper's ablations took."""

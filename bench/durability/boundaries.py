@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench._lib.house_style import make_rows
 from bench.durability.audit import faults_at_the_end
 from bench.durability.runs import SETTINGS
 from flowevolve._util import clock
@@ -26,7 +27,7 @@ from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.runner.result import Result
 from flowevolve.runner.resume import resume
 from flowevolve.runner.run import Watchers, run
-from flowevolve.tasks.house_style import house_style_task, make_rows
+from flowevolve.tasks.house_style import house_style_task
 
 Fact = Event | CallRecord
 HARMLESS = ("drain_seconds=31",)

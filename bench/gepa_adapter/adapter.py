@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from gepa.core.adapter import EvaluationBatch
 
+from bench._lib.house_style import rules_of
 from flowevolve.core.task import Call, Example, Rollout
 from flowevolve.prompts.reflection import ReflectionExample, parse_instruction, reflection_prompt
-from flowevolve.tasks.house_style import house_style_task, rules_of
+from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import COMPONENT
 
 Batch = EvaluationBatch[Rollout, str]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench._lib.curves import PROFILE, WORLD, Pair, evolve
+from bench._lib.house_style import make_rows
 from flowevolve.config.run import Config, parse_config
-from flowevolve.tasks.house_style import house_style_task, make_rows
+from flowevolve.tasks.house_style import house_style_task
 
 OVERLAPS = (0.0, 0.25, 0.5, 0.8)
 """How concentrated the rules are that rows need: the higher it is, the more edits made side by side say the same."""

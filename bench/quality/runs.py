@@ -10,6 +10,7 @@ from statistics import fmean
 
 import anyio
 
+from bench._lib.house_style import expected, make_rows
 from flowevolve._util import clock
 from flowevolve.config.run import Config, parse_config
 from flowevolve.core.calls import CallRecord
@@ -20,7 +21,7 @@ from flowevolve.engine.engine import Engine
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
 from flowevolve.sim.worlds.rules.world import PRESETS, RulesWorld
-from flowevolve.tasks.house_style import house_style_task, make_rows
+from flowevolve.tasks.house_style import house_style_task
 
 PROFILE = "qwen3-8b-h100"
 ROWS = 300
@@ -220,4 +221,4 @@ def evolve(
 def held_out(world: World, prompt: str, seed: int) -> float:
     """The expected score of a prompt on the rows held out: no selection has seen them, and chance is averaged out."""
     rows = [example.data for example in task(world.overlap, seed, world.rules).data.test]
-    return RulesWorld(PRESETS[world.preset]).expected(prompt, rows, samples=2)
+    return expected(RulesWorld(PRESETS[world.preset]), prompt, rows, samples=2)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,24 +65,6 @@ class APIProfile:
 
 
 Profile = BatchingProfile | APIProfile
-
-
-def faster(profile: Profile, times: float) -> Profile:
-    """The same server, ``times`` as fast in all that it does. Its texts and lengths stay the same."""
-    if isinstance(profile, BatchingProfile):
-        return replace(
-            profile,
-            step_seconds=profile.step_seconds / times,
-            per_sequence_seconds=profile.per_sequence_seconds / times,
-            prefill_seconds_per_token=profile.prefill_seconds_per_token / times,
-        )
-    return replace(
-        profile,
-        first_token_seconds=profile.first_token_seconds / times,
-        per_token_seconds=profile.per_token_seconds / times,
-        requests_per_minute=profile.requests_per_minute * times,
-        tokens_per_minute=profile.tokens_per_minute * times,
-    )
 
 
 PROFILES: Mapping[str, Profile] = {

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 import flowevolve as fe
+from bench._lib.house_style import make_rows
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
 from flowevolve.core.calls import CallRecord
@@ -22,7 +23,7 @@ from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import ProvidedObjects, Watchers, carry_out, make_plan
-from flowevolve.tasks.house_style import house_style_task, make_rows
+from flowevolve.tasks.house_style import house_style_task
 from tests.support import interruption
 from tests.support.depth import cuts
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from bench._lib.house_style import make_rows
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve.config.run import parse_config
@@ -25,7 +26,7 @@ from flowevolve.runner.replay import Replayed, replay
 from flowevolve.runner.result import Result
 from flowevolve.runner.resume import resume
 from flowevolve.runner.run import Watchers, run
-from flowevolve.tasks.house_style import house_style_task, make_rows
+from flowevolve.tasks.house_style import house_style_task
 from flowevolve.telemetry.comparison import compare
 from flowevolve.telemetry.summary import summarize
 

@@ -16,6 +16,7 @@ import anyio
 import pytest
 
 import flowevolve as fe
+from bench._lib.house_style import make_rows
 from flowevolve._util import clock
 from flowevolve._util.errors import BackendUnreachableError, InputError, StorageError
 from flowevolve.config.run import Config, parse_config
@@ -24,7 +25,7 @@ from flowevolve.journal.export import export
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan
-from flowevolve.tasks.house_style import house_style_task, make_rows
+from flowevolve.tasks.house_style import house_style_task
 
 SETTINGS: Mapping[str, object] = {
     "clock": "virtual",

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from bench._lib.house_style import make_rows
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve.algorithms.gepa.validation_order import ValidationOrder
@@ -23,7 +24,7 @@ from flowevolve.core.task import ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.runner.assemble import make_algorithm, make_task
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
-from flowevolve.tasks.house_style import house_style_task, make_rows
+from flowevolve.tasks.house_style import house_style_task
 
 TASK = house_style_task(make_rows(rules=10, per_example=3, overlap=0.3, rows=60, seed=1))
 VAL = tuple(example.id for example in TASK.data.val)

@@ -4,17 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from bench._lib.house_style import make_rows, rules_of, shipped_rows, write_rows
 from flowevolve._util.errors import InputError
-from flowevolve.tasks.house_style import (
-    DATA_FILE,
-    HOUSE_STYLE,
-    SEED_PROMPT,
-    house_style_task,
-    make_rows,
-    rules_of,
-    shipped_rows,
-    write_rows,
-)
+from flowevolve.tasks.house_style import DATA_FILE, HOUSE_STYLE, SEED_PROMPT, house_style_task
 
 
 def test_shipped_file_is_what_the_generator_writes(tmp_path: Path) -> None:

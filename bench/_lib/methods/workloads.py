@@ -15,12 +15,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from bench._lib.house_style import make_rows
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import CHARS_PER_TOKEN, Message
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout
 from flowevolve.sim.profiles import OutputLength
-from flowevolve.tasks.house_style import SEED_PROMPT, make_rows
+from flowevolve.tasks.house_style import SEED_PROMPT
 from flowevolve.tasks.instructions import COMPONENT, InstructionFollowing
 
 CARRIED_CHARS = 240

@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from bench._lib.house_style import make_rows
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
@@ -27,7 +28,7 @@ from flowevolve.prompts.playbook import GATHER_TITLE, LESSON_TITLE, USED_HEADING
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import ProvidedObjects, Watchers, carry_out, make_plan
 from flowevolve.sim.worlds.rules import playbook as rules_playbook
-from flowevolve.tasks.house_style import house_style_task, make_rows
+from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import InstructionFollowing
 from tests.support.depth import cuts
 from tests.support.interruption import Fact, Memory, as_kept, asked

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 import flowevolve as fe
+from bench._lib.house_style import make_rows
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.code_evolve import CodeEvolve
@@ -18,7 +19,7 @@ from flowevolve.core.algorithm import Tuning, WorkersWanted
 from flowevolve.core.policies import Speculation
 from flowevolve.engine.engine import RunReport
 from flowevolve.prompts.programs import ANCESTORS_HEADING, CODE_TITLE, META_TITLE, OTHERS_HEADING
-from flowevolve.tasks.house_style import house_style_task, make_rows
+from flowevolve.tasks.house_style import house_style_task
 from tests.support.code_evolving import algorithm, asked, moved, names, programs, ran, selected, settings
 from tests.support.interruption import Fact, events_of, evolve
 from tests.support.number_programs import Numbers, NumberTask, coder

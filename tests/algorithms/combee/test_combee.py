@@ -10,6 +10,7 @@ from typing import Literal, cast
 import pytest
 
 import flowevolve as fe
+from bench._lib.house_style import make_rows
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve.algorithms.combee import Combee, CombeeConfig
@@ -26,7 +27,7 @@ from flowevolve.runner.run import Watchers, run
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.worlds.rules.world import RulesWorld
-from flowevolve.tasks.house_style import house_style_task, make_rows
+from flowevolve.tasks.house_style import house_style_task
 from tests.support.depth import cuts
 from tests.support.interruption import Fact, events_of, evolve
 

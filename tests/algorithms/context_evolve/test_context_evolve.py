@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import flowevolve as fe
+from bench._lib.house_style import make_rows
 from flowevolve._util.errors import InputError
 from flowevolve.algorithms.context_evolve import ContextEvolve
 from flowevolve.algorithms.context_evolve.stages import UNDESCRIBED
@@ -24,7 +25,7 @@ from flowevolve.programs.problem import Verdict
 from flowevolve.prompts.abstracts import EXEMPLARS_TITLE, NAVIGATE_TITLE, SUMMARIZE_TITLE
 from flowevolve.prompts.programs import ADVICE_HEADING, CODE_TITLE, OTHERS_HEADING
 from flowevolve.stages.asking import tokens_by_agent
-from flowevolve.tasks.house_style import house_style_task, make_rows
+from flowevolve.tasks.house_style import house_style_task
 from tests.support.context_evolving import Agents, algorithm, asked, programs, ran, said
 from tests.support.interruption import Fact
 from tests.support.number_programs import Numbers, NumberTask

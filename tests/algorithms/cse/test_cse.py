@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 import flowevolve as fe
+from bench._lib.house_style import make_rows
 from flowevolve._util.errors import InputError
 from flowevolve.algorithms.cse import CSE, CSEConfig
 from flowevolve.algorithms.cse.select import Reward, sample
@@ -25,7 +26,7 @@ from flowevolve.prompts.plans import IMPLEMENT_TITLE, PLAN_TITLE
 from flowevolve.prompts.programs import CODE_TITLE
 from flowevolve.prompts.slots import DIAGNOSE_TITLE, IMPROVE_HEADING, KEEP_HEADING, TAKE_HEADING
 from flowevolve.sim.worlds.code.prompt import read_prompt
-from flowevolve.tasks.house_style import house_style_task, make_rows
+from flowevolve.tasks.house_style import house_style_task
 from tests.support.cse_running import Ran, algorithm, asked, evaluated, ran, selected, titles
 from tests.support.interruption import events_of, evolve
 from tests.support.part_programs import SEED, Agents, Parts, PartsTask, numbers, roles

@@ -7,6 +7,7 @@ from typing import Literal
 
 import pytest
 
+from bench._lib.house_style import make_rows
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve.config.run import parse_config
@@ -15,7 +16,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.task import Dataset
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
-from flowevolve.tasks.house_style import house_style_task, make_rows
+from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import InstructionFollowing
 
 TASK = house_style_task(make_rows(rules=10, per_example=3, overlap=0.3, rows=60, seed=1))

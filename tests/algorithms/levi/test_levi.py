@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from bench._lib.house_style import make_rows
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
@@ -21,7 +22,7 @@ from flowevolve.core.pool import Add, Annotate, Candidate, Note
 from flowevolve.core.task import Dataset
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import ProvidedObjects, Watchers, carry_out, make_plan
-from flowevolve.tasks.house_style import house_style_task, make_rows
+from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import InstructionFollowing
 from tests.support.depth import cuts
 from tests.support.interruption import Fact, Memory, as_kept

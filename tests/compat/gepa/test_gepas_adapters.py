@@ -14,13 +14,14 @@ from gepa.adapters.optimize_anything_adapter.optimize_anything_adapter import Op
 from gepa.api import optimize as gepas_optimize
 
 import flowevolve.compat.gepa as compat
+from bench._lib.house_style import rules_of
 from flowevolve.prompts.reflection import ReflectionExample, parse_instruction, reflection_prompt
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.server import serve
 from flowevolve.sim.worlds.rules.params import PRESETS
 from flowevolve.sim.worlds.rules.world import RulesWorld
-from flowevolve.tasks.house_style import house_style_task, rules_of
+from flowevolve.tasks.house_style import house_style_task
 from tests.support.gepa_dummies import Silent
 
 TASK = house_style_task()

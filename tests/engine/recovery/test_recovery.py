@@ -10,6 +10,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
+from bench._lib.house_style import make_rows
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
 from flowevolve.core.calls import CallRecord
@@ -17,7 +18,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.model import ChatRequest, Message
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import ProvidedObjects, Watchers, carry_out, make_plan
-from flowevolve.tasks.house_style import house_style_task, make_rows
+from flowevolve.tasks.house_style import house_style_task
 from tests.support.depth import cuts, examples
 from tests.support.interruption import Fact, Memory, as_kept, asked
 

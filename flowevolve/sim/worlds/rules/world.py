@@ -8,10 +8,8 @@ it sees nothing but that text: neither the task's rows nor their scores, which a
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence, Set as AbstractSet
-from statistics import fmean
+from collections.abc import Sequence, Set as AbstractSet
 
-from flowevolve._util.json_types import JSON
 from flowevolve.core.model import ChatRequest
 from flowevolve.prompts.reflection import JUDGE_TITLE, MERGE_EDITS_TITLE, MERGE_TITLE, REFLECT_TITLE
 from flowevolve.sim.worlds.rules.editor import judge, reflect, topic_of
@@ -20,7 +18,7 @@ from flowevolve.sim.worlds.rules.params import PRESETS, RulesParams
 from flowevolve.sim.worlds.rules.playbook import citation, responder_for
 from flowevolve.sim.worlds.rules.text import Reading, Statement, read_instruction
 from flowevolve.sim.worlds.rules.writer import write_answer
-from flowevolve.tasks.house_style import HOUSE_STYLE, SEED_PROMPT, rules_of
+from flowevolve.tasks.house_style import HOUSE_STYLE
 
 __all__ = ["PRESETS", "RulesParams", "RulesWorld"]
 
@@ -75,25 +73,3 @@ class RulesWorld:
         loss = params.fatigue * excess + params.noise_harm * reading.noise
         obedience = params.obedience * max(_LOWEST_OBEDIENCE, 1 - loss)
         return obedience * (1 - params.interference) if _RIVALS.get(said[0].subject) in subjects else obedience
-
-    def perfect_prompt(self) -> str:
-        """An instruction that states each rule of the style once.
-
-        No other instruction scores higher, unless rules get in each other's way or a long instruction is not obeyed.
-        """
-        return "\n".join((SEED_PROMPT, *(f"- {rule.describe()}" for rule in HOUSE_STYLE[: self.params.rules])))
-
-    def optimum(self, rows: Sequence[Mapping[str, JSON]], samples: int = 4) -> float:
-        """The perfect prompt's mean score on ``rows``, each of which scores the share of its rules that are met.
-
-        The mean is over ``samples`` replies per row, which are the same in every call.
-        """
-        return self.expected(self.perfect_prompt(), rows, samples)
-
-    def expected(self, instruction: str, rows: Sequence[Mapping[str, JSON]], samples: int = 4) -> float:
-        """An instruction's mean score on ``rows``, computed as `optimum` does for the perfect prompt."""
-        return fmean(self._score(instruction, row, sample) for row in rows for sample in range(samples))
-
-    def _score(self, instruction: str, row: Mapping[str, JSON], sample: int) -> float:
-        text = self._answer(instruction, str(row["prompt"]), random.Random(f"{row['key']}/{sample}"))
-        return fmean(rule.met_by(text) for rule in rules_of(row))

@@ -10,11 +10,11 @@ from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 
 from bench._lib.methods.recording import RECORDING, Span
-from bench._lib.methods.recording_server import in_front_of, shaped, simulated
+from bench._lib.methods.recording_server import faster, in_front_of, shaped, simulated
 from bench._lib.methods.workloads import CARRIED_CHARS, WORKLOADS, Pipeline, small
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import Message
-from flowevolve.sim.profiles import PROFILES, APIProfile, BatchingProfile, faster
+from flowevolve.sim.profiles import PROFILES, APIProfile, BatchingProfile
 
 
 @pytest.mark.anyio

@@ -2,8 +2,9 @@ import random
 
 import pytest
 
+from bench._lib.house_style import shipped_rows
 from flowevolve.sim.worlds.rules.text import Statement, misstate, read_instruction, read_statement, reword
-from flowevolve.tasks.house_style import HOUSE_STYLE, shipped_rows
+from flowevolve.tasks.house_style import HOUSE_STYLE
 from flowevolve.tasks.verifiers import Constraint
 
 every_rule = pytest.mark.parametrize("rule", HOUSE_STYLE, ids=lambda rule: rule.describe())

@@ -6,6 +6,7 @@ from statistics import fmean
 import pytest
 from hypothesis import given, strategies as st
 
+from bench._lib.house_style import expected, perfect_prompt, rules_of, shipped_rows
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import ChatRequest, Message, UnparsableReplyError
@@ -17,7 +18,7 @@ from flowevolve.prompts.reflection import (
     reflection_prompt,
 )
 from flowevolve.sim.worlds.rules.world import PRESETS, RulesParams, RulesWorld
-from flowevolve.tasks.house_style import HOUSE_STYLE, SEED_PROMPT, house_style_task, rules_of, shipped_rows
+from flowevolve.tasks.house_style import HOUSE_STYLE, SEED_PROMPT, house_style_task
 
 Row = Mapping[str, JSON]
 
@@ -77,7 +78,7 @@ def greedy_search(world: RulesWorld, proposals: int, seed: int) -> str:
 @given(st.sampled_from(sorted(PRESETS)), st.integers(0, 2**32), st.sampled_from(ROWS))
 def test_replies_depend_on_request_and_generator_alone(preset: str, seed: int, row: Row) -> None:
     world = RulesWorld(PRESETS[preset])
-    prompt = world.perfect_prompt()
+    prompt = perfect_prompt(world)
     example, _ = rollout(world, prompt, row, random.Random(seed))
     current = {"system_prompt": prompt}
     for asked in (
@@ -92,7 +93,7 @@ def test_replies_depend_on_request_and_generator_alone(preset: str, seed: int, r
 
 def test_roles_are_recognised_by_the_text_alone() -> None:
     rng = random.Random(2)
-    edit = {"system_prompt": WORLD.perfect_prompt()}
+    edit = {"system_prompt": perfect_prompt(WORLD)}
     example = ReflectionExample({"request": "Write about the canteen."}, "Hello", "Not met: Do not use commas.")
     world = RulesWorld(RulesParams(unparsable=0))
     reflection = world.reply(chat(reflection_prompt("system_prompt", SEED_PROMPT, [example])), rng)
@@ -121,11 +122,11 @@ async def test_feedback_of_the_task_is_what_the_reflection_model_learns_from() -
 
 def test_seed_prompt_is_poor_and_the_optimum_known() -> None:
     assert 0.15 <= mean_score(WORLD, SEED_PROMPT, VAL) <= 0.3
-    optimum = WORLD.optimum(VAL)
+    optimum = expected(WORLD, perfect_prompt(WORLD), VAL)
     assert 0.93 <= optimum <= 0.97
-    assert WORLD.optimum(VAL) == optimum == WORLD.expected(WORLD.perfect_prompt(), VAL)
-    assert WORLD.expected(SEED_PROMPT, VAL) < optimum - 0.3
-    assert mean_score(WORLD, WORLD.perfect_prompt(), ROWS, seed=9) == pytest.approx(optimum, abs=0.02)
+    assert expected(WORLD, perfect_prompt(WORLD), VAL) == optimum
+    assert expected(WORLD, SEED_PROMPT, VAL) < optimum - 0.3
+    assert mean_score(WORLD, perfect_prompt(WORLD), ROWS, seed=9) == pytest.approx(optimum, abs=0.02)
 
 
 def kept(params: RulesParams, *lines: str) -> float:
@@ -150,19 +151,19 @@ def test_lines_that_state_no_rule_may_do_harm() -> None:
 
 
 def test_perfect_prompt_states_the_rules_in_use_only() -> None:
-    text = RulesWorld(RulesParams(rules=5)).perfect_prompt()
+    text = perfect_prompt(RulesWorld(RulesParams(rules=5)))
     assert [rule.describe() in text for rule in HOUSE_STYLE] == [True] * 5 + [False] * (len(HOUSE_STYLE) - 5)
 
 
 def test_each_rule_stated_raises_the_score() -> None:
-    lines = WORLD.perfect_prompt().splitlines()
+    lines = perfect_prompt(WORLD).splitlines()
     scores = [mean_score(WORLD, "\n".join(lines[:count]), ROWS) for count in (1, 7, 13, 19)]
     assert scores == sorted(scores)
     assert min(later - earlier for earlier, later in pairwise(scores)) > 0.1
 
 
 def test_contradictions_and_ballast_cost_score() -> None:
-    perfect = WORLD.perfect_prompt()
+    perfect = perfect_prompt(WORLD)
     contradicted = (
         perfect + "\nUse commas freely.\n- Leave out any title.\nDo not put quotation marks around the answer."
     )
@@ -184,7 +185,7 @@ def test_one_reflection_mostly_raises_the_minibatch() -> None:
 def test_greedy_search_comes_near_the_optimum() -> None:
     best = greedy_search(WORLD, proposals=60, seed=1)
     start, end = mean_score(WORLD, SEED_PROMPT, ROWS), mean_score(WORLD, best, ROWS)
-    assert start + 0.75 * (WORLD.optimum(ROWS) - start) < end
+    assert start + 0.75 * (expected(WORLD, perfect_prompt(WORLD), ROWS) - start) < end
 
 
 def test_presets_get_harder() -> None:
