@@ -41,13 +41,15 @@ def defined(module: ast.Module) -> set[str] | None:
     """Names at the top of a module, in branches and handlers too; None: not known, it imports ``*``."""
     names: set[str] = set()
     for node in _statements(module.body):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            names.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names.update(inner.id for target in targets for inner in ast.walk(target) if isinstance(inner, ast.Name))
+        match node:
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
+                names.add(name)
+            case ast.Import(imported) | ast.ImportFrom(names=imported):
+                names |= {alias.asname or alias.name.partition(".")[0] for alias in imported}
+            case ast.Assign(targets):
+                names |= {inner.id for each in targets for inner in ast.walk(each) if isinstance(inner, ast.Name)}
+            case ast.AnnAssign(ast.Name(name)):
+                names.add(name)
     return None if "*" in names else names
 
 
@@ -55,14 +57,9 @@ def texts(module: ast.Module) -> dict[str, str]:
     """The constants at the top of a module that are texts, f-strings over earlier constants included."""
     values: dict[str, object] = {}
     for node in module.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            target, value = node.targets[0], node.value
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            target, value = node.target, node.value
-        else:
-            continue
-        if isinstance(target, ast.Name):
-            values[target.id] = constant(value, values)
+        match node:
+            case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(ast.Name(name), value=ast.expr() as value):
+                values[name] = constant(value, values)
     return {name: value for name, value in values.items() if isinstance(value, str)}
 
 

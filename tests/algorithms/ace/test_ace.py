@@ -161,8 +161,8 @@ def test_lessons_that_fit_into_one_call_are_not_gathered() -> None:
 def test_where_nothing_comes_of_gathering_the_curator_gets_the_lessons_as_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    silent = {**rules_playbook._ANSWERS, GATHER_TITLE: lambda prompt, params, rng: "Much in common."}
-    monkeypatch.setattr(rules_playbook, "_ANSWERS", silent)
+    silent = {**rules_playbook.ANSWERS, GATHER_TITLE: lambda prompt, params, rng: "Much in common."}
+    monkeypatch.setattr(rules_playbook, "ANSWERS", silent)
     result, facts = gathering(3)
     check(result, facts)
     assert {event.data["lessons"] for event in events(facts, "lessons.gathered")} == {0}

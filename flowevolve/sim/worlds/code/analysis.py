@@ -17,6 +17,8 @@ _NUMERIC_TYPES = frozenset({"float", "int"})
 _SIZES = frozenset({"range", "islice", "zeros", "ones", "empty", "full", "reshape", "repeat", "combinations"})
 """Functions whose arguments are counts or shapes, and so must be integers."""
 _SHAPED = frozenset({"zeros", "ones", "empty", "full", "reshape"})
+_TAKE_MANY = frozenset({"len", "sorted", "sum", "list", "set", "tuple"})
+"""Functions whose first argument holds several things."""
 _OF_NUMBERS_ONLY = (ast.Sub, ast.Div, ast.Pow, ast.FloorDiv)
 _NO_NUMBERS = (
     ast.List,
@@ -104,9 +106,9 @@ def _changed_list(node: ast.AST) -> ast.expr | None:
     """The list that a call adds to or takes from; None if the node is no such call."""
     if not isinstance(node, ast.Call) or called(node) not in _CHANGES_LISTS:
         return None
-    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-    heap = called(node).startswith("heap")
-    return node.args[0] if heap and node.args else owner
+    if called(node).startswith("heap") and node.args:
+        return node.args[0]
+    return node.func.value if isinstance(node.func, ast.Attribute) else None
 
 
 def _read(nodes: Sequence[ast.AST]) -> frozenset[str]:
@@ -119,10 +121,11 @@ def _numbers(nodes: Sequence[ast.AST], values: Sequence[Assignment]) -> frozense
     others = _not_numbers(nodes, values)
     found = {name for name, note in _annotated(nodes) if note in _NUMERIC_TYPES}
     for node in nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, _OF_NUMBERS_ONLY):
-            found |= {side.id for side in (node.left, node.right) if isinstance(side, ast.Name)}
-        elif isinstance(node, ast.For | ast.comprehension):
-            found |= _counters(node)
+        match node:
+            case ast.BinOp(left, operator, right) if isinstance(operator, _OF_NUMBERS_ONLY):
+                found |= {side.id for side in (left, right) if isinstance(side, ast.Name)}
+            case ast.For(target, loop) | ast.comprehension(target, loop):
+                found |= _counters(target, loop)
     for _ in range(_ROUNDS):
         known = frozenset(found - others)
         found |= {name for name, value in values if name not in known and _is_number(value, known)}
@@ -133,39 +136,33 @@ def _not_numbers(nodes: Sequence[ast.AST], values: Sequence[Assignment]) -> set[
     """Names that don't hold numbers: they are indexed, iterated over, measured, hold attributes, a list or a text."""
     found = {name for name, value in values if _is_no_number(value)}
     for node in nodes:
-        used: Iterable[ast.AST] = ()
-        if isinstance(node, ast.Subscript | ast.Attribute):
-            used = (node.value,)
-        elif isinstance(node, ast.For | ast.comprehension):
-            used = (node.iter,)
-        elif isinstance(node, ast.Starred):
-            used = (node.value,)
-        elif isinstance(node, ast.Call) and called(node) in ("len", "sorted", "sum", "list", "set", "tuple"):
-            used = node.args[:1]
-        found |= {each.id for each in used if isinstance(each, ast.Name)}
+        match node:
+            case ast.Subscript(ast.Name(name)) | ast.Attribute(ast.Name(name)) | ast.Starred(ast.Name(name)):
+                found.add(name)
+            case ast.For(iter=ast.Name(name)) | ast.comprehension(iter=ast.Name(name)):
+                found.add(name)
+            case ast.Call(args=[ast.Name(name), *_]) if called(node) in _TAKE_MANY:
+                found.add(name)
     return found
 
 
 def _annotated(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, str]]:
     """Parameters, variables and functions with their annotated types, where these are plain names."""
     for node in nodes:
-        if isinstance(node, ast.arg) and isinstance(node.annotation, ast.Name):
-            yield node.arg, node.annotation.id
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            if isinstance(node.annotation, ast.Name):
-                yield node.target.id, node.annotation.id
-        elif isinstance(node, _Function) and isinstance(node.returns, ast.Name):
-            yield node.name, node.returns.id
+        match node:
+            case ast.arg(name, ast.Name(note)) | ast.AnnAssign(ast.Name(name), ast.Name(note)):
+                yield name, note
+            case ast.FunctionDef(name, returns=ast.Name(note)) | ast.AsyncFunctionDef(name, returns=ast.Name(note)):
+                yield name, note
 
 
-def _counters(loop: ast.For | ast.comprehension) -> set[str]:
-    """The names that count the iterations of a loop."""
-    if not isinstance(loop.iter, ast.Call):
-        return set()
-    if called(loop.iter) == "range" and isinstance(loop.target, ast.Name):
-        return {loop.target.id}
-    if called(loop.iter) == "enumerate" and isinstance(loop.target, ast.Tuple):
-        return {each.id for each in loop.target.elts[:1] if isinstance(each, ast.Name)}
+def _counters(target: ast.expr, loop: ast.expr) -> set[str]:
+    """The names that count the iterations of a loop, given its target and what it goes over."""
+    match target:
+        case ast.Name(name) if isinstance(loop, ast.Call) and called(loop) == "range":
+            return {name}
+        case ast.Tuple([ast.Name(name), *_]) if isinstance(loop, ast.Call) and called(loop) == "enumerate":
+            return {name}
     return set()
 
 
@@ -184,30 +181,31 @@ def assigned(tree: ast.AST) -> Iterator[Assignment]:
 
 
 def _is_no_number(node: ast.expr) -> bool:
-    if isinstance(node, ast.Constant):
-        return type(node.value) not in (int, float)
-    if isinstance(node, ast.BinOp):
-        return _is_no_number(node.left) or _is_no_number(node.right)
-    if isinstance(node, ast.Subscript):
-        return isinstance(node.slice, ast.Slice)
-    if isinstance(node, ast.Call):
-        return called(node) in ("list", "sorted", "set", "dict", "tuple", "str", "zip", "map", "range", "deque")
+    match node:
+        case ast.Constant(value):
+            return type(value) not in (int, float)
+        case ast.BinOp(left, _, right):
+            return _is_no_number(left) or _is_no_number(right)
+        case ast.Subscript(_, place):
+            return isinstance(place, ast.Slice)
+        case ast.Call():
+            return called(node) in ("list", "sorted", "set", "dict", "tuple", "str", "zip", "map", "range", "deque")
     return isinstance(node, _NO_NUMBERS)
 
 
 def _is_number(node: ast.expr, numbers: frozenset[str]) -> bool:
-    if isinstance(node, ast.Constant):
-        return type(node.value) in (int, float)
-    if isinstance(node, ast.Name):
-        return node.id in numbers
-    if isinstance(node, ast.UnaryOp):
-        return not isinstance(node.op, ast.Not) and _is_number(node.operand, numbers)
-    if isinstance(node, ast.BinOp):
-        sides = (node.left, node.right)
-        some = isinstance(node.op, _OF_NUMBERS_ONLY) or any(_is_number(side, numbers) for side in sides)
-        return some and not any(_is_no_number(side) for side in sides)
-    if isinstance(node, ast.IfExp):
-        return _is_number(node.body, numbers) and _is_number(node.orelse, numbers)
+    match node:
+        case ast.Constant(value):
+            return type(value) in (int, float)
+        case ast.Name(name):
+            return name in numbers
+        case ast.UnaryOp(operator, operand):
+            return not isinstance(operator, ast.Not) and _is_number(operand, numbers)
+        case ast.BinOp(left, operator, right):
+            some = isinstance(operator, _OF_NUMBERS_ONLY) or _is_number(left, numbers) or _is_number(right, numbers)
+            return some and not (_is_no_number(left) or _is_no_number(right))
+        case ast.IfExp(_, body, orelse):
+            return _is_number(body, numbers) and _is_number(orelse, numbers)
     return isinstance(node, ast.Call) and _calls_number(node, numbers)
 
 
@@ -236,33 +234,31 @@ def _integers(nodes: Sequence[ast.AST], values: Sequence[Assignment]) -> frozens
 
 
 def _integer_parts(node: ast.AST) -> list[ast.expr]:
-    if isinstance(node, ast.Subscript):
-        return [node.slice]
-    if isinstance(node, ast.Call) and called(node) in _SIZES:
-        return node.args
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        sides = (node.left, node.right)
-        return [side for side in sides if any(isinstance(other, ast.List) for other in sides)]
+    match node:
+        case ast.Subscript(_, place):
+            return [place]
+        case ast.Call() if called(node) in _SIZES:
+            return node.args
+        case ast.BinOp(ast.List() as left, ast.Mult(), right) | ast.BinOp(left, ast.Mult(), ast.List() as right):
+            return [left, right]
     return []
 
 
 def _computed(node: ast.expr) -> Iterator[ast.expr]:
     """An expression and those that it is computed from. Calls are followed only if they are of ``min`` or ``max``."""
     yield node
-    if isinstance(node, ast.BinOp):
-        parts: Iterable[ast.expr | None] = (node.left, node.right)
-    elif isinstance(node, ast.UnaryOp):
-        parts = (node.operand,)
-    elif isinstance(node, ast.IfExp):
-        parts = (node.body, node.orelse)
-    elif isinstance(node, ast.Slice):
-        parts = (node.lower, node.upper, node.step)
-    elif isinstance(node, ast.Tuple):
-        parts = node.elts
-    elif isinstance(node, ast.Call) and called(node) in _EXTREMES:
-        parts = node.args
-    else:
-        parts = ()
+    parts: Iterable[ast.expr | None] = ()
+    match node:
+        case ast.BinOp(left, _, right) | ast.IfExp(_, left, right):
+            parts = (left, right)
+        case ast.UnaryOp(_, operand):
+            parts = (operand,)
+        case ast.Slice():
+            parts = (node.lower, node.upper, node.step)
+        case ast.Tuple():
+            parts = node.elts
+        case ast.Call() if called(node) in _EXTREMES:
+            parts = node.args
     for part in parts:
         if part is not None:
             yield from _computed(part)

@@ -109,19 +109,21 @@ def _another_pass(source: Source, rng: random.Random) -> str | None:
 
 
 def _repeatable(source: Source, statement: ast.stmt) -> bool:
-    if not isinstance(statement, ast.Assign | ast.AugAssign | ast.Expr | ast.If | ast.For | ast.While):
-        return False
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-        return False
-    if source.analysis.changes_lists(statement):
-        return False
-    loop = isinstance(statement, ast.For | ast.While)
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Return | ast.Yield | ast.YieldFrom):
-            return False
-        if isinstance(node, ast.Break | ast.Continue) and not loop:
-            return False
-        is_text = isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
-        if is_text and isinstance(node, ast.expr) and node.lineno != node.end_lineno:
-            return False
-    return True
+    """Whether a statement does something that can be done again, and its lines can be indented."""
+    kinds = ast.Assign | ast.AugAssign | ast.Expr | ast.If | ast.For | ast.While
+    is_bare = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    leaves: tuple[type[ast.AST], ...] = (ast.Return, ast.Yield, ast.YieldFrom)
+    if not isinstance(statement, ast.For | ast.While):
+        leaves += (ast.Break, ast.Continue)
+    return (
+        isinstance(statement, kinds)
+        and not (is_bare or source.analysis.changes_lists(statement))
+        and not any(isinstance(node, leaves) or _is_text_of_lines(node) for node in ast.walk(statement))
+    )
+
+
+def _is_text_of_lines(node: ast.AST) -> bool:
+    match node:
+        case ast.JoinedStr() | ast.Constant(str()):
+            return node.lineno != node.end_lineno
+    return False

@@ -25,7 +25,7 @@ from flowevolve.sim.worlds.code.prompt import read_prompt
 from flowevolve.sim.worlds.code.replies import garbled
 from flowevolve.sim.worlds.code.requests import edit_program
 from flowevolve.sim.worlds.code.writing import broken, write_reply
-from flowevolve.sim.worlds.rules.params import PRESETS, RulesParams
+from flowevolve.sim.worlds.rules.params import PRESETS, ParamsWorld
 
 Responder = Callable[[str, random.Random], str]
 
@@ -45,21 +45,12 @@ _IN_JSON: Mapping[str, Responder] = {
 _MOST_BROKEN = 0.5
 
 
-class CodeWorld:
+class CodeWorld(ParamsWorld):
     """A word in the model's name says how good the coder is (`flowevolve.sim.worlds.code.coder.CODERS`).
 
     ``params`` are those of the world `rules`, of which only ``unparsable`` is used: it scales the share of broken
     replies.
     """
-
-    name = "code"
-
-    def __init__(self, params: RulesParams = PRESETS["normal"]) -> None:
-        self.params = params
-        self._clumsiness = params.unparsable / PRESETS["normal"].unparsable
-
-    def __repr__(self) -> str:
-        return f"CodeWorld({self.params!r})"
 
     def reply(self, request: ChatRequest, rng: random.Random) -> str:
         """The reply's text. Equal requests and equally seeded generators give equal texts."""
@@ -81,4 +72,5 @@ class CodeWorld:
         return broken(reply, request.form, rng) if self._makes_mistake(model, rng) else reply
 
     def _makes_mistake(self, model: str, rng: random.Random) -> bool:
-        return rng.random() < min(_MOST_BROKEN, coder_of(model).broken * self._clumsiness)
+        clumsiness = self.params.unparsable / PRESETS["normal"].unparsable
+        return rng.random() < min(_MOST_BROKEN, coder_of(model).broken * clumsiness)

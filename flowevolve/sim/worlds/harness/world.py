@@ -12,7 +12,7 @@ import re
 
 from flowevolve.core.model import ChatRequest
 from flowevolve.prompts.reflection import HARNESS_TITLE
-from flowevolve.sim.worlds.rules.params import PRESETS, RulesParams
+from flowevolve.sim.worlds.rules.params import ParamsWorld
 
 BROKEN_SHARE, ENDLESS_SHARE = 0.2, 0.02
 """The shares of harnesses that can't be run, and of those that never end."""
@@ -76,16 +76,8 @@ BROKEN = {
 ENDLESS = ("        self.seen += batch", "        while True:\n            pass")
 
 
-class HarnessWorld:
+class HarnessWorld(ParamsWorld):
     """``params`` are those of the world `rules`. Only ``obedience`` is used: how often a text is labelled with care."""
-
-    name = "harness"
-
-    def __init__(self, params: RulesParams = PRESETS["normal"]) -> None:
-        self.params = params
-
-    def __repr__(self) -> str:
-        return f"HarnessWorld({self.params!r})"
 
     def reply(self, request: ChatRequest, rng: random.Random) -> str:
         """The reply's text. Equal requests and equally seeded generators give equal texts."""

@@ -121,3 +121,13 @@ The others were made to be hard for those who merge edits before they are valida
 (``lengthy``), every reflection words things anew (``reworded``), scores vary between repeats (``fickle``), and all of
 these at once (``harsh``).
 """
+
+
+class ParamsWorld:
+    """The base class of worlds whose models are as good as parameters say. The response cache tells them by `repr`."""
+
+    def __init__(self, params: RulesParams = PRESETS["normal"]) -> None:
+        self.params = params
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.params!r})"

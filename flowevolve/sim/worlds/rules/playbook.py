@@ -40,11 +40,6 @@ _SECTIONS = re.compile(r"; sections: (.+)$", re.MULTILINE)
 _IDLE = ("Keep the tone of the last letter.", "Mention the date of the meeting.", "Thank the colleagues by name.")
 
 
-def responder_for(asked: str) -> Responder | None:
-    """The function that answers a prompt of this kind; None if it is not a prompt about playbooks."""
-    return _ANSWERS.get(asked.partition("\n")[0])
-
-
 def citation(instruction: str, kept: Sequence[Statement]) -> str:
     """The last line of an answer if the instruction asks for citations: the notes that state rules which were kept."""
     if CITE_RULE not in instruction:
@@ -141,13 +136,14 @@ def _compare(prompt: str, params: RulesParams, rng: random.Random) -> str:
     return "\n".join(words)
 
 
-_ANSWERS: Mapping[str, Responder] = {
+ANSWERS: Mapping[str, Responder] = {
     LESSON_TITLE: _learn,
     CURATE_TITLE: _curate,
     GATHER_TITLE: _gather,
     MERGE_TITLE: lambda prompt, params, rng: fence(_block(prompt, ADVICE_HEADING).splitlines()[0].removeprefix("- ")),
     COMPARE_TITLE: _compare,
 }
+"""What answers a prompt about playbooks, by its first line."""
 
 
 def _block(prompt: str, heading: str) -> str:

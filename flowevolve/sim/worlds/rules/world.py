@@ -8,20 +8,27 @@ it sees nothing but that text: neither the task's rows nor their scores, which a
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence, Set as AbstractSet
+from collections.abc import Mapping
 
 from flowevolve.core.model import ChatRequest
 from flowevolve.prompts.reflection import JUDGE_TITLE, MERGE_EDITS_TITLE, MERGE_TITLE, REFLECT_TITLE
+from flowevolve.sim.worlds.rules import playbook
 from flowevolve.sim.worlds.rules.editor import judge, reflect, topic_of
 from flowevolve.sim.worlds.rules.merger import merge, merge_edits
-from flowevolve.sim.worlds.rules.params import PRESETS, RulesParams
-from flowevolve.sim.worlds.rules.playbook import citation, responder_for
-from flowevolve.sim.worlds.rules.text import Reading, Statement, read_instruction
+from flowevolve.sim.worlds.rules.params import PRESETS, ParamsWorld, RulesParams
+from flowevolve.sim.worlds.rules.text import Statement, read_instruction
 from flowevolve.sim.worlds.rules.writer import write_answer
 from flowevolve.tasks.house_style import HOUSE_STYLE
 
 __all__ = ["PRESETS", "RulesParams", "RulesWorld"]
 
+_ANSWERS: Mapping[str, playbook.Responder] = {
+    REFLECT_TITLE: reflect,
+    JUDGE_TITLE: judge,
+    MERGE_TITLE: merge,
+    MERGE_EDITS_TITLE: merge_edits,
+}
+"""What answers a prompt about instructions, by its first line. Those about playbooks are in `playbook.ANSWERS`."""
 _LOWEST_OBEDIENCE = 0.5
 _SUBJECTS = [Statement(rule).subject for rule in HOUSE_STYLE]
 _RIVALS = {
@@ -30,29 +37,14 @@ _RIVALS = {
 """For each subject the one whose rule gets in the way of its own."""
 
 
-class RulesWorld:
+class RulesWorld(ParamsWorld):
     """A world in which a system prompt is good if it states the rules of a hidden house style."""
-
-    name = "rules"
-
-    def __init__(self, params: RulesParams = PRESETS["normal"]) -> None:
-        self.params = params
-
-    def __repr__(self) -> str:
-        return f"RulesWorld({self.params!r})"
 
     def reply(self, request: ChatRequest, rng: random.Random) -> str:
         """The reply's text. Equal requests and equally seeded generators give equal texts."""
         asked = request.messages[-1].content
-        if asked.startswith(REFLECT_TITLE):
-            return reflect(asked, self.params, rng)
-        if asked.startswith(JUDGE_TITLE):
-            return judge(asked, self.params, rng)
-        if asked.startswith(MERGE_EDITS_TITLE):
-            return merge_edits(asked, self.params, rng)
-        if asked.startswith(MERGE_TITLE):
-            return merge(asked, self.params, rng)
-        responder = responder_for(asked)
+        title = asked.partition("\n")[0]
+        responder = _ANSWERS.get(title) or playbook.ANSWERS.get(title)
         if responder is not None:
             return responder(asked, self.params, rng)
         instruction = "\n".join(message.content for message in request.messages if message.role == "system")
@@ -60,16 +52,7 @@ class RulesWorld:
 
     def _answer(self, instruction: str, asked: str, rng: random.Random) -> str:
         reading = read_instruction(instruction)
-        subjects = {said[0].subject for said in reading.by_subject}
-        kept = [
-            rng.choice(said) for said in reading.by_subject if rng.random() < self._obedience(said, subjects, reading)
-        ]
-        return write_answer(topic_of(asked), kept, rng) + citation(instruction, kept)
-
-    def _obedience(self, said: Sequence[Statement], subjects: AbstractSet[str], reading: Reading) -> float:
-        """How probable it is that what an instruction says on a subject is kept."""
-        params = self.params
-        excess = max(0, reading.lines - params.comfortable_lines)
-        loss = params.fatigue * excess + params.noise_harm * reading.noise
-        obedience = params.obedience * max(_LOWEST_OBEDIENCE, 1 - loss)
-        return obedience * (1 - params.interference) if _RIVALS.get(said[0].subject) in subjects else obedience
+        excess = max(0, reading.lines - self.params.comfortable_lines)
+        obedience = self.params.obedience * max(_LOWEST_OBEDIENCE, 1 - self.params.fatigue * excess)
+        kept = [rng.choice(said) for said in reading.by_subject if rng.random() < obedience]
+        return write_answer(topic_of(asked), kept, rng) + playbook.citation(instruction, kept)

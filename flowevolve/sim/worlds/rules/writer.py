@@ -14,8 +14,7 @@ from functools import lru_cache
 from itertools import cycle, islice
 
 from flowevolve.sim.worlds.rules.text import Statement
-from flowevolve.tasks.verifiers.base import Kwargs
-from flowevolve.tasks.verifiers.text import integer, string, strings
+from flowevolve.tasks.verifiers.base import Kwargs, integer, string, strings
 
 _OPENINGS = (
     "Here is what you should know about {topic}, and why it matters now.",
