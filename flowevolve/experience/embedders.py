@@ -112,21 +112,6 @@ class LocalEmbedder:
             return self._loaded
 
 
-def make_embedder(name: EmbedderName, *, role: str = "embedding", model: str = LOCAL_MODEL) -> Embedder:
-    """The embedder of this name.
-
-    Raises:
-        InputError: if it needs a package that is not installed.
-    """
-    match name:
-        case "role":
-            return RoleEmbedder(role)
-        case "local":
-            return LocalEmbedder(model)
-        case "hashing":
-            return HashingEmbedder()
-
-
 def _load(name: str) -> StaticModel:
     from model2vec import StaticModel  # noqa: PLC0415 - an extra, and slow to load
 

@@ -9,7 +9,14 @@ from pydantic import Field
 
 from flowevolve._util.secrets import read_key
 from flowevolve._util.settings import Settings
-from flowevolve.experience.embedders import LOCAL_MODEL, Embedder, EmbedderName, make_embedder
+from flowevolve.experience.embedders import (
+    LOCAL_MODEL,
+    Embedder,
+    EmbedderName,
+    HashingEmbedder,
+    LocalEmbedder,
+    RoleEmbedder,
+)
 from flowevolve.experience.store import COLLECTION, GlobalMemory
 
 
@@ -36,7 +43,13 @@ class EmbeddingSettings(Settings):
         Raises:
             InputError: if it needs a package that is not installed.
         """
-        return make_embedder(self.by, role=self.role, model=self.model)
+        match self.by:
+            case "role":
+                return RoleEmbedder(self.role)
+            case "local":
+                return LocalEmbedder(self.model)
+            case "hashing":
+                return HashingEmbedder()
 
 
 class GlobalMemorySettings(Settings):

@@ -21,8 +21,7 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.problems.checks import kind, list_of
 from flowevolve.problems.drivers import streams
 from flowevolve.programs import Case, Verdict, WrongResultError
-from flowevolve.programs.files import one_source
-from flowevolve.programs.problem import PROGRAM, failed
+from flowevolve.programs.problem import PROGRAM, failed, one_source
 from flowevolve.sandbox import Outcome, Sandbox, measure
 from flowevolve.sandbox.measure import middle
 

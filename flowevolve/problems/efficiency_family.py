@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 
 from flowevolve._util.errors import InputError
-from flowevolve.problems import efficiency_inputs as inputs
 from flowevolve.problems.base import seed_text
 from flowevolve.problems.efficiency import EfficiencyProblem, Procedure, Trial, rules
 from flowevolve.problems.references import (
@@ -45,6 +45,8 @@ _WINDOWS = (
 TESTS = 6
 """How many tests are drawn."""
 TIMEOUT = 5.0
+BELOW = 10_000
+"""All numbers are below this bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,64 @@ class Exercise:
         )
 
 
+def orders(rng: random.Random, size: int, word: str) -> str:
+    """``size`` numbers and half as many orders, of which a third set a number and the others ask for a ``word``."""
+    lines = [_line(rng.randrange(BELOW) for _ in range(size))]
+    for _ in range(size // 2):
+        if rng.random() < 1 / 3:
+            lines.append(f"set {rng.randrange(size)} {rng.randrange(BELOW)}")
+        else:
+            first, last = sorted(rng.sample(range(size + 1), 2))
+            lines.append(f"{word} {first} {last}")
+    return "\n".join([f"{size} {len(lines) - 1}", *lines])
+
+
+def numbers(rng: random.Random, size: int) -> str:
+    """Numbers, some of which occur twice."""
+    return f"{size}\n{_line(rng.randrange(BELOW) for _ in range(size))}"
+
+
+def windows(rng: random.Random, size: int) -> str:
+    """A list with few different numbers, and windows of a sixth of its length."""
+    return f"{size} {max(1, size // 6)}\n{_line(rng.randrange(1 + size // 8) for _ in range(size))}"
+
+
+def repeats(rng: random.Random, size: int) -> str:
+    """Numbers that recur after a while, so that stretches without a repeat are some tens of numbers long."""
+    kinds = 1 + size // 4
+    return f"{size}\n{_line(rng.randrange(kinds) for _ in range(size))}"
+
+
+def spans(rng: random.Random, size: int) -> str:
+    """Spans, about half of which touch another."""
+    starts = [rng.randrange(40 * size) for _ in range(size)]
+    return _lines(f"{size}", ((start, start + rng.randint(1, 40)) for start in starts))
+
+
+def roads(rng: random.Random, size: int) -> str:
+    """A chain through a tenth of the towns in descending order of their numbers, and random roads."""
+    chain = range(size // 10)
+    pairs = [(place + 1, place) for place in reversed(chain)]
+    pairs += [(rng.randrange(size), rng.randrange(size)) for _ in range(size // 2)]
+    return _lines(f"{size} {len(pairs)}", pairs)
+
+
+def lengths(rng: random.Random, size: int) -> str:
+    """One-way roads, three from each town on average, with a chain through a tenth of the towns."""
+    triples = [(place + 1, place, 1) for place in range(size // 10)]
+    triples += [(rng.randrange(size), rng.randrange(size), rng.randint(1, 999)) for _ in range(3 * size)]
+    rng.shuffle(triples)
+    return _lines(f"{size} {len(triples)} {rng.randrange(size)}", triples)
+
+
+def _line(values: Iterable[int]) -> str:
+    return " ".join(map(str, values))
+
+
+def _lines(first: str, rows: Iterable[Sequence[int]]) -> str:
+    return "\n".join([first, *map(_line, rows)])
+
+
 EXERCISES = (
     Exercise(
         "efficiency_range_sums",
@@ -99,7 +159,7 @@ EXERCISES = (
         f"{_ORDERS}, and `sum L R` asks for the sum of the numbers from place L on, up to but without place R. Print "
         "the answer to each `sum`, a line each.",
         range_sums,
-        inputs.range_sums,
+        partial(orders, word="sum"),
         ("1 3\n5\nsum 0 1\nset 0 7\nsum 0 1", "2 1\n3 4\nsum 1 1"),
         4000,
     ),
@@ -109,7 +169,7 @@ EXERCISES = (
         f"{_ORDERS}, and `min L R` asks for the smallest of the numbers from place L on, up to but without place R; L "
         "is below R. Print the answer to each `min`, a line each.",
         range_minimum,
-        inputs.range_minimum,
+        partial(orders, word="min"),
         ("1 3\n5\nmin 0 1\nset 0 7\nmin 0 1", "3 2\n9 2 2\nset 1 9\nmin 0 3"),
         1800,
     ),
@@ -119,7 +179,7 @@ EXERCISES = (
         "The first line has the number of numbers, the second the numbers, from 0 to 9999. Print the counts on one "
         "line.",
         counts_above,
-        inputs.numbers,
+        numbers,
         ("0\n", "1\n9999", "4\n3 3 2 3"),
         1800,
     ),
@@ -129,7 +189,7 @@ EXERCISES = (
         f"{_WINDOWS} Print for each k numbers that follow each other how many different ones they are, on one line; an "
         "empty line if k is above n.",
         distinct_windows,
-        inputs.windows,
+        windows,
         ("1 1\n0", "2 3\n1 1", "4 4\n2 0 2 0"),
         1200,
     ),
@@ -139,7 +199,7 @@ EXERCISES = (
         f"{_WINDOWS} Print for each k numbers that follow each other the largest of them, on one line; an empty line "
         "if k is above n.",
         window_maximum,
-        inputs.windows,
+        windows,
         ("1 1\n0", "2 3\n1 1", "4 2\n4 3 2 1"),
         1200,
     ),
@@ -150,7 +210,7 @@ EXERCISES = (
         "list, numbers that follow each other, in which no number is there twice, and the first place where one of "
         "this length begins (the first is 0); `0 0` for an empty list.",
         longest_run,
-        inputs.repeats,
+        repeats,
         ("0\n", "1\n4", "5\n1 1 1 2 1"),
         1400,
     ),
@@ -161,7 +221,7 @@ EXERCISES = (
         "Spans that overlap, or of which one ends where the other begins, belong together, and so does all that hangs "
         "together like this. Print how many there are then, and the sum of their lengths; `0 0` if there are no spans.",
         merged_spans,
-        inputs.spans,
+        spans,
         ("0\n", "1\n3 4", "3\n5 9\n1 5\n20 30"),
         110,
     ),
@@ -172,7 +232,7 @@ EXERCISES = (
         "towns (the first is 0) that a road joins. Towns are in one group if one can go from one to the other. Print "
         "how many groups there are, and how many towns the largest has; `0 0` if there are no towns.",
         groups,
-        inputs.roads,
+        roads,
         ("0 0", "1 0", "3 2\n2 1\n1 1"),
         400,
     ),
@@ -184,7 +244,7 @@ EXERCISES = (
         "length, above 0; roads lead in one direction only. Print the length of the shortest way to each town, by "
         "number, on one line; -1 where there is none.",
         distances,
-        inputs.lengths,
+        lengths,
         ("1 0 0", "3 2 1\n1 2 5\n1 2 3"),
         250,
     ),

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.programs.files import one_source
+from flowevolve.programs import loader
 from flowevolve.sandbox import Outcome, Sandbox
 
 PROGRAM = "program.py"
 """The component of a program that is run. Most programs have no other."""
 NEEDS_A_SEED = 'levi can begin with a seed that fails (algorithm.name = "levi")'
 """Advice for messages of algorithms that need a working seed, where the seed fails."""
+_LOADER = Path(loader.__file__).read_text(encoding="utf-8")
 _LAST_WORDS = 1500
 """The most characters of a failed program's standard error that feedback quotes."""
 
@@ -155,6 +157,13 @@ class CommandProblem(ScoredProblem):
             timeout=self.timeout,
             memory_mb=self.memory_mb,
         )
+
+
+def one_source(files: Mapping[str, str], main: str) -> str:
+    """Python source that runs the file ``main``, which can import the other files, but not open them."""
+    if set(files) == {main}:
+        return files[main]
+    return f"{_LOADER}\n\nstart({dict(files)!r}, {main!r}, globals())\n"
 
 
 def failed(worst: float, outcome: Outcome) -> Verdict:

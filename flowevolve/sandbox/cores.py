@@ -1,9 +1,11 @@
-"""Gives each measurement a processor core of its own."""
+"""Gives each measurement a core of its own, by file locks, which the kernel releases however their holder ends."""
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import AsyncGenerator, Iterable
+import stat
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import gettempdir
@@ -13,7 +15,94 @@ import anyio
 
 from flowevolve._util import clock
 from flowevolve._util.cores import usable_cores
-from flowevolve.sandbox.core_lock import CoreLock, acquire_any
+from flowevolve._util.errors import InputError
+
+POLL_SECONDS = 0.02
+"""The time between two attempts to take a lock. A blocking call would see a release at once, but can't be cancelled."""
+
+
+class CoreLock:
+    """A lock on one core, held until it is closed. Locks of the same process exclude each other, too.
+
+    The queue for a core has one place. While somebody waits there, nobody else can take the core, so that a process
+    which takes it again and again has to wait for others.
+
+    Raises:
+        InputError: if ``folder``, where the files of the locks are, can't be used.
+    """
+
+    def __init__(self, folder: Path, core: int) -> None:
+        self.core = core
+        self.queued = False
+        """Whether this lock has the place in the queue."""
+        _check(folder)
+        self._queue = _opened(folder / f"core-{core}.line")
+        self._file = _opened(folder / f"core-{core}")
+
+    def try_acquire(self) -> bool:
+        """Take the core if it is free and nobody else waits for it; returns whether it was taken."""
+        if not (self.queued or _locked(self._queue)):
+            return False
+        taken = _locked(self._file)
+        if taken or not self.queued:
+            self._leave_queue()
+        return taken
+
+    def join_queue(self) -> bool:
+        """Take the place in the queue if it is free; returns whether this lock has it now."""
+        self.queued = self.queued or _locked(self._queue)
+        return self.queued
+
+    def _leave_queue(self) -> None:
+        fcntl.flock(self._queue, fcntl.LOCK_UN)
+        self.queued = False
+
+    def close(self) -> None:
+        """Release the core or the place in the queue."""
+        for file in (self._file, self._queue):
+            fcntl.flock(file, fcntl.LOCK_UN)  # closing alone would not do where a child process has a copy
+            os.close(file)
+
+
+def _check(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise _unusable(folder, str(error)) from error
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise _unusable(folder, "belongs to somebody else, or is no folder")
+
+
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise _unusable(path, str(error)) from error
+
+
+def _unusable(path: Path, why: str) -> InputError:
+    return InputError(f"sandbox: no locks for measurements in {path}: {why}; let TMPDIR name a folder of yours")
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def acquire_any(locks: Sequence[CoreLock], give_up: Event) -> CoreLock | None:
+    """Block until one of the locks is taken, or ``give_up`` is set. Waits in one queue if it has a place."""
+    while True:
+        for lock in locks:
+            if lock.try_acquire():
+                return lock
+        if not any(lock.queued for lock in locks):
+            any(lock.join_queue() for lock in locks)
+        if give_up.wait(POLL_SECONDS):
+            return None
 
 
 class Cores:

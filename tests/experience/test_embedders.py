@@ -13,7 +13,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 from flowevolve._util.errors import InputError
-from flowevolve.experience.embedders import HashingEmbedder, LocalEmbedder, RoleEmbedder, Vector, make_embedder
+from flowevolve.experience.embedders import HashingEmbedder, LocalEmbedder, RoleEmbedder, Vector
 from flowevolve.experience.hashing import hashed_embedding
 from flowevolve.experience.settings import EmbeddingSettings
 from flowevolve.policies.similarity import cosine
@@ -46,7 +46,7 @@ def static_model(tmp_path: Path) -> Path:
 
 async def test_a_roles_model_is_asked_in_its_name() -> None:
     model = Model()
-    embedder = make_embedder("role", role="vectors")
+    embedder = EmbeddingSettings(by="role", role="vectors").make()
     assert await embedder.vectors(["a", "bcd"], model) == ((1.0, 1.0), (3.0, 1.0))
     assert model.asked == [("vectors", ("a", "bcd"))]
     assert embedder.name != RoleEmbedder().name

@@ -11,9 +11,8 @@ import pytest
 
 from flowevolve._util.errors import InputError
 from flowevolve.experience.embedders import Embedder, HashingEmbedder, Vector
-from flowevolve.experience.entries import Entry, MemoryUnavailableError
 from flowevolve.experience.settings import GlobalMemorySettings
-from flowevolve.experience.store import GlobalMemory, text_to_embed
+from flowevolve.experience.store import Entry, GlobalMemory, MemoryUnavailableError, text_to_embed
 from tests.support.qdrant_server import Broken, FakeQdrant, serving
 
 pytestmark = pytest.mark.anyio

@@ -12,15 +12,14 @@ import anyio
 import pytest
 
 from flowevolve._util.errors import InputError
-from flowevolve.sandbox.core_lock import CoreLock, acquire_any
-from flowevolve.sandbox.cores import Cores
+from flowevolve.sandbox.cores import CoreLock, Cores, acquire_any
 
 pytestmark = pytest.mark.anyio
 
 HOLDER = """
 import sys
 from pathlib import Path
-from flowevolve.sandbox.core_lock import CoreLock
+from flowevolve.sandbox.cores import CoreLock
 print(CoreLock(Path(sys.argv[1]), 0).try_acquire(), flush=True)
 sys.stdin.read()
 """

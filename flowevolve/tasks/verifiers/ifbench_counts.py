@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from flowevolve.tasks.verifiers.base import Kwargs, Verifier
+from flowevolve.tasks.verifiers.base import Kwargs, Verifier, count_word, integer, sentences, string, words
 from flowevolve.tasks.verifiers.lexicon import CONJUNCTIONS, NAMES, PRONOUNS, STOP_WORDS
-from flowevolve.tasks.verifiers.text import count_word, integer, sentences, string, words
 
 MARKS = (".", ",", "!", "?", ";", ":")
 """The standard punctuation marks. The interrobang (?! or its own character) is required in addition to them."""

@@ -6,9 +6,8 @@ import csv
 import re
 from itertools import pairwise
 
-from flowevolve.tasks.verifiers.base import Kwargs, Verifier
+from flowevolve.tasks.verifiers.base import Kwargs, Verifier, sentences, string, words
 from flowevolve.tasks.verifiers.lexicon import CAPITALS_BY_LATITUDE
-from flowevolve.tasks.verifiers.text import sentences, string, words
 
 _EMOJI = r"[\u2600-\u27bf\u2b00-\u2bff\U0001f1e6-\U0001faff]\ufe0f?"
 _SMALL_WORDS = frozenset(

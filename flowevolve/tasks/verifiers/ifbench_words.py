@@ -6,10 +6,9 @@ import re
 from itertools import pairwise
 from string import ascii_lowercase
 
-from flowevolve.tasks.verifiers.base import Kwargs, Verifier
+from flowevolve.tasks.verifiers.base import Kwargs, Verifier, contains_word, integer, sentences, string, words
 from flowevolve.tasks.verifiers.ifbench_counts import lowered
 from flowevolve.tasks.verifiers.lexicon import VERBS
-from flowevolve.tasks.verifiers.text import contains_word, integer, sentences, string, words
 
 _CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxyz]{2}", re.IGNORECASE)
 _VOWELS = frozenset("aeiou")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from flowevolve.tasks.verifiers.base import Kwargs, Verifier
-from flowevolve.tasks.verifiers.text import integer, string
+from flowevolve.tasks.verifiers.base import Kwargs, Verifier, integer, string
 
 _BULLET = re.compile(r"^[ \t]*(?:\*(?!\*)|-)[ \t]*\S", re.MULTILINE)
 _HIGHLIGHT = re.compile(r"(?<!\*)\*(?!\*)([^\n*]+)\*(?!\*)|\*\*([^\n*]+)\*\*")

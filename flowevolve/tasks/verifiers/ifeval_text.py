@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from flowevolve._util.errors import InputError
-from flowevolve.tasks.verifiers.base import Kwargs, Verifier
-from flowevolve.tasks.verifiers.language import LANGUAGES, looks_like
-from flowevolve.tasks.verifiers.text import (
+from flowevolve.tasks.verifiers.base import (
+    Kwargs,
+    Verifier,
     contains_word,
     count_word,
     holds,
@@ -19,6 +19,7 @@ from flowevolve.tasks.verifiers.text import (
     strings,
     words,
 )
+from flowevolve.tasks.verifiers.language import LANGUAGES, looks_like
 
 
 def _relation(kwargs: Kwargs, relation: str, number: str) -> str:
