@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from importlib import resources
 
+from flowevolve.core.artifact import Artifact
 from flowevolve.problems import seeds
+from flowevolve.problems.base import seed_text
 from flowevolve.problems.distances import MinMaxDistance
+from flowevolve.programs.problem import PROGRAM
 from flowevolve.sim.service_model import count_tokens
 
 _NOT_CARRIED = ("from __future__", "# EVOLVE-BLOCK")
@@ -22,11 +25,15 @@ class LongProgram(MinMaxDistance):
     def __init__(self, tokens: int = 0, *, live: bool = False) -> None:
         super().__init__(16, 2, reference=1 / 12.88923)
         carried: list[str] = []
-        others = _others(self.source)
-        while count_tokens("\n\n".join([*carried, self.source])) < tokens:
+        own = seed_text(self.name)
+        others = _others(own)
+        while count_tokens("\n\n".join([*carried, own])) < tokens:
             text = others[len(carried) % len(others)]
             carried.append(text if live else "\n".join(f"# {line}".rstrip() for line in text.split("\n")))
-        self.source = "\n\n".join([*carried, self.source])
+        self._text = "\n\n".join([*carried, own])
+
+    def seed(self) -> Artifact:
+        return Artifact({PROGRAM: self._text}, kind="program")
 
 
 def _others(own: str) -> list[str]:

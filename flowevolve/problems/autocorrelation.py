@@ -7,7 +7,7 @@ from itertools import pairwise
 from operator import mul
 
 from flowevolve._util.json_types import JSON
-from flowevolve.problems.base import ShippedProblem, seed_text
+from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import list_of, number
 from flowevolve.programs import Case, Verdict, WrongResultError
 
@@ -30,7 +30,6 @@ class FirstAutocorrelation(ShippedProblem):
 
     name = "autocorrelation_1"
     entry = "heights"
-    source = seed_text("autocorrelation_1")
     reference = 1 / 1.50313
 
     def __init__(self) -> None:
@@ -60,7 +59,6 @@ class SecondAutocorrelation(ShippedProblem):
 
     name = "autocorrelation_2"
     entry = "heights"
-    source = seed_text("autocorrelation_2")
     reference = 0.96102
 
     def __init__(self) -> None:

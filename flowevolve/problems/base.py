@@ -24,6 +24,11 @@ class ShippedProblem(FunctionProblem):
     timeout: float | None = 5.0
     reference: float | None = None
     """The best value in published papers, in the scale of `Verdict.value`; None if theirs can't be compared."""
+    seed_name: str | None = None
+    """The name of the seed, if that is not the problem's."""
+
+    def seed(self) -> Artifact:
+        return Artifact({PROGRAM: seed_text(self.seed_name or self.name)}, kind="program")
 
     @property
     def rules(self) -> str:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
-from flowevolve.problems.base import Choice, OnlineProblem, seed_text
+from flowevolve.problems.base import Choice, OnlineProblem
 from flowevolve.problems.checks import list_of, whole_number
 from flowevolve.problems.drivers import bin_packing
 from flowevolve.problems.rows import Row, read_rows
@@ -52,7 +52,6 @@ class OnlineBinPacking(OnlineProblem):
     entry = "harness_play"
     ask_again = "harness_ask_again"
     driver = bin_packing
-    source = seed_text("online_bin_packing")
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
-from flowevolve.problems.base import ShippedProblem, seed_text
+from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import kind, list_of
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
@@ -76,7 +76,6 @@ class Cloudcast(ShippedProblem):
 
     name = "cloudcast"
     entry = "broadcast"
-    source = seed_text("cloudcast")
 
     def __init__(
         self, data: Path | None = None, regions: int = 8, destinations: int = 6, instances: int = 5, seed: int = 0

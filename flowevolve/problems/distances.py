@@ -6,7 +6,7 @@ import math
 from itertools import combinations
 
 from flowevolve._util.json_types import JSON
-from flowevolve.problems.base import ShippedProblem, seed_text
+from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import vectors
 from flowevolve.programs import Case, Verdict, WrongResultError
 
@@ -28,7 +28,6 @@ class MinMaxDistance(ShippedProblem):
 
     def __init__(self, n: int, dimensions: int, reference: float | None = None) -> None:
         self.name = f"min_max_distance_{dimensions}d"
-        self.source = seed_text(self.name)
         self.reference = reference
         self.cases = [Case("one", {"n": n, "dimensions": dimensions})]
         self.n, self.dimensions = n, dimensions

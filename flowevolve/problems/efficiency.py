@@ -256,12 +256,11 @@ class EfficiencyProblem:
                 words += f"\nIt was at {self._named(first + begun - 1)}, which reads\n{_shown(tests[begun - 1].input)}"
             raise _FailedError(Verdict(self.worst, words, verdict.failure, seconds))
         try:
-            answers = list_of(outcome.result, "the answers", len(tests))
-            for place, (test, answer) in enumerate(zip(tests, answers, strict=True)):
-                wrong = difference(test.output, answer)
+            for place, answer in enumerate(list_of(outcome.result, "the answers", len(tests))):
+                wrong = difference(tests[place].output, answer)
                 if wrong is not None:
                     name = self._named(first + place)
-                    words = f"The answer to {name} is wrong: {wrong}. It reads\n{_shown(test.input)}"
+                    words = f"The answer to {name} is wrong: {wrong}. It reads\n{_shown(tests[place].input)}"
                     raise _FailedError(Verdict(self.worst, words, f"{name}: {wrong}", seconds))
         except WrongResultError as error:
             raise _FailedError(Verdict(self.worst, str(error), str(error), seconds)) from None

@@ -118,8 +118,7 @@ def windows(rng: random.Random, size: int) -> str:
 
 def repeats(rng: random.Random, size: int) -> str:
     """Numbers that recur after a while, so that stretches without a repeat are some tens of numbers long."""
-    kinds = 1 + size // 4
-    return f"{size}\n{_line(rng.randrange(kinds) for _ in range(size))}"
+    return f"{size}\n{_line(rng.randrange(1 + size // 4) for _ in range(size))}"
 
 
 def spans(rng: random.Random, size: int) -> str:
@@ -130,8 +129,7 @@ def spans(rng: random.Random, size: int) -> str:
 
 def roads(rng: random.Random, size: int) -> str:
     """A chain through a tenth of the towns in descending order of their numbers, and random roads."""
-    chain = range(size // 10)
-    pairs = [(place + 1, place) for place in reversed(chain)]
+    pairs = [(place + 1, place) for place in reversed(range(size // 10))]
     pairs += [(rng.randrange(size), rng.randrange(size)) for _ in range(size // 2)]
     return _lines(f"{size} {len(pairs)}", pairs)
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
-from flowevolve.problems.base import ShippedProblem, seed_text
+from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import list_of, whole_number
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
@@ -41,7 +41,6 @@ class ExpertBalance(ShippedProblem):
 
     name = "expert_balance"
     entry = "balance"
-    source = seed_text("expert_balance")
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
-from flowevolve.problems.base import DrivenProblem, seed_text
+from flowevolve.problems.base import DrivenProblem
 from flowevolve.problems.checks import permutation
 from flowevolve.problems.drivers import flow_shop
 from flowevolve.problems.rows import Row, read_rows
@@ -39,7 +39,6 @@ class FlowShop(DrivenProblem):
     name = "flow_shop"
     entry = "harness_play"
     driver = flow_shop
-    source = seed_text("flow_shop")
     timeout = 10.0
 
     def __init__(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from flowevolve._util.json_types import JSON
-from flowevolve.problems.base import ShippedProblem, seed_text
+from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import vectors
 from flowevolve.programs import Case, Verdict, WrongResultError
 
@@ -29,7 +29,7 @@ class HexagonPacking(ShippedProblem):
     """
 
     entry = "arrange"
-    source = seed_text("hexagon_packing")
+    seed_name = "hexagon_packing"
 
     def __init__(self, n: int, reference: float | None = None) -> None:
         self.name = f"hexagon_packing_{n}"
@@ -102,8 +102,7 @@ def shared(first: Sequence[Vector], second: Sequence[Vector], axis: Vector) -> f
 
 def side_for(hexagon: tuple[float, float, float]) -> float:
     """The side that the outer hexagon must have to hold this one."""
-    reach = max(abs(x * across + y * up) for x, y in corners(hexagon) for across, up in normals(0.0))
-    return reach / APOTHEM
+    return max(abs(x * across + y * up) for x, y in corners(hexagon) for across, up in normals(0.0)) / APOTHEM
 
 
 def shown(hexagon: tuple[float, float, float]) -> str:

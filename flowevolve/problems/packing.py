@@ -6,7 +6,7 @@ import math
 from itertools import combinations
 
 from flowevolve._util.json_types import JSON
-from flowevolve.problems.base import ShippedProblem, seed_text
+from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import vectors
 from flowevolve.programs import Case, Verdict, WrongResultError
 
@@ -25,7 +25,7 @@ class CirclePacking(ShippedProblem):
     """
 
     entry = "pack"
-    source = seed_text("circle_packing")
+    seed_name = "circle_packing"
 
     def __init__(self, n: int, reference: float | None = None) -> None:
         self.name = f"circle_packing_{n}"
@@ -58,7 +58,7 @@ class RectanglePacking(ShippedProblem):
     """
 
     entry = "pack"
-    source = seed_text("rectangle_packing")
+    seed_name = "rectangle_packing"
 
     def __init__(self, n: int, reference: float | None = None) -> None:
         self.name = f"circle_packing_rectangle_{n}"

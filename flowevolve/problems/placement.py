@@ -10,7 +10,7 @@ from pydantic import Field
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
-from flowevolve.problems.base import ShippedProblem, seed_text
+from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import list_of, whole_number
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict, WrongResultError
@@ -52,7 +52,6 @@ class ModelPlacement(ShippedProblem):
 
     name = "model_placement"
     entry = "place"
-    source = seed_text("model_placement")
 
     def __init__(self, data: Path | None = None, instances: int = 20, seed: int = 0) -> None:
         self._clusters = read_rows(data, PlacementRow) if data is not None else drawn_clusters(instances, seed)

@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue, TypeAdapter
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
-from flowevolve.problems.base import Choice, OnlineProblem, seed_text
+from flowevolve.problems.base import Choice, OnlineProblem
 from flowevolve.problems.checks import list_of
 from flowevolve.problems.drivers import spot
 from flowevolve.problems.rows import Row, read_rows
@@ -53,7 +53,6 @@ class SpotScheduling(OnlineProblem):
     entry = "harness_play"
     ask_again = "harness_ask_again"
     driver = spot
-    source = seed_text("spot_scheduling")
 
     def __init__(self, data: Path | None = None, traces: int = 16, seed: int = 0) -> None:
         self._traces = (

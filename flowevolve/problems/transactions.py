@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
-from flowevolve.problems.base import ShippedProblem, seed_text
+from flowevolve.problems.base import ShippedProblem
 from flowevolve.problems.checks import permutation
 from flowevolve.problems.rows import Row, read_rows
 from flowevolve.programs import Case, Verdict
@@ -44,7 +44,6 @@ class TransactionScheduling(ShippedProblem):
 
     name = "transaction_scheduling"
     entry = "schedule"
-    source = seed_text("transaction_scheduling")
     worst = -1.0
 
     def __init__(self, data: Path | None = None, transactions: int = 100, instances: int = 3, seed: int = 0) -> None:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
-from flowevolve.problems.base import DrivenProblem, seed_text
+from flowevolve.problems.base import DrivenProblem
 from flowevolve.problems.checks import permutation
 from flowevolve.problems.drivers import tsp
 from flowevolve.problems.rows import Row, read_rows
@@ -42,7 +42,6 @@ class TspConstruction(DrivenProblem):
     name = "tsp_construction"
     entry = "harness_tour"
     driver = tsp
-    source = seed_text("tsp_construction")
 
     def __init__(self, data: Path | None = None, towns: int = 50, instances: int = 8, seed: int = 0) -> None:
         if data is not None:

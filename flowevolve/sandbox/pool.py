@@ -81,8 +81,7 @@ class Sandbox:
         ``timeout`` (seconds) and ``memory_mb`` override the settings. Cancelling kills the program and everything it
         started.
         """
-        request = self._request(source, call, arguments, command, name, timeout, memory_mb)
-        return await self._run(request)
+        return await self._run(self._request(source, call, arguments, command, name, timeout, memory_mb))
 
     async def run_pinned(
         self,

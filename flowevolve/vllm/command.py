@@ -88,8 +88,7 @@ def evolution_flags(settings: VLLMSettings, machine: Machine) -> list[tuple[str,
         ]
     elif machine.gpu_gib is not None:
         # vLLM's defaults for servers favour the latency of the first token; these are its defaults for offline use.
-        tokens = 16384 if machine.gpu_gib >= LARGE_GPU_GIB else 8192
-        flags.append(("--max-num-batched-tokens", str(tokens)))
+        flags.append(("--max-num-batched-tokens", "16384" if machine.gpu_gib >= LARGE_GPU_GIB else "8192"))
     return flags
 
 

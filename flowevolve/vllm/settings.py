@@ -77,8 +77,7 @@ class VLLMSettings(BaseModel):
 
 def has_flag(flags: Sequence[str], flag: str) -> bool:
     """Whether ``flag``, or its ``--no-`` form, is among these, in any spelling that vLLM accepts."""
-    name = _name(flag)
-    return any(_name(part) == name for part in flags if part.startswith("--"))
+    return any(_name(part) == _name(flag) for part in flags if part.startswith("--"))
 
 
 def flag_value(flags: Sequence[str], flag: str) -> str | None:

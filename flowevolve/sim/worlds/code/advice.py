@@ -23,8 +23,7 @@ def advise(prompt: str, rng: random.Random) -> str:
 
 def instruct(prompt: str, rng: random.Random) -> str:
     """Rewrite a prompt's instructions with another line on what to prefer, which half of the time is a guess."""
-    guess = rng.random() < 0.5
-    kinds = [rng.choice(KINDS)] if guess else _kinds(all_programs(prompt), rng)
+    kinds = [rng.choice(KINDS)] if rng.random() < 0.5 else _kinds(all_programs(prompt), rng)
     kept = [line for line in _instructions(prompt).split("\n") if not hinted(line, "prefer")]
     return f"These instructions say more of what to try.\n\n{fence(chr(10).join([*kept, f'prefer: {kinds[0]}']))}"
 

@@ -62,8 +62,7 @@ def reflect(prompt: str, params: RulesParams, rng: random.Random) -> str:
         lines = [_worded_anew(line, rng) for line in lines]
     if rng.random() < params.unparsable:
         return f"The feedback shows what to change in the instruction:\n{findings}"
-    rewritten = fence("\n".join(lines))
-    return f"The feedback shows what to change:\n{findings}\n\n{rewritten}"
+    return "\n\n".join([f"The feedback shows what to change:\n{findings}", fence("\n".join(lines))])
 
 
 def _remembered(lines: Sequence[str], params: RulesParams, rng: random.Random) -> list[str]:

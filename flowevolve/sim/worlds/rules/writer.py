@@ -128,8 +128,7 @@ def write_answer(topic: str, statements: Iterable[Statement], rng: random.Random
     plan = _habits(rng)
     for statement in statements:
         _obey(plan, statement, statement.rule.kwargs)
-    sentences = _sentences(plan, topic, rng)
-    text = _finish(plan, _layout(plan, sentences, rng), topic)
+    text = _finish(plan, _layout(plan, _sentences(plan, topic, rng), rng), topic)
     if not plan.commas:
         text = text.replace(",", "")
     if plan.banned:
