@@ -39,7 +39,7 @@ LOOPS = Direction("loops unrolled", "success")
 def test_a_reflection_sees_both_programs_and_the_change() -> None:
     prompt = reflect_prompt("Be fast.", PARENT, CHILD, -0.5)
     assert prompt.startswith("# Learn from a change\n")
-    assert [(seen.files["program.py"], seen.score) for seen in all_programs(prompt)] == [
+    assert [(seen.program["program.py"], seen.score) for seen in all_programs(prompt)] == [
         ("x = 1", 0.5),
         ("x = 2", None),
     ]

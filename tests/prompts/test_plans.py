@@ -47,6 +47,6 @@ def test_a_program_to_a_plan_is_asked_for_whole() -> None:
     asked = read_prompt(prompt)
     assert asked.form == "whole"
     assert asked.parent is not None
-    assert asked.parent.files == {"program.py": SEED["program.py"].rstrip("\n")}
+    assert asked.parent.program == {"program.py": SEED["program.py"].rstrip("\n")}
     assert asked.parent.score is None
     assert ADVICE_HEADING not in sections(implement_prompt("Be quick.", SEED, ""))

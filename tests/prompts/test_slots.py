@@ -89,7 +89,7 @@ def test_a_mutation_names_what_to_keep_and_what_to_improve() -> None:
 def test_a_crossover_says_what_to_take_from_which() -> None:
     prompt = crossover_prompt("T", PROGRAM, OTHER, ["parse"], ["solve"], [], form="whole")
     asked = read_prompt(prompt)
-    assert [each.files["program.py"] for each in asked.others] == [OTHER.program["program.py"].rstrip("\n")]
+    assert [each.program["program.py"] for each in asked.others] == [OTHER.program["program.py"].rstrip("\n")]
     lines = sections(prompt)[TAKE_HEADING].split("\n")
     assert lines[:2] == ["- parse: from the program", "- solve: from the other"]
     assert TAKE_HEADING not in sections(crossover_prompt("T", PROGRAM, OTHER, [], [], [], form="whole"))

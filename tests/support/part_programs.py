@@ -128,7 +128,7 @@ class Agents:
     def program(self, prompt: str, random: Random) -> str:
         parent = read_prompt(prompt).parent
         assert parent is not None
-        (text,) = parent.files.values()
+        (text,) = parent.program.values()
         return _NUMBER.sub(lambda found: f"    return {float(found[1]) + random.uniform(-0.3, 0.5):.3f}", text)
 
     def slots(self, prompt: str) -> list[dict[str, object]]:

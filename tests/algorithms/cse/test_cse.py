@@ -214,7 +214,7 @@ class Copyist(Agents):
 
     def program(self, prompt: str, random: Random) -> str:
         others = read_prompt(prompt).others
-        return next(iter(others[0].files.values())) if others else super().program(prompt, random)
+        return next(iter(others[0].program.values())) if others else super().program(prompt, random)
 
 
 def test_a_child_that_is_its_second_parent_is_not_evaluated() -> None:

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from flowevolve.prompts.programs import DEFAULT_INSTRUCTIONS
+from flowevolve.prompts.programs import DEFAULT_INSTRUCTIONS, ShownProgram
 from flowevolve.prompts.reflection import fence, labelled_blocks
 from flowevolve.sim.worlds.code.compare import PHRASES, kinds_between
-from flowevolve.sim.worlds.code.prompt import KINDS, ShownProgram, all_programs, hinted, sections
+from flowevolve.sim.worlds.code.prompt import KINDS, all_programs, hinted, sections
 
 
 def advise(prompt: str, rng: random.Random) -> str:
@@ -45,6 +45,6 @@ def _kinds(programs: Sequence[ShownProgram], rng: random.Random) -> list[str]:
         kind
         for worse, better in pairwise(ranked)
         if worse.score != better.score
-        for kind in kinds_between(worse.files, better.files)[:1]
+        for kind in kinds_between(worse.program, better.program)[:1]
     )
     return [kind for kind, _ in differences.most_common(2)] or [rng.choice(KINDS)]

@@ -15,10 +15,10 @@ from flowevolve.prompts.abstracts import (
     PARENT_HEADING,
     PROGRAMS_HEADING,
 )
-from flowevolve.prompts.programs import REPLY_HEADING
+from flowevolve.prompts.programs import REPLY_HEADING, ShownProgram
 from flowevolve.prompts.reflection import labelled_blocks
 from flowevolve.sim.worlds.code.compare import kinds_between
-from flowevolve.sim.worlds.code.prompt import KINDS, ShownProgram, named_programs, parent_of, sections
+from flowevolve.sim.worlds.code.prompt import KINDS, named_programs, parent_of, sections
 from flowevolve.sim.worlds.code.replies import hint, in_json, in_words
 from flowevolve.sim.worlds.code.traits import kind_of_change, traits
 
@@ -37,7 +37,7 @@ def summarize(prompt: str, rng: random.Random) -> str:
     if program is None:
         return "There is no program to describe."
     before = "\n".join(body for _, body in labelled_blocks(parts.get(PARENT_HEADING, "")))
-    found = {name: f"`{name}`: {said}" for name, said in traits(program.files).items()}
+    found = {name: f"`{name}`: {said}" for name, said in traits(program.program).items()}
     inherited = [said for said in found.values() if said in before]
     kinds = {name: kind_of_change(name, said, before) for name, said in found.items() if _is_new(name, said, before)}
     new = [f"{kind}: {found[name]}" for name, kind in kinds.items()] if before else [*found.values()]
@@ -110,9 +110,9 @@ def _kinds(parent: ShownProgram | None, child: ShownProgram | None) -> list[str]
     """The kinds of changes of a step: from the abstract if the prompt shows abstracts, else from the two programs."""
     if child is None:
         return []
-    if ABSTRACT in child.files:
-        return [*dict.fromkeys(_NEW_TRAIT.findall(child.files[ABSTRACT]))]
-    return [] if parent is None else kinds_between(parent.files, child.files)
+    if ABSTRACT in child.program:
+        return [*dict.fromkeys(_NEW_TRAIT.findall(child.program[ABSTRACT]))]
+    return [] if parent is None else kinds_between(parent.program, child.program)
 
 
 def exemplars(prompt: str, rng: random.Random) -> str:
@@ -138,9 +138,9 @@ def exemplars(prompt: str, rng: random.Random) -> str:
 
 
 def _words(program: ShownProgram) -> frozenset[str]:
-    return frozenset(word for text in program.files.values() for word in _WORD.findall(text))
+    return frozenset(word for text in program.program.values() for word in _WORD.findall(text))
 
 
 def _new_kinds(program: ShownProgram) -> str:
-    kinds = [*dict.fromkeys(_NEW_TRAIT.findall(program.files.get(ABSTRACT, "")))]
+    kinds = [*dict.fromkeys(_NEW_TRAIT.findall(program.program.get(ABSTRACT, "")))]
     return in_words(kinds[:2]) or "its build"

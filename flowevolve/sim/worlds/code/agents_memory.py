@@ -7,9 +7,6 @@ import random
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
-from pydantic import TypeAdapter
 
 from flowevolve._util.json_types import JSON
 from flowevolve.prompts.memory import (
@@ -20,10 +17,13 @@ from flowevolve.prompts.memory import (
     IMPROVING_HEADING,
     LESSONS_KEPT,
     MEMORY_HEADING,
+    Digest,
+    Direction,
 )
+from flowevolve.prompts.programs import ShownProgram
 from flowevolve.prompts.reflection import labelled_blocks
 from flowevolve.sim.worlds.code.compare import PHRASES, kinds_between
-from flowevolve.sim.worlds.code.prompt import KINDS, ShownProgram, hinted, parent_of, programs, sections
+from flowevolve.sim.worlds.code.prompt import KINDS, hinted, parent_of, programs, sections
 from flowevolve.sim.worlds.code.replies import hint, in_json, in_words, wanted_count
 from flowevolve.sim.worlds.code.traits import traits
 
@@ -32,6 +32,8 @@ _TOLD = 2
 _STEP = re.compile(r"^### Step \d+$", re.MULTILINE)
 _CHANGE = re.compile(r"^Change: (\S+)$", re.MULTILINE)
 _LAST_WORDS = 80
+_Step = tuple[float, tuple[str, ...]]
+"""The change of the score in a step, and the kinds of changes that its lesson names."""
 
 
 def reflect(prompt: str, rng: random.Random) -> str:
@@ -40,7 +42,7 @@ def reflect(prompt: str, rng: random.Random) -> str:
     parent, child = parent_of(parts), next(iter(programs(parts.get(CHILD_HEADING, ""))), None)
     if parent is None or child is None:
         return "There are no two programs to compare."
-    kinds = kinds_between(parent.files, child.files)[:_TOLD]
+    kinds = kinds_between(parent.program, child.program)[:_TOLD]
     outcome = _outcome(parent, child) if kinds else "neutral"
     direction = in_words(kinds) or "no change at all"
     where = _where(parent, child)
@@ -74,61 +76,28 @@ def _damage(parent: ShownProgram, child: ShownProgram) -> str:
 
 def _where(parent: ShownProgram, child: ShownProgram) -> str:
     """The parts in which the programs differ."""
-    before = traits(parent.files)
-    changed = [name for name, said in traits(child.files).items() if before.get(name) != said]
+    before = traits(parent.program)
+    changed = [name for name, said in traits(child.program).items() if before.get(name) != said]
     return ", ".join(f"`{name}`" for name in changed[:_TOLD]) or "the program"
-
-
-@dataclass(frozen=True, slots=True)
-class _Direction:
-    direction: str
-    outcome: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Lesson:
-    kind: str
-    text: str
-
-    @property
-    def says(self) -> tuple[str, frozenset[str], frozenset[str]]:
-        """What the lesson says. Lessons that say the same are put together."""
-        return self.kind, hinted(self.text, "prefer"), hinted(self.text, "avoid")
-
-
-@dataclass(frozen=True, slots=True)
-class _Notes:
-    """The notes as the prompt shows them, in JSON."""
-
-    directions: tuple[_Direction, ...] = ()
-    lessons: tuple[_Lesson, ...] = ()
-
-
-_NOTES = TypeAdapter(_Notes)
 
 
 def compress(prompt: str, rng: random.Random) -> str:
     """Put similar notes together: directions with the same first kind and outcome, and lessons with the same hints."""
     blocks = labelled_blocks(sections(prompt).get(MEMORY_HEADING, ""))
-    notes = _NOTES.validate_python(json.loads(blocks[0][1]) if blocks else {})
-    tried: Counter[tuple[str, str]] = Counter()
-    for each in notes.directions:
-        tried[each.direction.split(" and ")[0], each.outcome] += each.count
-    latest = {lesson.says: lesson for lesson in notes.lessons}
-    directions: list[JSON] = [
-        {"direction": direction, "outcome": outcome, "count": count}
-        for (direction, outcome), count in tried.most_common(DIRECTIONS_KEPT)
-    ]
-    kept: list[JSON] = [{"kind": each.kind, "text": each.text} for each in [*latest.values()][-LESSONS_KEPT:]]
-    return in_json("What was alike is one entry now.", {"directions": directions, "lessons": kept})
+    notes = Digest.of(json.loads(blocks[0][1])) if blocks else Digest((), ())
+    tried: Counter[Direction] = Counter()
+    for each, count in notes.directions:
+        tried[Direction(each.direction.split(" and ")[0], each.outcome)] += count
+    latest = {(each.kind, hinted(each.text, "prefer"), hinted(each.text, "avoid")): each for each in notes.lessons}
+    kept = Digest(tuple(tried.most_common(DIRECTIONS_KEPT)), tuple([*latest.values()][-LESSONS_KEPT:]))
+    return in_json("What was alike is one entry now.", kept.to_json())
 
 
 def queries(prompt: str, rng: random.Random) -> str:
     """Ask for experience with the kinds of changes for which the program has the most places."""
     parts = sections(prompt)
     program = parent_of(parts)
-    about = " ".join(traits(program.files).values()) if program is not None else ""
+    about = " ".join(traits(program.program).values()) if program is not None else ""
     room: Mapping[str, int] = {
         "constants": len(re.findall(r"numbers (?!none)|[A-Z] [-\d]", about)),
         "loops": sum(map(int, re.findall(r"(\d+) loops", about))),
@@ -142,12 +111,6 @@ def queries(prompt: str, rng: random.Random) -> str:
         f"Did {PHRASES[kind]} help or harm a program that has {room[kind]} places for it?" for kind in ranked
     ]
     return in_json("These are about what there is most of.", found[: wanted_count(parts, 3)])
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    change: float
-    kinds: tuple[str, ...]
 
 
 def distill(prompt: str, rng: random.Random) -> str:
@@ -166,7 +129,7 @@ def distill(prompt: str, rng: random.Random) -> str:
 
 def _steps(section: str) -> list[_Step]:
     texts = _STEP.split(section)[1:]
-    return [_Step(float(found[1]), _named_kinds(text)) for text in texts if (found := _CHANGE.search(text)) is not None]
+    return [(float(found[1]), _named_kinds(text)) for text in texts if (found := _CHANGE.search(text)) is not None]
 
 
 def _named_kinds(text: str) -> tuple[str, ...]:
@@ -178,9 +141,9 @@ def _named_kinds(text: str) -> tuple[str, ...]:
 
 def _by_kind(steps: Sequence[_Step]) -> dict[str, list[float]]:
     return {
-        kind: [step.change for step in steps if kind in step.kinds]
+        kind: [change for change, kinds in steps if kind in kinds]
         for kind in KINDS
-        if any(kind in step.kinds for step in steps)
+        if any(kind in kinds for _, kinds in steps)
     }
 
 

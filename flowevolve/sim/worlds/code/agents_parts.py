@@ -26,7 +26,7 @@ def plan(prompt: str, rng: random.Random) -> str:
     """Write plans that rest on different kinds of changes and begin with different parts of the program."""
     parts = sections(prompt)
     program = parent_of(parts)
-    names = [*traits(program.files)] if program is not None else []
+    names = [*traits(program.program)] if program is not None else []
     kinds = [kind for kind in KINDS if kind != "crossover"]
     pairs = [(one, other) for one in kinds for other in kinds if one != other]
     chosen = rng.sample(pairs, min(wanted_count(parts, 5), len(pairs)))
@@ -53,12 +53,12 @@ def diagnose(prompt: str, rng: random.Random) -> str:
     program = parent_of(parts)
     if program is None or not names:
         return "There is no program to take apart."
-    nodes = _definitions(program.files)
+    nodes = _definitions(program.program)
     called = {each.id for node in nodes.values() for each in ast.walk(node) if isinstance(each, ast.Name)}
     loops = {name: loops_in(nodes[name]) if name in nodes else -1 for name in names}
     worst = {max(names, key=lambda name: loops[name])}
     for better in programs(parts.get(OTHERS_HEADING, ""))[:1]:
-        ours, theirs = traits(program.files), traits(better.files)
+        ours, theirs = traits(program.program), traits(better.program)
         worst |= {name for name in names if name in theirs and ours.get(name) != theirs[name]}
     worst |= {name for name in names if rng.random() < _DOUBTED}
     slots: dict[tuple[SlotName, bool], list[str]] = {}

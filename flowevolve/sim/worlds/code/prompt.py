@@ -18,6 +18,7 @@ from flowevolve.prompts.programs import (
     PROGRAM_HEADING,
     REPLY_HEADING,
     Form,
+    ShownProgram,
 )
 from flowevolve.prompts.reflection import labelled_blocks
 from flowevolve.prompts.slots import FROM_FIRST, FROM_SECOND, KEEP_HEADING, TAKE_HEADING
@@ -28,15 +29,6 @@ _FENCE = re.compile(r"^[ \t]*(`{3,})")
 _SCORE = re.compile(r"^Score: (-?\d[-+.\deE]*)", re.MULTILINE)
 _HEADING = re.compile(r"^### (?:.* )?(\S+)$", re.MULTILINE)
 _HINT = re.compile(r"^\W*(prefer|avoid): *([a-z, ]+)$", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True)
-class ShownProgram:
-    """A program as a prompt shows it. Its score is None where the prompt gives none."""
-
-    files: Mapping[str, str]
-    score: float | None
-    feedback: str
 
 
 @dataclass(frozen=True, slots=True)

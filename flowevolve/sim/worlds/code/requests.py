@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from flowevolve.programs.parts import restore
+from flowevolve.prompts.programs import ShownProgram
 from flowevolve.sim.worlds.code.coder import PREFERRED, Coder, EditPlan, edit_files
 from flowevolve.sim.worlds.code.crossover import OtherProgram
-from flowevolve.sim.worlds.code.prompt import ProgramRequest, ShownProgram
+from flowevolve.sim.worlds.code.prompt import ProgramRequest
 
 _RESTRUCTURED = {"constants": 1.0, "loops": 3.0, "statements": 3.0, "growth": 4.0}
 """How likely each kind of change is where the prompt asks for a different program, which should differ in its structure
@@ -39,19 +40,19 @@ def edit_program(request: ProgramRequest, coder: Coder, rng: random.Random) -> E
     if request.anew:
         return _different(parent, request, rng)
     others = [
-        OtherProgram(other.files, _better(other.score, parent.score), is_ancestor)
+        OtherProgram(other.program, _better(other.score, parent.score), is_ancestor)
         for programs, is_ancestor in ((request.others, False), (request.ancestors, True))
         for other in programs
     ]
     plan = EditPlan(_weighed(coder.weights, request, bool(others)), rng.choice(coder.changes), coder.steps)
     if not (request.keep or request.take) or rng.random() >= coder.heedful:
-        return Edited(parent.files, *edit_files(parent.files, others, plan, rng))
-    return _with_parts(parent.files, others, request, plan, rng)
+        return Edited(parent.program, *edit_files(parent.program, others, plan, rng))
+    return _with_parts(parent.program, others, request, plan, rng)
 
 
 def _different(start: ShownProgram, request: ProgramRequest, rng: random.Random) -> Edited:
     plan = EditPlan(_weighed(_RESTRUCTURED, request, others=False), rng.randint(*_MANY), _FAR)
-    return Edited(start.files, *edit_files(start.files, [], plan, rng))
+    return Edited(start.program, *edit_files(start.program, [], plan, rng))
 
 
 def _better(score: float | None, than: float | None) -> bool | None:
@@ -66,7 +67,7 @@ def _with_parts(
     rng: random.Random,
 ) -> Edited:
     """Keep the parts that are to be kept, and take over those of the other program, which counts as one change."""
-    taken = restore(request.others[0].files, old, request.take) if request.others and request.take else None
+    taken = restore(request.others[0].program, old, request.take) if request.others and request.take else None
     if taken is None or taken == old:
         return Edited(old, *edit_files(old, others, replace(plan, keep=request.keep), rng))
     if plan.changes == 1:
