@@ -2,5 +2,3 @@
 
 How to run them: docs/how-to/openevolve.md.
 """
-
-from flowevolve.problems.folders.catalog import folder_problem as folder_problem

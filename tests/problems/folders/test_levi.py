@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from flowevolve._util.errors import InputError
-from flowevolve.problems.folders import folder_problem
+from flowevolve.problems.folders.catalog import folder_problem
 from tests.problems.folders.conftest import Judge
 from tests.support.folder_samples import LEVI, write
 

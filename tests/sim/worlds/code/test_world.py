@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import ChatRequest, Message, UnparsableReplyError
-from flowevolve.problems.catalog import SHIPPED_PROBLEMS
+from flowevolve.problems.catalog import PROBLEMS
 from flowevolve.programs.blocks import outside_unchanged
 from flowevolve.programs.features import syntax_error
 from flowevolve.programs.problem import Problem
@@ -202,7 +202,7 @@ def test_changes_of_numbers_are_changes_of_numbers_only() -> None:
 
 
 SHIPPED = [
-    SHIPPED_PROBLEMS[name]()
+    PROBLEMS.make(name, {}, "task")
     for name in (
         "circle_packing_32",
         "hexagon_packing_11",
