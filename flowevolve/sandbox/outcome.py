@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from flowevolve._util.json_types import JSON
-from flowevolve.sandbox.inside.candidate import DENIED, OUT_OF_MEMORY
+from flowevolve.sandbox.inside import candidate
 from flowevolve.sandbox.inside.wire import Report, Request, Stopped
 
 Status = Literal["ok", "error", "timeout", "memory", "killed", "denied"]
@@ -145,20 +145,21 @@ def _is_finite(number: float) -> bool:
 
 def _status(report: Report) -> tuple[Status, str]:
     """The status, and an explanation where the program itself did not print one."""
-    if report.stopped == "timeout":
-        return "timeout", "time-out"
-    if report.stopped == "memory":
-        return "memory", "more memory than allowed"
-    if report.stopped is not None:
-        return "killed", f"too many {report.stopped}"
-    if report.code == 0:
-        return "ok", ""
-    if report.code == OUT_OF_MEMORY:
-        return "memory", ""
-    if report.code in (DENIED, -signal.SIGSYS):
-        return "denied", ""
-    if report.code > 0:
-        return "error", ""
+    match report.stopped, report.code:
+        case "timeout", _:
+            return "timeout", "time-out"
+        case "memory", _:
+            return "memory", "more memory than allowed"
+        case str(what), _:
+            return "killed", f"too many {what}"
+        case _, 0:
+            return "ok", ""
+        case _, candidate.OUT_OF_MEMORY:
+            return "memory", ""
+        case _, code if code in (candidate.DENIED, -signal.SIGSYS):
+            return "denied", ""
+        case _, code if code > 0:
+            return "error", ""
     try:
         name = signal.Signals(-report.code).name
     except ValueError:

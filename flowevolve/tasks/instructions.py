@@ -8,6 +8,7 @@ from flowevolve._util.errors import InputError
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve.tasks.loaders import text_of
 from flowevolve.tasks.verifiers import Constraint, check_all
 
 COMPONENT = "system_prompt"
@@ -32,7 +33,7 @@ class InstructionFollowing:
         self.data = data
         self._seed_prompt = seed_prompt
         self._strict = strict
-        self._rows = {example.id: (_prompt(example), _constraints(example)) for example in data}
+        self._rows = {example.id: (text_of(example, "prompt"), _constraints(example)) for example in data}
 
     def seed(self) -> Artifact:
         return Artifact({COMPONENT: self._seed_prompt})
@@ -52,13 +53,6 @@ class InstructionFollowing:
             for ok, constraint in zip(met, constraints, strict=True)
         ]
         return Score(float(all(met)) if self._strict else share, "\n".join(lines), passed=all(met))
-
-
-def _prompt(example: Example) -> str:
-    prompt = example.data.get("prompt")
-    if not isinstance(prompt, str) or not prompt:
-        raise InputError(f"row {example.id}: 'prompt' is missing or not a text")
-    return prompt
 
 
 def _constraints(example: Example) -> list[Constraint]:

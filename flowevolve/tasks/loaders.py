@@ -92,6 +92,18 @@ def examples(rows: Sequence[Row], id_field: str | None, source: str) -> list[Exa
     return [Example(str(row[id_field]), row) for row in rows]
 
 
+def text_of(example: Example, field: str) -> str:
+    """The text in a field of a row.
+
+    Raises:
+        InputError: if there is none, or it is empty.
+    """
+    value = example.data.get(field)
+    if not isinstance(value, str) or not value:
+        raise InputError(f"row {example.id}: {field!r} is missing or not a text")
+    return value
+
+
 def split_rows(
     rows: Sequence[Row], sizes: Mapping[str, Size], seed: int, *, id_field: str | None = None, source: str = "data"
 ) -> Dataset:

@@ -10,6 +10,7 @@ from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
+from flowevolve.tasks.loaders import text_of
 from flowevolve.tasks.scoring import exact_match, stated_answer, token_f1
 
 EVIDENCE, ANSWER = "find_evidence", "answer"
@@ -40,13 +41,13 @@ class MultiHopQA:
             _answers(example)
             _paragraphs(example)
             _supporting_titles(example)
-            _text(example, "question")
+            text_of(example, "question")
 
     def seed(self) -> Artifact:
         return Artifact(SEEDS)
 
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
-        question = _text(example, "question")
+        question = text_of(example, "question")
         paragraphs = "\n\n".join(f"{title}: {text}" for title, text in _paragraphs(example))
         asked = f"Question: {question}\n\nParagraphs:\n{paragraphs}"
         notes = await llm([Message("system", artifact[EVIDENCE]), Message("user", asked)])
@@ -70,13 +71,6 @@ class MultiHopQA:
         if missed:
             lines.append(f"The notes do not name these paragraphs, which hold the facts: {', '.join(missed)}.")
         return Score(value, "\n".join(lines), passed=value == 1.0)
-
-
-def _text(example: Example, field: str) -> str:
-    value = example.data.get(field)
-    if not isinstance(value, str) or not value:
-        raise InputError(f"row {example.id}: {field!r} is missing or not a text")
-    return value
 
 
 def _answers(example: Example) -> Sequence[str]:

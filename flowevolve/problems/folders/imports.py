@@ -77,10 +77,11 @@ def imports_of(file: Path) -> list[Import]:
     found: list[Import] = []
 
     def visit(node: ast.AST, sure: bool) -> None:
-        if isinstance(node, ast.Import):
-            found.extend(Import(alias.name, file.name, sure) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
-            found.append(Import(node.module, file.name, sure))
+        match node:
+            case ast.Import(names):
+                found.extend(Import(alias.name, file.name, sure) for alias in names)
+            case ast.ImportFrom(str(module), level=0):
+                found.append(Import(module, file.name, sure))
         certain = sure and not isinstance(node, ast.Try | ast.If | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         for child in ast.iter_child_nodes(node):
             visit(child, certain)

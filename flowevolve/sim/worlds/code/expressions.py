@@ -123,14 +123,12 @@ def _with_table(source: Source, step: float, rng: random.Random) -> str | None:
 
 def _index(loop: ast.For) -> str | None:
     """The variable that counts a loop's iterations, if there is one."""
-    target, call = loop.target, loop.iter
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        return None
-    if call.func.id == "enumerate" and isinstance(target, ast.Tuple):
-        target = target.elts[0]
-    elif call.func.id != "range":
-        return None
-    return target.id if isinstance(target, ast.Name) and target.id != "_" else None
+    match loop.target, loop.iter:
+        case ast.Name(name), ast.Call(ast.Name("range")):
+            return None if name == "_" else name
+        case ast.Tuple([ast.Name(name), *_]), ast.Call(ast.Name("enumerate")):
+            return None if name == "_" else name
+    return None
 
 
 def _growing(source: Source, function: ast.FunctionDef) -> list[ast.expr]:
