@@ -52,7 +52,10 @@ class TspConstruction(DrivenProblem):
         else:
             self._towns = drawn_towns(towns, instances, seed)
             self._least = [spanning_tree(each) for each in self._towns]
-        self.cases = [Case(str(place), {"distances": distances(each)}) for place, each in enumerate(self._towns)]
+        self.cases = [
+            Case(str(place), {"distances": [[math.dist(one, other) for other in each] for one in each]})
+            for place, each in enumerate(self._towns)
+        ]
         self.statement = (
             "Build a short round tour through towns in the plane, one town after another.\n\n"
             "Write `next_town(here, start, left, distances)`, called for each step. `here` is the town the tour has "
@@ -82,10 +85,6 @@ def drawn_towns(towns: int, instances: int, seed: int) -> list[tuple[Town, ...]]
         raise InputError("tsp_construction: towns must be 3 or more, and instances above 0")
     rng = random.Random(f"tsp {seed}")
     return [tuple((rng.random(), rng.random()) for _ in range(towns)) for _ in range(instances)]
-
-
-def distances(towns: Sequence[Town]) -> list[JSON]:
-    return [[math.dist(one, other) for other in towns] for one in towns]
 
 
 def spanning_tree(towns: Sequence[Town]) -> float:

@@ -114,15 +114,15 @@ def _check(value: JSON, what: str) -> None:
     for _ in range(DEEPEST):
         inner: list[JSON] = []
         for each in level:
-            if isinstance(each, dict):
-                inner += each
-                inner += each.values()
-            elif isinstance(each, list):
-                inner += each
-            elif isinstance(each, str):
-                _check_text(each, what)
-            elif isinstance(each, int | float) and not _is_finite(each):
-                raise ValueError(f"{what} has a number beyond what a float holds")
+            match each:
+                case dict():
+                    inner += [*each, *each.values()]
+                case list():
+                    inner += each
+                case str():
+                    _check_text(each, what)
+                case int() | float() if not _is_finite(each):
+                    raise ValueError(f"{what} has a number beyond what a float holds")
         if not inner:
             return
         level = inner

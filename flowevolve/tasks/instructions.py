@@ -9,7 +9,7 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message
 from flowevolve.core.task import Call, ChatModel, Dataset, Example, Rollout, Score
 from flowevolve.tasks.loaders import text_of
-from flowevolve.tasks.verifiers import Constraint, check_all
+from flowevolve.tasks.verifiers import Constraint
 
 COMPONENT = "system_prompt"
 SEED_PROMPT = "You are a helpful assistant. Answer the request."
@@ -46,7 +46,7 @@ class InstructionFollowing:
 
     def score(self, output: str, constraints: list[Constraint]) -> Score:
         """The score of an output, with one line of feedback for each constraint."""
-        met = check_all(output, constraints)
+        met = [constraint.met_by(output) for constraint in constraints]
         share = sum(met) / len(met) if met else 1.0
         lines = [
             f"{'Met' if ok else 'Not met'}: {constraint.describe()}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -41,8 +41,3 @@ class Constraint:
     def describe(self) -> str:
         """State the constraint as an instruction."""
         return VERIFIERS[self.id].describe(self.kwargs)
-
-
-def check_all(response: str, constraints: Sequence[Constraint]) -> list[bool]:
-    """For each constraint, whether the response meets it."""
-    return [constraint.met_by(response) for constraint in constraints]

@@ -169,15 +169,17 @@ def _counters(target: ast.expr, loop: ast.expr) -> set[str]:
 def assigned(tree: ast.AST) -> Iterator[Assignment]:
     """Names and the expressions assigned to them. A function's name goes with the expressions that it returns."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign):
-            yield from ((target.id, node.value) for target in node.targets if isinstance(target, ast.Name))
-        elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr) and isinstance(node.target, ast.Name):
-            if node.value is not None:
-                yield node.target.id, node.value
-        elif isinstance(node, _Function):
-            yield from (
-                (node.name, each.value) for each in ast.walk(node) if isinstance(each, ast.Return) and each.value
-            )
+        match node:
+            case ast.Assign(targets, value):
+                yield from ((target.id, value) for target in targets if isinstance(target, ast.Name))
+            case ast.AnnAssign(ast.Name(name), value=ast.expr() as value):
+                yield name, value
+            case ast.AugAssign(ast.Name(name), value=value) | ast.NamedExpr(ast.Name(name), value):
+                yield name, value
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name):
+                yield from (
+                    (name, each.value) for each in ast.walk(node) if isinstance(each, ast.Return) and each.value
+                )
 
 
 def _is_no_number(node: ast.expr) -> bool:
