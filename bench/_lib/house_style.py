@@ -173,7 +173,10 @@ def write_rows(rows: Sequence[Mapping[str, JSON]], path: Path) -> None:
 
 
 def perfect_prompt(world: RulesWorld) -> str:
-    """An instruction that states each rule of the style once. No other instruction scores higher in this world."""
+    """An instruction that states each rule of the style once.
+
+    No other instruction scores higher, unless rules get in each other's way or a long instruction is not obeyed.
+    """
     return "\n".join((SEED_PROMPT, *(f"- {rule.describe()}" for rule in HOUSE_STYLE[: world.params.rules])))
 
 

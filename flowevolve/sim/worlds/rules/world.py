@@ -8,7 +8,7 @@ it sees nothing but that text: neither the task's rows nor their scores, which a
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 
 from flowevolve.core.model import ChatRequest
 from flowevolve.prompts.reflection import JUDGE_TITLE, MERGE_EDITS_TITLE, MERGE_TITLE, REFLECT_TITLE
@@ -16,7 +16,7 @@ from flowevolve.sim.worlds.rules import playbook
 from flowevolve.sim.worlds.rules.editor import judge, reflect, topic_of
 from flowevolve.sim.worlds.rules.merger import merge, merge_edits
 from flowevolve.sim.worlds.rules.params import PRESETS, ParamsWorld, RulesParams
-from flowevolve.sim.worlds.rules.text import Statement, read_instruction
+from flowevolve.sim.worlds.rules.text import Reading, Statement, read_instruction
 from flowevolve.sim.worlds.rules.writer import write_answer
 from flowevolve.tasks.house_style import HOUSE_STYLE
 
@@ -52,7 +52,16 @@ class RulesWorld(ParamsWorld):
 
     def _answer(self, instruction: str, asked: str, rng: random.Random) -> str:
         reading = read_instruction(instruction)
-        excess = max(0, reading.lines - self.params.comfortable_lines)
-        obedience = self.params.obedience * max(_LOWEST_OBEDIENCE, 1 - self.params.fatigue * excess)
-        kept = [rng.choice(said) for said in reading.by_subject if rng.random() < obedience]
+        subjects = {said[0].subject for said in reading.by_subject}
+        kept = [
+            rng.choice(said) for said in reading.by_subject if rng.random() < self._obedience(said, subjects, reading)
+        ]
         return write_answer(topic_of(asked), kept, rng) + playbook.citation(instruction, kept)
+
+    def _obedience(self, said: Sequence[Statement], subjects: AbstractSet[str], reading: Reading) -> float:
+        """How probable it is that what an instruction says on a subject is kept."""
+        params = self.params
+        excess = max(0, reading.lines - params.comfortable_lines)
+        loss = params.fatigue * excess + params.noise_harm * reading.noise
+        obedience = params.obedience * max(_LOWEST_OBEDIENCE, 1 - loss)
+        return obedience * (1 - params.interference) if _RIVALS.get(said[0].subject) in subjects else obedience
