@@ -145,7 +145,7 @@ class Registry(Generic[T_co]):
             raise LoadError(f"it is not a subclass of {base.__module__}.{base.__qualname__}")
         if not callable(found):
             raise LoadError(f"it is of type {type(found).__name__}, not a class or a function")
-        return cast("Callable[..., T_co]", found)
+        return cast("Callable[..., T_co]", found)  # what it makes is seen only when it is called
 
 
 def _missing(made: object, contract: type | None) -> list[str]:

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -93,11 +93,6 @@ class Cost:
     def to_json(self) -> dict[str, JSON]:
         """The amounts that are not 0, by name."""
         return {name: amount for name in DIMENSIONS if (amount := getattr(self, name))}
-
-    @classmethod
-    def of(cls, data: JSON) -> Cost:
-        """The cost that `to_json` made this of."""
-        return cls(**cast("dict[str, int]", data))
 
     def amount(self, dimension: Dimension) -> float:
         amount: float = getattr(self, dimension)

@@ -125,7 +125,7 @@ class EngineServices:
         """As `once`, for a result of any type, which is attached to the event and kept in the journal."""
         while (known := self._logged(kind, item_id, key)) is not None:
             if isinstance(known.attachment, StoredResult):
-                return cast(T, known.attachment.value)
+                return cast(T, known.attachment.value)  # the journal had it from this function, and keeps no types
         value = await make()
         self._write(kind, stage, item_id, key, {"value": type(value).__name__}, StoredResult(value))
         await self.settled()

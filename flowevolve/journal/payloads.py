@@ -13,12 +13,12 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from types import MappingProxyType, NoneType
-from typing import Any, cast
+from typing import Any
 
 from pydantic_core import to_json
 
 from flowevolve._util.errors import StorageError
-from flowevolve.core.artifact import Artifact, ArtifactKind
+from flowevolve.core.artifact import Artifact
 from flowevolve.core.payload_kinds import Kind, NotKeptError, kind_named, kind_of
 
 _PLAIN = frozenset({NoneType, bool, int, float, str})
@@ -150,7 +150,7 @@ class _Values:
             return form
         name, *parts = form
         if name == "artifact":
-            return self._artifact(*parts)
+            return self._known(*parts) if len(parts) == 1 else Artifact(parts[1], parts[0])
         if name == "again":
             return self._opaque[parts[0]]
         make = _SEQUENCES.get(name)
@@ -165,10 +165,8 @@ class _Values:
             self._opaque.append(value)
         return value
 
-    def _artifact(self, name: str, components: Mapping[str, str] | None = None) -> Artifact:
-        if components is not None:
-            return Artifact(components, cast(ArtifactKind, name))
+    def _known(self, artifact_id: str) -> Artifact:
         try:
-            return self._artifacts[name]
+            return self._artifacts[artifact_id]
         except KeyError:
-            raise LookupError(f"artifact {name} is not in the journal") from None
+            raise LookupError(f"artifact {artifact_id} is not in the journal") from None

@@ -119,6 +119,7 @@ def make_stopping(config: Config) -> list[StoppingPolicy]:
 
 
 def find_algorithm(config: Config) -> type[Algorithm]:
+    # The registry says what a factory makes; that this one's are classes is its contract, which it has checked.
     factory = cast("type[Algorithm]", ALGORITHMS.find(config.algorithm.name, "algorithm.name"))
     if not hasattr(factory, "name"):
         raise InputError(f"algorithm.name: {config.algorithm.name!r} has no name: set it in class {factory.__name__}")

@@ -254,6 +254,7 @@ class _Opened:
 
 
 def _best(candidate: Candidate) -> Best:
+    # Attributes are whatever an algorithm notes; those that ship note numbers here, as `Assessment` does.
     metrics = cast("Mapping[str, float]", candidate.attributes.get("metrics") or {})
     return Best(candidate.id, candidate.mean_score, candidate.artifact.components, candidate.artifact, metrics)
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import pytest
+from gepa.core.adapter import EvaluationBatch
 from hypothesis import given, settings, strategies as st
 
+import flowevolve.compat.gepa  # noqa: F401  its payloads are registered as it is imported
 from flowevolve._util.errors import EngineError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
@@ -35,6 +37,10 @@ PLAIN: Mapping[object, st.SearchStrategy[object]] = {
     JSON: ANY_JSON,
     Artifact: st.builds(Artifact, st.dictionaries(st.text(), st.text(), min_size=1, max_size=2)),
 }
+OPAQUE: Mapping[object, st.SearchStrategy[object]] = {
+    EvaluationBatch: st.builds(EvaluationBatch, st.lists(st.text(), max_size=2), st.lists(st.floats(0, 1), max_size=2)),
+}
+"""Values of the types that are kept whole, whatever their fields are."""
 
 
 def values(hint: Any) -> st.SearchStrategy[Any]:
@@ -45,6 +51,8 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         return PLAIN[hint]
     if isinstance(hint, TypeVar):
         return st.text()
+    if get_origin(hint) in OPAQUE:
+        return OPAQUE[get_origin(hint)]
     if is_dataclass(get_origin(hint) or hint):
         return objects(get_origin(hint) or hint)
     if get_origin(hint) is Literal:

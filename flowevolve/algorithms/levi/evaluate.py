@@ -128,7 +128,7 @@ class Evaluate:
         assessed = await self.narrow.assess(item.expect(Written).candidate, context)
         candidate = described(assessed.candidate, self.describe)
         if self.costs:
-            candidate = EvaluationCost(cost=context.cost.to_json()).on(candidate)
+            candidate = EvaluationCost(cost=context.cost).on(candidate)
         yield Emit(replace(assessed, candidate=candidate))
 
     async def _in_full(self, candidate: Candidate, context: StageContext) -> Finalist:

@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import Annotated
 
-from pydantic import Field, JsonValue
+from pydantic import Field, PlainSerializer
 
 from flowevolve._util.clock import in_thread
 from flowevolve.algorithms.levi.config import LEVIConfig
@@ -81,8 +82,8 @@ class FullScores(Attributes):
 class EvaluationCost(Attributes):
     """What the evaluation of a candidate cost, in a run with a proxy benchmark."""
 
-    cost: dict[str, JsonValue] = Field(
-        default_factory=dict, validation_alias="levi.cost", serialization_alias="levi.cost"
+    cost: Annotated[Cost, PlainSerializer(Cost.to_json)] = Field(
+        default=Cost(), validation_alias="levi.cost", serialization_alias="levi.cost"
     )
 
 
@@ -159,7 +160,7 @@ class Progress:
                     pass
 
     def _added(self, candidate: Candidate) -> None:
-        self.evaluated += Cost.of(EvaluationCost.of(candidate).cost)
+        self.evaluated += EvaluationCost.of(candidate).cost
         failed = not works(candidate)
         if failed:
             self.failures.append(candidate.id)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, cast
+from typing import Any
 
 import cloudpickle
 from dspy import Example, Predict
 from dspy.teleprompt.bootstrap_trace import FailedPrediction
 from dspy.teleprompt.gepa.gepa_utils import DspyAdapter, DSPyTrace
 from gepa.core.adapter import EvaluationBatch, GEPAAdapter
+from pydantic import TypeAdapter
 
 RAISED = FailedPrediction("the program raised an exception")
 """Stands for the prediction of a program that made none."""
+_RNG_STATE = TypeAdapter(tuple[int, tuple[int, ...], float | None])
+"""The state of a `random.Random`, of what JSON has made of it: it knows no tuples."""
 
 
 class Trace(dict[str, object]):
@@ -23,7 +26,7 @@ class Trace(dict[str, object]):
     """
 
     def __reduce__(self) -> tuple[Callable[[bytes], Trace], tuple[bytes]]:
-        calls = cast("DSPyTrace", self["trace"])
+        calls: DSPyTrace = self["trace"]
         bare = [(Predict(predictor.signature), inputs, outputs) for predictor, inputs, outputs in calls]
         return _unpickled, (cloudpickle.dumps({**self, "trace": bare}),)
 
@@ -81,15 +84,15 @@ class ProgramAdapter(GEPAAdapter[Example, Mapping[str, object], object]):
         components_to_update: list[str],
     ) -> Mapping[str, Sequence[Mapping[str, object]]]:
         traces = [trace for trace in eval_batch.trajectories or () if trace["prediction"] != RAISED]
-        made = self._inner.make_reflective_dataset(
+        made: Mapping[str, Sequence[Mapping[str, object]]] = self._inner.make_reflective_dataset(
             candidate, replace(eval_batch, trajectories=traces), components_to_update
         )
-        return cast("Mapping[str, Sequence[Mapping[str, object]]]", made)
+        return made
 
     def get_adapter_state(self) -> Mapping[str, object]:
-        return cast("Mapping[str, object]", self._inner.get_adapter_state())
+        state: Mapping[str, object] = self._inner.get_adapter_state()
+        return state
 
     def set_adapter_state(self, state: Mapping[str, object]) -> None:
-        """Take a state back. It comes from JSON, which knows no tuples."""
-        version, internal, gauss = cast("tuple[int, list[int], float | None]", state["rng_state"])
-        self._inner.set_adapter_state({"rng_state": (version, tuple(internal), gauss)})
+        """Take a state back."""
+        self._inner.set_adapter_state({"rng_state": _RNG_STATE.validate_python(state["rng_state"])})

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from gepa.proposer.reflective_mutation.base import ReflectionComponentSelector
 from gepa.strategies.acceptance import AcceptanceCriterion
 from gepa.strategies.eval_policy import EvaluationPolicy
 
 from flowevolve._util.errors import EngineError
-from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.gepa import GEPA, GEPAConfig
 from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.failures import Failures, Forgiving
 from flowevolve.compat.gepa.merging import Merger
 from flowevolve.compat.gepa.mirror import Mirror
+from flowevolve.compat.gepa.records import AdapterState, ChosenComponents, Screened, Validated
 from flowevolve.compat.gepa.reflection import Writer
 from flowevolve.compat.gepa.rollouts import AdapterRollouts
 from flowevolve.compat.gepa.select import AdapterSelect, Strategies
@@ -27,6 +27,8 @@ from flowevolve.core.algorithm import Tuning
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import UpdateContext
+from flowevolve.core.event_body import OwnEvent
+from flowevolve.core.event_kinds import CandidateRejected, FlowClosed, ItemDone
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Emit, Graph, Stage, committing
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout
@@ -150,24 +152,27 @@ class AdapterGEPA(GEPA):
 
     def replay_event(self, event: Event) -> None:
         self._iterations.replay_event(event)
-        mirror, data = self._parts.mirror, event.data
-        match event.kind:
-            case "gepa.validated":
-                mirror.note(data)
-            case "candidate.screened":
-                mirror.passed(data)
-            case "candidate.rejected":
-                mirror.forget(str(data["candidate"]))
-            case "gepa.components":
+        mirror = self._parts.mirror
+        match event.body:
+            case OwnEvent(kind=Validated.kind, data=data):
+                mirror.note(Validated.from_json(data))
+            case OwnEvent(kind=Screened.kind, data=data):
+                screened = Screened.from_json(data)
+                if screened.accepted:
+                    mirror.passed(screened.candidate, screened.scores)
+            case CandidateRejected(candidate):
+                mirror.forget(candidate)
+            case OwnEvent(kind=ChosenComponents.kind, data=data):
+                chosen = ChosenComponents.from_json(data)
                 cursors = mirror.state.named_predictor_id_to_update_next_for_program_candidate
-                cursors[mirror.number(str(data["candidate"]))] = cast(int, data["cursor"])
-            case "gepa.adapter_state":
-                state = cast("dict[str, JSON]", data["state"])
+                cursors[mirror.number(chosen.candidate)] = chosen.cursor
+            case OwnEvent(kind=AdapterState.kind, data=data):
+                state = AdapterState.from_json(data).state
                 mirror.state.adapter_state = dict(state)
                 self._parts.adapter.restore(state)
-            case "item.done":
-                mirror.recall(Cost.of(data["cost"]).rollouts)
-            case "flow.close":
-                mirror.end(cast(int, data["flow"]))
+            case ItemDone(cost=cost):
+                mirror.recall(cost.rollouts)
+            case FlowClosed(flow):
+                mirror.end(flow)
             case _:
                 pass

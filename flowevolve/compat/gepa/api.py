@@ -129,6 +129,8 @@ def optimize(
     arguments.check_run_dir(directory)
     arguments.check_perfect_score(perfect_score, used=skip_perfect_score)
     seed_artifact = arguments.seed(seed_candidate)
+    # gepa's classes are invariant in the types of the user's data. Nothing here depends on these, so they are left
+    # behind in the casts to follow, and given back with the result.
     threads = AdapterThreads(
         arguments.find_adapter(cast("Adapter | None", adapter), task_lm, evaluator), adapter_concurrency
     )

@@ -58,6 +58,7 @@ def find_adapter(
     if adapter is None:
         if task_lm is None:
             raise InputError("adapter: is missing, and so is task_lm; give one of the two")
+        # gepa's adapters are invariant in the type of their data, and it is in nothing that is done with one here.
         return cast(Adapter, DefaultAdapter(model=task_lm, evaluator=evaluator))
     for name, value in (("task_lm", task_lm), ("evaluator", evaluator)):
         if value is not None:
@@ -90,7 +91,7 @@ def check_perfect_score(given: float | None, *, used: bool) -> None:
 
 def examples(data: object, where: str) -> Examples:
     try:
-        loader = cast("DataLoader[AnyId, object]", ensure_loader(data))  # type: ignore[arg-type]  # it checks
+        loader: DataLoader[AnyId, object] = ensure_loader(data)  # type: ignore[arg-type]  # it checks
     except TypeError:
         raise InputError(f"{where}: is a {type(data).__name__}; give a list or a gepa DataLoader") from None
     return Examples(loader, where)

@@ -6,15 +6,15 @@ A function of the log, as archives are: `apply` takes commits, `note` and `count
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 from gepa.core.callbacks import notify_callbacks
 from gepa.core.state import FrontierType, GEPAState, ValsetEvaluation
 
 from flowevolve._util.errors import EngineError
-from flowevolve._util.json_types import JSON
 from flowevolve.compat.gepa.data import AnyId, Examples
+from flowevolve.compat.gepa.records import Validated
 from flowevolve.compat.gepa.threads import Batch
+from flowevolve.core.event_kinds import CandidateRejected, FlowClosed
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import flow_of
 from flowevolve.core.pool import Add, Candidate, Update
@@ -46,9 +46,9 @@ class Mirror:
         self._ids: list[str] = []
         self._numbers: dict[str, int] = {}
         self._passed: dict[str, float] = {}
-        self._objectives: dict[str, dict[str, JSON]] = {}
+        self._objectives: dict[str, dict[str, dict[str, float]]] = {}
         self._outputs: dict[str, dict[str, object]] = {}
-        self._validated: dict[str, Mapping[str, JSON]] = {}
+        self._validated: dict[str, Validated] = {}
         self._iterations: dict[int, int] = {}
         self._accepted: set[int] = set()
 
@@ -105,16 +105,15 @@ class Mirror:
             self._outputs.setdefault(candidate_id, {})[example] = batch.outputs[place]
         if batch.objective_scores:
             scores = {name: float(score) for name, score in batch.objective_scores[place].items()}
-            self._objectives.setdefault(candidate_id, {})[example] = dict[str, JSON](scores)
+            self._objectives.setdefault(candidate_id, {})[example] = scores
 
-    def objectives(self, candidate_id: str) -> dict[str, JSON]:
+    def objectives(self, candidate_id: str) -> Mapping[str, Mapping[str, float]]:
         """The objectives' scores by validation example, as they were seen."""
         return self._objectives.pop(candidate_id, {})
 
-    def passed(self, screened: Mapping[str, JSON]) -> None:
-        """What a ``candidate.screened`` event says."""
-        if screened["accepted"]:
-            self._passed[str(screened["candidate"])] = sum(cast("list[float]", screened["scores"]))
+    def passed(self, candidate_id: str, scores: Sequence[float]) -> None:
+        """A candidate was let pass with these scores on its minibatch."""
+        self._passed[candidate_id] = sum(scores)
 
     def passed_with(self, candidate_id: str) -> float:
         """The sum of scores with which a candidate was let pass."""
@@ -126,9 +125,9 @@ class Mirror:
             return frozenset()
         return frozenset().union(*self._state.get_pareto_front_mapping().values())
 
-    def note(self, validated: Mapping[str, JSON]) -> None:
-        """What a ``gepa.validated`` event says of a candidate that is about to enter."""
-        self._validated[str(validated["candidate"])] = validated
+    def note(self, validated: Validated) -> None:
+        """What is known of a candidate that is about to enter."""
+        self._validated[validated.candidate] = validated
 
     def apply(self, update: Update) -> None:
         for change in update.changes:
@@ -136,7 +135,7 @@ class Mirror:
                 self._enter(change.candidate)
 
     def _enter(self, candidate: Candidate) -> None:
-        validated = self._validated.pop(candidate.id, {})
+        validated = self._validated.pop(candidate.id, Validated(candidate=candidate.id, calls=self._calls))
         evaluation = self._evaluation(candidate, validated)
         if self._state is None:
             self._state = GEPAState(
@@ -157,19 +156,19 @@ class Mirror:
                 new_program=dict(candidate.artifact),
                 valset_evaluation=evaluation,
                 run_dir=None,
-                num_metric_calls_by_discovery_of_new_program=cast(int, validated.get("calls", self._calls)),
+                num_metric_calls_by_discovery_of_new_program=validated.calls,
             )
         self._numbers[candidate.id] = len(self._ids)
         self._ids.append(candidate.id)
 
-    def _evaluation(self, candidate: Candidate, validated: Mapping[str, JSON]) -> ValsetEvaluation[object, AnyId]:
+    def _evaluation(self, candidate: Candidate, validated: Validated) -> ValsetEvaluation[object, AnyId]:
         data_id = self._val.data_id
         outputs = self._outputs.pop(candidate.id, {})
-        objectives = cast("dict[str, dict[str, float]]", validated.get("objectives") or {})
+        objectives = {data_id(name): dict(scores) for name, scores in validated.objectives.items()}
         return ValsetEvaluation(
             outputs_by_val_id={data_id(name): outputs[name] for name in candidate.scores if name in outputs},
             scores_by_val_id={data_id(name): score for name, score in candidate.scores.items()},
-            objective_scores_by_val_id={data_id(name): scores for name, scores in objectives.items()} or None,
+            objective_scores_by_val_id=objectives or None,
         )
 
     # Callbacks
@@ -209,12 +208,15 @@ class Mirror:
 
     def event(self, event: Event) -> None:
         """An event sink: an iteration ends with its flow."""
-        if event.kind == "candidate.rejected":
-            self.forget(str(event.data["candidate"]))
-        elif event.kind == "flow.close":
-            iteration, accepted = self.end(cast(int, event.data["flow"]))
-            if iteration is not None:
-                self.tell("on_iteration_end", iteration=iteration, state=self.state, proposal_accepted=accepted)
+        match event.body:
+            case CandidateRejected(candidate):
+                self.forget(candidate)
+            case FlowClosed(flow):
+                iteration, accepted = self.end(flow)
+                if iteration is not None:
+                    self.tell("on_iteration_end", iteration=iteration, state=self.state, proposal_accepted=accepted)
+            case _:
+                pass
 
     def failed(self, error: Exception, *, will_continue: bool) -> None:
         self.tell("on_error", iteration=self.iteration, exception=error, will_continue=will_continue)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, cast
+from typing import Protocol
 
 from anyio import CapacityLimiter
 from gepa.core.adapter import ProposalFn
@@ -18,6 +18,7 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import run_all
 from flowevolve.compat.gepa.arguments import check_template, one_proposer
+from flowevolve.compat.gepa.records import NewTexts
 from flowevolve.compat.gepa.threads import AdapterThreads, Reflections
 from flowevolve.core.context import StageContext
 from flowevolve.core.model import ChatReply, ChatRequest, Message, RefusedError, RejectedError
@@ -58,7 +59,7 @@ class ByFunction:
         async def make() -> Mapping[str, JSON]:
             return {"texts": dict[str, JSON](await self.run(propose))}
 
-        texts = cast("dict[str, str]", (await context.once("gepa.proposed", make))["texts"])
+        texts = NewTexts.from_json(await context.once(NewTexts.kind, make)).texts
         unknown = sorted(set(texts) - set(parent.artifact))
         if unknown:
             raise InputError(

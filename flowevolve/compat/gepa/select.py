@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from gepa.proposer.reflective_mutation.base import CandidateSelector
 from gepa.strategies.batch_sampler import BatchSampler
 from gepa.strategies.proposal_sampling import SamplingStrategy
 from gepa.utils import StopperProtocol
 
-from flowevolve._util.json_types import JSON
 from flowevolve.compat.gepa.data import AnyId, Examples, IdsOnly
 from flowevolve.compat.gepa.failures import Failures
 from flowevolve.compat.gepa.merging import Merger, UndrawableError
 from flowevolve.compat.gepa.mirror import Mirror
+from flowevolve.compat.gepa.records import Iteration, Merge, Rewrite
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
+from flowevolve.core.event_body import OwnEvent
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Discard, Emit, Exhausted
 from flowevolve.core.item import Item
@@ -56,83 +56,86 @@ class AdapterSelect:
         self._ids = IdsOnly(train.loader)
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-        chosen = context.decide("gepa.selected", lambda: self._choose(context))
-        iteration, version = cast(int, chosen["iteration"]), cast(int, chosen["version"])
-        self._mirror.begin(item.flow, iteration)
-        if "failed" in chosen:
-            raise Discard(str(chosen["failed"]))
-        if "undrawable" in chosen:
-            context.log("gepa.merge_skipped", reason=chosen["undrawable"])
-        if chosen["merge"] is not None:
-            yield self._merge(cast("dict[str, JSON]", chosen["merge"]), iteration, version, context)
-        for task in cast("list[dict[str, JSON]]", chosen["tasks"]):
-            parent = context.pool[str(task["parent"])]
-            selected = Selected(parent, (), tuple(cast("list[str]", task["batch"])))
-            self._announce(selected, iteration)
-            yield Emit(selected, to="generate", version=version, derives=(parent.id,))
+        chosen = context.decide(Iteration, lambda: self._choose(context))
+        self._mirror.begin(item.flow, chosen.iteration)
+        if chosen.failed is not None:
+            raise Discard(chosen.failed)
+        if chosen.undrawable is not None:
+            context.log("gepa.merge_skipped", reason=chosen.undrawable)
+        if chosen.merge is not None:
+            yield self._merge(chosen.merge, chosen.iteration, chosen.version, context)
+        for task in chosen.tasks:
+            parent = context.pool[task.parent]
+            selected = Selected(parent, (), task.batch)
+            self._announce(selected, chosen.iteration)
+            yield Emit(selected, to="generate", version=chosen.version, derives=(parent.id,))
 
     def replay_event(self, event: Event) -> None:
         """Do an iteration of before again, as far as strategies are concerned."""
-        if event.kind == "gepa.selected":
-            self._ask_stoppers()
-            self._iterate()
-            self._mirror.begin(flow_of(str(event.data["item"])), cast(int, event.data["iteration"]))
+        match event.body:
+            case OwnEvent(kind=Iteration.kind, data=data, item=item):
+                before = Iteration.from_json(data)
+                self._ask_stoppers()
+                self._iterate(before.version)
+                self._mirror.begin(flow_of(item), before.iteration)
+            case _:
+                pass
 
-    def _choose(self, context: StageContext) -> Mapping[str, JSON]:
+    def _choose(self, context: StageContext) -> Iteration:
         if self._stopped or self._ask_stoppers():
             self._stopped = True
             raise Exhausted
         self._mirror.tell("on_state_saved", iteration=self._mirror.iteration, run_dir=None)
-        chosen = self._iterate(told=True)
-        return {**chosen, "iteration": self._mirror.iteration, "version": context.pool.version}
+        return self._iterate(context.pool.version, told=True)
 
-    def _iterate(self, *, told: bool = False) -> dict[str, JSON]:
-        """What the next iteration works on: a merge, or else tasks."""
+    def _iterate(self, version: int, *, told: bool = False) -> Iteration:
+        """What the next iteration works on: a merge, or else rewrites."""
         state = self._mirror.state
         state.i += 1
+        iteration = self._mirror.iteration
         state.full_program_trace.append({"i": state.i})
         if told:
             self._mirror.tell(
-                "on_iteration_start", iteration=self._mirror.iteration, state=state, trainset_loader=self._train.loader
+                "on_iteration_start", iteration=iteration, state=state, trainset_loader=self._train.loader
             )
-        undrawable: dict[str, JSON] = {}
+        undrawable: dict[str, str] = {}
         try:
             merge = None if self._merger is None else self._merger.find()
         except UndrawableError as error:
             merge, undrawable = None, {"undrawable": str(error)}
         if merge is None:
             try:
-                return {"merge": None, "tasks": self._sample(told=told), **undrawable}
+                tasks = self._sample(told=told)
+                return Iteration(merge=None, tasks=tasks, **undrawable, iteration=iteration, version=version)
             except Discard as failed:  # settled, too: the strategies were asked, and have moved on
-                return {"merge": None, "tasks": [], "failed": failed.reason}
-        ids = merge.subsample_indices or []
-        described: dict[str, JSON] = {
-            "parents": [self._mirror.candidate_id(number) for number in merge.parent_program_ids],
-            "texts": dict[str, JSON](merge.candidate),
-            "batch": list[JSON](self._val.names(ids)),
-        }
-        return {"merge": described, "tasks": []}
+                return Iteration(merge=None, tasks=(), failed=failed.reason, iteration=iteration, version=version)
+        described = Merge(
+            parents=tuple(self._mirror.candidate_id(number) for number in merge.parent_program_ids),
+            texts=merge.candidate,
+            batch=tuple(self._val.names(merge.subsample_indices or [])),
+        )
+        return Iteration(merge=described, tasks=(), iteration=iteration, version=version)
 
     def _ask_stoppers(self) -> bool:
         """As gepa's composite: those behind the first that says stop are not asked."""
         return any(stopper(self._mirror.state) for stopper in self._strategies.stoppers)
 
-    def _sample(self, *, told: bool) -> list[JSON]:
+    def _sample(self, *, told: bool) -> tuple[Rewrite, ...]:
         strategies = self._strategies
         with self._failures.of("candidate_selection_strategy, batch_sampler or sampling_strategy", told=told):
             tasks = strategies.sampling.sample_tasks(
                 self._mirror.state, strategies.candidates, strategies.batches, self._ids
             )
-        batches = [list[JSON](self._train.names(task.minibatch_ids)) for task in tasks]
-        return [
-            {"parent": self._mirror.candidate_id(task.parent_idx), "batch": batch}
+        batches = [tuple(self._train.names(task.minibatch_ids)) for task in tasks]
+        return tuple(
+            Rewrite(parent=self._mirror.candidate_id(task.parent_idx), batch=batch)
             for task, batch in zip(tasks, batches, strict=True)
-        ]
+        )
 
-    def _merge(self, merge: Mapping[str, JSON], iteration: int, version: int, context: StageContext) -> Emit:
-        parents = [context.pool[name] for name in cast("list[str]", merge["parents"])]
-        batch = tuple(cast("list[str]", merge["batch"]))
-        artifact = parents[0].artifact.replace(**cast("dict[str, str]", merge["texts"]))
+    def _merge(self, merge: Merge, iteration: int, version: int, context: StageContext) -> Emit:
+        parents = [context.pool[name] for name in merge.parents]
+        batch = merge.batch
+        artifact = parents[0].artifact.replace(**merge.texts)
         context.spend(Cost(proposals=1))
         candidate = context.propose(artifact, parents=parents, operator="merge")
         better = max(parents, key=lambda parent: sum(parent.scores[name] for name in batch))

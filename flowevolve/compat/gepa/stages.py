@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from gepa.proposer.base import CandidateProposal, SubsampleEvaluation
 from gepa.proposer.reflective_mutation.base import ReflectionComponentSelector
 from gepa.strategies.acceptance import AcceptanceCriterion
 
 from flowevolve._util.errors import FlowevolveError, TaskFailedError
-from flowevolve._util.json_types import JSON
 from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.mirror import Mirror
+from flowevolve.compat.gepa.records import ChosenComponents
 from flowevolve.compat.gepa.reflection import FAILURES_BEFORE_GIVING_UP, Writer
 from flowevolve.compat.gepa.rollouts import joined
 from flowevolve.compat.gepa.threads import AdapterThreads, Batch, Reflections
@@ -87,15 +86,15 @@ class AdapterPropose:
         )
         raise Discard("no trajectories" if reason == "no_trajectories" else "perfect minibatch")
 
-    def _choose(self, parent: Candidate, batch: Batch, context: StageContext) -> list[str]:
+    def _choose(self, parent: Candidate, batch: Batch, context: StageContext) -> tuple[str, ...]:
         state, number = self._mirror.state, self._mirror.number(parent.id)
 
-        def choose() -> Mapping[str, JSON]:
+        def choose() -> ChosenComponents:
             names = self._components(state, batch.trajectories or [], batch.scores, number, dict(parent.artifact))
             cursor = state.named_predictor_id_to_update_next_for_program_candidate[number]
-            return {"candidate": parent.id, "components": list[JSON](names), "cursor": cursor}
+            return ChosenComponents(candidate=parent.id, components=tuple(names), cursor=cursor)
 
-        return cast("list[str]", context.decide("gepa.components", choose)["components"])
+        return context.decide(ChosenComponents, choose).components
 
     async def _write(
         self, parent: Candidate, batch: Batch, components: Sequence[str], item: Item[object], context: StageContext
@@ -207,8 +206,7 @@ class AdapterScreen(Screen):
                 self._proposal(proposed, after, baseline, parents), self.mirror.state
             )
         if accepted:
-            scores = list[JSON](after.scores)
-            self.mirror.passed({"candidate": proposed.candidate.id, "accepted": True, "scores": scores})
+            self.mirror.passed(proposed.candidate.id, after.scores)
         elif proposed.split == "val":
             reason = f"scores {sum(after.scores)}, a parent {before}"
             self.mirror.tell("on_merge_rejected", iteration=iteration, parent_ids=parents, reason=reason)

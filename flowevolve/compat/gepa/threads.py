@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar, TypeVarTuple, cast
+from typing import TypeVar, TypeVarTuple
 
 import anyio
 from gepa.core.adapter import EvaluationBatch, GEPAAdapter
@@ -34,7 +34,7 @@ class AdapterThreads:
         self.adapter = adapter
         self.concurrency = concurrency
         self._limiter = anyio.CapacityLimiter(concurrency)
-        self._evaluate_many = getattr(adapter, "batch_evaluate", None)
+        self._evaluate_many: Callable[..., Sequence[Batch]] | None = getattr(adapter, "batch_evaluate", None)
 
     async def run(self, function: Callable[[*Args], T], *args: *Args) -> T:
         """Run something that shares the adapter's turn."""
@@ -53,7 +53,7 @@ class AdapterThreads:
     def _evaluate(self, candidate: dict[str, str], fetch: Fetch, traced: bool) -> Batch:
         examples = fetch()
         if traced and self._evaluate_many is not None:
-            (evaluated,) = cast("list[Batch]", self._evaluate_many([(candidate, list(examples))]))
+            (evaluated,) = self._evaluate_many([(candidate, list(examples))])
         else:
             evaluated = self.adapter.evaluate(list(examples), candidate, capture_traces=traced)
         _check(evaluated, len(examples))
@@ -74,13 +74,14 @@ class AdapterThreads:
         get = getattr(self.adapter, "get_adapter_state", None)
         if get is None:
             return None
-        state = await self.run(lambda: dict(get()))
+        given = await self.run(lambda: dict(get()))
         try:
-            return cast("dict[str, JSON]", json.loads(json.dumps(state)))
+            state: dict[str, JSON] = json.loads(json.dumps(given))
         except (TypeError, ValueError) as error:
             raise InputError(
                 f"adapter.get_adapter_state: {error}; return what JSON can hold, or leave the method out"
             ) from None
+        return state
 
     def restore(self, state: Mapping[str, JSON]) -> None:
         """Give the adapter the state it had when the run was interrupted."""

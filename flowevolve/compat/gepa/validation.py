@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
 
 from gepa.strategies.eval_policy import EvaluationPolicy
 
-from flowevolve._util.json_types import JSON
 from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.mirror import Mirror
+from flowevolve.compat.gepa.records import Validated, Validating
 from flowevolve.compat.gepa.rollouts import AdapterRollout
 from flowevolve.compat.gepa.threads import AdapterThreads
 from flowevolve.core.context import StageContext, UpdateContext
@@ -32,15 +31,16 @@ class AdapterEvaluate(Evaluate):
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         candidate = item.expect(Proposed).candidate
-        began = context.decide("gepa.validating", lambda: {"candidate": candidate.id, "calls": self.mirror.calls})
+        began = context.decide(Validating, lambda: Validating(candidate=candidate.id, calls=self.mirror.calls))
+
+        def validated() -> Validated:
+            return Validated(candidate=candidate.id, calls=began.calls, objectives=self.mirror.objectives(candidate.id))
+
         async with aclosing(super().__call__(item, context)) as emissions:
             async for emission in emissions:
                 if isinstance(emission.payload, Evaluated):
-                    self.mirror.note(context.decide("gepa.validated", partial(self._validated, began)))
+                    self.mirror.note(context.decide(Validated, validated))
                 yield emission
-
-    def _validated(self, began: Mapping[str, JSON]) -> Mapping[str, JSON]:
-        return {**began, "objectives": self.mirror.objectives(str(began["candidate"]))}
 
     async def _run(
         self, candidate: Candidate, order: Sequence[str], prefix: int, context: StageContext

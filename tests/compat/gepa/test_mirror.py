@@ -22,7 +22,7 @@ def test_nothing_is_kept_of_a_candidate_that_was_rejected() -> None:
     )
     batch = EvaluationBatch[object, object](outputs=["done"], scores=[0.5], objective_scores=[{"rest": 0.5}])
     for name in ("c1", "c2"):
-        mirror.passed({"candidate": name, "accepted": True, "scores": [0.5]})
+        mirror.passed(name, [0.5])
         mirror.saw(name, "v0", batch, 0)
     mirror.event(Event(0, 0.0, "candidate.rejected", {"candidate": "c1", "item": "1", "reason": "stale"}))
     assert mirror.objectives("c1") == {}
