@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
@@ -84,7 +84,7 @@ async def produce(calls: int, way: Way, sync: Sync) -> Cost:
     waits: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "journal.sqlite"
-        with nullcontext() if way == "none" else Journal(path, sync=sync) as journal:
+        with nullcontext() if way == "none" else closing(Journal(path, sync=sync)) as journal:
             if journal is not None:
                 log.subscribe(journal.event)
             for number, artifact in enumerate(work.artifacts):

@@ -61,7 +61,7 @@ def journal(size: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "journal.sqlite"
         began = time.process_time()
-        with Journal(path) as written:
+        with closing(Journal(path)) as written:
             log = EventLog(time.monotonic)
             log.start()
             log.subscribe(written.event)
@@ -82,7 +82,7 @@ def accounts(size: int) -> float:
         work = CallKind("task", "evaluate", str(number // 10), str(number % 10))
         lengths.expect(work)
         lengths.note(work, number % 100)
-        account.add(role="task", model="m", stage="evaluate", candidate=f"c{number // 10}", call=call)
+        account.add(role="task", model="m", stage="evaluate", call=call)
     account.totals()
     return time.process_time() - began
 

@@ -19,6 +19,7 @@ from flowevolve._util.errors import InputError
 from flowevolve._util.plugins import LoadError, Plugin, imported, installed
 
 T_co = TypeVar("T_co", covariant=True)
+M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,7 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known) or 'none'}"
 
 
-def validated(model: type[BaseModel], settings: Mapping[str, object], where: str) -> BaseModel:
+def validated(model: type[M], settings: Mapping[str, object], where: str) -> M:
     """The settings, checked, as an instance of a model.
 
     Raises:

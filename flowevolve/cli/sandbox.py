@@ -35,9 +35,7 @@ def sandbox_run_command(
     isolation: Annotated[str, typer.Option(help="bubblewrap, or limits: then nothing hides your files")] = "bubblewrap",
 ) -> None:
     """Run FILE in a sandbox and print one line of JSON: status, times, memory, output and result."""
-    from pydantic import ValidationError
-
-    from flowevolve._util.registry import describe_validation
+    from flowevolve._util.registry import validated
     from flowevolve.core.sandbox_settings import SandboxSettings
     from flowevolve.sandbox import Outcome, Sandbox
 
@@ -49,10 +47,7 @@ def sandbox_run_command(
     }
     if command is not None:
         given["preload"] = ()
-    try:
-        settings = SandboxSettings.model_validate(given)
-    except ValidationError as error:
-        raise InputError(describe_validation(error, "sandbox")) from None
+    settings = validated(SandboxSettings, given, "sandbox")
     source, values, words = _text(file), _arguments(arguments), None if command is None else _words(command)
 
     async def go() -> Outcome:

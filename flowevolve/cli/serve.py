@@ -10,7 +10,7 @@ import anyio
 import typer
 
 from flowevolve._util import clock
-from flowevolve._util.errors import BackendUnreachableError, InputError
+from flowevolve._util.errors import BackendUnreachableError
 from flowevolve._util.tasks import beside
 from flowevolve.cli.terminal import print_plain
 
@@ -35,25 +35,21 @@ def serve_command(
     log: Annotated[Path, typer.Option(help="what vLLM says goes here")] = Path("vllm.log"),
 ) -> None:
     """Serve a model with vLLM and keep it alive, until Ctrl-C. A run uses it with llm.backend "vllm" and its URL."""
-    from pydantic import ValidationError
-
-    from flowevolve._util.registry import describe_validation
+    from flowevolve._util.registry import validated
     from flowevolve.vllm.settings import VLLMSettings
 
-    try:
-        settings = VLLMSettings(
-            executable=executable,
-            flags=tuple(flags or ()),
-            defaults=defaults,
-            host=host,
-            port=port,
-            replicas=replicas,
-            devices=tuple(devices or ()),
-            startup_seconds=startup_seconds,
-            restarts=restarts,
-        )
-    except ValidationError as error:
-        raise InputError(describe_validation(error, "vllm")) from None
+    given: dict[str, object] = {
+        "executable": executable,
+        "flags": tuple(flags or ()),
+        "defaults": defaults,
+        "host": host,
+        "port": port,
+        "replicas": replicas,
+        "devices": tuple(devices or ()),
+        "startup_seconds": startup_seconds,
+        "restarts": restarts,
+    }
+    settings = validated(VLLMSettings, given, "vllm")
     clock.run(_serve, model, settings, log)
 
 

@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Literal, Self
+from typing import Literal
 
 from flowevolve._util.clock import VirtualClockLoop
 from flowevolve._util.errors import InputError, StorageError
@@ -83,7 +82,7 @@ class _Call:
 
 
 class Journal:
-    """Writes to ``path``: a new journal, or with ``resume`` the one that is there. A context manager; or `close` it.
+    """Writes to ``path``: a new journal, or with ``resume`` the one that is there. `close` it at the end.
 
     A new one notes in ``meta`` what the run was ``given`` as objects.
 
@@ -155,14 +154,6 @@ class Journal:
             self._database.execute("PRAGMA journal_mode=DELETE")
         self._database.close()
         self._check()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _open(self, resume: bool, given: Sequence[JSON]) -> None:
         """Make the tables of a new journal, or look at the one that is there."""

@@ -56,7 +56,7 @@ FROM recorded_calls WHERE id > ? ORDER BY id LIMIT ?
 """
 _CALLS_OF = "SELECT * FROM recorded_calls WHERE stage = ? AND (item = ? OR item >= ? AND item < ?) ORDER BY id"
 _TOTALS = """
-SELECT role, model, stage, candidate, sum(NOT cached), sum(NOT cached AND error IS NOT NULL),
+SELECT role, model, stage, sum(NOT cached), sum(NOT cached AND error IS NOT NULL),
     sum(iif(cached, 0, attempts - 1)), sum(iif(cached, 0, prompt_tokens)), sum(iif(cached, 0, completion_tokens)),
     sum(iif(cached, 0, cached_tokens)), sum(iif(cached, 0, finished - started)), sum(cached),
     sum(iif(cached, prompt_tokens + completion_tokens, 0))
@@ -154,7 +154,7 @@ class Recorded:
 
     def meta(self, key: str) -> str | None:
         row = self._one("SELECT value FROM meta WHERE key = ?", key)
-        return None if row is None else _text(row[0])
+        return None if row is None else unpack(row[0])
 
     @property
     def start(self) -> RunStarted | None:
@@ -220,13 +220,13 @@ class Recorded:
         """All calls without their texts, in the order in which they ended."""
         for row in self._pages(_HEADS, 0):
             _, seq, role, model, stage, item, index, candidate, error, prompt, completion, cached_tokens, cached = row
-            scope = CallScope(_text(stage), _text(item), _maybe_text(candidate), 0, index)
+            scope = CallScope(unpack(stage), unpack(item), _maybe_text(candidate), 0, index)
             reply = None
             usage = Usage() if prompt is None else Usage(prompt, completion, cached_tokens)
             if error is None:
                 reply = ChatReply("", usage, cached=bool(cached))
-            request, lost = ChatRequest(_text(model), ()), Usage() if error is None else usage
-            record = CallRecord(_text(role), scope, request, reply, _maybe_text(error), 1, 0.0, 0.0, 0.0, lost)
+            request, lost = ChatRequest(unpack(model), ()), Usage() if error is None else usage
+            record = CallRecord(unpack(role), scope, request, reply, _maybe_text(error), 1, 0.0, 0.0, 0.0, lost)
             yield CallHead(seq, record)
 
     def calls_of(self, stage: str, item: str) -> list[RecordedCall]:
@@ -235,13 +235,13 @@ class Recorded:
         return [self._call(row) for row in rows]
 
     def totals(self) -> list[Spending]:
-        """The sums of all calls, for `flowevolve.llm.client.accounting.Account.restore`."""
+        """Sums of all calls, by candidate as well, for `flowevolve.llm.client.accounting.Account.restore`."""
         spent = []
-        for role, model, stage, candidate, *sums in self._database.execute(_TOTALS):
+        for role, model, stage, *sums in self._database.execute(_TOTALS):
             requests, failed, retries, prompt, completion, cached_tokens, seconds, cached, cached_calls_tokens = sums
             usage = Usage(prompt or 0, completion or 0, cached_tokens or 0)
             totals = Totals(requests, failed, retries, usage, seconds, None, cached, cached_calls_tokens)
-            spent.append(Spending(_text(role), _text(model), _text(stage), _maybe_text(candidate), totals))
+            spent.append(Spending(unpack(role), unpack(model), unpack(stage), totals))
         return spent
 
     def _one(self, statement: str, *values: object) -> tuple[Any, ...] | None:
@@ -262,13 +262,13 @@ class Recorded:
         return RecordedCall(
             number,
             seq,
-            _text(role),
-            _text(model),
-            _text(stage),
-            _text(item),
+            unpack(role),
+            unpack(model),
+            unpack(stage),
+            unpack(item),
             index,
             _maybe_text(candidate),
-            None if messages is None else self._messages(_text(messages)),
+            None if messages is None else self._messages(unpack(messages)),
             temperature,
             max_tokens,
             seed,
@@ -295,7 +295,7 @@ class Recorded:
         if text is None:
             row = self._one("SELECT data FROM texts WHERE id = ?", number)
             assert row is not None
-            text = self._texts[number] = _text(row[0])
+            text = self._texts[number] = unpack(row[0])
             if len(self._texts) > PAGE:
                 del self._texts[next(iter(self._texts))]
         return text
@@ -338,11 +338,7 @@ def _connect(file: Path, how: str) -> sqlite3.Connection:
 
 def _event(row: tuple[Any, ...]) -> Event:
     seq, time, kind, data = row
-    return Event(seq, time, _text(kind), json.loads(_text(data)))
-
-
-def _text(stored: str | bytes) -> str:
-    return unpack(stored)
+    return Event(seq, time, unpack(kind), json.loads(unpack(data)))
 
 
 def _maybe_text(stored: str | bytes | None) -> str | None:

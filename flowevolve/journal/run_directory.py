@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Self, TextIO
+from typing import TextIO
 
 import tomli_w
 
@@ -45,8 +45,12 @@ class RunDirectory:
 
     ``given`` names what the run was given as objects. ``lock`` is the lock of the directory if the caller holds it.
 
+    With ``resume`` the run that is there is gone on with: ``config`` replaces its configuration as soon as it does go
+    on, ``events.jsonl`` is written anew from the journal if it is there or asked for, and what an interrupted write
+    has left is removed.
+
     Raises:
-        InputError: if the directory holds a run already, is in use, or can't be written.
+        InputError: if the directory holds a run already, or none to go on with, is in use, or can't be written.
     """
 
     def __init__(
@@ -58,46 +62,13 @@ class RunDirectory:
         sync: Sync = "normal",
         given: Sequence[JSON] = (),
         lock: Lock | None = None,
+        resume: bool = False,
     ) -> None:
-        with writing(path):
-            path.mkdir(parents=True, exist_ok=True)
-        self._open(path, config, events=events, sync=sync, given=given, lock=lock, resume=False)
-
-    @classmethod
-    def reopen(
-        cls,
-        path: Path,
-        config: Mapping[str, object],
-        *,
-        events: bool = False,
-        sync: Sync = "normal",
-        lock: Lock | None = None,
-    ) -> Self:
-        """Go on with the run in a directory.
-
-        ``config`` replaces the configuration that is there as soon as the run does go on. ``events.jsonl`` is written
-        anew from the journal if it is there or asked for. What an interrupted write has left is removed.
-
-        Raises:
-            InputError: if there is no run to go on with, or the directory is in use or can't be written.
-        """
-        if not (path / JOURNAL).is_file():
+        if resume and not (path / JOURNAL).is_file():
             raise InputError(f"{path}: holds no run to go on with: there is no {JOURNAL} in it")
-        directory = cls.__new__(cls)
-        directory._open(path, config, events=events, sync=sync, given=(), lock=lock, resume=True)
-        return directory
-
-    def _open(
-        self,
-        path: Path,
-        config: Mapping[str, object],
-        *,
-        events: bool,
-        sync: Sync,
-        given: Sequence[JSON],
-        lock: Lock | None,
-        resume: bool,
-    ) -> None:
+        if not resume:
+            with writing(path):
+                path.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._events: TextIO | None = None
         self._folders = (path,) if sync == "full" else ()

@@ -53,7 +53,7 @@ class Clients:
     def by_model(self) -> dict[str, ModelCounts]:
         return {
             model: ModelCounts(totals, self.attribution.accepted[model])
-            for (model,), totals in self.llm.account.breakdown("model").items()
+            for model, totals in self.llm.account.by_model().items()
         }
 
 

@@ -132,7 +132,7 @@ async def _go_on(asked: _Asked, again: bool) -> Result:
         planned = asked.plan(wanted, asked.given)
         _check_task(directory, before.start, planned)
         table = wanted.model_dump(mode="json")
-        with closing(RunDirectory.reopen(directory, table, sync=wanted.journal.sync, lock=asked.lock)) as keeping:
+        with closing(RunDirectory(directory, table, sync=wanted.journal.sync, lock=asked.lock, resume=True)) as keeping:
             # A response cache has learnt since then: asked again, it would answer at other times.
             exact = wanted.clock == "virtual" and wanted.llm.cache.path is None
             if exact and not changed and before.ended is None and not before.was_touched:

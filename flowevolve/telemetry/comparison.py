@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -18,10 +17,6 @@ from flowevolve.core.graph import Graph
 from flowevolve.core.item_ids import ItemId, ticket_id
 from flowevolve.engine.counters import RunCounters
 from flowevolve.llm.client.accounting import Totals
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +89,6 @@ def compare(recorded: Figures, replayed: Figures, *, scores: bool, notes: Sequen
     """Tables that compare a recorded run with its replay. Without ``scores`` the best score, which depends on the texts
     of replies, is left out.
     """
-    from rich.table import Table  # noqa: PLC0415
-
     table = Table("", "recorded", "replayed", "ratio")
     for name, format_, value in _ROWS:
         old, new = value(recorded), value(replayed)
@@ -124,8 +117,6 @@ _ROWS: Sequence[tuple[str, str, Callable[[Figures], float | None]]] = (
 
 
 def _stages(recorded: Figures, replayed: Figures) -> Table:
-    from rich.table import Table  # noqa: PLC0415 - slow to load
-
     table = Table("stage", "items", "→", "busy s", "→", "waited s", "→")
     for name, old in recorded.stages.items():
         new = replayed.stages[name]

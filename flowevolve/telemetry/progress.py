@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from rich.console import Console
 from rich.live import Live
@@ -70,17 +72,15 @@ class ProgressFigures:
             self.accepted += sum(map(accepts, commit.changes))
 
 
-class Progress(Protocol):
-    """Shows the progress of a run while it lasts. ``event`` is an event sink."""
+class Progress(AbstractContextManager["Progress"]):
+    """Shows the progress of a run while it is entered."""
 
-    def event(self, event: Event) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
+    @abstractmethod
+    def event(self, event: Event) -> None:
+        """An event sink."""
 
 
-class Lines:
+class Lines(Progress):
     """Writes a line for each commit to the pool that changes the best candidate, and one when the run is to stop."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
@@ -99,16 +99,13 @@ class Lines:
         elif isinstance(event.body, RunStopping):
             self._write(f"{figures.seconds:9.1f} s  stopping: {figures.stopping}; {figures.open_flows} flows to finish")
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        pass
+        """The lines stay."""
 
 
-class LiveTable:
+class LiveTable(Progress):
     """Shows a table that is redrawn a few times a second."""
 
     def __init__(self, console: Console, title: str) -> None:

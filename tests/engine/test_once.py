@@ -176,7 +176,7 @@ def test_results_are_on_disk_before_they_are_seen_and_come_back_from_there(tmp_p
     directory.close()
     assert len(done) == 3
     history = RunHistory(Recorded(tmp_path / "run"))
-    directory = RunDirectory.reopen(tmp_path / "run", {})
+    directory = RunDirectory(tmp_path / "run", {}, resume=True)
     report = clock.run(go, directory, history, False, clock="virtual")
     history.close()
     directory.close()

@@ -72,7 +72,7 @@ def test_what_was_counted_stays_and_the_file_shrinks(tmp_path: Path) -> None:
 def test_a_compacted_run_is_gone_on_with(tmp_path: Path) -> None:
     recorded_run(tmp_path).close()
     compact(tmp_path)
-    directory = RunDirectory.reopen(tmp_path, {})
+    directory = RunDirectory(tmp_path, {}, resume=True)
     directory.journal.call(call("1.0", 43))
     directory.close()
     with Recorded(tmp_path) as recorded:

@@ -53,7 +53,7 @@ def numbers(path: Path) -> list[int]:
 
 
 def test_everything_is_there_in_order(tmp_path: Path) -> None:
-    with Journal(tmp_path / "j.sqlite") as journal:
+    with closing(Journal(tmp_path / "j.sqlite")) as journal:
         for number in range(2500):
             journal.event(Event(number, number / 10, "test.kind", {"n": number}))
         journal.call(call(1))
@@ -66,7 +66,7 @@ def test_everything_is_there_in_order(tmp_path: Path) -> None:
 
 
 def test_a_journal_can_be_read_while_it_is_written(tmp_path: Path) -> None:
-    with Journal(tmp_path / "j.sqlite") as journal:
+    with closing(Journal(tmp_path / "j.sqlite")) as journal:
         journal.event(Event(0, 0.0, "a", {}))
         with sqlite3.connect(tmp_path / "j.sqlite") as reader:
             reader.execute("SELECT count(*) FROM events").fetchone()
@@ -98,11 +98,11 @@ def test_a_journal_is_gone_on_with_only_on_purpose(tmp_path: Path) -> None:
     path = tmp_path / "j.sqlite"
     with pytest.raises(InputError, match="no journal to go on with"):
         Journal(path, resume=True)
-    with Journal(path) as journal:
+    with closing(Journal(path)) as journal:
         journal.event(Event(0, 0.0, "a", {}))
     with pytest.raises(InputError, match="holds a journal already"):
         Journal(path)
-    with Journal(path, resume=True) as journal:
+    with closing(Journal(path, resume=True)) as journal:
         journal.call(call(1))
         journal.event(Event(1, 0.0, "b", {}))
     with reading(path) as database:
@@ -122,7 +122,7 @@ def test_another_sqlite_file_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_calls_stand_in_order_among_the_events_and_in_the_runs_time(tmp_path: Path) -> None:
-    with Journal(tmp_path / "j.sqlite") as journal:
+    with closing(Journal(tmp_path / "j.sqlite")) as journal:
         journal.begin(0.25)
         journal.call(call(1))
         journal.event(Event(0, 0.0, "a", {}))
@@ -134,7 +134,7 @@ def test_calls_stand_in_order_among_the_events_and_in_the_runs_time(tmp_path: Pa
 
 
 def test_a_text_that_recurs_is_stored_once(tmp_path: Path) -> None:
-    with Journal(tmp_path / "j.sqlite") as journal:
+    with closing(Journal(tmp_path / "j.sqlite")) as journal:
         for number in range(50):
             messages = (Message("system", "the same for all" * 100), Message("user", f"question {number % 5}"))
             journal.call(replace(call(number), request=replace(REQUEST, messages=messages)))
@@ -145,7 +145,7 @@ def test_a_text_that_recurs_is_stored_once(tmp_path: Path) -> None:
 
 async def test_lone_surrogates_anywhere_do_not_stop_the_writer(tmp_path: Path) -> None:
     lone = "x\ud83d\ude00\ud800"
-    with Journal(tmp_path / "j.sqlite") as journal:
+    with closing(Journal(tmp_path / "j.sqlite")) as journal:
         journal.event(some_event(0, "candidate.proposed", artifact="a", components={"p": lone}))
         request = replace(REQUEST, messages=(Message("user", lone),))
         scope = replace(SCOPE, item=f"3.0/{lone}")
@@ -157,9 +157,9 @@ async def test_lone_surrogates_anywhere_do_not_stop_the_writer(tmp_path: Path) -
 
 def test_a_journal_with_lone_surrogates_is_gone_on_with(tmp_path: Path) -> None:
     path, artifact = tmp_path / "j.sqlite", Artifact({"p": "\ud800" * 500})
-    with Journal(path) as journal:
+    with closing(Journal(path)) as journal:
         journal.event(some_event(0, "candidate.proposed", artifact=artifact.id, components=dict(artifact)))
-    with Journal(path, resume=True) as journal:
+    with closing(Journal(path, resume=True)) as journal:
         journal.event(sent(1, "1.0", artifact))
     assert len(payloads(path)["1.0"]) < 500
 
@@ -184,7 +184,7 @@ def test_payloads_are_kept_as_long_as_their_flow_is_open(tmp_path: Path) -> None
     path = tmp_path / "j.sqlite"
     artifact = Artifact({"p": "a long text " * 100})
     payload = Payload(artifact, MappingProxyType({"e": 0.5}))
-    with Journal(path) as journal:
+    with closing(Journal(path)) as journal:
         journal.event(some_event(0, "candidate.proposed", artifact=artifact.id, components=dict(artifact)))
         journal.event(sent(1, "1.0", payload))
         journal.event(sent(2, "11.0.r", payload))
@@ -192,7 +192,7 @@ def test_payloads_are_kept_as_long_as_their_flow_is_open(tmp_path: Path) -> None
         journal.event(some_event(4, "flow.close", flow=1))
     (item,) = payloads(path)
     assert item == "11.0.r"
-    with Journal(path, resume=True) as journal:
+    with closing(Journal(path, resume=True)) as journal:
         journal.event(sent(5, "12.0", payload))
     for data in payloads(path).values():
         assert len(data) < 500  # the artifact is named
@@ -200,7 +200,7 @@ def test_payloads_are_kept_as_long_as_their_flow_is_open(tmp_path: Path) -> None
 
 
 def test_a_payload_that_cannot_be_kept_is_left_out_and_its_type_named_once(tmp_path: Path) -> None:
-    with capture_logs() as logs, Journal(tmp_path / "j.sqlite") as journal:
+    with capture_logs() as logs, closing(Journal(tmp_path / "j.sqlite")) as journal:
         journal.event(sent(0, "1.0", lambda: None))
         journal.event(sent(1, "2.0", lambda: None))
         journal.event(sent(2, "2.1", "fine"))
@@ -212,7 +212,7 @@ def test_a_payload_that_cannot_be_kept_is_left_out_and_its_type_named_once(tmp_p
 
 
 async def test_settled_means_on_disk(tmp_path: Path) -> None:
-    with Journal(tmp_path / "j.sqlite", sync="full") as journal:
+    with closing(Journal(tmp_path / "j.sqlite", sync="full")) as journal:
         for seq in range(3):
             journal.event(Event(seq, 0.0, "a", {}))
             await journal.settled()
@@ -271,7 +271,7 @@ async def test_a_full_disk_is_one_clear_error_and_costs_nothing_that_was_settled
     monkeypatch.undo()
     assert settled > 10
     assert numbers(path) == list(range(settled))
-    with Journal(path, resume=True) as journal:
+    with closing(Journal(path, resume=True)) as journal:
         journal.event(Event(settled, 0.0, "b", {}))
     assert numbers(path) == list(range(settled + 1))
 
@@ -316,7 +316,7 @@ def test_killed_every_step_is_whole_or_absent_and_what_was_settled_is_there(afte
         process.send_signal(signal.SIGKILL)
         rest = process.stdout.read()
         settled = max(map(int, rest.split()), default=7 * (after - 1))
-    with Journal(path, resume=True), reading(path) as database:
+    with closing(Journal(path, resume=True)), reading(path) as database:
         events = [json.loads(data)["step"] for (data,) in database.execute("SELECT data FROM events ORDER BY seq")]
         calls = [int(item) for (item,) in database.execute("SELECT item FROM calls ORDER BY id")]
         saved = [int(item.partition(".")[0]) for (item,) in database.execute("SELECT item FROM payloads")]

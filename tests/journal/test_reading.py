@@ -60,7 +60,7 @@ def test_a_running_run_is_read_without_disturbing_it(tmp_path: Path) -> None:
     with Recorded(tmp_path) as recorded:
         events = recorded.events(after=1)
         assert next(events) == Event(2, 0.2, "a", {"text": LONE, "n": 2})
-        other = RunDirectory.reopen(tmp_path, {"seed": 3})  # in the middle of reading
+        other = RunDirectory(tmp_path, {"seed": 3}, resume=True)  # in the middle of reading
         other.event(Event(3 * PAGE, 0.5, "b", {}))
         other.close()
         assert [event.seq for event in events] == list(range(3, 3 * PAGE + 1))
@@ -149,8 +149,7 @@ def test_what_was_spent_is_restored(tmp_path: Path) -> None:
     assert totals.cached_calls == result["llm"]["cached_calls"] > 0
     assert totals.cached_calls_tokens == result["llm"]["cached_calls_tokens"]
     assert totals.usage.prompt_tokens == result["llm"]["prompt_tokens"]
-    assert account.breakdown("stage").keys() == {(call.stage,) for call in calls}
-    assert account.by_candidate().keys() == {call.candidate for call in calls} - {None}
+    assert account.by_model().keys() == {call.model for call in calls}
 
 
 def test_sums_are_those_of_the_calls(tmp_path: Path) -> None:
@@ -168,7 +167,7 @@ def test_sums_are_those_of_the_calls(tmp_path: Path) -> None:
     assert (totals.requests, totals.failed, totals.retries) == (2, 1, 4)
     assert (totals.usage, totals.latency_seconds, totals.dollars) == (Usage(17, 7, 3), 3.0, 31.0)
     assert (totals.cached_calls, totals.cached_calls_tokens) == (1, 120)
-    assert account.by_candidate().keys() == {"c1"}
+    assert account.by_model().keys() == {"m"}
 
 
 OLD = """

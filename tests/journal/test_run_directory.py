@@ -53,7 +53,7 @@ def test_a_run_is_gone_on_with(tmp_path: Path) -> None:
         file.write(b'{"seq":3,"t":0.7,"ki')  # torn, as a kill leaves it
     (path / "result.json.part").write_text("{")
 
-    directory = RunDirectory.reopen(path, {"seed": 1, "drain_seconds": 5})
+    directory = RunDirectory(path, {"seed": 1, "drain_seconds": 5}, resume=True)
     assert (path / "events.jsonl").read_bytes() == whole
     assert (path / "config.toml").read_text() == "seed = 1\n"
     directory.event(some_event(3, "run.resumed"))
@@ -78,22 +78,22 @@ def test_events_jsonl_on_a_full_disk_is_said_at_the_end_and_costs_nothing_else(
     with pytest.raises(StorageError, match=r"events\.jsonl: is not complete: .*No space left"):
         directory.close()
     monkeypatch.undo()
-    RunDirectory.reopen(tmp_path / "run", {}).close()
+    RunDirectory(tmp_path / "run", {}, resume=True).close()
     assert len((tmp_path / "run" / "events.jsonl").read_text().splitlines()) == 100
 
 
 def test_events_jsonl_comes_only_where_it_was_or_is_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "run"
     RunDirectory(path, {}).close()
-    RunDirectory.reopen(path, {}).close()
+    RunDirectory(path, {}, resume=True).close()
     assert not (path / "events.jsonl").exists()
-    RunDirectory.reopen(path, {}, events=True).close()
+    RunDirectory(path, {}, events=True, resume=True).close()
     assert (path / "events.jsonl").read_text() == ""
 
 
 def test_where_no_run_was_there_is_nothing_to_go_on_with(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no run to go on with"):
-        RunDirectory.reopen(tmp_path, {})
+        RunDirectory(tmp_path, {}, resume=True)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -108,17 +108,17 @@ def test_a_second_process_is_refused_until_the_first_has_ended(tmp_path: Path) -
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"open\n"
         with pytest.raises(InputError, match=rf"process {holder.pid} is at work in this run directory"):
-            RunDirectory.reopen(tmp_path / "run", {})
+            RunDirectory(tmp_path / "run", {}, resume=True)
         holder.kill()
-    RunDirectory.reopen(tmp_path / "run", {}).close()
+    RunDirectory(tmp_path / "run", {}, resume=True).close()
 
 
 def test_two_in_one_process_exclude_each_other_too(tmp_path: Path) -> None:
     first = RunDirectory(tmp_path / "run", {})
     with pytest.raises(InputError, match=f"process {os.getpid()} "):
-        RunDirectory.reopen(tmp_path / "run", {})
+        RunDirectory(tmp_path / "run", {}, resume=True)
     first.close()
-    RunDirectory.reopen(tmp_path / "run", {}).close()
+    RunDirectory(tmp_path / "run", {}, resume=True).close()
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
 
 def go_on(path: Path, sync: Sync) -> None:
-    directory = RunDirectory.reopen(path, {}, sync=sync)
+    directory = RunDirectory(path, {}, sync=sync, resume=True)
     directory.event(some_event(1, "run.resumed"))
     directory.write_result({"schema": 1})
     directory.close()
@@ -189,7 +189,7 @@ def test_a_run_does_not_go_on_where_there_is_no_space_for_its_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     RunDirectory(tmp_path, {"seed": 1}).close()
-    directory = RunDirectory.reopen(tmp_path, {"seed": 2})
+    directory = RunDirectory(tmp_path, {"seed": 2}, resume=True)
     fill_disk(monkeypatch)
     directory.event(some_event(0, "run.resumed"))
     with pytest.raises(StorageError, match=r"config\.toml: can't be written: .*No space left"):

@@ -181,7 +181,7 @@ def test_a_run_going_on_can_be_replayed(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         clock.run(go, clock="virtual")
-    at_work = RunDirectory.reopen(tmp_path / "run", config.model_dump(mode="json"))
+    at_work = RunDirectory(tmp_path / "run", config.model_dump(mode="json"), resume=True)
     try:
         replayed = play(tmp_path / "run")
     finally:

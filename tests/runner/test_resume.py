@@ -380,7 +380,7 @@ def test_nobody_else_works_on_a_run_from_the_moment_it_is_looked_at(tmp_path: Pa
 
     def plan(wanted: Config, given: ProvidedObjects) -> Plan:
         with pytest.raises(InputError, match="is at work in this run directory") as caught:
-            RunDirectory.reopen(tmp_path, {})
+            RunDirectory(tmp_path, {}, resume=True)
         refused.append(str(caught.value))
         return make_plan(wanted, given)
 
@@ -389,7 +389,7 @@ def test_nobody_else_works_on_a_run_from_the_moment_it_is_looked_at(tmp_path: Pa
 
     assert clock.run(go, clock="virtual").report.spent.proposals >= 12
     assert refused
-    RunDirectory.reopen(tmp_path, {}).close()
+    RunDirectory(tmp_path, {}, resume=True).close()
 
 
 def test_a_script_whose_server_was_not_up_yet_is_started_again(tmp_path: Path) -> None:

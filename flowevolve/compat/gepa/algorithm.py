@@ -14,15 +14,13 @@ from flowevolve._util.errors import EngineError
 from flowevolve.algorithms.gepa import GEPA, GEPAConfig
 from flowevolve.compat.gepa.data import AnyId, Examples
 from flowevolve.compat.gepa.failures import Failures, Forgiving
-from flowevolve.compat.gepa.merging import Merger
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.records import AdapterState, ChosenComponents, Screened, Validated
 from flowevolve.compat.gepa.reflection import Writer
 from flowevolve.compat.gepa.rollouts import AdapterRollouts
-from flowevolve.compat.gepa.select import AdapterSelect, Strategies
-from flowevolve.compat.gepa.stages import AdapterPropose, AdapterScreen
+from flowevolve.compat.gepa.select import AdapterSelect, Merger, Strategies
+from flowevolve.compat.gepa.stages import AdapterEvaluate, AdapterPropose, AdapterScreen, AdapterUpdate
 from flowevolve.compat.gepa.threads import AdapterThreads
-from flowevolve.compat.gepa.validation import AdapterEvaluate, AdapterUpdate
 from flowevolve.core.algorithm import Tuning
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost

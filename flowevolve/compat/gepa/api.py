@@ -25,14 +25,12 @@ from gepa.utils import StopperProtocol
 from flowevolve._util.errors import InputError
 from flowevolve.compat.gepa import arguments
 from flowevolve.compat.gepa.algorithm import AdapterTask, Parts
-from flowevolve.compat.gepa.bar import Bar
 from flowevolve.compat.gepa.data import AnyId
 from flowevolve.compat.gepa.failures import Failures
-from flowevolve.compat.gepa.launch import Launch, make_config, reflecting
-from flowevolve.compat.gepa.merging import Merger
+from flowevolve.compat.gepa.launch import Bar, Launch, make_config, reflecting
 from flowevolve.compat.gepa.mirror import Mirror
 from flowevolve.compat.gepa.reflection import make_writer
-from flowevolve.compat.gepa.select import Strategies
+from flowevolve.compat.gepa.select import Merger, Strategies
 from flowevolve.compat.gepa.threads import Adapter, AdapterThreads
 from flowevolve.core.task import Dataset
 

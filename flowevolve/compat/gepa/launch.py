@@ -14,12 +14,13 @@ from gepa.core.result import GEPAResult
 from gepa.logging.logger import Logger, LoggerProtocol
 from gepa.proposer.reflective_mutation.base import LanguageModel
 from pydantic import ValidationError
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from flowevolve._util import clock as clocks, garbage as collector
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import describe_validation
 from flowevolve.compat.gepa.algorithm import AdapterGEPA, AdapterTask, Parts
-from flowevolve.compat.gepa.bar import Bar
 from flowevolve.compat.gepa.data import AnyId
 from flowevolve.compat.gepa.reflection import CALLABLE, ROLE, CallableTransport
 from flowevolve.config.llm import LLMSettings
@@ -126,6 +127,21 @@ def make_config(
         },
         "optimize",
     )
+
+
+class Bar(Progress):
+    """A progress bar of metric calls on standard error, which is a gepa callback, too.
+
+    It is shown while it is entered. ``most`` metric calls make it full; None: nobody knows.
+    """
+
+    def __init__(self, most: int | None) -> None:
+        columns = (TextColumn("metric calls"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        super().__init__(*columns, console=Console(stderr=True))
+        self._calls = self.add_task("metric calls", total=most)
+
+    def on_budget_updated(self, event: Mapping[str, int]) -> None:
+        self.update(self._calls, completed=event["metric_calls_used"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

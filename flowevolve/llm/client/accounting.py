@@ -1,19 +1,15 @@
-"""What LLM calls cost: requests, failures, tokens, latency and dollars, by role, model and stage and by candidate.
+"""What LLM calls cost: requests, failures, tokens, latency and dollars, by role, model and stage.
 
-Only sums are kept: memory grows with the number of candidates and of role, model and stage combinations, never with
-the number of calls, and every breakdown adds up to the totals.
+Only sums are kept: memory grows with the number of role, model and stage combinations, never with the number of calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from flowevolve.core.model import Usage
-
-Dimension = Literal["role", "model", "stage"]
-_DIMENSIONS: tuple[Dimension, ...] = ("role", "model", "stage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +64,11 @@ class Totals:
 
 
 class Spending(NamedTuple):
-    """Sums over the calls of one role, model and stage that were made for one candidate (None: for no candidate)."""
+    """Sums over calls of one role, model and stage."""
 
     role: str
     model: str
     stage: str
-    candidate: str | None
     totals: Totals
 
 
@@ -83,43 +78,34 @@ class Account:
     def __init__(self, prices: Mapping[str, Price]) -> None:
         self._prices = prices
         self._sums: dict[tuple[str, str, str], Totals] = {}
-        """By role, model and stage, in the order of `_DIMENSIONS`."""
-        self._by_candidate: dict[str, Totals] = {}
+        """By role, model and stage."""
 
     def cost(self, model: str, usage: Usage) -> float | None:
         """The price in dollars of this usage of a model; None if the model has no price."""
         price = self._prices.get(model)
         return None if price is None else price.cost(usage)
 
-    def add(self, *, role: str, model: str, stage: str, candidate: str | None, call: Totals) -> None:
+    def add(self, *, role: str, model: str, stage: str, call: Totals) -> None:
         """Add one finished call, or the sum of several."""
         key = (role, model, stage)
         self._sums[key] = self._sums.get(key, _NOTHING) + call
-        if candidate is not None:
-            self._by_candidate[candidate] = self._by_candidate.get(candidate, _NOTHING) + call
 
     def restore(self, spending: Iterable[Spending]) -> None:
         """Add what an earlier part of the run spent; its dollars are computed anew from this account's prices."""
-        for role, model, stage, candidate, totals in spending:
+        for role, model, stage, totals in spending:
             dollars = self.cost(model, totals.usage) if totals.requests else 0.0
-            self.add(role=role, model=model, stage=stage, candidate=candidate, call=replace(totals, dollars=dollars))
+            self.add(role=role, model=model, stage=stage, call=replace(totals, dollars=dollars))
 
     def totals(self) -> Totals:
         """The sum over all calls."""
         return sum(self._sums.values(), _NOTHING)
 
-    def breakdown(self, *dimensions: Dimension) -> dict[tuple[str, ...], Totals]:
-        """Sums by one or more dimensions, keyed by their values in the order asked for."""
-        places = [_DIMENSIONS.index(dimension) for dimension in dimensions]
-        sums: dict[tuple[str, ...], Totals] = {}
-        for values, part in self._sums.items():
-            key = tuple(values[place] for place in places)
-            sums[key] = sums.get(key, _NOTHING) + part
+    def by_model(self) -> dict[str, Totals]:
+        """The sums of each model's calls."""
+        sums: dict[str, Totals] = {}
+        for (_, model, _), part in self._sums.items():
+            sums[model] = sums.get(model, _NOTHING) + part
         return sums
-
-    def by_candidate(self) -> dict[str, Totals]:
-        """Sums of the calls made with or for a candidate, by its id."""
-        return dict(self._by_candidate)
 
 
 _NOTHING = Totals()

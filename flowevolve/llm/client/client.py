@@ -286,7 +286,6 @@ class LLMClient:
             role=call.role,
             model=call.request.model,
             stage=call.scope.stage,
-            candidate=call.scope.candidate,
             call=totals,
         )
         call.charge(totals.usage, totals.dollars)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from flowevolve.core.model import Usage
-from flowevolve.llm.client.accounting import Account, Dimension, Price, Totals
+from flowevolve.llm.client.accounting import Account, Price, Totals
 
 PRICES = {"big": Price(input=2.0, cached_input=0.5, output=8.0), "free": Price(0, 0, 0)}
 
@@ -25,7 +25,6 @@ entries = st.fixed_dictionaries(
         "role": st.sampled_from(["task", "reflection"]),
         "model": st.sampled_from(["big", "small"]),
         "stage": st.sampled_from(["generate", "propose", "evaluate"]),
-        "candidate": st.none() | st.sampled_from(["a", "b"]),
         "call": calls,
     }
 )
@@ -44,23 +43,16 @@ def test_a_prompt_is_never_cached_more_than_whole() -> None:
 
 
 @given(st.lists(entries, max_size=30))
-def test_every_breakdown_adds_up(made) -> None:
+def test_the_sums_of_models_add_up(made) -> None:
     account = Account({})
     for entry in made:
         account.add(**entry)
     total = reduce(add, [entry["call"] for entry in made], Totals())
     assert account.totals() == total
-    combinations: list[tuple[Dimension, ...]] = [("role",), ("model",), ("stage",), ("role", "stage")]
-    for dimensions in [*combinations, ("stage", "model", "role")]:
-        parts = account.breakdown(*dimensions)
-        assert reduce(add, parts.values(), Totals()) == total
-        for key, part in parts.items():
-            mine = [e["call"] for e in made if tuple(e[dimension] for dimension in dimensions) == key]
-            assert part == reduce(add, mine, Totals())
-    of_candidates = {e["candidate"] for e in made} - {None}
-    assert account.by_candidate() == {
-        candidate: reduce(add, [e["call"] for e in made if e["candidate"] == candidate], Totals())
-        for candidate in of_candidates
+    assert reduce(add, account.by_model().values(), Totals()) == total
+    assert account.by_model() == {
+        model: reduce(add, [entry["call"] for entry in made if entry["model"] == model])
+        for model in {entry["model"] for entry in made}
     }
 
 
@@ -68,6 +60,6 @@ def test_one_unknown_price_makes_the_sum_unknown_but_not_the_known_part() -> Non
     account = Account(PRICES)
     for model in ("free", "unheard of"):
         call = Totals(requests=1, dollars=account.cost(model, Usage(10, 10)))
-        account.add(role="task", model=model, stage="generate", candidate=None, call=call)
+        account.add(role="task", model=model, stage="generate", call=call)
     assert account.totals().dollars is None
-    assert account.breakdown("model")["free",].dollars == 0
+    assert account.by_model()["free"].dollars == 0

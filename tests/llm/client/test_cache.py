@@ -133,7 +133,7 @@ async def test_a_hit_needs_no_slot_and_is_reported_and_counted_apart(cache) -> N
     assert totals == spent + Totals(cached_calls=1, cached_calls_tokens=110)
     assert (totals.requests, totals.usage) == (1, USAGE)
     assert totals.dollars == pytest.approx(110e-6)
-    assert rig.client.account.by_candidate() == {"c1": totals}
+    assert rig.client.account.by_model() == {"m": totals}
     assert rig.client.response_times.take_sample().answered == 1
 
 

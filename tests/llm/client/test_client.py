@@ -132,8 +132,7 @@ async def test_a_call_is_built_from_role_and_scope_accounted_and_reported() -> N
     totals = rig.client.account.totals()
     assert (totals.requests, totals.failed, totals.retries, totals.latency_seconds) == (1, 0, 0, 2)
     assert totals.dollars == reply.dollars == pytest.approx(180e-6)
-    assert rig.client.account.by_candidate() == {"c1": totals}
-    assert list(rig.client.account.breakdown("role", "model", "stage")) == [("r0", "m", "generate")]
+    assert rig.client.account.by_model() == {"m": totals}
 
 
 async def test_a_call_may_override_the_roles_sampling() -> None:
@@ -342,7 +341,7 @@ async def test_that_it_is_estimated_is_told_once() -> None:
     await rig.ask()
     await rig.ask(index=1)
     assert rig.events == [("usage.estimated", {"backend": "http://fake/v1", "model": "m"})]
-    assert rig.client.account.breakdown("model")["m",].estimated == 2
+    assert rig.client.account.by_model()["m"].estimated == 2
 
 
 async def test_a_refusal_ends_the_run_and_names_model_and_backend() -> None:
