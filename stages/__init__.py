@@ -3,7 +3,6 @@
 from flowevolve.core.graph import committing as committing
 from flowevolve.stages.asking import ask as ask, tokens_by_agent as tokens_by_agent, try_asking as try_asking
 from flowevolve.stages.assess import Assess as Assess, Level as Level
-from flowevolve.stages.coding import as_shown as as_shown, write_program as write_program
 from flowevolve.stages.evaluate import Evaluate as Evaluate
 from flowevolve.stages.generate import Generate as Generate
 from flowevolve.stages.group_commit import GroupCommit as GroupCommit, Head as Head
@@ -16,6 +15,7 @@ from flowevolve.stages.payloads import (
     Selected as Selected,
     Written as Written,
 )
+from flowevolve.stages.program_writing import as_shown as as_shown, write_program as write_program
 from flowevolve.stages.propose import Propose as Propose, reflect as reflect
 from flowevolve.stages.repair import Repair as Repair
 from flowevolve.stages.rollouts import Rollouts as Rollouts

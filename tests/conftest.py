@@ -14,7 +14,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import settings
 
-from flowevolve.compat.signed import KEY_VARIABLE
+from flowevolve.compat.signed_pickles import KEY_VARIABLE
 from tests.support.depth import LONG, LONG_EXAMPLES, SHORT_EXAMPLES
 
 settings.register_profile(

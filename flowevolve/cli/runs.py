@@ -23,8 +23,8 @@ from flowevolve.journal.files import writing
 from flowevolve.journal.reading import JOURNAL
 from flowevolve.runner.assemble import endpoints, make_roles, problem_notes
 from flowevolve.runner.clients import SideTask
-from flowevolve.runner.folder import load_folder
 from flowevolve.runner.interrupts import until_interrupted
+from flowevolve.runner.problem_folder import load_folder
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers
 from flowevolve.runner.vllm_server import starts_vllm

@@ -232,7 +232,7 @@ class ServerTransport:
     def __init__(self, base_url: str, identity: str | None) -> None:
         self.base_url = base_url
         self.identity = base_url if identity is None else identity
-        """What replies depend on beside the request (`flowevolve.llm.client.pending.HasIdentity`)."""
+        """What replies depend on beside the request (`flowevolve.llm.client.pending_call.HasIdentity`)."""
 
 
 @runtime_checkable

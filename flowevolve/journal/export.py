@@ -19,9 +19,9 @@ from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, PoolCommitted
 from flowevolve.core.events import Event
 from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedChange, LoggedMove
+from flowevolve.journal.export_files import JsonLines, Parquet, Row, Table
 from flowevolve.journal.files import open_text, writing
 from flowevolve.journal.reading import Recorded, RecordedCall
-from flowevolve.journal.tables import JsonLines, Parquet, Row, Table
 
 Format = Literal["jsonl", "parquet"]
 

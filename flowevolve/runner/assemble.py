@@ -25,8 +25,8 @@ from flowevolve.llm.client.hedging import Hedging
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.client.traffic import Traffic
 from flowevolve.llm.scheduling.admission import Admission, NullProbe, Probe
-from flowevolve.llm.scheduling.limits import Limits
 from flowevolve.llm.scheduling.metrics_probe import MetricsProbe, SummedProbe
+from flowevolve.llm.scheduling.rate_limits import Limits
 from flowevolve.llm.scheduling.request_queue import Order
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.router import Router, make_router

@@ -27,8 +27,8 @@ from flowevolve.engine.engine import Engine, RunReport, check_gathering, make_ev
 from flowevolve.engine.recovery.recovery import History
 from flowevolve.engine.recovery.state import Start
 from flowevolve.engine.services import nothing_to_settle
-from flowevolve.journal.pools import read_start
 from flowevolve.journal.run_directory import RunDirectory
+from flowevolve.journal.starting_pool import read_start
 from flowevolve.llm.client.accounting import Price
 from flowevolve.llm.client.cache import ResponseCache
 from flowevolve.llm.client.traffic import Traffic

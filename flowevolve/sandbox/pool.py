@@ -14,7 +14,7 @@ from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.sandbox_settings import MOST_MB, SandboxSettings
-from flowevolve.sandbox import launch
+from flowevolve.sandbox import isolation
 from flowevolve.sandbox.cores import CORES
 from flowevolve.sandbox.inside.wire import Request
 from flowevolve.sandbox.outcome import MEGABYTE, Outcome, no_report
@@ -33,7 +33,7 @@ class Sandbox:
 
     def __init__(self, settings: SandboxSettings | None = None) -> None:
         self.settings = settings or SandboxSettings()
-        self._readable = launch.readable(self.settings)
+        self._readable = isolation.readable(self.settings)
         self._idle: list[Worker] = []
         self._slots = anyio.Semaphore(self.settings.concurrency)
         self._threads = anyio.CapacityLimiter(2 * self.settings.concurrency + 1)
@@ -44,7 +44,7 @@ class Sandbox:
         Raises:
             InputError: if bubblewrap is missing or does not work here.
         """
-        launch.check_machine()
+        isolation.check_machine()
         self._idle.append(await self._start())
         return self
 

@@ -15,7 +15,7 @@ from typing import IO
 
 from flowevolve._util.errors import InputError
 from flowevolve.core.sandbox_settings import SandboxSettings
-from flowevolve.sandbox import launch
+from flowevolve.sandbox import isolation
 from flowevolve.sandbox.inside import wire
 from flowevolve.sandbox.inside.wire import Report, Request
 from flowevolve.sandbox.outcome import Outcome, no_report, read_outcome
@@ -56,7 +56,7 @@ class Worker:
                     self.close()
                     errors.seek(0)
                     why = " ".join(errors.read().decode("utf-8", "replace").split())[-_SAID:] or "no word why"
-                    mend = launch.RISK if self._isolated else "docs/how-to/sandbox.md says what it needs"
+                    mend = isolation.RISK if self._isolated else "docs/how-to/sandbox.md says what it needs"
                     raise InputError(f"sandbox: it can't be started here: {why}; {mend}") from None
                 finally:
                     os.close(info)
@@ -118,12 +118,12 @@ def _spawn(settings: SandboxSettings, control: socket.socket, errors: IO[bytes])
     info, writer = os.pipe()
     try:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter
-            launch.command(settings, control.fileno(), writer),
+            isolation.command(settings, control.fileno(), writer),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
             pass_fds=(control.fileno(), writer),
-            env=launch.ENVIRONMENT,
+            env=isolation.ENVIRONMENT,
             start_new_session=True,
         )
     except (OSError, InputError):

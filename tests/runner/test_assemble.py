@@ -15,7 +15,7 @@ from flowevolve.algorithms.gepa import GEPA
 from flowevolve.config.run import Config, parse_config
 from flowevolve.core.model import Transport
 from flowevolve.llm.client.ensemble import Models
-from flowevolve.llm.client.pending import HasBaseURL
+from flowevolve.llm.client.pending_call import HasBaseURL
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.openai import OpenAITransport
 from flowevolve.runner import assemble as build

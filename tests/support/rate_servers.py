@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from flowevolve.llm.scheduling.rates import Bucket, ModelRates, SentRequest
+from flowevolve.llm.scheduling.model_rates import Bucket, ModelRates, SentRequest
 
 Bears = Callable[[float], bool]
 """Whether a request that comes at this time is served."""

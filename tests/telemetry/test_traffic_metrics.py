@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from flowevolve.core.model import ChatReply, ChatRequest, Message, UnreachableError
 from flowevolve.llm.client.hedging import Hedging
 from flowevolve.llm.client.traffic import Traffic
-from flowevolve.llm.scheduling.limits import Limits
+from flowevolve.llm.scheduling.rate_limits import Limits
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.router import Router
 from flowevolve.telemetry.traffic_metrics import TrafficMetrics

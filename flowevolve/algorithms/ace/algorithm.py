@@ -20,8 +20,8 @@ from flowevolve.algorithms.ace.curate import Curate, Refine
 from flowevolve.algorithms.ace.learn import Generate, Reflect
 from flowevolve.algorithms.ace.payloads import Curation, Edit, Lesson, Trial, Tried
 from flowevolve.algorithms.ace.playbook import Bullet, Playbook, load_note, parse_bullets
-from flowevolve.algorithms.ace.reading import CitingTask, Reader
-from flowevolve.algorithms.ace.reconcile import Reconcile
+from flowevolve.algorithms.ace.playbook_reading import CitingTask, Reader
+from flowevolve.algorithms.ace.repair import Reconcile
 from flowevolve.algorithms.ace.select import Select
 from flowevolve.algorithms.ace.update import Progress, Update
 from flowevolve.core.algorithm import Algorithm, Tuning, Workers

@@ -10,7 +10,7 @@ from flowevolve._util.clock import in_thread
 from flowevolve._util.tasks import run_all
 from flowevolve.algorithms.ace.payloads import Curation, Edit, Lesson, Refinement
 from flowevolve.algorithms.ace.playbook import Bullet, Operation, render
-from flowevolve.algorithms.ace.reading import Reader
+from flowevolve.algorithms.ace.playbook_reading import Reader
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Discard, Emit

@@ -9,7 +9,7 @@ from functools import partial
 
 from flowevolve.algorithms.ace.payloads import Answered, Learned, Lesson, Sample
 from flowevolve.algorithms.ace.playbook import Bullet, render
-from flowevolve.algorithms.ace.reading import Reader, cited_bullets, question_of
+from flowevolve.algorithms.ace.playbook_reading import Reader, cited_bullets, question_of
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item

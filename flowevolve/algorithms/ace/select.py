@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 
 from flowevolve.algorithms.ace.config import ACEConfig
 from flowevolve.algorithms.ace.payloads import Sample, Trial
-from flowevolve.algorithms.ace.reading import Reader
+from flowevolve.algorithms.ace.playbook_reading import Reader
 from flowevolve.algorithms.ace.update import Progress
 from flowevolve.core.context import StageContext
 from flowevolve.core.events import Event

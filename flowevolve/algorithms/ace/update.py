@@ -15,7 +15,7 @@ from pydantic import Field
 from flowevolve.algorithms.ace.config import ACEConfig
 from flowevolve.algorithms.ace.payloads import Curation, Edit, Learned, Lesson, Refinement, Trial, Tried
 from flowevolve.algorithms.ace.playbook import Counts, Operation, edit_note
-from flowevolve.algorithms.ace.reading import Reader
+from flowevolve.algorithms.ace.playbook_reading import Reader
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item

@@ -12,7 +12,7 @@ from gepa.core.adapter import EvaluationBatch, GEPAAdapter
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
-from flowevolve.compat.signed import keep_signed
+from flowevolve.compat.signed_pickles import keep_signed
 
 T = TypeVar("T")
 Args = TypeVarTuple("Args")

@@ -38,11 +38,11 @@ from flowevolve.llm.client.answer_lengths import LengthEstimates
 from flowevolve.llm.client.cache import ResponseCache, reply_key
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.hedging import Hedging
-from flowevolve.llm.client.pending import Backend, PendingCall, PendingChat, PendingEmbed
+from flowevolve.llm.client.pending_call import Backend, PendingCall, PendingChat, PendingEmbed
 from flowevolve.llm.client.reachability import check_models, is_alive
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
-from flowevolve.llm.scheduling.limits import Limits
+from flowevolve.llm.scheduling.rate_limits import Limits
 from flowevolve.llm.scheduling.request_queue import QueuedRequest
 from flowevolve.llm.scheduling.response_times import ResponseTimes
 from flowevolve.llm.scheduling.scheduler import Scheduler

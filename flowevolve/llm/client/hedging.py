@@ -21,7 +21,7 @@ from flowevolve._util import clock
 from flowevolve._util.tasks import Pulse, as_completed
 from flowevolve.core.model import ChatReply, ChatRequest
 from flowevolve.llm.client.answer_lengths import CallKind
-from flowevolve.llm.scheduling.limits import Limits
+from flowevolve.llm.scheduling.rate_limits import Limits
 from flowevolve.llm.scheduling.request_queue import QueuedRequest
 from flowevolve.llm.scheduling.scheduler import Scheduler
 

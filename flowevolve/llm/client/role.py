@@ -26,8 +26,7 @@ class Role:
     """Time limit of one attempt, from sending the request to the end of the answer."""
     send_seed: bool = True
     send_priority: bool = False
-    """Send `flowevolve.llm.client.pending.server_priority`. Servers without priority scheduling reject the parameter.
-    """
+    """Send `flowevolve.llm.client.pending_call.server_priority`. Servers without priority scheduling reject it."""
     extra: Mapping[str, JSON] = field(default_factory=dict)
     stream: bool = False
     idle_seconds: float | None = None

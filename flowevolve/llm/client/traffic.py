@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from flowevolve._util.errors import BackendUnreachableError
 from flowevolve.core.model import Transport
 from flowevolve.llm.client.hedging import HedgeStats, Hedging
-from flowevolve.llm.scheduling.limits import Limits, LimitStats
+from flowevolve.llm.scheduling.rate_limits import Limits, LimitStats
 from flowevolve.llm.transports.endpoint import EndpointStats
 from flowevolve.llm.transports.router import Router
 

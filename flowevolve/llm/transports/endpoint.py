@@ -19,9 +19,9 @@ from flowevolve.core.model import (
     Transport,
     UnreachableError,
 )
-from flowevolve.llm.scheduling.limits import estimated_tokens
+from flowevolve.llm.scheduling.model_rates import ModelRates, SentRequest
 from flowevolve.llm.scheduling.rate_headers import allowances
-from flowevolve.llm.scheduling.rates import ModelRates, SentRequest
+from flowevolve.llm.scheduling.rate_limits import estimated_tokens
 
 LONGEST_CHECK_SECONDS = 10.0
 """The longest wait between two health checks; each wait is twice the one before."""

@@ -45,8 +45,8 @@ from flowevolve.core.model import (
     UnreachableError,
     embedding_transport,
 )
-from flowevolve.llm.scheduling.limits import is_refusal, log_refusal_storm
-from flowevolve.llm.scheduling.rates import LEAST_PAUSE
+from flowevolve.llm.scheduling.model_rates import LEAST_PAUSE
+from flowevolve.llm.scheduling.rate_limits import is_refusal, log_refusal_storm
 from flowevolve.llm.transports.endpoint import Endpoint, EndpointStats
 
 SLACK = 0.25

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from flowevolve._util.errors import InputError
 from flowevolve.problems.folders.files import parsed
-from flowevolve.sandbox.launch import package_folders
+from flowevolve.sandbox.isolation import package_folders
 
 _NETWORK = {
     *("aiohttp", "anthropic", "boto3", "datasets", "google", "huggingface_hub", "httpx", "litellm", "openai"),

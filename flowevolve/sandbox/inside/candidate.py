@@ -18,7 +18,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import NoReturn
 
-from flowevolve.sandbox.inside import files, kernel, syscalls
+from flowevolve.sandbox.inside import files, kernel, syscall_filter
 from flowevolve.sandbox.inside.wire import Request
 
 FAILED, OUT_OF_MEMORY, DENIED = 1, 201, 202
@@ -105,7 +105,7 @@ def _limit(request: Request) -> None:
         bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(limit, (bound, bound))
     kernel.drop_capabilities()
-    kernel.install_filter(syscalls.denying_filter())
+    kernel.install_filter(syscall_filter.denying_filter())
 
 
 def _run(request: Request, path: str) -> int:

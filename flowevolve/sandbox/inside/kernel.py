@@ -6,7 +6,7 @@ import ctypes
 import os
 import signal
 
-from flowevolve.sandbox.inside import files, syscalls
+from flowevolve.sandbox.inside import files, syscall_filter
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SYSCALL = ctypes.PyDLL(None, use_errno=True)["syscall"]
@@ -58,7 +58,7 @@ def fork_into_namespaces() -> int:
     """
     user, group = os.getuid(), os.getgid()
     ctypes.pythonapi.PyOS_BeforeFork()
-    child = int(_SYSCALL(syscalls.clone(), NEW_NAMESPACES | signal.SIGCHLD, 0, 0, 0, 0))
+    child = int(_SYSCALL(syscall_filter.clone(), NEW_NAMESPACES | signal.SIGCHLD, 0, 0, 0, 0))
     if child != 0:
         ctypes.pythonapi.PyOS_AfterFork_Parent()
         _check(min(child, 0), "clone")

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 
-from flowevolve.sandbox.inside import kernel, syscalls, wire
+from flowevolve.sandbox.inside import kernel, syscall_filter, wire
 from flowevolve.sandbox.inside.supervisor import supervise
 from flowevolve.sandbox.inside.wire import Request
 
@@ -48,7 +48,7 @@ def main(setup: Setup) -> int:
     for name in setup.preload:
         with suppress(ImportError):
             import_module(name)
-    syscalls.denying_filter()  # which is cached
+    syscall_filter.denying_filter()  # which is cached
     gc.collect()
     gc.freeze()
     kernel.allow_looking_in(False)

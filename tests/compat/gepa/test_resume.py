@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 import flowevolve.compat.gepa as compat
 from flowevolve._util.errors import InputError
-from flowevolve.compat.signed import KEY_VARIABLE
+from flowevolve.compat.signed_pickles import KEY_VARIABLE
 from tests.support.gepa_dummies import SEED, TRAIN, VAL, GEPAHashAdapter, Silent, reflect
 
 

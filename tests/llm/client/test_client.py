@@ -28,7 +28,7 @@ from flowevolve.core.model import (
 )
 from flowevolve.llm.client.accounting import Account, Price
 from flowevolve.llm.client.client import MAX_UNANSWERED_IN_A_ROW, LLMClient
-from flowevolve.llm.client.pending import server_priority
+from flowevolve.llm.client.pending_call import server_priority
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.scheduler import Scheduler

@@ -12,7 +12,7 @@ from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.hedging import MIN_SAMPLES, Hedging, Latencies
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
-from flowevolve.llm.scheduling.limits import Limits
+from flowevolve.llm.scheduling.rate_limits import Limits
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.router import Router
 

@@ -16,7 +16,7 @@ from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.hedging import Hedging
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
-from flowevolve.llm.scheduling.limits import Limits
+from flowevolve.llm.scheduling.rate_limits import Limits
 from flowevolve.llm.scheduling.scheduler import Scheduler
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ from flowevolve.core.model import LLMError, UnreachableError
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
-from flowevolve.llm.scheduling import rates
+from flowevolve.llm.scheduling import model_rates
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.openai import OpenAITransport
@@ -35,9 +35,9 @@ every_fault = pytest.mark.parametrize("fault", FAULTS)
 def no_pauses(monkeypatch) -> None:
     """Refusals are to hold nobody back: how they do has tests of its own, on the virtual clock."""
     monkeypatch.setattr(sim_faults, "RETRY_AFTER_SECONDS", 0.0)
-    monkeypatch.setattr(rates, "LEAST_PAUSE", 0.0)
-    monkeypatch.setattr(rates, "FIRST_RATE", 1e6)
-    monkeypatch.setattr(rates, "LEAST_RATE", 1e6)
+    monkeypatch.setattr(model_rates, "LEAST_PAUSE", 0.0)
+    monkeypatch.setattr(model_rates, "FIRST_RATE", 1e6)
+    monkeypatch.setattr(model_rates, "LEAST_RATE", 1e6)
 
 
 async def outcome(transport, request, timeout):

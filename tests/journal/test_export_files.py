@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from flowevolve._util.errors import InputError
-from flowevolve.journal.tables import ROWS, Parquet
+from flowevolve.journal.export_files import ROWS, Parquet
 
 COLUMNS = {
     "id": "integer",

@@ -31,8 +31,8 @@ from flowevolve.core.model import (
     OverloadedError,
     R,
 )
+from flowevolve.llm.scheduling.model_rates import Bucket, ModelRates, SentRequest
 from flowevolve.llm.scheduling.rate_headers import LimitKind, allowances
-from flowevolve.llm.scheduling.rates import Bucket, ModelRates, SentRequest
 from flowevolve.llm.scheduling.request_queue import QueuedRequest
 from flowevolve.llm.scheduling.scheduler import Scheduler
 

@@ -13,7 +13,7 @@ from flowevolve.core.model import ChatReply, Message, OverloadedError, Unreachab
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
-from flowevolve.llm.scheduling.limits import Limits
+from flowevolve.llm.scheduling.rate_limits import Limits
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES, APIProfile

@@ -14,7 +14,7 @@ from pathlib import Path
 from flowevolve._util.errors import InputError
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sandbox import inside
-from flowevolve.sandbox.inside.syscalls import MACHINES
+from flowevolve.sandbox.inside.syscall_filter import MACHINES
 from flowevolve.sandbox.inside.zygote import Setup
 
 INSTALL = "install it (Debian, Ubuntu: apt-get install bubblewrap)"

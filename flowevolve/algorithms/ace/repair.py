@@ -15,7 +15,7 @@ from flowevolve._util.clock import in_thread
 from flowevolve._util.tasks import run_all
 from flowevolve.algorithms.ace.payloads import Edit
 from flowevolve.algorithms.ace.playbook import Bullet, Operation
-from flowevolve.algorithms.ace.reading import Reader
+from flowevolve.algorithms.ace.playbook_reading import Reader
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Emit
 from flowevolve.core.item import Item, Stale

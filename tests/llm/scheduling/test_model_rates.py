@@ -3,8 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from flowevolve.llm.scheduling.rate_headers import LIMIT_KINDS, Allowance
-from flowevolve.llm.scheduling.rates import (
+from flowevolve.llm.scheduling.model_rates import (
     FIRST_RATE,
     LEAST_PAUSE,
     LEAST_RATE,
@@ -13,6 +12,7 @@ from flowevolve.llm.scheduling.rates import (
     Bucket,
     ModelRates,
 )
+from flowevolve.llm.scheduling.rate_headers import LIMIT_KINDS, Allowance
 
 
 def per_minute(**amounts):

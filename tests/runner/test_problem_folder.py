@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from flowevolve._util.errors import InputError
-from flowevolve.runner.folder import load_folder
+from flowevolve.runner.problem_folder import load_folder
 from tests.support.command import flowevolve
 from tests.support.folder_samples import LEVI, OPENEVOLVE, SHINKA, write
 

@@ -11,8 +11,8 @@ import pytest
 import flowevolve as fe
 from flowevolve.algorithms.ace.payloads import Edit
 from flowevolve.algorithms.ace.playbook import Bullet, Operation, Playbook, edit_note, load_note
-from flowevolve.algorithms.ace.reading import Reader
-from flowevolve.algorithms.ace.reconcile import Reconcile
+from flowevolve.algorithms.ace.playbook_reading import Reader
+from flowevolve.algorithms.ace.repair import Reconcile
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.graph import NO_EMISSIONS
 from flowevolve.core.item import Stale

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from flowevolve._util.errors import StorageError
-from flowevolve.compat.signed import KEY_VARIABLE, keep_signed, key_file
+from flowevolve.compat.signed_pickles import KEY_VARIABLE, keep_signed, key_file
 from flowevolve.core.payload_kinds import NotKeptError
 from flowevolve.journal.payloads import dump, load
 
