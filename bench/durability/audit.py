@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from flowevolve.core.events import Event
-from flowevolve.journal.reading import Recorded, RecordedCall
+from flowevolve.journal.reading import RecordedCall, RecordedRun
 
 
 @dataclass
@@ -103,7 +103,7 @@ def key_of(call: RecordedCall) -> str:
 
 def faults_at_the_end(directory: Path, *, held: bool = False) -> list[str]:
     """What does not add up in a run that ended. ``held``: whether its end may have cut items off."""
-    with Recorded(directory) as recorded:
+    with RecordedRun(directory) as recorded:
         events, calls = list(recorded.events()), list(recorded.calls())
     result = json.loads((directory / "result.json").read_text(encoding="utf-8"))
     books = Books.of(events)

@@ -22,7 +22,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.pool import Pool
 from flowevolve.core.task import Task
 from flowevolve.engine.engine import Engine
-from flowevolve.journal.reading import Recorded
+from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.runner.result import Result
 from flowevolve.runner.resume import resume
@@ -122,7 +122,7 @@ def _done_again(
         result = _resume(path, task, ())
     except FlowevolveError as error:
         return f"done again, it ended with {error}"
-    with Recorded(path) as recorded:
+    with RecordedRun(path) as recorded:
         events = [event.to_json() for event in recorded.events()]
         replies = [(call.stage, call.item, call.index, call.reply) for call in recorded.calls()]
     shutil.rmtree(path)
@@ -140,7 +140,7 @@ def _rebuilt(path: Path, config: Config, task: Task, facts: Sequence[Fact], end:
     except FlowevolveError as error:
         return [f"rebuilt, it ended with {error}"]
     faults = [f"rebuilt: {fault}" for fault in faults_at_the_end(path)]
-    with Recorded(path) as recorded:
+    with RecordedRun(path) as recorded:
         kept = [event.to_json() for event in recorded.events()]
     before = [fact.to_json() for fact in facts[:end] if isinstance(fact, Event)]
     shutil.rmtree(path)

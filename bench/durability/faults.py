@@ -11,7 +11,7 @@ from time import perf_counter
 from bench.durability.audit import faults_at_the_end
 from bench.durability.runs import COMMAND, KEY, SETTINGS, server_process, write_config
 from flowevolve.core.event_kinds import ItemDone
-from flowevolve.journal.reading import Recorded
+from flowevolve.journal.reading import RecordedRun
 
 RATE = 0.2
 TIMEOUT_SECONDS = 10.0
@@ -58,7 +58,7 @@ def run_with_faults(folder: Path, proposals: int) -> FaultyRun:
         attempts += what == "begun"
         if what == "faults":
             faulted[who] = int(rest)
-    with Recorded(out) as recorded:
+    with RecordedRun(out) as recorded:
         calls = list(recorded.calls())
         items = sum(1 for _ in recorded.events_of(ItemDone))
     wrong = faults_at_the_end(out) if ended.returncode == 0 else [f"it ended with {ended.returncode}: {ended.stderr}"]

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from bench.durability.audit import Books, faults_at_the_end, key_of
 from bench.durability.runs import COMMAND, CONCURRENCY, KEY, SETTINGS, server_process, write_config
-from flowevolve.journal.reading import JOURNAL, Recorded
+from flowevolve.journal.reading import JOURNAL, RecordedRun
 from flowevolve.journal.run_directory import RESULT
 
 LIFE_SECONDS, STARTING_SECONDS = 4.0, 2.0
@@ -165,7 +165,7 @@ class _Run:
         counts = self._counts
         for fault in faults_at_the_end(self._directory):
             self._fault(fault)
-        with Recorded(self._directory) as recorded:
+        with RecordedRun(self._directory) as recorded:
             events, calls = list(recorded.events()), list(recorded.calls())
         end = Books.of(events)
         counts.repeated_updates += end.repeated_updates

@@ -123,5 +123,5 @@ def describe_backend(config: Config) -> str:
     return f"{', '.join(model_names(roles))} at {', '.join(urls)}"
 
 
-def _tell_server(server_changes: ServerChange) -> None:
-    print_plain(f"{server_changes.url}: {server_changes.detail}")
+def _tell_server(change: ServerChange) -> None:
+    print_plain(f"{change.url}: {change.detail}")

@@ -59,10 +59,10 @@ async def _serve(model: str, settings: VLLMSettings, log: Path) -> None:
     gone: list[ServerChange] = []
     all_gone = anyio.Event()
 
-    def tell(server_changes: ServerChange) -> None:
-        print_plain(f"{server_changes.url}: {server_changes.detail}")
-        if server_changes.kind == "gave_up":
-            gone.append(server_changes)
+    def tell(change: ServerChange) -> None:
+        print_plain(f"{change.url}: {change.detail}")
+        if change.kind == "gave_up":
+            gone.append(change)
         if len(gone) == settings.replicas:
             all_gone.set()
 

@@ -79,7 +79,7 @@ class Lifecycle:
             if trigger.every_seconds is not None:
                 tasks.start_soon(self._watch_trigger, trigger, trigger.every_seconds)
         if isinstance(self._executor, Stream) and self._allocation is not None:
-            tasks.start_soon(self._watch_load, self._executor, self._allocation)
+            tasks.start_soon(self._allocate_workers, self._executor, self._allocation)
         await self._bounded(self._evolve)
         await self._bounded(self._finish)
 
@@ -256,7 +256,7 @@ class Lifecycle:
             await anyio.sleep(count * period - self._dispatcher.elapsed())
             self._dispatcher.fire(trigger)
 
-    async def _watch_load(self, stream: Stream, policy: Allocation) -> None:
+    async def _allocate_workers(self, stream: Stream, policy: Allocation) -> None:
         """Ask the allocation policy at its interval and do as it says, except during init and a pause."""
         stream.load(policy.interval_seconds)  # counts from here: a resumed run's counters include what it did before
         while True:

@@ -140,11 +140,11 @@ class Stream:
                     with self._dispatcher.in_work(len(taken)):  # which they count as until the pause is over
                         await self._dispatcher.pause.wait_for_items()
                 with worker_pool.busy.one_more():
-                    ready = await self._look(stage, taken)
+                    ready = await self._check_staleness(stage, taken)
                     if ready:
                         await self._dispatcher.work(stage, ready, worker, partial(self._send, stage.name))
 
-    async def _look(self, stage: AnyStage, taken: Sequence[Item[object]]) -> list[Item[object]]:
+    async def _check_staleness(self, stage: AnyStage, taken: Sequence[Item[object]]) -> list[Item[object]]:
         """Those of the items that are to be worked on; those that need repair are sent to the repair stage."""
         ready: list[Item[object]] = []
         for item in taken:

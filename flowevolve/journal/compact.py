@@ -12,7 +12,7 @@ from flowevolve.core.item_ids import flow_of
 from flowevolve.engine.recovery.recovery import FIT
 from flowevolve.journal.journal import SCHEMA_VERSION
 from flowevolve.journal.lock import Lock
-from flowevolve.journal.reading import JOURNAL, Recorded
+from flowevolve.journal.reading import JOURNAL, RecordedRun
 
 _DROP = """
 UPDATE calls SET messages = NULL, reply = NULL
@@ -51,7 +51,7 @@ def compact(path: Path) -> Compacted:
         StorageError: if the disk has no room for a second copy of the journal.
     """
     file = path / JOURNAL
-    with Recorded(path) as recorded:
+    with RecordedRun(path) as recorded:
         if recorded.schema != SCHEMA_VERSION:
             raise InputError(f"{file}: is a journal of schema {recorded.schema}: only {SCHEMA_VERSION} is compacted")
     lock = Lock(path)

@@ -21,7 +21,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.logged_changes import LoggedAdd, LoggedAnnotate, LoggedChange, LoggedMove
 from flowevolve.journal.export_files import JsonLines, Parquet, Row, Table
 from flowevolve.journal.files import open_text, writing
-from flowevolve.journal.reading import Recorded, RecordedCall
+from flowevolve.journal.reading import RecordedCall, RecordedRun
 
 Format = Literal["jsonl", "parquet"]
 
@@ -80,7 +80,7 @@ def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -
         InputError: if there is no run, the files can't be written, or Parquet is asked for and pyarrow is missing.
     """
     out = path / "export" if out is None else out
-    with Recorded(path) as recorded, writing(out), ExitStack() as stack:
+    with RecordedRun(path) as recorded, writing(out), ExitStack() as stack:
         last = recorded.last_event()
         run = _Run(recorded, upto=-1 if last is None else last[0])
         out.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ def export(path: Path, out: Path | None = None, file_format: Format = "jsonl") -
 class _Run:
     """What a run had recorded up to one event."""
 
-    def __init__(self, recorded: Recorded, upto: int) -> None:
+    def __init__(self, recorded: RecordedRun, upto: int) -> None:
         self._recorded = recorded
         self._upto = upto
         self._touched: dict[str, list[int]] = defaultdict(list)

@@ -18,7 +18,7 @@ from flowevolve.core.payload_kinds import NotKeptError
 from flowevolve.engine.recovery.recorded_replies import AnsweredCall
 from flowevolve.journal.journal import EMBEDDED
 from flowevolve.journal.payloads import load
-from flowevolve.journal.reading import Recorded, RecordedCall
+from flowevolve.journal.reading import RecordedCall, RecordedRun
 from flowevolve.llm.client.accounting import Spending
 
 _FINAL: Mapping[str, type[LLMError]] = {"RejectedError": RejectedError, "ServerError": ServerError}
@@ -34,7 +34,7 @@ class RunHistory:
         InputError: if there is no run in it.
     """
 
-    def __init__(self, recorded: Recorded) -> None:
+    def __init__(self, recorded: RecordedRun) -> None:
         self._recorded = recorded
         last = recorded.last_event()
         if last is None:

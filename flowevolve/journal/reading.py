@@ -103,7 +103,7 @@ class CallHead(NamedTuple):
     record: CallRecord
 
 
-class Recorded:
+class RecordedRun:
     """A run directory, opened for reading. A context manager; or `close` it.
 
     Raises:

@@ -24,7 +24,7 @@ from flowevolve.core.events import Event
 from flowevolve.journal.files import PART, open_text, put_on_disk, write_whole, writing
 from flowevolve.journal.journal import Journal, Sync, find_schema
 from flowevolve.journal.lock import Lock
-from flowevolve.journal.reading import CONFIG, JOURNAL, Recorded, open_read_only
+from flowevolve.journal.reading import CONFIG, JOURNAL, RecordedRun, open_read_only
 
 EVENTS, RESULT = "events.jsonl", "result.json"
 _BEGUN = "SELECT 1 FROM events WHERE kind = 'run.start' LIMIT 1"
@@ -229,6 +229,6 @@ def _plain(value: object) -> object:
 
 
 def _recorded_events(path: Path) -> Iterator[str]:
-    with Recorded(path) as recorded:
+    with RecordedRun(path) as recorded:
         for event in recorded.events():
             yield event.to_json() + "\n"

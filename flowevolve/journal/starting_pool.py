@@ -9,7 +9,7 @@ from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, Fl
 from flowevolve.core.pool import Add, Candidate, Change, Move
 from flowevolve.core.task import Task
 from flowevolve.engine.recovery.state import Start
-from flowevolve.journal.reading import Recorded
+from flowevolve.journal.reading import RecordedRun
 from flowevolve.tasks.identity import difference
 
 
@@ -26,7 +26,7 @@ def read_start(path: Path, version: int | None, algorithm: str, task: Task) -> S
     speculative: dict[str, str] = {}
     updates: list[list[Change]] = []
     flows = 0
-    with Recorded(path) as recorded:
+    with RecordedRun(path) as recorded:
         for event in recorded.events():
             match event.body:
                 case RunStarted(algorithm=other) if other != algorithm:

@@ -46,7 +46,7 @@ from flowevolve.runner.registries import (
 if TYPE_CHECKING:
     from flowevolve.programs.problem import Problem
     from flowevolve.sim.backend import SimBackend
-    from flowevolve.sim.replay import Record, RecordedServer
+    from flowevolve.sim.replay import RecordedServer, ReplayableCalls
 
 OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 """Where requests go if the configuration names no address."""
@@ -209,7 +209,7 @@ def check_backend(config: Config, roles: Mapping[str, ResolvedRole]) -> None:
 
 
 def make_recorded_roles(
-    config: Config, roles: Mapping[str, ResolvedRole], record: Record, slots: int | None
+    config: Config, roles: Mapping[str, ResolvedRole], record: ReplayableCalls, slots: int | None
 ) -> tuple[RecordedServer, dict[str, Models]]:
     """The roles of a replay, each with its own transport to one recorded server, which serves all models."""
     from flowevolve.sim.replay import RecordedBackend, RecordedServer  # noqa: PLC0415 - only replays need them

@@ -20,7 +20,7 @@ from flowevolve.core.model import ChatReply, Usage
 from flowevolve.llm.client.ensemble import Ensemble, Models
 
 
-class _Asked(NamedTuple):
+class _AskedModel(NamedTuple):
     role: str
     model: str
 
@@ -32,8 +32,8 @@ class Attribution:
         self.accepted: Counter[str] = Counter()
         """Confirmed candidates by the name of a model that had a part in making them."""
         self._ensembles = {name: role for name, role in roles.items() if isinstance(role, Ensemble)}
-        self._by_item: dict[str, list[_Asked]] = {}
-        self._by_candidate: dict[str, list[_Asked]] = {}
+        self._by_item: dict[str, list[_AskedModel]] = {}
+        self._by_candidate: dict[str, list[_AskedModel]] = {}
         self._proposed: set[str] = set()
 
     def restore(self, facts: Iterable[Event | CallRecord], cost: Callable[[str, Usage], float | None]) -> None:
@@ -53,7 +53,7 @@ class Attribution:
     def call(self, record: CallRecord) -> None:
         """An LLM client observer."""
         item = record.scope.work.item
-        self._by_item.setdefault(item, []).append(_Asked(record.role, record.request.model))
+        self._by_item.setdefault(item, []).append(_AskedModel(record.role, record.request.model))
         ensemble = self._ensembles.get(record.role)
         if ensemble is not None and record.reply is not None and record.reply.dollars is not None:
             ensemble.paid(record.request.model, record.reply.dollars)
@@ -88,7 +88,7 @@ class Attribution:
         else:
             self._tell(asked, gain=0.0)
 
-    def _tell(self, made_by: list[_Asked], *, gain: float) -> None:
+    def _tell(self, made_by: list[_AskedModel], *, gain: float) -> None:
         for asked in made_by:
             ensemble = self._ensembles.get(asked.role)
             if ensemble is not None:

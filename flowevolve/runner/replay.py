@@ -22,15 +22,15 @@ from flowevolve.core.model import ChatReply, Usage
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.task import Task
 from flowevolve.journal.journal import EMBEDDED, SCHEMA_VERSION
-from flowevolve.journal.reading import Recorded
+from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.llm.client.accounting import Account, Price
 from flowevolve.runner.assemble import make_algorithm, make_recorded_roles
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.held_out import HELD_OUT
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import ProvidedObjects, Watchers, carry_out, make_plan
-from flowevolve.sim.replay import Record, RecordedCall, RecordedServer
+from flowevolve.runner.run import ProvidedObjects, Watchers, make_plan, run_plan
+from flowevolve.sim.replay import RecordedServer, ReplayableCalls, ReplayedCall
 from flowevolve.telemetry.comparison import Figures, Measurement
 
 MAY_CHANGE = (
@@ -124,7 +124,7 @@ async def replay(
     keep = None if out is None else partial(_ReplayDirectory, out, config.model_dump(mode="json"), about)
     measured, watchers = Measurement(graph), watchers or Watchers()
     watchers = replace(watchers, events=[*watchers.events, measured.event])
-    result = await carry_out(replace(plan, open_roles=lambda *_: nullcontext(roles)), keep, watchers, side_task)
+    result = await run_plan(replace(plan, open_roles=lambda *_: nullcontext(roles)), keep, watchers, side_task)
     return Replayed(result, _replies(server, past.record), recorded, measured.figures(result.llm))
 
 
@@ -140,29 +140,29 @@ class _ReplayDirectory(RunDirectory):
 
 
 @dataclass(frozen=True, slots=True)
-class _Past:
+class _ReplaySource:
     """What is needed of a recorded run."""
 
     config: Config
     given: frozenset[str]
-    record: Record
+    record: ReplayableCalls
 
 
-def _read(directory: Path) -> _Past:
-    with Recorded(directory) as recorded:
+def _read(directory: Path) -> _ReplaySource:
+    with RecordedRun(directory) as recorded:
         if recorded.schema < SCHEMA_VERSION:
             raise InputError(
                 f"{directory}: its journal has schema {recorded.schema}, which an earlier version of flowevolve wrote; "
                 f"only journals of schema {SCHEMA_VERSION} can be replayed"
             )
-        given, record = recorded.given, Record(_past_calls(recorded))
+        given, record = recorded.given, ReplayableCalls(_recorded_calls(recorded))
         if given is None or not record.can_stand_in:
             raise InputError(f"{directory}: nothing to replay: no LLM has answered a call of this run")
         config = parse_config(recorded.config, f"{directory}/config.toml")
-    return _Past(config, given, record)
+    return _ReplaySource(config, given, record)
 
 
-def _past_calls(recorded: Recorded) -> Iterator[RecordedCall]:
+def _recorded_calls(recorded: RecordedRun) -> Iterator[ReplayedCall]:
     for call in recorded.calls():
         if call.messages is None or (call.reply is None and call.error is None):
             raise InputError(
@@ -175,7 +175,7 @@ def _past_calls(recorded: Recorded) -> Iterator[RecordedCall]:
             reply = ChatReply(
                 call.reply, call.usage or Usage(), call.finish_reason or "stop", call.model, cached=call.cached
             )
-        yield RecordedCall(
+        yield ReplayedCall(
             call.role, call.model, call.messages, call.seed, reply, call.error, call.started, call.finished
         )
 
@@ -183,7 +183,7 @@ def _past_calls(recorded: Recorded) -> Iterator[RecordedCall]:
 def _measure(directory: Path, prices: Mapping[str, Price], graph: Graph) -> Figures:
     """The recorded run's figures at these prices; like a result's, without the held-out test."""
     measured, account = Measurement(graph), Account(prices)
-    with Recorded(directory) as recorded:
+    with RecordedRun(directory) as recorded:
         account.restore(spent for spent in recorded.totals() if spent.stage != HELD_OUT)
         for event in recorded.events():
             measured.event(event)
@@ -212,7 +212,7 @@ def _check_given(directory: Path, before: frozenset[str], given: ProvidedObjects
         )
 
 
-def _replies(server: RecordedServer, record: Record) -> Replies:
+def _replies(server: RecordedServer, record: ReplayableCalls) -> Replies:
     return Replies(server.matched, server.stand_ins, server.peak, record.peak, record.slowing)
 
 

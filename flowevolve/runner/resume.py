@@ -28,11 +28,11 @@ from flowevolve.core.stop_reasons import StopReason
 from flowevolve.core.task import Task
 from flowevolve.journal.history import RunHistory
 from flowevolve.journal.lock import Lock
-from flowevolve.journal.reading import JOURNAL, Recorded
+from flowevolve.journal.reading import JOURNAL, RecordedRun
 from flowevolve.journal.run_directory import RESULT, RunDirectory, claim, has_begun
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, carry_out, make_plan
+from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan, run_plan
 from flowevolve.tasks.identity import difference
 
 MAY_CHANGE = (
@@ -83,17 +83,17 @@ async def resume(
         BackendUnreachableError, BackendRefusedError, TaskFailedError: as `flowevolve.run`.
     """
     lock = claim(directory)
-    asked = _Asked(
+    request = _ResumeRequest(
         directory, lock, config, changes, ProvidedObjects(task, staleness), watchers or Watchers(), side_task, plan
     )
     try:
-        return await (_go_on(asked, again) if has_begun(directory) else _begin(asked))
+        return await (_go_on(request, again) if has_begun(directory) else _begin(request))
     finally:
         lock.release()
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ResumeRequest:
     """What `resume` was asked to do, and the lock that it holds meanwhile."""
 
     directory: Path
@@ -106,39 +106,41 @@ class _Asked:
     plan: Callable[[Config, ProvidedObjects], Plan]
 
 
-async def _begin(asked: _Asked) -> Result:
+async def _begin(request: _ResumeRequest) -> Result:
     """Begin a run that has only made its files: nothing binds it to the settings it was to have."""
-    directory, config, given = asked.directory, asked.config, asked.given
+    directory, config, given = request.directory, request.config, request.given
     if config is None:
-        with Recorded(directory) as recorded:
+        with RecordedRun(directory) as recorded:
             config = parse_config(recorded.config, f"{directory}/config.toml")
             _check_given(directory, frozenset(json.loads(recorded.meta("given") or "[]")), given)
-    wanted = with_overrides(config, asked.changes)
+    wanted = with_overrides(config, request.changes)
     table, names = wanted.model_dump(mode="json"), given.names()
-    keep = partial(RunDirectory, directory, table, sync=wanted.journal.sync, given=names, lock=asked.lock)
-    return await carry_out(asked.plan(wanted, given), keep, asked.watchers, asked.side_task)
+    keep = partial(RunDirectory, directory, table, sync=wanted.journal.sync, given=names, lock=request.lock)
+    return await run_plan(request.plan(wanted, given), keep, request.watchers, request.side_task)
 
 
-async def _go_on(asked: _Asked, again: bool) -> Result:
-    directory = asked.directory
-    with Recorded(directory) as recorded:
-        before = _look(recorded)  # not in a thread: doing a run again needs the clock where it was
-        wanted = with_overrides(before.config if asked.config is None else asked.config, asked.changes)
+async def _go_on(request: _ResumeRequest, again: bool) -> Result:
+    directory = request.directory
+    with RecordedRun(directory) as recorded:
+        before = _read_earlier_run(recorded)  # not in a thread: doing a run again needs the clock where it was
+        wanted = with_overrides(before.config if request.config is None else request.config, request.changes)
         _check_compatible(directory, before.config, wanted)
-        _check_given(directory, before.start.given or (), asked.given)
+        _check_given(directory, before.start.given or (), request.given)
         changed = wanted != before.config
         if before.ended is not None and not changed and not before.ended.leaves_work and not again:
             raise InputError(f"{directory}: the run has ended ({before.ended}){_advice(before.ended)}")
-        planned = asked.plan(wanted, asked.given)
+        planned = request.plan(wanted, request.given)
         _check_task(directory, before.start, planned)
         table = wanted.model_dump(mode="json")
-        with closing(RunDirectory(directory, table, sync=wanted.journal.sync, lock=asked.lock, resume=True)) as keeping:
+        with closing(
+            RunDirectory(directory, table, sync=wanted.journal.sync, lock=request.lock, resume=True)
+        ) as keeping:
             # A response cache has learnt since then: asked again, it would answer at other times.
             exact = wanted.clock == "virtual" and wanted.llm.cache.path is None
             if exact and not changed and before.ended is None and not before.was_touched:
-                return await carry_out(planned, lambda: _Again(keeping, recorded), asked.watchers, asked.side_task)
+                return await run_plan(planned, lambda: _Rerun(keeping, recorded), request.watchers, request.side_task)
             history = await in_thread(RunHistory, recorded)
-            return await carry_out(planned, lambda: keeping, asked.watchers, asked.side_task, history)
+            return await run_plan(planned, lambda: keeping, request.watchers, request.side_task, history)
 
 
 def _advice(ended: str) -> str:
@@ -160,7 +162,7 @@ def is_run(directory: Path) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Before:
+class _EarlierRun:
     """A run as it was left."""
 
     config: Config
@@ -172,7 +174,7 @@ class _Before:
     """Whether somebody stopped, paused or went on with it or gave it candidates: doing it again needs them again."""
 
 
-def _look(recorded: Recorded) -> _Before:
+def _read_earlier_run(recorded: RecordedRun) -> _EarlierRun:
     directory, start, last = recorded.path, recorded.start, recorded.last_event()
     if start is None or last is None:
         raise InputError(f"{directory}: its journal has no run.start, but there is a result; start a new run")
@@ -182,7 +184,7 @@ def _look(recorded: Recorded) -> _Before:
         or any(flow.trigger == INJECTION for flow in recorded.events_of(FlowOpened))
         or any(True for kind in (RunResumed, RunPaused) for _ in recorded.events_of(kind))
     )
-    return _Before(
+    return _EarlierRun(
         parse_config(recorded.config, f"{directory}/config.toml"),
         start,
         StopReason(end.reason) if isinstance(end, RunStopped) and (directory / RESULT).exists() else None,
@@ -245,13 +247,13 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     return flat
 
 
-class _Again:
+class _Rerun:
     """A run directory whose run is being done again: nothing is written until that is where it was.
 
     Should it be stopped before, or take another way, the directory stays as it was.
     """
 
-    def __init__(self, directory: RunDirectory, recorded: Recorded) -> None:
+    def __init__(self, directory: RunDirectory, recorded: RecordedRun) -> None:
         self._directory = directory
         self._events = recorded.events()
         self._calls = recorded.calls()

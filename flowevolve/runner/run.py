@@ -110,7 +110,7 @@ async def run(
     plan = make_plan(config, given)
     table, sync = config.model_dump(mode="json"), config.journal.sync
     keep = None if out is None else partial(RunDirectory, out, table, events=events, sync=sync, given=given.names())
-    return await carry_out(plan, keep, watchers or Watchers(), side_task)
+    return await run_plan(plan, keep, watchers or Watchers(), side_task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def make_plan(
     return Plan(config, given, task, made, staleness, roles, prices, open_roles)
 
 
-async def carry_out(
+async def run_plan(
     plan: Plan,
     keep: Callable[[], RunRecord] | None,
     watchers: Watchers,
@@ -167,7 +167,7 @@ async def carry_out(
     """
     async with _opened(plan, keep, watchers, history) as opened:
         side_tasks = [*([side_task] if side_task is not None else []), *opened.clients.side_tasks]
-        result = await opened.conclude(await _run_and_follow(opened.engine, side_tasks))
+        result = await opened.finish(await _run_and_follow(opened.engine, side_tasks))
     if result.report.error is not None:
         raise result.report.error
     return result
@@ -200,7 +200,7 @@ async def open_run(
                 tasks.start_soon(side_task, opened.engine)
             async with opened.engine:
                 yield opened.engine
-        await opened.conclude(opened.engine.report)
+        await opened.finish(opened.engine.report)
     if opened.engine.report.error is not None:
         raise opened.engine.report.error
 
@@ -215,7 +215,7 @@ class _Opened:
     keeping: RunRecord | None
     history: History | None
 
-    async def conclude(self, report: RunReport) -> Result:
+    async def finish(self, report: RunReport) -> Result:
         """The result of the run, which has ended; it is written, too."""
         config, algorithm, clients, history = self.plan.config, self.plan.algorithm, self.clients, self.history
         client = clients.llm

@@ -58,12 +58,12 @@ class Served:
         gone: set[str] = set()
         if self.server_changes is None:
             return
-        async for server_changes in self.server_changes:
-            engine.log(_EVENTS[server_changes.kind](server_changes.url, server_changes.detail))
-            observed.restarts += server_changes.kind == "died"
-            gone.update([server_changes.url] if server_changes.kind == "gave_up" else [])
+        async for change in self.server_changes:
+            engine.log(_EVENTS[change.kind](change.url, change.detail))
+            observed.restarts += change.kind == "died"
+            gone.update([change.url] if change.kind == "gave_up" else [])
             if gone.issuperset(self.urls):
-                engine.fail(BackendUnreachableError(f"{server_changes.url}: {server_changes.detail}"))
+                engine.fail(BackendUnreachableError(f"{change.url}: {change.detail}"))
 
 
 @asynccontextmanager
@@ -84,14 +84,14 @@ async def open_server(config: Config, out: Path | None, listeners: Sequence[Serv
     folder = Path(tempfile.mkdtemp(prefix="flowevolve-")) if out is None else out
     send, receive = anyio.create_memory_object_stream[ServerChange](math.inf)
 
-    def hear(server_changes: ServerChange) -> None:
-        send.send_nowait(server_changes)
+    def tell(change: ServerChange) -> None:
+        send.send_nowait(change)
         for listener in listeners:
-            listener(server_changes)
+            listener(change)
 
     unanswered = Pulse()
     with send, receive:
-        async with serve_vllm(model, config.vllm, log=folder / LOG, on_event=hear, unanswered=unanswered) as urls:
+        async with serve_vllm(model, config.vllm, log=folder / LOG, on_event=tell, unanswered=unanswered) as urls:
             yield Served(_identity(config, model), urls, receive, unanswered)
 
 

@@ -28,7 +28,7 @@ RESOLUTION_SECONDS = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedCall:
+class ReplayedCall:
     """A finished call of the recorded run. Either ``reply`` or ``error`` is set; times are seconds since it began."""
 
     role: str
@@ -57,14 +57,14 @@ class RecordedOutcome:
     error: str | None
 
 
-class Record:
+class ReplayableCalls:
     """The finished calls of a run, to be looked up by request. They are given in the order in which they ended.
 
     Only digests of their prompts are kept. Calls that the run's response cache answered can be looked up, but never
     stand in for other requests.
     """
 
-    def __init__(self, calls: Iterable[RecordedCall]) -> None:
+    def __init__(self, calls: Iterable[ReplayedCall]) -> None:
         # The prompts of a run can be many megabytes: only what is derived from them is kept from here on.
         recorded = [
             (replace(call, messages=()), _digest([call.model], call.messages), _similarities(call.role, call.messages))
@@ -137,7 +137,7 @@ class RecordedServer:
     ``capacity`` bounds how many requests it works on at once, in the order of their arrival; None sets no bound.
     """
 
-    def __init__(self, record: Record, models: Sequence[str], capacity: int | None = None) -> None:
+    def __init__(self, record: ReplayableCalls, models: Sequence[str], capacity: int | None = None) -> None:
         self.models = tuple(models)
         self.matched = 0
         """How many calls got what was recorded for the same request."""

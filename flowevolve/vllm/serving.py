@@ -19,7 +19,7 @@ from flowevolve.vllm.server import Server, ServerChange, ServerListener
 from flowevolve.vllm.settings import VLLMSettings
 
 
-def ignore_event(server_changes: ServerChange) -> None:
+def ignore_event(change: ServerChange) -> None:
     """The default of ``on_event``."""
 
 

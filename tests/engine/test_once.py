@@ -20,7 +20,7 @@ from flowevolve.core.item import Item, Ticket
 from flowevolve.core.pool import Add, Candidate
 from flowevolve.engine.engine import Engine, RunReport
 from flowevolve.journal.history import RunHistory
-from flowevolve.journal.reading import Recorded
+from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.llm.client.client import LLMClient
 from flowevolve.llm.client.retry import RetryPolicy
@@ -175,7 +175,7 @@ def test_results_are_on_disk_before_they_are_seen_and_come_back_from_there(tmp_p
     assert clock.run(go, directory, None, True, clock="virtual") is None
     directory.close()
     assert len(done) == 3
-    history = RunHistory(Recorded(tmp_path / "run"))
+    history = RunHistory(RecordedRun(tmp_path / "run"))
     directory = RunDirectory(tmp_path / "run", {}, resume=True)
     report = clock.run(go, directory, history, False, clock="virtual")
     history.close()

@@ -22,7 +22,7 @@ from flowevolve.core.model import ChatReply, ChatRequest, LLMError, Message, Ser
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import ProvidedObjects, Watchers, carry_out, make_plan
+from flowevolve.runner.run import ProvidedObjects, Watchers, make_plan, run_plan
 from flowevolve.tasks.house_style import house_style_task
 from tests.support import interruption
 from tests.support.depth import cuts
@@ -62,7 +62,7 @@ def test_a_reply_is_charged_though_its_work_is_cancelled_before_the_reply_is_on_
     calls: list[CallRecord] = []
 
     async def go() -> Result:
-        return await carry_out(plan, SlowDisk, Watchers(calls=(calls.append,)), None)
+        return await run_plan(plan, SlowDisk, Watchers(calls=(calls.append,)), None)
 
     result = clock.run(go, clock="virtual")
     assert result.report.racing.stopped

@@ -18,7 +18,7 @@ from flowevolve.core.calls import CallRecord, CallScope
 from flowevolve.core.context import UpdateContext
 from flowevolve.core.model import ChatReply, ChatRequest, Message, Usage
 from flowevolve.journal.compact import compact
-from flowevolve.journal.reading import Recorded, RecordedCall
+from flowevolve.journal.reading import RecordedCall, RecordedRun
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.runner import assemble as build
 from flowevolve.runner.result import Result
@@ -52,14 +52,14 @@ def recorded_run(path: Path) -> RunDirectory:
 
 def test_what_was_counted_stays_and_the_file_shrinks(tmp_path: Path) -> None:
     recorded_run(tmp_path).close()
-    with Recorded(tmp_path) as recorded:
+    with RecordedRun(tmp_path) as recorded:
         before, totals = list(recorded.calls()), recorded.totals()
         events, payloads = list(recorded.events()), recorded.payloads()
     done = compact(tmp_path)
     assert done.calls == 41
     assert done.after < done.before / 3
     assert done.after == (tmp_path / "journal.sqlite").stat().st_size
-    with Recorded(tmp_path) as recorded:
+    with RecordedRun(tmp_path) as recorded:
         after = list(recorded.calls())
         assert recorded.totals() == totals
         assert list(recorded.events()) == events
@@ -75,7 +75,7 @@ def test_a_compacted_run_is_gone_on_with(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path, {}, resume=True)
     directory.journal.call(call("1.0", 43))
     directory.close()
-    with Recorded(tmp_path) as recorded:
+    with RecordedRun(tmp_path) as recorded:
         last = list(recorded.calls())[-1]
     asked = call("1.0", 43).request
     assert isinstance(asked, ChatRequest)
@@ -103,7 +103,7 @@ def test_what_fit_was_told_is_kept_until_it_is_over(tmp_path: Path, monkeypatch:
         return await resume(tmp_path, changes=["budget.proposals=2"])
 
     def of_fit() -> list[RecordedCall]:
-        with Recorded(tmp_path) as recorded:
+        with RecordedRun(tmp_path) as recorded:
             return [call for call in recorded.calls() if call.stage == "fit"]
 
     clock.run(begin, clock="virtual")
@@ -138,7 +138,7 @@ def test_what_cannot_be_compacted_is_said_and_left_as_it_was(tmp_path: Path, mon
         database.commit()
         with pytest.raises(StorageError, match="could not be compacted, and nothing in it is lost: disk full"):
             compact(tmp_path)
-        with Recorded(tmp_path) as recorded:
+        with RecordedRun(tmp_path) as recorded:
             assert all(each.messages is not None for each in recorded.calls())
         database.execute("DROP TRIGGER full")
         database.execute("UPDATE meta SET value = '2'")

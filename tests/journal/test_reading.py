@@ -20,7 +20,7 @@ from flowevolve.core.calls import CallRecord, CallScope
 from flowevolve.core.events import Event
 from flowevolve.core.model import ChatReply, ChatRequest, Message, Usage
 from flowevolve.journal.payloads import load
-from flowevolve.journal.reading import PAGE, Recorded
+from flowevolve.journal.reading import PAGE, RecordedRun
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.llm.client.accounting import Account, Price
 from flowevolve.runner.run import Watchers, run
@@ -47,7 +47,7 @@ def of(item: str, stage: str = "screen") -> CallRecord:
 
 def test_a_running_run_is_read_without_disturbing_it(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path, {"seed": 3})
-    with Recorded(tmp_path) as recorded:
+    with RecordedRun(tmp_path) as recorded:
         assert recorded.schema == 3
         assert recorded.config == {"seed": 3}
         assert recorded.meta("schema") == "3"
@@ -57,7 +57,7 @@ def test_a_running_run_is_read_without_disturbing_it(tmp_path: Path) -> None:
     for seq in range(3 * PAGE):
         directory.event(Event(seq, seq / 10, "a", {"text": LONE, "n": seq}))
     directory.close()
-    with Recorded(tmp_path) as recorded:
+    with RecordedRun(tmp_path) as recorded:
         events = recorded.events(after=1)
         assert next(events) == Event(2, 0.2, "a", {"text": LONE, "n": 2})
         other = RunDirectory(tmp_path, {"seed": 3}, resume=True)  # in the middle of reading
@@ -76,7 +76,7 @@ def test_calls_come_back_as_they_were(tmp_path: Path) -> None:
     directory.journal.call(replace(RECORD, reply=None, error=LONE))
     directory.journal.call(replace(RECORD, reply=ChatReply("", Usage(1, 2, 3), cached=True), attempts=0))
     directory.close()
-    with Recorded(tmp_path) as recorded:
+    with RecordedRun(tmp_path) as recorded:
         first, failed, cached = recorded.calls()
     assert first.messages == REQUEST.messages
     assert (first.temperature, first.max_tokens, first.seed, first.model) == (0.5, 100, 7, "m")
@@ -94,7 +94,7 @@ def test_the_calls_of_an_item_are_its_own_and_its_pieces(tmp_path: Path) -> None
         directory.journal.call(of(item))
     directory.journal.call(of("3.0/e2", "evaluate"))
     directory.close()
-    with Recorded(tmp_path) as recorded:
+    with RecordedRun(tmp_path) as recorded:
         assert [call.item for call in recorded.calls_of("screen", "3.0")] == ["3.0", "3.0/e1", "3.0/e1/x"]
         assert [call.item for call in recorded.calls_of("evaluate", "3.0")] == ["3.0/e2"]
         assert recorded.calls_of("generate", "3.0") == []
@@ -109,7 +109,7 @@ def test_payloads_and_their_artifacts(tmp_path: Path) -> None:
         directory.event(some_event(seq, "candidate.proposed", **proposed))
     directory.event(replace(some_event(2, "item.sent", item="1.0"), attachment=(second, "x")))
     directory.close()
-    with Recorded(tmp_path) as recorded:
+    with RecordedRun(tmp_path) as recorded:
         artifacts = recorded.artifacts([second.id, "unknown"])
         assert artifacts == {second.id: second}
         assert artifacts[second.id].kind == "program"
@@ -137,7 +137,7 @@ def test_what_was_spent_is_restored(tmp_path: Path) -> None:
     clock.run(go, tmp_path / "first", clock="virtual")
     spent.clear()
     clock.run(go, tmp_path / "second", clock="virtual")
-    with Recorded(tmp_path / "second") as recorded:
+    with RecordedRun(tmp_path / "second") as recorded:
         account.restore(recorded.totals())
         calls = list(recorded.calls())
     assert [(call.item, call.reply, call.cached) for call in calls] == [
@@ -159,7 +159,7 @@ def test_sums_are_those_of_the_calls(tmp_path: Path) -> None:
     directory.journal.call(replace(RECORD, reply=ChatReply("", Usage(100, 20), cached=True), attempts=0))
     directory.close()
     account = Account({"m": Price(1e6, 1e6, 2e6)})
-    with Recorded(tmp_path) as recorded:
+    with RecordedRun(tmp_path) as recorded:
         account.restore(recorded.totals())
         assert [head.record.failed_usage for head in recorded.call_heads()] == [Usage(), Usage(7, 2), Usage()]
         assert [head.record.reply is None for head in recorded.call_heads()] == [False, True, False]
@@ -194,7 +194,7 @@ def test_journals_of_older_schemas_are_read(schema: int, tmp_path: Path) -> None
         if schema == 2:
             database.execute("ALTER TABLE calls ADD COLUMN cached INTEGER NOT NULL DEFAULT 0")
         database.commit()
-    with Recorded(tmp_path) as recorded:
+    with RecordedRun(tmp_path) as recorded:
         (call,) = recorded.calls()
         assert call.messages == (Message("system", "be"), Message("user", "hé"))
         assert (call.temperature, call.max_tokens, call.seed, call.seq, call.cached) == (0.5, None, 7, -1, False)
@@ -213,9 +213,9 @@ def test_what_is_no_journal_is_said_in_one_line(content: bytes | None, says: str
     if content is not None:
         (tmp_path / "journal.sqlite").write_bytes(content)
     with pytest.raises(InputError, match=says):
-        Recorded(tmp_path)
+        RecordedRun(tmp_path)
     with pytest.raises(InputError, match="no such run directory"):
-        Recorded(tmp_path / "nowhere")
+        RecordedRun(tmp_path / "nowhere")
 
 
 def test_a_journal_of_the_future_is_refused(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_a_journal_of_the_future_is_refused(tmp_path: Path) -> None:
         database.execute("UPDATE meta SET value = '99'")
         database.commit()
     with pytest.raises(InputError, match="has schema 99"):
-        Recorded(tmp_path)
+        RecordedRun(tmp_path)
 
 
 def test_reading_leaves_a_finished_run_as_it_was(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_reading_leaves_a_finished_run_as_it_was(tmp_path: Path) -> None:
     directory.event(Event(0, 0.0, "a", {}))
     directory.close()
     before = {file.name: file.read_bytes() for file in path.iterdir()}
-    with Recorded(path) as recorded:
+    with RecordedRun(path) as recorded:
         assert recorded.last_event() == (0, 0.0)
     assert {file.name: file.read_bytes() for file in path.iterdir()} == before
 
@@ -247,5 +247,5 @@ def test_a_killed_run_is_read_up_to_its_last_transaction(tmp_path: Path) -> None
         database.commit()
         shutil.copytree(path, copy)  # with the write-ahead log that a kill leaves
     assert (copy / "journal.sqlite-wal").stat().st_size > 0
-    with Recorded(copy) as recorded:
+    with RecordedRun(copy) as recorded:
         assert recorded.last_event() == (10, 0.0)

@@ -22,7 +22,7 @@ from flowevolve.core.item import Item, Ticket
 from flowevolve.core.model import EmbedReply, EmbedRequest, Message, RejectedError, Usage
 from flowevolve.core.pool import Add, Candidate
 from flowevolve.experience.hashing import hashed_embedding
-from flowevolve.journal.reading import Recorded
+from flowevolve.journal.reading import RecordedRun
 from flowevolve.llm.client.client import EMBED_BATCH
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
@@ -75,7 +75,7 @@ def test_a_stage_embeds_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     embedded = result.by_model["e"].totals
     assert (embedded.requests, embedded.usage.prompt_tokens, embedded.usage.completion_tokens) == (1, 5, 0)
     assert result.report.spent.dollars == pytest.approx(5e-6)
-    with Recorded(tmp_path / "out") as recorded:
+    with RecordedRun(tmp_path / "out") as recorded:
         [call] = [call for call in recorded.calls() if call.role == "embedding"]
     assert (call.stage, call.model, call.cached) == ("init", "e", False)
     assert call.messages is not None

@@ -16,7 +16,7 @@ import pytest
 import flowevolve as fe
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
-from flowevolve.journal.reading import Recorded
+from flowevolve.journal.reading import RecordedRun
 from flowevolve.runner.clients import SideTask
 from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.result import Result
@@ -94,13 +94,13 @@ def test_during_the_held_out_test_the_run_can_be_gone_on_with(folder: Path, how:
     assert (done.returncode, done.stderr) == (130, "")
     assert done.stdout.endswith("left\ninterrupted; to go on: flowevolve resume out\n")
     assert not (folder / "out" / "result.json").exists()
-    with Recorded(folder / "out") as recorded:
+    with RecordedRun(folder / "out") as recorded:
         before = [call for call in recorded.calls() if call.stage == "held_out"]
     assert len(before) >= 4
     done = flowevolve(folder, "resume", "out", how=how)
     assert done.returncode == 0, done.stderr
     assert json.loads((folder / "out" / "result.json").read_text())["held_out"]["examples"] == 6
-    with Recorded(folder / "out") as recorded:
+    with RecordedRun(folder / "out") as recorded:
         after = [call for call in recorded.calls() if call.stage == "held_out"]
     assert after[: len(before)] == before
     assert len(after) == 12

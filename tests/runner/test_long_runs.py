@@ -19,7 +19,7 @@ from flowevolve._util import clock
 from flowevolve._util.errors import FlowevolveError
 from flowevolve.config.run import parse_config
 from flowevolve.engine.engine import Engine
-from flowevolve.journal.reading import Recorded
+from flowevolve.journal.reading import RecordedRun
 from flowevolve.runner.result import Result
 from flowevolve.runner.resume import resume
 from flowevolve.runner.run import run
@@ -79,7 +79,7 @@ def end_when_it_says(process: subprocess.Popen[str], words: str, how: signal.Sig
 
 def check(directory: Path) -> None:
     """Everything begun has ended once, every update was applied once, every reply paid once."""
-    with Recorded(directory) as recorded:
+    with RecordedRun(directory) as recorded:
         events, calls = list(recorded.events()), list(recorded.calls())
     assert [event.seq for event in events] == list(range(len(events)))
     begun = [e.data["item"] for e in events if e.kind == "item.sent"]

@@ -19,7 +19,7 @@ from flowevolve._util.errors import InputError
 from flowevolve.config.run import parse_config
 from flowevolve.core.events import Event
 from flowevolve.core.task import Task
-from flowevolve.journal.reading import Recorded
+from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RunDirectory, read_result
 from flowevolve.policies.staleness import Full
 from flowevolve.runner.replay import Replayed, replay
@@ -78,7 +78,7 @@ def shown(replayed: Replayed) -> str:
 
 def facts(path: Path) -> list[tuple[str, Mapping[str, object]]]:
     """What happened in a run, without the times, which differ in their last digits."""
-    with Recorded(path) as recorded:
+    with RecordedRun(path) as recorded:
         return [
             (event.kind, {name: value for name, value in event.data.items() if name != "seconds"})
             for event in recorded.events()
@@ -91,7 +91,7 @@ def test_with_the_same_settings_everything_happens_again(name: str, tmp_path: Pa
     replayed = play(tmp_path / "run", out=tmp_path / "replay")
     result, replies = replayed.result, replayed.replies
     assert facts(tmp_path / "replay") == facts(tmp_path / "run")
-    with Recorded(tmp_path / "run") as recorded:
+    with RecordedRun(tmp_path / "run") as recorded:
         calls = len(list(recorded.calls()))
     assert (replies.matched, replies.stand_ins) == (calls, 0)
     assert replies.peak_in_flight == replies.recorded_peak_in_flight > 1

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from flowevolve._util import clock
 from flowevolve.core.model import ChatReply, ChatRequest, Message, RejectedError, UnreachableError, Usage
 from flowevolve.sim.load_model import Span
-from flowevolve.sim.replay import Record, RecordedBackend, RecordedCall, RecordedOutcome, RecordedServer
+from flowevolve.sim.replay import RecordedBackend, RecordedOutcome, RecordedServer, ReplayableCalls, ReplayedCall
 from tests.support.depth import examples
 
 T = TypeVar("T")
@@ -30,10 +30,10 @@ def past(
     at: tuple[float, float] = (0.0, 1.0),
     role: str = "task",
     cached: bool = False,
-) -> RecordedCall:
+) -> ReplayedCall:
     reply = None if says is None else ChatReply(says, Usage(10, 20), cached=cached)
     error = "ServerError: broken" if says is None else None
-    return RecordedCall(role, "m", messages(*texts), seed, reply, error, *at)
+    return ReplayedCall(role, "m", messages(*texts), seed, reply, error, *at)
 
 
 def ask(*texts: str, seed: int | None = 1, model: str = "m") -> ChatRequest:
@@ -49,7 +49,7 @@ def virtually(go: Callable[[], Awaitable[T]]) -> T:
 
 
 def test_a_request_is_found_by_model_and_messages_and_its_seed_comes_first() -> None:
-    record = Record([past("a", says="one", seed=1), past("a", says="two", seed=2), past("b", says="three")])
+    record = ReplayableCalls([past("a", says="one", seed=1), past("a", says="two", seed=2), past("b", says="three")])
     assert [said(record.find(ask("a", seed=seed))) for seed in (2, 1, 2, 1)] == ["two", "one", "two", "one"]
     assert said(record.find(ask("b", seed=9))) == "three"
     assert record.find(ask("c")) is None
@@ -58,7 +58,9 @@ def test_a_request_is_found_by_model_and_messages_and_its_seed_comes_first() -> 
 
 
 def test_requests_made_several_times_get_their_replies_in_the_order_of_their_beginnings() -> None:
-    record = Record([past("a", says="second", seed=None, at=(2, 3)), past("a", says="first", seed=None, at=(1, 4))])
+    record = ReplayableCalls(
+        [past("a", says="second", seed=None, at=(2, 3)), past("a", says="first", seed=None, at=(1, 4))]
+    )
     assert [said(record.find(ask("a", seed=None))) for _ in range(4)] == ["first", "second", "first", "second"]
 
 
@@ -71,7 +73,7 @@ def test_what_stands_in_is_as_like_the_request_as_the_record_allows() -> None:
         past("be kind", "question 3", says=None),
         past("be cached", "question 4", says="cached", cached=True),
     ]
-    record = Record(calls)
+    record = ReplayableCalls(calls)
 
     def stand_ins(role: str, *texts: str) -> set[str | None]:
         return {said(record.stand_in(role, ask(*texts, seed=seed))) for seed in range(50)}
@@ -81,22 +83,22 @@ def test_what_stands_in_is_as_like_the_request_as_the_record_allows() -> None:
     assert stand_ins("reflection", "# Judge\nsomething else") == {"judged"}
     assert stand_ins("reflection", "# Invent\nsomething else") == {"improved", "judged"}
     assert stand_ins("other", "# Judge\nthat") == {"1", "2", "improved", "judged"}
-    again = Record(calls)
+    again = ReplayableCalls(calls)
     for seed in range(20):
         request = ask("", "", seed=seed)
         assert said(again.stand_in("task", request)) == said(record.stand_in("task", request))
 
 
 def test_a_record_without_answers_can_not_stand_in() -> None:
-    assert not Record([]).can_stand_in
-    assert not Record([past("a", says=None), past("b", cached=True)]).can_stand_in
-    assert Record([past("a")]).can_stand_in
+    assert not ReplayableCalls([]).can_stand_in
+    assert not ReplayableCalls([past("a", says=None), past("b", cached=True)]).can_stand_in
+    assert ReplayableCalls([past("a")]).can_stand_in
 
 
-def played(spans: Sequence[Span]) -> tuple[Record, list[float]]:
+def played(spans: Sequence[Span]) -> tuple[ReplayableCalls, list[float]]:
     """A record of these spans, and the times at which its calls end if they begin as they did."""
-    record = Record(
-        RecordedCall(
+    record = ReplayableCalls(
+        ReplayedCall(
             "task",
             "m",
             messages(str(number)),
@@ -163,7 +165,7 @@ def test_alone_a_call_is_faster_where_load_slows_them() -> None:
 
 
 def test_calls_that_end_at_once_end_in_the_order_of_the_record() -> None:
-    record = Record([past("b", says="b", at=(0.1, 0.7)), past("a", says="a", at=(0.3, 0.7))])
+    record = ReplayableCalls([past("b", says="b", at=(0.1, 0.7)), past("a", says="a", at=(0.3, 0.7))])
     ended: list[str] = []
 
     async def go() -> None:
@@ -182,7 +184,7 @@ def test_calls_that_end_at_once_end_in_the_order_of_the_record() -> None:
 
 
 def test_slots_are_given_first_come_first_served_and_waiting_is_told() -> None:
-    record = Record([past(str(number), says=str(number), at=(0, 2)) for number in range(5)])
+    record = ReplayableCalls([past(str(number), says=str(number), at=(0, 2)) for number in range(5)])
     ended: list[tuple[str, float]] = []
 
     async def go() -> tuple[int, int, int]:
@@ -206,7 +208,7 @@ def test_slots_are_given_first_come_first_served_and_waiting_is_told() -> None:
 
 def test_what_failed_fails_again_and_a_timeout_is_an_answer_that_never_came() -> None:
     async def go() -> float:
-        server = RecordedServer(Record([past("a", says=None, at=(0, 3)), past("b", at=(0, 9))]), ["m"])
+        server = RecordedServer(ReplayableCalls([past("a", says=None, at=(0, 3)), past("b", at=(0, 9))]), ["m"])
         backend = RecordedBackend(server, "task")
         with pytest.raises(RejectedError, match="broken"):
             await backend.chat(ask("a"), timeout=60)

@@ -8,7 +8,7 @@ from flowevolve._util import clock
 from flowevolve.config.run import parse_config
 from flowevolve.programs.task import ProgramTask
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import ProvidedObjects, Watchers, carry_out, make_plan
+from flowevolve.runner.run import ProvidedObjects, Watchers, make_plan, run_plan
 from flowevolve.sandbox import SandboxSettings
 from tests.support.problems import Nearest
 
@@ -28,6 +28,6 @@ def evolve_nearest(algorithm: Mapping[str, object]) -> Result:
     plan = make_plan(config, ProvidedObjects(task=ProgramTask(Nearest(), SandboxSettings(preload=()))))
 
     async def go() -> Result:
-        return await carry_out(plan, None, Watchers(), None, None)
+        return await run_plan(plan, None, Watchers(), None, None)
 
     return clock.run(go, clock="virtual")

@@ -34,7 +34,7 @@ from flowevolve.llm.client.role import Role
 from flowevolve.runner.assemble import make_tuning, open_roles
 from flowevolve.runner.clients import OpenRoles
 from flowevolve.runner.resume import is_run, resume
-from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, carry_out, make_plan
+from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan, run_plan
 
 NO_LIMIT = 2**53
 """Metric calls, where only stoppers end a run: a configuration has a limit of some kind."""
@@ -213,7 +213,7 @@ class Launch:
         keep = (
             None if self.run_dir is None else partial(RunDirectory, self.run_dir, table, sync=sync, given=given.names())
         )
-        await carry_out(self._plan(self.config, given), keep, watchers, None)
+        await run_plan(self._plan(self.config, given), keep, watchers, None)
 
     def _plan(self, config: Config, given: ProvidedObjects) -> Plan:
         def algorithm(config: Config, task: Task) -> AdapterGEPA:

@@ -53,25 +53,23 @@ class RecordedReplies:
     """The replies of one run that are to be used again, by the work they belong to."""
 
     def __init__(self, calls: Iterable[AnsweredCall] = ()) -> None:
-        self._interrupted_work: dict[tuple[str, str], _Work] = {}
+        self._by_work: dict[tuple[str, str], _Work] = {}
         for call in calls:
-            self._interrupted_work.setdefault((call.stage, call.work.item), _Work()).add(call)
+            self._by_work.setdefault((call.stage, call.work.item), _Work()).add(call)
 
     def forget(self, stage: str, item: str) -> list[tuple[str, Usage]]:
         """Drop the replies that work which has ended did not ask for again.
 
         Returns the model and the tokens of each.
         """
-        work = self._interrupted_work.pop((stage, item), None)
+        work = self._by_work.pop((stage, item), None)
         calls = [] if work is None else work.calls
         return [call.paid for call in calls]
 
     @property
     def left(self) -> int:
         """How many replies were not asked for yet."""
-        return sum(
-            not isinstance(call.reply, LLMError) for work in self._interrupted_work.values() for call in work.calls
-        )
+        return sum(not isinstance(call.reply, LLMError) for work in self._by_work.values() for call in work.calls)
 
     async def reply(self, scope: CallScope, messages: Sequence[Message]) -> ChatReply | None:
         """What came back when this was asked before; None if it was not.
@@ -90,7 +88,7 @@ class RecordedReplies:
         return await self._find(scope, tuple(texts), EmbedReply)
 
     async def _find(self, scope: CallScope, asked: Asked, kind: type[Reply]) -> Reply | None:
-        work = self._interrupted_work.get((scope.stage, scope.work.item))
+        work = self._by_work.get((scope.stage, scope.work.item))
         call = None if work is None else work.claim((scope.work, scope.index, asked))
         if work is None or call is None:
             return None

@@ -26,7 +26,7 @@ from flowevolve.core.pool import Note
 from flowevolve.core.task import Dataset
 from flowevolve.prompts.playbook import GATHER_TITLE, LESSON_TITLE, USED_HEADING
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import ProvidedObjects, Watchers, carry_out, make_plan
+from flowevolve.runner.run import ProvidedObjects, Watchers, make_plan, run_plan
 from flowevolve.sim.worlds.rules import playbook as rules_playbook
 from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import InstructionFollowing
@@ -61,7 +61,7 @@ def evolve(
     async def go() -> Result:
         watchers = Watchers(events=(lambda event: facts.append(as_kept(event)),), calls=(facts.append,))
         plan = make_plan(config, ProvidedObjects(task))
-        return await carry_out(plan, None, watchers, None, Memory(tuple(before)) if before else None)
+        return await run_plan(plan, None, watchers, None, Memory(tuple(before)) if before else None)
 
     return clock.run(go, clock="virtual"), facts
 

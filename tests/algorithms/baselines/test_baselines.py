@@ -12,7 +12,7 @@ from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve.config.run import Config, parse_config
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import ProvidedObjects, Watchers, carry_out, make_plan, run
+from flowevolve.runner.run import ProvidedObjects, Watchers, make_plan, run, run_plan
 from tests.support.interruption import Fact, Memory, as_kept, events_of
 
 PROBLEM = "tests.support.problems:Nearest"
@@ -193,7 +193,7 @@ def interrupted(settings: Config, before: Sequence[Fact] = ()) -> tuple[Result, 
     async def go() -> Result:
         watchers = Watchers(events=(lambda event: facts.append(as_kept(event)),), calls=(facts.append,))
         history = Memory(tuple(before)) if before else None
-        return await carry_out(make_plan(settings, ProvidedObjects()), None, watchers, None, history)
+        return await run_plan(make_plan(settings, ProvidedObjects()), None, watchers, None, history)
 
     return clock.run(go, clock="virtual"), facts
 

@@ -25,7 +25,7 @@ from flowevolve.core.pool import Add, Candidate, Pool
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.runner.assemble import make_tuning
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, carry_out, make_plan, run
+from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan, run, run_plan
 from flowevolve.tasks.labelling import BASELINES, harness
 from tests.support.interruption import Fact, Memory, as_kept, events_of
 
@@ -192,7 +192,7 @@ def gone_on(plan: Plan, facts: list[Fact]) -> Result:
     async def go() -> Result:
         watchers = Watchers(events=(lambda event: facts.append(as_kept(event)),), calls=(facts.append,))
         history = Memory(tuple(facts)) if facts else None
-        return await carry_out(plan, None, watchers, None, history)
+        return await run_plan(plan, None, watchers, None, history)
 
     return clock.run(go, clock="virtual")
 

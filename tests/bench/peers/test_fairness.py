@@ -134,7 +134,7 @@ def chats(url: str) -> Chats:
     return Chats(url, "m", concurrency=8, max_tokens=MAX_TOKENS)
 
 
-def carry_out(method: str, scores: Sequence[str] = SCORES) -> tuple[Scripted, Told]:
+def run_plan(method: str, scores: Sequence[str] = SCORES) -> tuple[Scripted, Told]:
     script, told = Scripted(scores), Told()
     with serving(script) as url:
         match method:
@@ -169,7 +169,7 @@ async def _ours(method: str, url: str, told: Told) -> None:
 
 def expected() -> list[Shape]:
     """Width 1: the seed's validation; then minibatch, reflection, minibatch, and validation of what was better."""
-    script, _ = carry_out("sync")
+    script, _ = run_plan("sync")
     return script.shapes
 
 
@@ -185,7 +185,7 @@ def test_a_step_is_two_minibatches_a_reflection_and_a_validation() -> None:
 
 @pytest.mark.parametrize("method", ["gepa", "stream"])
 def test_the_same_requests_in_the_same_order(method: str) -> None:
-    script, told = carry_out(method)
+    script, told = run_plan(method)
     assert script.shapes == expected()
     assert told.kinds == {"began": 1, "proposed": PROPOSALS, "validated": 1 + ACCEPTED, "accepted": 1 + ACCEPTED}
     assert told.best == 0.5
@@ -193,21 +193,21 @@ def test_the_same_requests_in_the_same_order(method: str) -> None:
 
 def test_a_method_of_threads_sends_as_many_of_each_shape() -> None:
     """It validates while it goes on proposing, so that their order is open."""
-    script, told = carry_out("agentdescent")
+    script, told = run_plan("agentdescent")
     assert Counter(script.shapes) == Counter(expected())
     assert told.kinds == {"began": 1, "proposed": PROPOSALS, "validated": 1 + ACCEPTED, "accepted": 1 + ACCEPTED}
 
 
 @pytest.mark.parametrize("method", ["gepa", "sync", "stream"])
 def test_a_tie_with_its_parent_is_not_validated(method: str) -> None:
-    script, told = carry_out(method, TIES)
+    script, told = run_plan(method, TIES)
     assert told.kinds == {"began": 1, "proposed": PROPOSALS, "validated": 1, "accepted": 1}
     assert len(script.shapes) == VALIDATION + PROPOSALS * 7
 
 
 def test_agentdescent_validates_and_keeps_ties() -> None:
     """Its own rule, `ParetoAggregator.step` of 0.7.0: what did no worse. It costs a validation for every tie."""
-    script, told = carry_out("agentdescent", TIES)
+    script, told = run_plan("agentdescent", TIES)
     assert told.kinds == {"began": 1, "proposed": PROPOSALS, "validated": 1 + PROPOSALS, "accepted": 1 + PROPOSALS}
     assert len(script.shapes) == VALIDATION + PROPOSALS * (7 + VALIDATION)
 

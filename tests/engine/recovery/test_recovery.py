@@ -17,7 +17,7 @@ from flowevolve.core.calls import CallRecord
 from flowevolve.core.events import Event
 from flowevolve.core.model import ChatRequest, Message
 from flowevolve.runner.result import Result
-from flowevolve.runner.run import ProvidedObjects, Watchers, carry_out, make_plan
+from flowevolve.runner.run import ProvidedObjects, Watchers, make_plan, run_plan
 from flowevolve.tasks.house_style import house_style_task
 from tests.support.depth import cuts, examples
 from tests.support.interruption import Fact, Memory, as_kept, asked
@@ -33,7 +33,7 @@ def evolve(settings: Mapping[str, object], before: Sequence[Fact] = ()) -> tuple
     async def go() -> Result:
         watchers = Watchers(events=(lambda event: facts.append(as_kept(event)),), calls=(facts.append,))
         plan = make_plan(config, ProvidedObjects(TASK))
-        return await carry_out(plan, None, watchers, None, Memory(tuple(before)) if before else None)
+        return await run_plan(plan, None, watchers, None, Memory(tuple(before)) if before else None)
 
     return clock.run(go, clock="virtual"), facts
 
