@@ -128,7 +128,10 @@ def _longest(text: str) -> dict[str, JSON] | list[JSON] | None:
 
 
 def _decoded(text: str, place: int) -> tuple[dict[str, JSON] | list[JSON] | None, int]:
-    """The object or array that begins at ``place``, if there is one, and the place from which to search on."""
+    """The object or array that begins at ``place``, if there is one, and the place from which to search on.
+
+    After something that is nested too deep nothing is searched for: it would be tried at each of its brackets.
+    """
     if text[place : place + 1] not in ("[", "{"):
         return None, place + 1
     try:
@@ -136,6 +139,8 @@ def _decoded(text: str, place: int) -> tuple[dict[str, JSON] | list[JSON] | None
         written = json.dumps(found, ensure_ascii=False)
         if _SURROGATE.search(written):
             found = json.loads(_SURROGATE.sub("\ufffd", written))
-    except (ValueError, RecursionError):
+    except RecursionError:
+        return None, len(text)
+    except ValueError:
         return None, place + 1
     return found, end

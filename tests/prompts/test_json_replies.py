@@ -62,9 +62,11 @@ def test_what_is_read_can_be_written_as_utf_8(value: object) -> None:
     assert json.dumps(read_json(json.dumps([value])), ensure_ascii=False).encode()
 
 
-def test_deep_nesting_is_refused_and_not_a_crash() -> None:
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_deep_nesting_is_refused_at_once_and_not_a_crash(opening: str) -> None:
     with pytest.raises(UnparsableReplyError):
-        read_json("[" * 100_000)
+        read_json(opening * 100_000)
+    assert read_json('Here: {"a": 1}. ' + opening * 100_000) == {"a": 1}
 
 
 @pytest.mark.parametrize(
