@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+WORKERS := $(shell echo $$((2 * $$(nproc))))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup sandbox demo demo-real test test-long test-integrations test-dspy test-vllm check format bench \
@@ -31,10 +32,10 @@ sandbox: ## install bubblewrap if it is missing (asks apt-get; needs root or sud
 	tools/install_bubblewrap.sh
 
 test: setup sandbox ## run the tests, each in its short form (five minutes on two idle cores)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n $(WORKERS)
 
 test-long: setup sandbox ## the same in their long forms: many examples, every place to interrupt a run, stress
-	FLOWEVOLVE_TESTS=long $(BIN)/python -m pytest -n auto -m 'not real_vllm'
+	FLOWEVOLVE_TESTS=long $(BIN)/python -m pytest -n $(WORKERS) -m 'not real_vllm'
 
 test-integrations: test-dspy test-vllm ## run the tests that need heavy environments of their own
 
