@@ -35,7 +35,7 @@ class ImprovementOrEqual:
 
 @dataclass(frozen=True, slots=True)
 class Everything:
-    """What was worth validating enters; selection sorts it out (GEPA as published)."""
+    """Every validated candidate enters; which of them are used is left to selection (GEPA as published)."""
 
     def admits(self, scores: Mapping[str, float], standing: Standing) -> bool:
         return True
@@ -51,7 +51,7 @@ class Improvement:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """It must have the highest mean so far, or the highest score on some example: what Pareto selection can use."""
+    """A candidate must have the highest mean so far, or the highest score on some example, as Pareto selection uses."""
 
     def admits(self, scores: Mapping[str, float], standing: Standing) -> bool:
         if Improvement().admits(scores, standing):

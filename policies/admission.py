@@ -14,7 +14,7 @@ CUT = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """As many as are allowed, always."""
+    """Always allows the highest number of requests."""
 
     def first(self, most: int) -> int:
         return most

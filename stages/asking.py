@@ -119,7 +119,7 @@ def understand(
 
 
 def tokens_by_agent(events: Iterable[Event]) -> dict[str, Usage]:
-    """What each agent's answers took, from a run's events; calls that failed are in no count."""
+    """What each agent's answers took, from a run's events; calls that failed are not counted."""
     sums: dict[str, Usage] = {}
     for event in events:
         if event.kind == Answered.kind:

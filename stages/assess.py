@@ -115,7 +115,7 @@ def _feedback(rollouts: Sequence[Rollout]) -> list[str]:
 
 
 def _metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
-    """Means over the cases that have them."""
+    """The mean of each metric over the cases that have it."""
     names = dict.fromkeys(name for each in rollouts for name in each.score.metrics)
     return {name: fmean(each.score.metrics[name] for each in rollouts if name in each.score.metrics) for name in names}
 

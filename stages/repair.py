@@ -31,7 +31,10 @@ class Began(Record, kind="repair.began"):
 
 @dataclass(frozen=True)
 class Repair:
-    """``head`` gives the current version to patch onto (usually the archive's best)."""
+    """Has a model judge a stale proposal, and patches what is still useful onto the current version.
+
+    ``head`` gives that version, which is usually the archive's best candidate.
+    """
 
     head: Callable[[], Candidate | None]
 

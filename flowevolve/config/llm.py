@@ -55,7 +55,7 @@ TransportName = Literal["openai", "aiohttp"]
 
 
 class EndpointsSettings(Settings):
-    """Where an OpenAI-compatible API is."""
+    """The addresses of servers with an OpenAI-compatible API."""
 
     base_url: URL | None = None
     base_urls: tuple[URL, ...] | None = Field(default=None, min_length=1)

@@ -24,9 +24,11 @@ class NotKeptError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """``take_apart`` gives what an object is made of, plain data or of registered kinds, by name; ``put_together``
-    takes that as keywords and makes it again. An ``opaque`` kind stands for subclasses, too, and an object of it that
-    is in a payload several times is written once.
+    """A type of payload, and how the journal stores it.
+
+    ``take_apart`` returns the parts of an object by name: plain data, or objects of registered kinds. ``put_together``
+    takes them as keyword arguments and makes the object again. An ``opaque`` kind also covers subclasses, and an object
+    that occurs several times in a payload is written once.
     """
 
     name: str

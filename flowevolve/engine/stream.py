@@ -145,7 +145,7 @@ class Stream:
                         await self._dispatcher.work(stage, ready, worker, partial(self._send, stage.name))
 
     async def _check_staleness(self, stage: AnyStage, taken: Sequence[Item[object]]) -> list[Item[object]]:
-        """Those of the items that are to be worked on; those that need repair are sent to the repair stage."""
+        """Check items for staleness: send those that need repair to the repair stage, and return those to work on."""
         ready: list[Item[object]] = []
         for item in taken:
             looked_at = self._dispatcher.take(stage, item)

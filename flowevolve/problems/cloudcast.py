@@ -35,7 +35,7 @@ class Link:
 
 
 class Broadcast(Row):
-    """A broadcast, with the fields of ADRS's files.
+    """Data to send from one region to several others; the fields are those of the ADRS benchmark's files.
 
     ``ingress_limit`` and ``egress_limit`` are in Gbit/s for one machine, by provider: the part of a region's name
     before the colon.

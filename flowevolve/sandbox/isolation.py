@@ -125,7 +125,9 @@ def _separation(info: int) -> list[str]:
 
 
 def _view(more: Mapping[Path, str]) -> list[str]:
-    """What is in view: a read-only system, the interpreter and its packages, `inside`, and the folders of ``more``."""
+    """bubblewrap's arguments for what programs can see: a read-only system, the interpreter and its packages, `inside`,
+    and the folders of ``more``.
+    """
     arguments = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64"):
         path = Path("/", name)

@@ -20,7 +20,7 @@ _PAGE = "<html><head><title>Welcome</title></head><body>Please sign in.</body></
 
 
 async def play_without_answer(fault: Fault, request: web.Request) -> web.StreamResponse | None:
-    """Do what a fault does for which no answer is needed; return None for all other faults."""
+    """Carry out a fault that needs no answer (a redirect, a hang, a reset). Returns None for other faults."""
     match fault:
         case "redirect":
             raise web.HTTPTemporaryRedirect(REDIRECT_LOOP)

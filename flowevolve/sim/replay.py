@@ -177,9 +177,9 @@ class RecordedServer:
 class _CallsInFlight:
     """The calls in flight at a server, all slowed down equally by their number.
 
-    One count of idle seconds serves all of them: a call that begins at count c ends at c + its own idle seconds. The
-    count is brought up to date only when a call begins, ends or is cancelled. Calls that end at the same instant end in
-    the order of the record.
+    A call's idle seconds are the time that it would take on an idle server. One counter of idle seconds runs for all
+    calls, and a call ends when the counter has advanced by its idle seconds. It is brought up to date only when a call
+    begins, ends or is cancelled. Calls that end at the same instant end in the order of the record.
     """
 
     def __init__(self, slowing: float) -> None:

@@ -124,7 +124,10 @@ class Progress:
 
 @dataclass(frozen=True)
 class Update:
-    """``val_ids`` are the examples that playbooks are validated on."""
+    """ACE's committing stage: commits samples that were learnt from, edits of the playbook, and validation scores.
+
+    ``val_ids`` are the examples that playbooks are validated on.
+    """
 
     config: ACEConfig
     progress: Progress

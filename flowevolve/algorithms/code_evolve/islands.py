@@ -36,7 +36,10 @@ class Place(Attributes):
 
 
 class Island:
-    """One island. ``schedule`` is told of every epoch, which is ``epoch`` evaluations of programs born here."""
+    """A population of programs and prompts that evolves beside others.
+
+    An epoch lasts ``epoch`` evaluations of programs that were born here. ``schedule`` is told whenever one ends.
+    """
 
     def __init__(self, index: int, elites: Elites, schedule: ExplorationSettings, *, epoch: int, prompts: int) -> None:
         self.index = index

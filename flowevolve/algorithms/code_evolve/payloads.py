@@ -15,8 +15,9 @@ Operator = Literal["start", "exploit", "explore"]
 @payload("code_evolve.Chosen")
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What an island's next program is made of. ``ancestors`` are oldest first; ``failed`` was last made with the
-    prompt and came to nothing.
+    """What an island's next program is made from.
+
+    ``ancestors`` come oldest first. ``failed`` is the last program written with this prompt that failed, if any did.
     """
 
     island: int

@@ -28,9 +28,9 @@ class LaterPlan(RoundPlan):
 
 
 class SelectRounds(Select):
-    """Parent and components are chosen for a round of ``size()`` rewrites, the minibatch for each of them.
+    """Chooses parent and components once for a round of ``size()`` rewrites, and a new minibatch for each rewrite.
 
-    What is ``left`` of a round after a rewrite stands in its ``gepa.selected`` event, from which a run goes on.
+    Every ``gepa.selected`` event says how many rewrites of the round are ``left``, so that a resumed run continues it.
     """
 
     plan_type: ClassVar[type[RoundPlan]] = RoundPlan

@@ -1,4 +1,4 @@
-"""Combee's own stages over GEPA: a reflection that proposes nothing yet, and many of them made one proposal."""
+"""Combee's own stages: one reflects without proposing yet, the other merges many reflections into one proposal."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Reflected:
 
 
 class Reflect:
-    """One reflection call per selected component."""
+    """Makes one reflection call for each selected component and hands on the new texts, without a candidate yet."""
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         rolled = item.expect(Rolled)

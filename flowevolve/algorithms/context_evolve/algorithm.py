@@ -114,7 +114,11 @@ class ContextEvolve(Algorithm[ContextEvolveConfig]):
         yield self.inject(context.propose(self._task.seed(), parents=[], operator="seed"))
 
     async def fit(self, context: UpdateContext) -> None:
-        """Only checks that there is something to begin with."""
+        """Check that the seed program was evaluated and works.
+
+        Raises:
+            InputError: if it was not, or does not.
+        """
         seed = self.buffer.seed
         if context.stopping or self.best() is not None:
             return

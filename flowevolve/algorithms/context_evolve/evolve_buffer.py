@@ -1,6 +1,7 @@
 """ContextEvolve's Evolve Buffer: every program that was evaluated, with its score and its abstract (Su et al., 2026).
 
-Programs that failed stay in it as ``rejected``: they may be examples, and are parents only if that is wanted.
+Programs that failed stay in it as ``rejected``. They may be shown as examples, and may be parents only with the setting
+``failed_parents``.
 Trajectories are how programs were made from each other, and how the score changed on the way (§4.2). A step leads from
 a parent to its child. Its change is the child's score less the parent's, so more than 0 is better.
 """
@@ -154,6 +155,6 @@ def draw_trajectories(
 
 
 def in_words(candidate: Candidate) -> str:
-    """A described candidate as prompts show it, with its traits; empty if it was not described."""
+    """A candidate's abstract and traits as prompts show them; empty if it has no abstract."""
     said = Summary.of(candidate)
     return str(said) if said.abstract else ""

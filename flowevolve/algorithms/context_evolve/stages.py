@@ -178,7 +178,7 @@ async def update(item: Item[object], context: UpdateContext) -> None:
 
 
 async def renew(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
-    """The repair of a step for which nothing is written yet: it is sent back for new guidance and new examples."""
+    """Repair a stale step for which no program is written yet: send it back for new guidance and new examples."""
     stale = item.expect(Stale)
     version = context.decide(Renewed, lambda: Renewed(version=context.pool.version)).version
     yield Emit(Step(stale.item.expect(Step).parent), to=stale.back_to, version=version)

@@ -106,10 +106,10 @@ class Distill:
     async def distill(
         self, best: ShownProgram, improving: Sequence[Step], degrading: Sequence[Step], context: StageContext
     ) -> tuple[Entry, ...]:
-        """For the run's finish: one call, and what it gives is added. Nothing is done if these steps were distilled
-        already.
+        """At the end of a run, distil these steps by one LLM call, and add what comes of it to the global memory.
 
-        Where the store fails, or no vectors come, nothing is added: a run that goes on and ends again tries again.
+        Returns the entries that were added. Steps that were distilled before are left out. If the store fails or there
+        are no vectors, nothing is added, and the next end of the run tries again.
         """
         memory, steps = self.memory(), _digest(improving, degrading)
         if memory is None or not (improving or degrading) or steps == self._done:

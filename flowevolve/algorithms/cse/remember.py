@@ -121,7 +121,7 @@ class Reflect:
         yield Emit(Reflected(assessed.candidate, assessed.failure, await self.reflect(assessed, context)))
 
     async def reflect(self, assessed: Assessed, context: StageContext) -> Learned | None:
-        """One call, for stages of which it is a part; None where no reply can be read."""
+        """Reflect on an assessed candidate by one LLM call. None if it has no parent or no reply can be read."""
         child = assessed.candidate
         if not child.parents:
             return None

@@ -72,7 +72,10 @@ class Mutation:
 
 
 def mutation(program: Mapping[str, str], slots: Sequence[Slot]) -> Mutation:
-    """What is only in slots to keep is frozen; nothing is, if no part is to be improved."""
+    """What a mutation is to keep and to improve, by the slots.
+
+    Parts that are only in slots to keep are frozen. If no part is to be improved, nothing is frozen.
+    """
     improve = tuple(dict.fromkeys(part for slot in slots if not slot.keep for part in slot.parts))
     if not improve:
         return Mutation((), parts_of(program), ())

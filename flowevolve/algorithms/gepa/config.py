@@ -1,4 +1,4 @@
-"""GEPA's settings, under the names gepa's users know where they have one."""
+"""GEPA's settings. One that the package gepa has too has the same name as there, or names that in its docstring."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Selection:
         yield Emit(Advice(reply.text.strip()), version=survey.version, derives=survey.shown)
 
     async def _survey(self, record: type[SurveyT], context: StageContext, failures: tuple[str, ...] = ()) -> SurveyT:
-        """Representatives of the archive as it is now, settled as this kind of record."""
+        """Representatives of the archive as it is now. They are logged as a ``record``: a resumed run uses the same."""
         version, spread, seed = context.pool.version, self.archive.spread(), context.random.getrandbits(31)
 
         async def make() -> SurveyT:

@@ -51,7 +51,7 @@ class Frontier:
         self._best = max(self._scored, key=lambda each: Result.of(each).rank, default=None)
 
     def best(self) -> Candidate | None:
-        """The most accurate; of equals the one with the shorter context, then the older one."""
+        """The most accurate harness; of equally accurate ones the one with the shorter context, then the older one."""
         return self._best
 
     def front(self) -> Sequence[Candidate]:

@@ -102,8 +102,8 @@ class Strategies:
 class AdapterSelect:
     """Asks the stoppers and the strategies once an iteration, in gepa's order, on gepa's state.
 
-    A run that goes on asks them again for every iteration there was, so that generators and counters are where they
-    were.
+    A resumed run asks them again for every earlier iteration, so that their random generators and counters get to the
+    same state.
     """
 
     def __init__(
