@@ -1,4 +1,7 @@
-"""Staleness policies: what becomes of an item made from an older pool version (FlashEvolve §3.2)."""
+"""Staleness policies: what becomes of an item made from an older pool version (FlashEvolve §3.2).
+
+A new one gets its name in `flowevolve.runner.registries`, or in a package of its own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""update: the one stage that changes the pool."""
+"""update: the one stage that changes the pool, and confirms or revokes what was released early."""
 
 from __future__ import annotations
 
