@@ -326,12 +326,12 @@ class Dispatcher:
         if self.flows.is_ageless(item):
             return None
         gap = self._gap(item)
-        about = (candidate.id for candidate in carried(item))
+        about = [candidate.id for candidate in carried(item)]
         revoked = self.pool.descends_from_revoked((*item.derives, *about))
         if gap == 0 and not revoked:
             return None
-        if stage.commits and not revoked and self._released(item):
-            return "continue"  # its candidate is in the pool already: no verdict is too late
+        if stage.commits and stage.repair_to is None and about:
+            return "continue"  # its candidate was evaluated and paid for: no verdict is too late
         repairable = (
             stage.repair_to is not None
             and self.graph.repair is not None
@@ -340,9 +340,6 @@ class Dispatcher:
             )  # without a parent there is no edit that could be judged
         )
         return self._staleness.decide(Staleness(stage.name, gap, revoked, repairable, item, self.pool))
-
-    def _released(self, item: Item[object]) -> bool:
-        return any(self.pool.status(candidate.id) == "speculative" for candidate in carried(item))
 
     def settle(self, stage: str, item: Item[object], outcome: Outcome, reason: str, seconds: float = 0.0) -> None:
         """End an item after ``seconds`` of work on it. The flow ends with its last item."""

@@ -562,8 +562,11 @@ def test_a_gathering_stage_is_flushed_only_when_no_earlier_one_can_send_it_more(
     assert sizes == [("first", 2), ("second", 4)]
 
 
-def test_a_carried_candidate_counts_as_what_an_item_derives_from() -> None:
-    """Emissions that don't say what they derive from are revoked with their candidate's parents all the same."""
+@pytest.mark.parametrize(("after", "becomes"), [("look", "rejected"), ("update", "confirmed")])
+def test_a_carried_candidate_counts_as_what_an_item_derives_from(after: str, becomes: str) -> None:
+    """Emissions that don't say what they derive from are revoked with their candidate's parents all the same, but for
+    those at the stage that commits: their evaluation was paid for, so none of them is too old.
+    """
 
     async def enter(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         ordinal = item.expect(Ticket).ordinal
@@ -592,10 +595,13 @@ def test_a_carried_candidate_counts_as_what_an_item_derives_from() -> None:
         for emission in NO_EMISSIONS:
             yield emission
 
-    two = Small(enter, Stage("evaluate", evaluate, ("update",)), update=update)
+    async def look(item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        yield Emit(item.payload)
+
+    two = Small(enter, Stage("evaluate", evaluate, (after,)), Stage("look", look, ("update",)), update=update)
     two._stages = (replace(two._stages[0], workers=2), *two._stages[1:])
     ran = run_small(two, staleness=Guarded(10), width=2)
-    assert list(ran.statuses().values()) == ["revoked", "rejected"]
+    assert list(ran.statuses().values()) == ["revoked", becomes]
 
 
 @pytest.mark.parametrize("mode", ["sync", "stream"])
