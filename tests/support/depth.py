@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from hypothesis import settings
 
 LONG = os.environ.get("FLOWEVOLVE_TESTS") == "long"
-SHORT_EXAMPLES, LONG_EXAMPLES = 20, 100
+SHORT_EXAMPLES, LONG_EXAMPLES = 10, 100
 """Of a property that asks for no number of its own."""
-SHORT_CUTS = 10
+SHORT_CUTS = 6
 
 
 def examples(most: int) -> settings:
