@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from gepa.core.adapter import EvaluationBatch
+from gepa.proposer.reflective_mutation.reflection_lm import ReflectionJob, ReflectionProposal
 
 from bench._lib.house_style import rules_of
 from flowevolve.core.task import Call, Example, Rollout
@@ -17,6 +18,7 @@ from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import COMPONENT
 
 Batch = EvaluationBatch[Rollout, str]
+Records = Mapping[str, Sequence[Mapping[str, object]]]
 
 
 @dataclass
@@ -27,6 +29,9 @@ class HouseStyleAdapter:
     threads: int
     proposals: int = 0
     requests: int = 0
+
+    propose_new_texts: None = None
+    """gepa asks whether an adapter proposes by itself. It would call such an adapter for one candidate at a time."""
 
     def __post_init__(self) -> None:
         self.task = house_style_task()
@@ -55,15 +60,11 @@ class HouseStyleAdapter:
 
     def make_reflective_dataset(
         self, candidate: dict[str, str], eval_batch: Batch, components_to_update: list[str]
-    ) -> Mapping[str, Sequence[Mapping[str, object]]]:
+    ) -> Records:
         return {COMPONENT: [{"rollout": rollout} for rollout in eval_batch.trajectories or []]}
 
-    def propose_new_texts(
-        self,
-        candidate: dict[str, str],
-        reflective_dataset: Mapping[str, Sequence[Mapping[str, object]]],
-        names: list[str],
-    ) -> dict[str, str]:
+    def propose(self, candidate: dict[str, str], reflective_dataset: Records, names: list[str]) -> dict[str, str]:
+        """Write a new text by one reflection call."""
         rollouts = [record["rollout"] for record in reflective_dataset[COMPONENT]]
         examples = [
             ReflectionExample(rollout.calls[0].inputs, rollout.output, rollout.score.feedback)
@@ -73,6 +74,10 @@ class HouseStyleAdapter:
         self.proposals += 1
         prompt = reflection_prompt(COMPONENT, candidate[COMPONENT], examples)
         return {COMPONENT: parse_instruction(self._chat([("user", prompt)]))}
+
+    def propose_many(self, jobs: Sequence[ReflectionJob]) -> list[dict[str, str]]:
+        """Do so for several candidates side by side."""
+        return list(self._pool.map(lambda job: self.propose(*job), jobs))
 
     def _rollout(self, instruction: str, example: Example) -> Rollout:
         prompt = str(example.data["prompt"])
@@ -88,3 +93,18 @@ class HouseStyleAdapter:
         )
         with urllib.request.urlopen(request, timeout=60) as reply:  # noqa: S310 - as above
             return str(json.loads(reply.read())["choices"][0]["message"]["content"])
+
+
+class ParallelReflection:
+    """The adapter's proposals as a reflection strategy of gepa's that reflects on many candidates side by side."""
+
+    def __init__(self, adapter: HouseStyleAdapter) -> None:
+        self._adapter = adapter
+
+    def reflect(
+        self, candidate: dict[str, str], reflective_dataset: Records, components_to_update: list[str]
+    ) -> tuple[ReflectionProposal, ParallelReflection]:
+        return self.reflect_many([(candidate, reflective_dataset, components_to_update)])[0]
+
+    def reflect_many(self, jobs: list[ReflectionJob]) -> list[tuple[ReflectionProposal, ParallelReflection]]:
+        return [(ReflectionProposal(texts), self) for texts in self._adapter.propose_many(jobs)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import monotonic
 
 from gepa.api import optimize as gepas_optimize
@@ -10,8 +10,9 @@ from gepa.core.result import GEPAResult
 from gepa.strategies.proposal_sampling import PxNSampling
 from gepa.utils import TimeoutStopCondition
 
-from bench.gepa_adapter.adapter import HouseStyleAdapter
+from bench.gepa_adapter.adapter import HouseStyleAdapter, ParallelReflection
 from flowevolve.compat.gepa import optimize
+from flowevolve.core.task import Rollout
 from flowevolve.sim.profiles import APIProfile, OutputLength
 
 SERVER = APIProfile(
@@ -30,10 +31,11 @@ class Quiet:
         """Say nothing."""
 
 
-Run = Callable[..., GEPAResult[str, int]]
-MODES: dict[str, tuple[Run, dict[str, object]]] = {
+Run = Callable[..., GEPAResult[Rollout, int]]
+MODES: dict[str, tuple[Run, Mapping[str, object]]] = {
     "gepa 0.1.4, synchronous": (gepas_optimize, {}),
     "gepa 0.1.4, PxN 4x4": (gepas_optimize, {"sampling_strategy": PxNSampling(4, 4)}),
+    "gepa 0.1.4, PxN 8x8": (gepas_optimize, {"sampling_strategy": PxNSampling(8, 8)}),
     "ours, adapter_concurrency=1": (optimize, {}),
     "ours, adapter_concurrency=4": (optimize, {"adapter_concurrency": 4}),
     "ours, adapter_concurrency=16": (optimize, {"adapter_concurrency": 16, "max_in_flight": 16}),
@@ -41,8 +43,14 @@ MODES: dict[str, tuple[Run, dict[str, object]]] = {
 
 
 def measure(name: str, url: str, seconds: float, threads: int) -> dict[str, float]:
+    """One run of a mode: its rates, what it spent, and the best score on the validation examples."""
     run, more = MODES[name]
     adapter = HouseStyleAdapter(url, threads)
+    proposer = (
+        {"custom_candidate_proposer": adapter.propose}  # the stream calls it side by side, and gepa one by one
+        if run is optimize
+        else {"reflection_strategy": ParallelReflection(adapter)}
+    )
     began = monotonic()
     result = run(
         seed_candidate=dict(adapter.task.seed()),
@@ -52,11 +60,14 @@ def measure(name: str, url: str, seconds: float, threads: int) -> dict[str, floa
         stop_callbacks=TimeoutStopCondition(seconds),
         skip_perfect_score=True,
         logger=Quiet(),
+        **proposer,
         **more,
     )
     took = monotonic() - began
     adapter.close()
     return {
+        "proposals": adapter.proposals,
+        "requests": adapter.requests,
         "proposals_per_minute": round(60 * adapter.proposals / took, 1),
         "requests_per_second": round(adapter.requests / took, 2),
         "best_score": round(result.val_aggregate_scores[result.best_idx], 3),
