@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from bench._lib.text import Content, table
+from bench._lib.stats import spread
+from bench._lib.text import Content, ranged, table
+
+FIGURES = {"proposals": 0, "proposals_per_minute": 0, "requests_per_second": 0, "best_score": 2}
+"""The columns, and how many decimals they have."""
 
 
 def section(content: Content) -> str:
     settings = content["settings"]
     rows = [
-        (name, f"{mode['proposals_per_minute']:.0f}", f"{mode['requests_per_second']:.0f}")
-        for name, mode in content["modes"].items()
+        (name, *(ranged(spread([run[figure] for run in runs]).as_json(), digits) for figure, digits in FIGURES.items()))
+        for name, runs in content["runs"].items()
     ]
+    options = f"--seconds {settings['seconds']:.0f} --repeats {settings['repeats']}"
     return f"""\
 ## One gepa adapter
 
-    python -m bench.gepa_adapter --seconds {settings["seconds"]:.0f} --json bench/results/gepa_adapter.json
+    python -m bench.gepa_adapter {options} --json bench/results/gepa_adapter.json
 
 The task `house_style` as a gepa adapter whose requests share {settings["threads"]} client threads, validation on
 {settings["validation"]} examples; a simulated server whose latency is lognormal around 0.15 s, whatever the load;
-on the real clock, one run each. What runs ours is `flowevolve.compat.gepa.optimize` ([how to](how-to/gepa.md)).
+on the real clock; medians of {settings["repeats"]} runs each, with their range. gepa reflects on the candidates of an
+iteration side by side (`reflect_many`). What runs ours is `flowevolve.compat.gepa.optimize` ([how to](how-to/gepa.md)).
 
-{table(("", "proposals a minute", "requests a second"), rows)}
+{table(("", "proposals in a run", "proposals a minute", "requests a second", "best validation score"), rows)}
 
-With `adapter_concurrency=1` nothing is gained here: this adapter writes the proposals itself, in its one turn.
+With `adapter_concurrency=1` nothing is gained here: the adapter's calls take turns,
+and so do those of the function that proposes.
 
 The adapter is the bench's own; no other's throughput was measured. That gepa's default adapter, and its adapter for
 batches in one session, come to gepa's own result on the simulated server is tested
