@@ -31,7 +31,7 @@ demo-real: setup ## the same on a real vLLM on the CPU (downloads about 1 GB; ha
 sandbox: ## install bubblewrap if it is missing (asks apt-get; needs root or sudo)
 	tools/install_bubblewrap.sh
 
-test: setup sandbox ## run the tests, each in its short form (five minutes on two idle cores)
+test: setup sandbox ## run the tests, each in its short form (six to seven minutes on two cores)
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 test-long: setup sandbox ## the same in their long forms: many examples, every place to interrupt a run, stress

@@ -6,6 +6,7 @@ from flowevolve.stages.assess import Assess as Assess, Level as Level
 from flowevolve.stages.evaluate import Evaluate as Evaluate
 from flowevolve.stages.generate import Generate as Generate
 from flowevolve.stages.group_commit import GroupCommit as GroupCommit, Head as Head
+from flowevolve.stages.merging import try_merging as try_merging
 from flowevolve.stages.payloads import (
     Assessed as Assessed,
     Evaluated as Evaluated,

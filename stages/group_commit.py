@@ -17,15 +17,13 @@ from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Gathered, Item
-from flowevolve.core.model import LLMError, Message, UnparsableReplyError
 from flowevolve.core.pool import Candidate, Update
 from flowevolve.core.record import Record
-from flowevolve.prompts.reflection import merge_edits_prompt, parse_instruction
+from flowevolve.prompts.reflection import merge_edits_prompt
+from flowevolve.stages.merging import try_merging
 from flowevolve.stages.payloads import Proposed
 
 OPERATOR = "group"
-TRIES = 2
-"""How often a merge is asked for, where its reply can't be read."""
 
 
 class Group(Record, kind="group.departed"):
@@ -146,16 +144,15 @@ async def _merge(current: str, edits: Sequence[_Edit], name: str, head: Candidat
     if len(edits) == 1 and edits[0].before == current:
         return edits[0].after
     component, _, _ = name.rpartition("/")
-    model = context.chat_model(f"group/{name}", head.id, role="reflection")
-    prompt = merge_edits_prompt(component, current, edits)
-    reason = ""
-    for _ in range(TRIES):
-        try:
-            return parse_instruction(await model([Message("user", prompt)]))
-        except UnparsableReplyError as error:
-            reason = str(error)
-        except LLMError as error:
-            reason = str(error)
-            break
-    context.log("merge.failed", component=component, merge=f"group {name}", texts=len(edits), reason=reason)
+    merged = await try_merging(
+        merge_edits_prompt(component, current, edits),
+        key=f"group/{name}",
+        candidate=head.id,
+        context=context,
+        component=component,
+        merge=f"group {name}",
+        texts=len(edits),
+    )
+    if merged is not None:
+        return merged
     return next((after for before, after in edits if before == current), current)

@@ -27,8 +27,8 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1, help="runs side by side; results do not depend on it")
     arguments = parser.parse_args()
     quick, tune = bool(arguments.quick), bool(arguments.tune)
-    worlds = TUNING_WORLDS if tune else tuple(HARSH_WORLDS) if arguments.harsh else tuple(SHIPPED_WORLDS)
-    worlds = QUICK_WORLDS if quick and not arguments.harsh else worlds
+    plain = QUICK_WORLDS if quick else tuple(SHIPPED_WORLDS)
+    worlds = TUNING_WORLDS if tune else tuple(HARSH_WORLDS) if arguments.harsh else plain
     seeds = TUNING_SEEDS if tune else SEEDS[:3] if quick else SEEDS
     minutes = QUICK_MINUTES if quick else MINUTES
     methods = CANDIDATES if tune else COMBEE if arguments.combee else METHODS

@@ -165,11 +165,11 @@ class Dispatcher:
         return max(1, min(stage.gather, stage.gather_by.next(self.counters.batches[stage.name])))
 
     def leaves(self, stage: AnyStage, departure: Departure, items: int) -> bool:
-        """Whether the items that wait at a gathering stage, so many, leave together now."""
+        """Whether the items that wait at a gathering stage, so many and at least one, leave together now."""
         earlier = self.graph.stages[: self.graph.positions[stage.name]]
-        upstream = sum(self.flows.at(each.name) for each in earlier)
+        upstream = self.flows.count_at({each.name for each in earlier})
         spent, price = self.counters.since_departure(stage.name), self.counters.price(stage.to[0])
-        return items > 0 and departure.leaves(Waiting(items, upstream, spent, price))
+        return departure.leaves(Waiting(items, upstream, spent, price))
 
     def fire(self, trigger: Trigger, flow: int | None = None) -> None:
         """A trigger has fired, because of a commit of this flow or, with None, because of the time."""

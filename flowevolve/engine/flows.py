@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Set as AbstractSet
 
 from flowevolve.core.budget import Cost, Ledger
 from flowevolve.core.item import Item, Ticket, carried
@@ -16,7 +17,6 @@ class Flows:
         self._ledger = ledger
         self._sizes: dict[int, int] = {}
         self._live: dict[ItemId, tuple[str, Item[object]]] = {}
-        self._at_stage: Counter[str] = Counter()
         self._carriers: Counter[str] = Counter()
         self._ageless: set[int] = set()
         self._triggered: set[int] = set()
@@ -37,7 +37,6 @@ class Flows:
         for flow in self._sizes:
             self._ledger.close(flow)
         self._live.clear()
-        self._at_stage.clear()
         self._sizes.clear()
         self._carriers.clear()
         return items
@@ -78,21 +77,19 @@ class Flows:
         """Whether any live item is about this candidate."""
         return candidate_id in self._carriers
 
-    def at(self, stage: str) -> int:
-        """How many live items are waiting or being worked on at this stage."""
-        return self._at_stage[stage]
+    def count_at(self, stages: AbstractSet[str]) -> int:
+        """How many live items are waiting or being worked on at these stages."""
+        return sum(stage in stages for stage, _ in self._live.values())
 
     def enter(self, stage: str, item: Item[object]) -> None:
         """Add a new item of an open flow."""
         self._sizes[item.flow] += 1
         self._live[item.id] = (stage, item)
-        self._at_stage[stage] += 1
         self._carriers.update(candidate.id for candidate in carried(item))
 
     def leave(self, item: Item[object]) -> bool:
         """Remove an item that has ended; returns whether its flow ended with it."""
-        stage, _ = self._live.pop(item.id)
-        self._at_stage[stage] -= 1
+        del self._live[item.id]
         for candidate in carried(item):
             self._carriers[candidate.id] -= 1
             if not self._carriers[candidate.id]:

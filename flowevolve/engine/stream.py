@@ -27,6 +27,7 @@ class Stream:
             stage.name: ItemQueue[Item[object]](stage.capacity, anyio.current_time, stage.gather, stage.gather_key)
             for stage in dispatcher.graph.stages
         }
+        self._departures = [(stage, stage.departs) for stage in dispatcher.graph.stages if stage.departs is not None]
         self._worker_pools = {stage.name: WorkerPool(stage) for stage in dispatcher.graph.stages}
         self._tasks: TaskGroup | None = None
 
@@ -113,11 +114,10 @@ class Stream:
 
     def _let_depart(self) -> None:
         """Hand gathering stages what waits for them, where their policy says that it leaves."""
-        for stage in self._dispatcher.graph.stages:
-            if stage.departs is not None and self._dispatcher.leaves(
-                stage, stage.departs, len(self._queues[stage.name])
-            ):
-                self._queues[stage.name].flush()
+        for stage, departure in self._departures:
+            queue = self._queues[stage.name]
+            if queue and self._dispatcher.leaves(stage, departure, len(queue)):
+                queue.flush()
 
     def _only_gathering(self) -> bool:
         """Whether all live items wait at gathering stages, so that no more can come to make a batch full."""

@@ -11,6 +11,7 @@ from flowevolve.algorithms.gepa.select import MergeSchedule, Plan, Select
 from flowevolve.archives.base import CandidateArchive
 from flowevolve.core.context import StageContext
 from flowevolve.policies.selection import ComponentSelection, Selection
+from flowevolve.stages import Head
 
 
 class RoundPlan(Plan):
@@ -43,10 +44,11 @@ class SelectRounds(Select):
         selection: Selection,
         components: ComponentSelection,
         train_ids: tuple[str, ...],
+        head: Head | None = None,
         *,
         size: Callable[[], int],
     ) -> None:
-        super().__init__(archive, schedule, config, selection, components, train_ids)
+        super().__init__(archive, schedule, config, selection, components, train_ids, head)
         self._size = size
         self._last: RoundPlan | None = None
         """The rewrite that was chosen last."""

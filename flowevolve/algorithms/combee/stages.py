@@ -11,15 +11,11 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Gathered, Item
-from flowevolve.core.model import LLMError, Message, UnparsableReplyError
 from flowevolve.core.payload_kinds import payload
 from flowevolve.core.pool import Candidate
-from flowevolve.prompts.reflection import merge_prompt, parse_instruction
-from flowevolve.stages import Proposed, Rolled, Selected, scan
+from flowevolve.prompts.reflection import merge_prompt
+from flowevolve.stages import Proposed, Rolled, Selected, scan, try_merging
 from flowevolve.stages.propose import reflect_all, rewritten
-
-TRIES = 2
-"""How often a merge is asked for, where its reply can't be read."""
 
 
 @payload("combee.Reflected")
@@ -113,19 +109,15 @@ async def _merge(
     texts: Sequence[str], name: str, *, parent: Candidate, component: str, context: StageContext
 ) -> str | None:
     """One call; None if it fails or its reply can't be read."""
-    model = context.chat_model(f"{component}/{name}", parent.id, role="reflection")
-    prompt = merge_prompt(component, parent.artifact[component], texts)
-    reason = ""
-    for _ in range(TRIES):
-        try:
-            return parse_instruction(await model([Message("user", prompt)]))
-        except UnparsableReplyError as error:
-            reason = str(error)
-        except LLMError as error:
-            reason = str(error)
-            break
-    context.log("merge.failed", component=component, merge=name, texts=len(texts), reason=reason)
-    return None
+    return await try_merging(
+        merge_prompt(component, parent.artifact[component], texts),
+        key=f"{component}/{name}",
+        candidate=parent.id,
+        context=context,
+        component=component,
+        merge=name,
+        texts=len(texts),
+    )
 
 
 def _existing(texts: Iterable[str | None]) -> list[str]:

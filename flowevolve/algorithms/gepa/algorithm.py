@@ -111,18 +111,19 @@ class GEPA(Algorithm[GEPAConfig]):
         self._schedule = MergeSchedule(self.config.max_merges if self.config.merge else 0)
         self._val_order = _running_order([example.id for example in task.data.val], self.tuning)
         self._order = ValidationOrder(self._val_order, self.tuning.speculation.window)
-        self._head = Head(self._archive.best)
-        selection = SELECTIONS[self.config.candidate_selection](self.config)
+        self._head = Head(self._archive.best) if self.config.group else None
         self._select = self._select_type()(
             self._archive,
             self._schedule,
             self.config,
-            selection,
+            SELECTIONS[self.config.candidate_selection](self.config),
             RoundRobin() if self.config.component_selector == "round_robin" else AllComponents(),
             tuple(example.id for example in task.data.train),
+            self._head,
         )
-        self._select.head = self._head if self.config.group else None
-        self.archives = (self._archive, self._schedule, self._order, self._select.cursors, self._head)
+        self.archives = (self._archive, self._schedule, self._order, self._select.cursors)
+        if self._head is not None:
+            self.archives = (*self.archives, self._head)
 
     @property
     def archive(self) -> CandidateArchive:
@@ -177,7 +178,7 @@ class GEPA(Algorithm[GEPAConfig]):
 
     def _grouping(self) -> tuple[Stage, ...]:
         """From edits to a candidate that is worth a validation."""
-        if not self.config.group:
+        if self._head is None:
             return ()
         waiting = Stage("group", GroupCommit(self._head), ("evaluate",), workers=1, gather=32)
         return (replace(waiting, departs=Balance(self.config.balance)),)
@@ -201,7 +202,8 @@ class GEPA(Algorithm[GEPAConfig]):
 
     def apply_event(self, event: Event) -> None:
         self._select.apply_event(event)
-        self._head.apply_event(event)
+        if self._head is not None:
+            self._head.apply_event(event)
 
     async def fit(self, context: UpdateContext) -> None:
         if self._archive.best() is None and not context.stopping:

@@ -120,7 +120,9 @@ class Select:
         selection: Selection,
         components: ComponentSelection,
         train_ids: tuple[str, ...],
+        head: Head | None = None,
     ) -> None:
+        """``head`` is what parents may start from where edits are merged; None where they are not."""
         self._archive = archive
         self._schedule = schedule
         self._config = config
@@ -129,7 +131,7 @@ class Select:
         self._train_ids = train_ids
         self._batches: EpochBatches | None = None
         self._rewrites = 0
-        self.head: Head | None = None
+        self._head = head
         self.cursors = Cursors()
         self._merged_before: set[tuple[str, str, str]] = set()
 
@@ -181,8 +183,8 @@ class Select:
 
     def _parent(self, context: StageContext) -> Candidate:
         """The head with a probability of ``optimism``, else what the policy selects."""
-        if self.head is not None and context.random.random() < self._config.optimism:
-            return context.pool[self.head.id()]
+        if self._head is not None and context.random.random() < self._config.optimism:
+            return context.pool[self._head.id()]
         return self._selection.select(self._archive, context.random)
 
     def _next_batch(self, context: StageContext) -> tuple[str, ...]:
