@@ -97,7 +97,8 @@ class GroupCommit:
         edits = [each.expect(Proposed) for each in item.expect(Gathered).items]
         names = tuple(edit.candidate.id for edit in edits)
         group = context.decide(Group, lambda: Group(head=self.head.id(), edits=names))
-        head = context.pool[group.head]
+        # In a resumed run the head of that time may have failed meanwhile.
+        head = context.pool[group.head if context.pool.keeps(group.head) else self.head.id()]
         texts = await run_all([partial(self._text, name, head, edits, context) for name in head.artifact])
         artifact = head.artifact.replace(**dict(zip(head.artifact, texts, strict=True)))
         if artifact == head.artifact:

@@ -156,6 +156,10 @@ class Pool:
             raise KeyError(candidate_id)
         return candidate
 
+    def keeps(self, candidate_id: str) -> bool:
+        """Whether the candidate itself is still there, and not its status alone."""
+        return self._records[candidate_id].candidate is not None
+
     def status(self, candidate_id: str) -> Status:
         return self._records[candidate_id].statuses[-1]
 

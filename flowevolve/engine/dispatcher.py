@@ -335,9 +335,8 @@ class Dispatcher:
         repairable = (
             stage.repair_to is not None
             and self.graph.repair is not None
-            and all(
-                candidate.parents for candidate in carried(item)
-            )  # without a parent there is no edit that could be judged
+            # without a parent there is no edit that could be judged
+            and all(each.parents and self.pool.keeps(each.parents[0]) for each in carried(item))
         )
         return self._staleness.decide(Staleness(stage.name, gap, revoked, repairable, item, self.pool))
 

@@ -29,7 +29,8 @@ class LaterPlan(RoundPlan):
 
 
 class SelectRounds(Select):
-    """Chooses parent and components once for a round of ``size()`` rewrites, and a new minibatch for each rewrite.
+    """Chooses parent and components once for a round of ``size()`` rewrites, and a new minibatch for each rewrite. A
+    round whose parent was a group under validation ends when that fails.
 
     Every ``gepa.selected`` event says how many rewrites of the round are ``left``, so that a resumed run continues it.
     """
@@ -55,7 +56,7 @@ class SelectRounds(Select):
 
     def _choose_rewrite(self, context: StageContext) -> Plan:
         last = self._last
-        if last is None or not last.left:
+        if last is None or not last.left or not context.pool.keeps(last.parents[0]):
             return super()._choose_rewrite(context).model_copy(update={"left": self._size() - 1})
         return LaterPlan(
             parents=last.parents,

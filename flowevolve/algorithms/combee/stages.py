@@ -81,7 +81,8 @@ class Aggregate:
             for each in reversed(reflected)
             for name, score in zip(each.selected.batch, each.scores, strict=True)
         }
-        yield Emit(Proposed(candidate, tuple(baseline), tuple(baseline.values())), derives=(parent.id,))
+        proposed = Proposed(candidate, tuple(baseline), tuple(baseline.values()), origin=parent.artifact)
+        yield Emit(proposed, derives=(parent.id,))
 
     async def _merged(
         self, parent: Candidate, component: str, texts: Sequence[str], context: StageContext

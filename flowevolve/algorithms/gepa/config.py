@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from flowevolve._util.settings import OpenSettings, Settings
 
@@ -45,3 +45,11 @@ class GEPAConfig(Settings):
     """Accepted merges at most (``max_merge_invocations``)."""
     merge_sample: int = Field(default=5, gt=0)
     """Validation examples a merge is tested on."""
+
+    @model_validator(mode="after")
+    def _merged_once(self) -> Self:
+        if self.group and self.merge:
+            raise ValueError(
+                "group: edits are merged in groups, so that lineages need not be joined; set merge = false"
+            )
+        return self

@@ -13,7 +13,7 @@ from flowevolve.core.context import StageContext
 from flowevolve.core.event_body import OwnEvent
 from flowevolve.core.event_kinds import FlowClosed
 from flowevolve.core.events import Event
-from flowevolve.core.graph import Emit
+from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
 from flowevolve.core.item_ids import flow_of
 from flowevolve.core.pool import Add, Candidate, Move, Update
@@ -138,6 +138,8 @@ class Select:
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         plan = context.decide(self.plan_type, lambda: self._choose(context))
         if plan.ancestor is None:
+            if not context.pool.keeps(plan.parents[0]):  # a group that failed before the run was gone on with
+                raise Discard("its parent failed")
             parent = context.pool[plan.parents[0]]
             selected = Selected(parent, plan.components, plan.batch)
             yield Emit(selected, to="generate", version=plan.version, derives=plan.parents)

@@ -73,6 +73,31 @@ def test_next_edits_start_from_a_group_that_is_still_being_validated() -> None:
     assert early > 5
 
 
+@pytest.mark.parametrize("policy", ["full", "guarded", "reflective"])
+def test_a_round_of_combees_outlives_a_parent_that_fails(policy: str) -> None:
+    algorithm = {**GROUP, "name": "combee", "batch": 10, "max_in_flight": 40}
+    sim = {"preset": "lossy"}
+    settings = {
+        **SETTINGS,
+        "algorithm": algorithm,
+        "sim": sim,
+        "staleness": {"policy": policy},
+        "budget": {"minutes": 12},
+    }
+    result, events = evolve(settings)
+    assert result.report.error is None
+    failed = {event.data["candidate"] for event in of(events, "candidate.rejected")}
+    groups = {
+        event.data["candidate"] for event in of(events, "candidate.proposed") if event.data["operator"] == "group"
+    }
+    assert failed & groups
+
+
+def test_groups_and_merges_of_lineages_are_not_for_one_run() -> None:
+    with pytest.raises(fe.InputError, match=r"algorithm.*set merge = false"):
+        evolve({**SETTINGS, "algorithm": {"group": True, "merge": True}})
+
+
 def test_a_wrong_balance_is_refused() -> None:
     with pytest.raises(fe.InputError, match=r"algorithm\.balance"):
         evolve({**SETTINGS, "algorithm": {"group": True, "balance": 0}})
