@@ -5,7 +5,7 @@ from __future__ import annotations
 from flowevolve._util.json_types import JSON
 from flowevolve.core.context import StageContext
 from flowevolve.core.model import LLMError, Message, UnparsableReplyError
-from flowevolve.prompts.reflection import parse_instruction
+from flowevolve.prompts.reading.instructions import read_instruction
 
 TRIES = 2
 """How often a merge is asked for, where its reply can't be read."""
@@ -21,7 +21,7 @@ async def try_merging(prompt: str, *, key: str, candidate: str, context: StageCo
     reason = ""
     for _ in range(TRIES):
         try:
-            return parse_instruction(await model([Message("user", prompt)]))
+            return read_instruction(await model([Message("user", prompt)]))
         except UnparsableReplyError as error:
             reason = str(error)
         except LLMError as error:

@@ -13,7 +13,8 @@ from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Discard
 from flowevolve.core.model import UnparsableReplyError
 from flowevolve.core.pool import Candidate
-from flowevolve.prompts.programs import Form, ShownProgram, read_program
+from flowevolve.prompts.programs import ShownProgram, read_program
+from flowevolve.prompts.reading.children import Form
 from flowevolve.stages.asking import call, understand
 
 

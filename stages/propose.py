@@ -14,7 +14,8 @@ from flowevolve.core.item import Item
 from flowevolve.core.model import Message, UnparsableReplyError
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Rollout
-from flowevolve.prompts.reflection import ReflectionExample, parse_instruction, reflection_prompt
+from flowevolve.prompts.reading.instructions import read_instruction
+from flowevolve.prompts.reflection import ReflectionExample, reflection_prompt
 from flowevolve.stages.payloads import Proposed, Rolled, Selected
 
 
@@ -82,7 +83,7 @@ async def reflect(parent: Candidate, component: str, rollouts: Sequence[Rollout]
     model = context.chat_model(component, parent.id, role="reflection")
     reply = await model([Message("user", prompt)])
     try:
-        return parse_instruction(reply)
+        return read_instruction(reply)
     except UnparsableReplyError as error:
         context.log("reply.unparsable", component=component, error=str(error))
         raise Discard("unparsable reply") from error

@@ -13,7 +13,8 @@ from gepa.proposer.reflective_mutation.reflection_lm import ReflectionJob, Refle
 
 from bench._lib.house_style import rules_of
 from flowevolve.core.task import Call, Example, Rollout
-from flowevolve.prompts.reflection import ReflectionExample, parse_instruction, reflection_prompt
+from flowevolve.prompts.reading.instructions import read_instruction
+from flowevolve.prompts.reflection import ReflectionExample, reflection_prompt
 from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import COMPONENT
 
@@ -73,7 +74,7 @@ class HouseStyleAdapter:
         ]
         self.proposals += 1
         prompt = reflection_prompt(COMPONENT, candidate[COMPONENT], examples)
-        return {COMPONENT: parse_instruction(self._chat([("user", prompt)]))}
+        return {COMPONENT: read_instruction(self._chat([("user", prompt)]))}
 
     def propose_many(self, jobs: Sequence[ReflectionJob]) -> list[dict[str, str]]:
         """Do so for several candidates side by side."""

@@ -9,7 +9,8 @@ from bench.peers.chats import Chats
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import Message, UnparsableReplyError
 from flowevolve.core.task import Example, Rollout, Task
-from flowevolve.prompts.reflection import ReflectionExample, parse_instruction, reflection_prompt
+from flowevolve.prompts.reading.instructions import read_instruction
+from flowevolve.prompts.reflection import ReflectionExample, reflection_prompt
 
 T = TypeVar("T")
 
@@ -39,7 +40,7 @@ def reflect(component: str, text: str, rollouts: Sequence[Rollout], chats: Chats
     ]
     reply = chats([Message("user", reflection_prompt(component, text, examples))])
     try:
-        return parse_instruction(reply)
+        return read_instruction(reply)
     except UnparsableReplyError:
         return None
 

@@ -11,7 +11,10 @@ _TAG = re.compile(
     rf"<(?P<end>/?)(?:seed:)?(?:{_NAMES})(?:[ \t][^<>\n]*)?>|\[(?P<end2>/?)THINK\]|◁(?P<end3>/?)think▷", re.IGNORECASE
 )
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})([^`]*)$")
-_LAST_ANSWER = re.compile(r"^[ \t]*<answer>(?:(?!</?answer>).)*</answer>\s*\Z", re.MULTILINE | re.DOTALL | re.IGNORECASE)
+_TICK = re.compile(r"(?<!`)`(?!`)")
+_LAST_ANSWER = re.compile(
+    r"^[ \t]*<answer>(?:(?!</?answer>).)*</answer>\s*\Z", re.MULTILINE | re.DOTALL | re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ def _tags_in(line: str, start: int, *, fenced: bool) -> Iterator[_Tag]:
     found = list(_TAG.finditer(line))
     ticks = place = 0
     for match in found:
-        ticks += line.count("`", place, match.start())
+        ticks += len(_TICK.findall(line, place, match.start()))
         place = match.end()
         leads = match is found[0] and not line[: match.start()].strip()
         alone = leads and not line[match.end() :].strip()

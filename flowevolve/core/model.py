@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 from flowevolve._util.json_types import JSON
@@ -258,5 +259,38 @@ def embedding_transport(transport: Transport) -> EmbeddingTransport:
     return transport
 
 
+class Reason(StrEnum):
+    """Why a reply, or a part of it, was not taken."""
+
+    EMPTY = "empty"
+    ONLY_THINKING = "only_thinking"
+    DECLINED = "declined"
+    MISSING = "missing"
+    """What was asked for is not there in any form."""
+    INCOMPLETE = "incomplete"
+    """It breaks off."""
+    AMBIGUOUS = "ambiguous"
+    """It can be read in two ways that mean different things."""
+    WRONG_FORM = "wrong_form"
+    """It is there, but lacks something or is of another kind."""
+    ELIDED = "elided"
+    """Parts of a program are left out, with a remark in their place."""
+    DOES_NOT_COMPILE = "does_not_compile"
+    FROZEN = "frozen"
+    """It changes what must not change."""
+    NOT_FOUND = "not_found"
+    """The text that an edit searches for is not there."""
+    SEVERAL_PLACES = "several_places"
+    """The text that an edit searches for is there more than once."""
+    NOTHING_TO_SEARCH = "nothing_to_search"
+    UNKNOWN_FILE = "unknown_file"
+    NO_OP = "no_op"
+    """It changes nothing."""
+
+
 class UnparsableReplyError(ValueError):
-    """A model's reply does not have the form it was asked for."""
+    """A model's reply does not have the form it was asked for. The message is fit to be sent back to the model."""
+
+    def __init__(self, message: str, reason: Reason = Reason.WRONG_FORM) -> None:
+        super().__init__(message)
+        self.reason = reason

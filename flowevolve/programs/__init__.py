@@ -2,7 +2,7 @@
 
 from flowevolve.programs.blocks import outside_unchanged
 from flowevolve.programs.callable import CallableProblem
-from flowevolve.programs.edits import EditError, apply_edits
+from flowevolve.programs.edits import EditError, apply_edit
 from flowevolve.programs.evaluator import EvaluatorProblem
 from flowevolve.programs.features import FEATURES, features, program_features, syntax_error
 from flowevolve.programs.problem import Case, CommandProblem, FunctionProblem, Problem, Verdict, WrongResultError
@@ -20,7 +20,7 @@ __all__ = [
     "ProgramTask",
     "Verdict",
     "WrongResultError",
-    "apply_edits",
+    "apply_edit",
     "features",
     "outside_unchanged",
     "program_features",

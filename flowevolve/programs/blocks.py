@@ -15,6 +15,16 @@ def has_marks(text: str) -> bool:
     return any(_START.match(line) for line in text.split("\n"))
 
 
+def is_mark(line: str) -> bool:
+    return _START.match(line) is not None or _END.match(line) is not None
+
+
+def unended(text: str) -> bool:
+    """Whether the last block has no end mark."""
+    blocks = evolvable_lines(text)
+    return has_marks(text) and blocks[-1].stop == len(text.split("\n"))
+
+
 def evolvable_lines(text: str) -> list[range]:
     """The numbers, from 0, of the lines between marks, one range for each block; a block without an end mark is open.
 

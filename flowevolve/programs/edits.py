@@ -1,24 +1,32 @@
-"""SEARCH/REPLACE edits, by which a model changes a program without writing all of it.
+"""SEARCH/REPLACE edits, by which a model changes a text without writing all of it, and the places where they apply.
 
-A block has `SEARCH_LINE`, the lines to replace, `MIDDLE_LINE`, the new lines, and `REPLACE_LINE`. If a program has
-several files, a line ``FILE: name`` comes before the block.
+An edit applies at one place or not at all. Its lines are compared with whole lines, first as they are but for space at
+their ends, then without blank lines at both edges, then with other indentation, which the new lines get as well, and
+at last without any blank lines. The first of these ways that finds a place decides.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, islice
 
-from flowevolve.core.model import UnparsableReplyError
-from flowevolve.programs.blocks import outside_unchanged
+from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.programs.blocks import evolvable_lines, is_mark, outside_unchanged
 
 SEARCH_LINE, MIDDLE_LINE, REPLACE_LINE = "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"
-_FILE = re.compile(r"^FILE: *(\S.*)$")
+_MOST_PLACES = 100
+"""Of more places it is only said that they are many."""
+_TAB = 4
+_LINES_BESIDE_COMMENTS = 4
+"""How many lines of a SEARCH text have to be right where its comments are not."""
+_SHORTEST_PART = 20
+"""The fewest characters of a SEARCH text that may stand for a part of a line."""
 
 
 class EditError(UnparsableReplyError):
-    """An edit can't be applied; the message names its block, counted from 1."""
+    """An edit can't be applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,90 +43,211 @@ class Edit:
         return "\n".join([*named, SEARCH_LINE, *self.search, MIDDLE_LINE, *self.replace, REPLACE_LINE])
 
 
-def parse_edits(reply: str) -> list[Edit]:
-    """The blocks of a reply, in order; text between them is ignored. A ``FILE:`` line holds until the next one.
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The lines ``start`` to ``stop`` of a text, and what is to take their place."""
+
+    start: int
+    stop: int
+    lines: Sequence[str]
+
+
+def apply_edit(text: str, edit: Edit, comment: str = "") -> str:
+    """Apply one edit to a text. Where the text has EVOLVE-BLOCK marks, only places between them count.
+
+    ``comment`` is what a comment begins with in its language: comments inside of a SEARCH text need not be right.
 
     Raises:
-        EditError: if there is no block, or one is incomplete or has nothing to search for.
+        EditError: if there is no place for it, or more than one, or it changes nothing.
     """
-    edits: list[Edit] = []
-    lines = iter(reply.split("\n"))
-    file: str | None = None
-    for line in lines:
-        if named := _FILE.match(line):
-            file = named[1].strip().strip("`")
-        elif line.rstrip() == SEARCH_LINE:
-            number = len(edits) + 1
-            search = _up_to(MIDDLE_LINE, lines, number)
-            replace = _up_to(REPLACE_LINE, lines, number)
-            if not any(each.strip() for each in search):
-                raise EditError(f"block {number}: nothing to search for")
-            edits.append(Edit(search, replace, file))
-    if not edits:
-        raise EditError("no SEARCH/REPLACE block in the reply")
-    return edits
-
-
-def _up_to(end: str, lines: Iterator[str], number: int) -> tuple[str, ...]:
-    found: list[str] = []
-    for line in lines:
-        if line.rstrip() == end:
-            return tuple(found)
-        if line.rstrip() == SEARCH_LINE:
-            break
-        found.append(line)
-    raise EditError(f"block {number}: no line {end!r}")
-
-
-def apply_edits(text: str, reply: str) -> str:
-    """Apply all edits of a reply to a text, each to the result of the one before.
-
-    SEARCH is compared with whole lines, without trailing spaces. If it occurs several times, the first place that may
-    change is taken: where the text has EVOLVE-BLOCK marks, only the blocks may change.
-
-    Raises:
-        EditError: naming the block that can't be applied, or is incomplete.
-    """
-    for number, edit in enumerate(parse_edits(reply), 1):
-        text = apply_edit(text, edit, number)
-    return text
-
-
-def apply_to_files(files: Mapping[str, str], reply: str) -> dict[str, str]:
-    """As `apply_edits`, for several files. If there is only one file, blocks need not name it.
-
-    Raises:
-        EditError: as `apply_edits`, and if a block names an unknown file, or none although there are several.
-    """
-    changed = dict(files)
-    for number, edit in enumerate(parse_edits(reply), 1):
-        name = next(iter(files)) if edit.file is None and len(files) == 1 else edit.file
-        if name is None or name not in changed:
-            problem = "no line 'FILE: name' before it" if name is None else f"there is no file {name!r}"
-            raise EditError(f"block {number}: {problem}; the files are {', '.join(files)}")
-        changed[name] = apply_edit(changed[name], edit, number)
-    return changed
-
-
-def apply_edit(text: str, edit: Edit, number: int = 1) -> str:
-    """Apply one edit to a text; ``number`` is that of its block, for messages.
-
-    Raises:
-        EditError: if its SEARCH text does not occur, or only where the text must not change.
-    """
+    if not any(line.strip() for line in edit.search):
+        return _filled(text, edit)
     lines = text.split("\n")
-    places = _places(lines, edit.search)
-    for place in places:
-        changed = "\n".join([*lines[:place], *edit.replace, *lines[place + len(edit.search) :]])
-        if outside_unchanged(text, changed):
-            return changed
-    if places:
-        raise EditError(f"block {number}: changes what is outside of the EVOLVE-BLOCK marks")
+    blocks = evolvable_lines(text)
+    edit = _without_marks(edit)
+    if [line.rstrip() for line in edit.search] == [line.rstrip() for line in edit.replace]:
+        raise EditError("it puts the same text in place of its SEARCH text, so it changes nothing", Reason.NO_OP)
+    for way in _WAYS:
+        places = list(islice(way(lines, edit, comment), _MOST_PLACES))
+        free = [place for place in places if _may_change(text, lines, blocks, place)]
+        if len(free) == 1:
+            return _changed(lines, free[0])
+        if free:
+            count = f"{len(free)} or more" if len(places) == _MOST_PLACES else str(len(free))
+            raise EditError(
+                f"its SEARCH text is at {count} places; write more of the lines around it", Reason.SEVERAL_PLACES
+            )
+        if places:
+            raise EditError("it changes what is outside of the EVOLVE-BLOCK marks", Reason.FROZEN)
     first_line = next(line.strip() for line in edit.search if line.strip())
-    raise EditError(f"block {number}: its SEARCH text is not in the program: {first_line[:60]!r}")
+    raise EditError(f"its SEARCH text is not in the program: {first_line[:60]!r}", Reason.NOT_FOUND)
 
 
-def _places(lines: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    stripped, search = [line.rstrip() for line in lines], [line.rstrip() for line in wanted]
-    size = len(search)
-    return [place for place in range(len(lines) - size + 1) if stripped[place : place + size] == search]
+def _filled(text: str, edit: Edit) -> str:
+    """The text with its one part that may change, which is empty, filled: that is what no SEARCH text stands for."""
+    lines = text.split("\n")
+    blocks = evolvable_lines(text)
+    if len(blocks) == 1 and not any(lines[number].strip() for number in blocks[0]) and any(edit.replace):
+        place = _Place(blocks[0].start, blocks[0].stop, edit.replace)
+        if _may_change(text, lines, blocks, place):
+            return _changed(lines, place)
+    raise EditError("it has nothing to search for, and the program is not empty", Reason.NOTHING_TO_SEARCH)
+
+
+def _may_change(text: str, lines: Sequence[str], blocks: Sequence[range], place: _Place) -> bool:
+    inside = any(block.start <= place.start and place.stop <= block.stop for block in blocks)
+    if inside and not any(map(is_mark, place.lines)):
+        return True
+    return outside_unchanged(text, _changed(lines, place))
+
+
+def _changed(lines: Sequence[str], place: _Place) -> str:
+    return "\n".join([*lines[: place.start], *place.lines, *lines[place.stop :]])
+
+
+def _as_they_are(lines: Sequence[str], edit: Edit, comment: str) -> Iterator[_Place]:
+    wanted = [line.rstrip() for line in edit.search]
+    for start in _found([line.rstrip() for line in lines], wanted):
+        yield _Place(start, start + len(wanted), edit.replace)
+
+
+def _without_edges(lines: Sequence[str], edit: Edit, comment: str) -> Iterator[_Place]:
+    core = _core(edit)
+    wanted = [line.rstrip() for line in core.search]
+    for start in _found([line.rstrip() for line in lines], wanted):
+        yield _Place(start, start + len(wanted), core.replace)
+
+
+def _indented(lines: Sequence[str], edit: Edit, comment: str) -> Iterator[_Place]:
+    core = _core(edit)
+    for start in _found([line.strip() for line in lines], [line.strip() for line in core.search]):
+        stop = start + len(core.search)
+        moved = _moved(core, lines[start:stop])
+        if moved is not None:
+            yield _Place(start, stop, moved)
+
+
+def _without_blank_lines(lines: Sequence[str], edit: Edit, comment: str) -> Iterator[_Place]:
+    core = _core(edit)
+    wanted = [line for line in core.search if line.strip()]
+    numbers = [number for number, line in enumerate(lines) if line.strip()]
+    for place in _found([lines[number].strip() for number in numbers], [line.strip() for line in wanted]):
+        taken = numbers[place : place + len(wanted)]
+        moved = _moved(Edit(tuple(wanted), core.replace), [lines[number] for number in taken])
+        if moved is not None:
+            yield _Place(taken[0], taken[-1] + 1, moved)
+
+
+def _without_comments(lines: Sequence[str], edit: Edit, comment: str) -> Iterator[_Place]:
+    """Where all but lines of comments are the same; the first and the last line have to be the same in any case."""
+    core = _core(edit)
+    filled = [line for line in core.search if line.strip()]
+    wanted = [line for line in filled if not line.lstrip().startswith(comment)]
+    if not comment or len(wanted) < _LINES_BESIDE_COMMENTS or wanted[0] != filled[0] or wanted[-1] != filled[-1]:
+        return
+    numbers = [number for number, line in enumerate(lines) if line.strip() and not line.lstrip().startswith(comment)]
+    for place in _found([lines[number].strip() for number in numbers], [line.strip() for line in wanted]):
+        taken = numbers[place : place + len(wanted)]
+        moved = _moved(Edit(tuple(wanted), core.replace), [lines[number] for number in taken])
+        if moved is not None:
+            yield _Place(taken[0], taken[-1] + 1, moved)
+
+
+def _within_lines(lines: Sequence[str], edit: Edit, comment: str) -> Iterator[_Place]:
+    """Where the SEARCH text begins or ends inside of a line, between words."""
+    wanted = "\n".join(edit.search).strip()
+    if len(wanted) < _SHORTEST_PART:
+        return
+    text = "\n".join(lines)
+    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    place = text.find(wanted)
+    while place >= 0:
+        end = place + len(wanted)
+        if not (_in_word(text, place) or _in_word(text, end)):
+            start, stop = bisect_right(starts, place) - 1, bisect_right(starts, end - 1)
+            before = text[starts[start] : place]
+            after = text[end : starts[stop] - 1]
+            yield _Place(start, stop, (before + "\n".join(edit.replace).strip() + after).split("\n"))
+        place = text.find(wanted, place + 1)
+
+
+def _in_word(text: str, place: int) -> bool:
+    """Whether a word goes on from one side of a place in a text to the other."""
+    sides = text[max(0, place - 1) : place + 1]
+    return 0 < place < len(text) and all(each.isalnum() or each == "_" for each in sides)
+
+
+_WAYS = (
+    _as_they_are,
+    _without_edges,
+    _indented,
+    _without_blank_lines,
+    _without_comments,
+    _within_lines,
+)
+
+
+def _without_marks(edit: Edit) -> Edit:
+    """The edit without EVOLVE-BLOCK marks at the edges of its texts: these stay where they are."""
+    search, replace = list(edit.search), list(edit.replace)
+    for edge in (0, -1):
+        filled = [number for number, line in enumerate(search) if line.strip()]
+        if len(filled) > 1 and is_mark(search[filled[edge]]):
+            other = [number for number, line in enumerate(replace) if line.strip()]
+            if other and is_mark(replace[other[edge]]):
+                del replace[other[edge]]
+            del search[filled[edge]]
+    return Edit(tuple(search), tuple(replace), edit.file)
+
+
+def _core(edit: Edit) -> Edit:
+    """The edit without blank lines at the edges of its SEARCH text, and as many of them at those of the other."""
+    filled = [number for number, line in enumerate(edit.search) if line.strip()]
+    above, below = filled[0], len(edit.search) - 1 - filled[-1]
+    replace = list(edit.replace)
+    while above and replace and not replace[0].strip():
+        del replace[0]
+        above -= 1
+    while below and replace and not replace[-1].strip():
+        del replace[-1]
+        below -= 1
+    return Edit(edit.search[filled[0] : filled[-1] + 1], tuple(replace), edit.file)
+
+
+def _moved(edit: Edit, lines: Sequence[str]) -> Sequence[str] | None:
+    """The new lines, indented as the lines that were found are, beside the SEARCH text; None if these differ in more.
+
+    The first line may have lost its indentation alone, as that of a text which was stripped.
+    """
+    shifts = [_width(line) - _width(old) for line, old in zip(lines, edit.search, strict=True) if old.strip()]
+    first, rest = shifts[0], shifts[1:]
+    if any(shift != rest[0] for shift in rest):
+        return None
+    shift = rest[0] if rest else first
+    tabs = any(line.startswith("\t") for line in lines)
+    alone = first != shift
+    moved: list[str] = []
+    for number, line in enumerate(edit.replace):
+        same_start = alone and number == 0 and _width(line) == _width(edit.search[0])
+        width = _width(line) + (first if same_start else shift)
+        moved.append(_spaces(max(0, width), tabs=tabs) + line.lstrip() if line.strip() else line)
+    return moved
+
+
+def _width(line: str) -> int:
+    return len(line[: len(line) - len(line.lstrip())].expandtabs(_TAB))
+
+
+def _spaces(width: int, *, tabs: bool) -> str:
+    return "\t" * (width // _TAB) + " " * (width % _TAB) if tabs else " " * width
+
+
+def _found(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[int]:
+    """The numbers of the lines at which these lines begin."""
+    text = "\n".join(["", *lines, ""])
+    pattern = "\n".join(["", *wanted, ""])
+    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    place = text.find(pattern)
+    while place >= 0:
+        yield bisect_right(starts, place) - 1
+        place = text.find(pattern, place + 1)

@@ -13,7 +13,6 @@ from typing import Literal
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import UnparsableReplyError
 from flowevolve.core.record import Attributes
-from flowevolve.prompts.json_replies import read_object, text_of
 from flowevolve.prompts.programs import (
     PROGRAM_HEADING,
     REPLY_HEADING,
@@ -23,7 +22,8 @@ from flowevolve.prompts.programs import (
     shown_programs,
     task_section,
 )
-from flowevolve.prompts.reflection import fence
+from flowevolve.prompts.reading.fences import fence
+from flowevolve.prompts.reading.json_replies import read_object, text_of
 
 SUMMARIZE_TITLE = "# Describe a program"
 NAVIGATE_TITLE = "# Give the search a direction"

@@ -13,7 +13,6 @@ from typing import Literal, get_args
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import UnparsableReplyError
 from flowevolve.core.payload_kinds import payload
-from flowevolve.prompts.json_replies import objects, read_array, read_object, text_of, texts, word_of
 from flowevolve.prompts.programs import (
     OUTCOME_HEADING,
     PROGRAM_HEADING,
@@ -24,7 +23,8 @@ from flowevolve.prompts.programs import (
     shown_programs,
     task_section,
 )
-from flowevolve.prompts.reflection import fence
+from flowevolve.prompts.reading.fences import fence
+from flowevolve.prompts.reading.json_replies import objects, read_array, read_object, text_of, texts, word_of
 
 REFLECT_TITLE = "# Learn from a change"
 COMPRESS_TITLE = "# Shorten a memory"

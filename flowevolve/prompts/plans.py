@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from flowevolve.prompts.json_replies import read_array, texts
 from flowevolve.prompts.programs import (
     ADVICE_HEADING,
     HOW_HEADING,
@@ -17,7 +16,8 @@ from flowevolve.prompts.programs import (
     shown_files,
     task_section,
 )
-from flowevolve.prompts.reflection import fence
+from flowevolve.prompts.reading.fences import fence
+from flowevolve.prompts.reading.json_replies import read_array, texts
 
 PLAN_TITLE = "# Plan different programs"
 IMPLEMENT_TITLE = "# Write a program to a plan"

@@ -14,8 +14,8 @@ from typing import Literal
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.model import UnparsableReplyError
-from flowevolve.prompts.json_replies import read_json
-from flowevolve.prompts.reflection import fence
+from flowevolve.prompts.reading.fences import fence
+from flowevolve.prompts.reading.json_replies import read_json
 
 LESSON_TITLE = "# Learn from an answer"
 CURATE_TITLE = "# Keep a playbook"

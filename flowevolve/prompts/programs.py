@@ -1,21 +1,16 @@
-"""The prompts that ask for programs, and the strict parser of the replies."""
+"""The prompts that ask for programs."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import UnparsableReplyError
-from flowevolve.programs.blocks import has_marks, outside_unchanged
-from flowevolve.programs.edits import MIDDLE_LINE, REPLACE_LINE, SEARCH_LINE, apply_to_files
-from flowevolve.programs.features import syntax_error
-from flowevolve.prompts.reflection import fence, labelled_blocks, parse_instruction
-
-Form = Literal["edits", "whole"]
-"""The form of a reply: SEARCH/REPLACE edits of the parent, or a whole program."""
+from flowevolve.programs.blocks import has_marks
+from flowevolve.programs.edits import MIDDLE_LINE, REPLACE_LINE, SEARCH_LINE
+from flowevolve.prompts.reading.children import Form, read_child
+from flowevolve.prompts.reading.fences import fence
 
 CODE_TITLE = "# Improve a program"
 SEED_TITLE = "# Write a different program"
@@ -125,37 +120,9 @@ def read_program(reply: str, parent: Artifact, form: Form) -> Artifact:
     """The program that a reply makes of ``parent``.
 
     Raises:
-        EditError: if an edit can't be applied.
-        UnparsableReplyError: if the reply does not have the requested form, changes text outside of the EVOLVE-BLOCK
-            marks, or makes a Python file that does not compile.
+        UnparsableReplyError: as `read_child`.
     """
-    files = apply_to_files(parent, reply) if form == "edits" else _whole(reply, parent)
-    for name, text in files.items():
-        if not outside_unchanged(parent[name], text):
-            raise UnparsableReplyError(f"{name}: what is outside of the EVOLVE-BLOCK marks was changed")
-        wrong = syntax_error(text) if name.endswith(".py") and text != parent[name] else None
-        if wrong is not None:
-            raise UnparsableReplyError(f"{name} does not compile: {wrong}")
-    return parent.replace(**files)
-
-
-def _whole(reply: str, parent: Artifact) -> dict[str, str]:
-    """The files in a reply. For a program of one file it is the longest block; short ones are explanations."""
-    blocks = labelled_blocks(reply)
-    if len(parent) == 1:
-        (name,) = parent
-        text = max((body for _, body in blocks), key=len) if blocks else parse_instruction(reply)
-        found = {name: text}
-    else:
-        found = {label: body for label, body in blocks if label in parent}
-    if not any(text.strip() for text in found.values()):
-        raise UnparsableReplyError(f"no fenced block with a program in the reply; its files are {', '.join(parent)}")
-    return {name: _ended_like(parent[name], text) for name, text in found.items()}
-
-
-def _ended_like(old: str, new: str) -> str:
-    """The new text with as many newlines at its end as the old one, as they are lost in a fenced block."""
-    return new.rstrip("\n") + old[len(old.rstrip("\n")) :]
+    return parent.replace(**read_child(reply, parent, form).files)
 
 
 def shown_files(program: Mapping[str, str]) -> str:

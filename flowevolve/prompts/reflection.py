@@ -6,19 +6,19 @@ Parsers raise `UnparsableReplyError`, which callers count before they go on.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.prompts.reading.choosing import chosen
+from flowevolve.prompts.reading.fences import TEXT_LABELS, Block, blocks, fence
+from flowevolve.prompts.reading.fields import lines_named
+from flowevolve.prompts.reading.json_replies import answer_in
+from flowevolve.prompts.reading.verdicts import read_word
 
 EditVerdict = Literal["orthogonal", "subsumed", "conflicting"]
-_VERDICTS: Mapping[str, EditVerdict] = {
-    "orthogonal": "orthogonal",
-    "subsumed": "subsumed",
-    "conflicting": "conflicting",
-}
+_VERDICTS: tuple[EditVerdict, ...] = get_args(EditVerdict)
 
 REFLECT_TITLE = "# Improve an instruction"
 JUDGE_TITLE = "# Judge an edit made from an old version"
@@ -56,13 +56,6 @@ class RepairVerdict:
     patch: Mapping[str, str]
 
 
-def fence(text: str, label: str = "") -> str:
-    """``text`` in a fenced block whose fence is longer than any run of backticks inside."""
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    marks = "`" * max(3, longest + 1)
-    return f"{marks}{label}\n{text}\n{marks}"
-
-
 def reflection_prompt(component: str, text: str, examples: Sequence[ReflectionExample]) -> str:
     """Ask for a better text of one component, given rollouts with the present one (GEPA, arXiv 2507.19457, §3)."""
     shown = "\n\n".join(_example_section(number, example) for number, example in enumerate(examples, 1))
@@ -92,23 +85,6 @@ Answer:
 {fence(example.output)}
 Feedback:
 {fence(example.feedback)}"""
-
-
-def parse_instruction(reply: str) -> str:
-    """The new instruction: the text from the first fence to the last one, or to the end if it is never closed.
-
-    Raises:
-        UnparsableReplyError: if there is no fence at all or nothing inside.
-    """
-    opening = re.search(r"^[ \t]*(`{3,})[^\n`]*\n", reply, re.MULTILINE)
-    if opening is None:
-        raise UnparsableReplyError("no fenced block in the reply")
-    body = reply[opening.end() :]
-    closings = list(re.finditer(rf"^[ \t]*{opening[1]}[ \t]*$", body, re.MULTILINE))
-    text = (body[: closings[-1].start()] if closings else body).strip()
-    if not text:
-        raise UnparsableReplyError("the fenced block is empty")
-    return text
 
 
 def judge_prompt(
@@ -209,31 +185,31 @@ def _blocks(components: Mapping[str, str]) -> str:
 
 
 def parse_verdict(reply: str, components: Sequence[str]) -> RepairVerdict:
-    """The judge's verdict, reason and patch.
+    """The judge's verdict, reason and patch. Where there is one component, its block needs no label.
 
     Raises:
         UnparsableReplyError: if the verdict is missing or unknown, or an orthogonal verdict comes without a patch of
             known components.
     """
-    found = re.search(r"^\W*verdict\W*[:=]\W*(orthogonal|subsumed|conflicting)\b", reply, re.IGNORECASE | re.MULTILINE)
-    if found is None:
-        raise UnparsableReplyError("no line 'Verdict: orthogonal | subsumed | conflicting' in the reply")
-    verdict = _VERDICTS[found[1].lower()]
-    reason_found = re.search(r"^\W*reason\W*[:=]\s*(.+)$", reply, re.IGNORECASE | re.MULTILINE)
-    reason = reason_found[1].strip() if reason_found else ""
+    verdict = read_word(reply, "verdict", _VERDICTS)
+    text = answer_in(reply)
+    reasons = lines_named(text, "reason")
+    reason = reasons[0] if reasons else ""
     if verdict != "orthogonal":
         return RepairVerdict(verdict, reason, {})
-    patch = {name: text for name, text in labelled_blocks(reply[found.end() :]) if name in components}
+    found = blocks(text, components)
+    patch = {name: chosen(each, text, f"block of {name}").body for name, each in _by_component(found, components)}
     if not patch:
-        raise UnparsableReplyError("the verdict is orthogonal but no fenced block labelled with a component follows")
+        raise UnparsableReplyError(
+            "the verdict is orthogonal but no fenced block labelled with a component follows", Reason.MISSING
+        )
     return RepairVerdict(verdict, reason, patch)
 
 
-def labelled_blocks(text: str) -> list[tuple[str, str]]:
-    """All fenced blocks as (label, text), in order. A closing fence is at least as long as its opening one."""
-    return [(match["label"].strip(), match["body"]) for match in _BLOCK.finditer(text)]
-
-
-_BLOCK = re.compile(
-    r"^[ \t]*(?P<marks>`{3,})(?P<label>[^\n`]*)\n(?P<body>.*?)\n?^[ \t]*(?P=marks)`*[ \t]*$", re.MULTILINE | re.DOTALL
-)
+def _by_component(found: Sequence[Block], components: Sequence[str]) -> Iterator[tuple[str, list[Block]]]:
+    """The blocks labelled with each component; those with other labels, if there is only one component."""
+    for name in components:
+        labelled = [block for block in found if block.label == name]
+        alone = [block for block in found if len(components) == 1 and block.language in TEXT_LABELS]
+        if labelled or alone:
+            yield name, labelled or alone

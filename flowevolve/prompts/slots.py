@@ -12,13 +12,11 @@ from typing import Literal
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import UnparsableReplyError
 from flowevolve.programs.parts import REST, SLOTS, Slot
-from flowevolve.prompts.json_replies import objects, read_object, word_of
 from flowevolve.prompts.programs import (
     OTHERS_HEADING,
     OUTCOME_HEADING,
     PROGRAM_HEADING,
     REPLY_HEADING,
-    Form,
     ShownProgram,
     program_prompt,
     shown_files,
@@ -26,7 +24,9 @@ from flowevolve.prompts.programs import (
     shown_programs,
     task_section,
 )
-from flowevolve.prompts.reflection import fence
+from flowevolve.prompts.reading.children import Form
+from flowevolve.prompts.reading.fences import fence
+from flowevolve.prompts.reading.json_replies import objects, read_object, word_of
 
 DIAGNOSE_TITLE = "# Take a program apart"
 PARTS_HEADING = "## Its parts"

@@ -5,11 +5,26 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, strategies as st
 
+from flowevolve.core.model import Reason
 from flowevolve.programs.blocks import outside_unchanged
-from flowevolve.programs.edits import Edit, EditError, apply_edits, apply_to_files, parse_edits
+from flowevolve.programs.edits import Edit, EditError, apply_edit
+from flowevolve.prompts.reading.edits import apply_edits, failure, find_edits
 from flowevolve.sim.worlds.code.writing import edits_between
 
 TEXT = "import math\n# EVOLVE-BLOCK-START\na = 1\nb = 2\nb = 2\n# EVOLVE-BLOCK-END\nprint(a)\n"
+
+
+def applied(text: str, reply: str) -> str:
+    """The text with all edits of a reply made. Raises an error if one can't be made."""
+    return applied_to({"program.py": text}, reply)["program.py"]
+
+
+def applied_to(files: dict[str, str], reply: str) -> dict[str, str]:
+    found = find_edits(reply)
+    changed, left_out = apply_edits(files, found)
+    if left_out:
+        raise failure(left_out, len(found))
+    return changed
 
 
 def block(search: str, replace: str) -> str:
@@ -18,63 +33,66 @@ def block(search: str, replace: str) -> str:
 
 def test_blocks_are_applied_in_order_each_to_what_the_ones_before_it_left() -> None:
     reply = "First this:\n" + block("a = 1", "a = 3\nc = 4") + "and then\n" + block("c = 4\nb = 2", "c = 5")
-    assert apply_edits(TEXT, reply) == TEXT.replace("a = 1\nb = 2", "a = 3\nc = 5")
+    assert applied(TEXT, reply) == TEXT.replace("a = 1\nb = 2", "a = 3\nc = 5")
 
 
-def test_of_several_places_the_first_is_taken_that_may_change() -> None:
-    text = "x = 1\n# EVOLVE-BLOCK-START\nx = 1\nx = 1\n# EVOLVE-BLOCK-END"
-    assert apply_edits(text, block("x = 1", "x = 2")).split("\n") == [
-        "x = 1",
-        "# EVOLVE-BLOCK-START",
-        "x = 2",
-        "x = 1",
-        "# EVOLVE-BLOCK-END",
-    ]
+def test_of_several_places_only_one_that_may_change_counts() -> None:
+    text = "x = 1\n# EVOLVE-BLOCK-START\nx = 1\ny = 1\n# EVOLVE-BLOCK-END"
+    assert applied(text, block("x = 1", "x = 2")) == text.replace("START\nx = 1", "START\nx = 2")
+    with pytest.raises(EditError, match="edit 1: its SEARCH text is at 2 places") as caught:
+        applied(text.replace("y = 1", "x = 1"), block("x = 1", "x = 2"))
+    assert caught.value.reason is Reason.SEVERAL_PLACES
 
 
 def test_lines_are_compared_whole_but_for_space_at_their_ends() -> None:
-    assert apply_edits("max = 1\nx = 1  \n", block("x = 1", "x = 2")) == "max = 1\nx = 2\n"
+    assert applied("max = 1\nx = 1  \n", block("x = 1", "x = 2")) == "max = 1\nx = 2\n"
     with pytest.raises(EditError):
-        apply_edits("max = 1\n", block("x = 1", "x = 2"))
+        applied("max = 1\n", block("x = 1", "x = 2"))
 
 
 def test_nothing_in_place_of_lines_takes_them_out() -> None:
-    assert apply_edits("a\nb\nc\n", "<<<<<<< SEARCH\nb\n=======\n>>>>>>> REPLACE") == "a\nc\n"
+    assert applied("a\nb\nc\n", "<<<<<<< SEARCH\nb\n=======\n>>>>>>> REPLACE") == "a\nc\n"
 
 
 @pytest.mark.parametrize(
     ("reply", "says"),
     [
-        (block("a = 1", "a = 2") + block("z = 1", "z = 2"), "block 2: its SEARCH text is not in the program: 'z = 1'"),
-        (block("a = 1", "a = 2") + block("import math", ""), "block 2: changes what is outside"),
-        (block("print(a)", "print(b)"), "block 1: changes what is outside"),
-        (block("a = 1", "# EVOLVE-BLOCK-END\nimport os\n# EVOLVE-BLOCK-START"), "block 1: changes what is outside"),
-        (block("# EVOLVE-BLOCK-START\na = 1", "a = 1"), "block 1: changes what is outside"),
-        (block("", "a = 2"), "block 1: nothing to search for"),
-        ("<<<<<<< SEARCH\na = 1\n=======\na = 2\n", "block 1: no line '>>>>>>> REPLACE'"),
-        ("<<<<<<< SEARCH\na = 1\n>>>>>>> REPLACE\n", "block 1: no line '======='"),
-        ("<<<<<<< SEARCH\na = 1\n" + block("a = 1", "a = 2"), "block 1: no line '======='"),
-        ("I would not change anything.", "no SEARCH/REPLACE block"),
+        (block("a = 1", "a = 2") + block("z = 1", "z = 2"), "edit 2: its SEARCH text is not in the program: 'z = 1'"),
+        (block("a = 1", "a = 2") + block("import math", ""), "edit 2: it changes what is outside"),
+        (block("print(a)", "print(b)"), "edit 1: it changes what is outside"),
+        (block("a = 1", "# EVOLVE-BLOCK-END\nimport os\n# EVOLVE-BLOCK-START"), "edit 1: it changes what is outside"),
+        (block("# EVOLVE-BLOCK-START\na = 1", "a = 1"), "edit 1: it puts the same text in place"),
+        (block("", "a = 2"), "edit 1: it has nothing to search for"),
+        ("<<<<<<< SEARCH\na = 1\n=======\na = 2\n", "edit 1: it has no line '>>>>>>> REPLACE'"),
+        ("<<<<<<< SEARCH\na = 1\n>>>>>>> REPLACE\n", "edit 1: it has no line '======='"),
+        ("<<<<<<< SEARCH\na = 1\n" + block("a = 1", "a = 2"), "edit 1: it has no line '======='"),
     ],
 )
-def test_what_can_not_be_applied_names_its_block(reply: str, says: str) -> None:
+def test_what_can_not_be_applied_is_named_by_its_number(reply: str, says: str) -> None:
     with pytest.raises(EditError, match=says):
-        apply_edits(TEXT, reply)
+        applied(TEXT, reply)
+
+
+def test_good_edits_among_bad_ones_are_made() -> None:
+    found = find_edits(block("z = 1", "z = 2") + block("a = 1", "a = 2"))
+    changed, left_out = apply_edits({"program.py": TEXT}, found)
+    assert changed["program.py"] == TEXT.replace("a = 1", "a = 2")
+    assert [each.reason for each in left_out] == [Reason.NOT_FOUND]
 
 
 def test_marks_may_stand_among_the_lines_of_an_edit_that_keeps_them() -> None:
     edit = block("# EVOLVE-BLOCK-START\na = 1", "# EVOLVE-BLOCK-START\na = 2")
-    assert apply_edits(TEXT, edit) == TEXT.replace("a = 1", "a = 2")
+    assert applied(TEXT, edit) == TEXT.replace("a = 1", "a = 2")
 
 
 def test_edits_of_several_files_name_them() -> None:
     files = {"program.py": "a = 1\n", "helper.py": "a = 1\n"}
     edit = block("a = 1", "a = 2")
-    assert apply_to_files(files, f"FILE: helper.py\n{edit}") == {"program.py": "a = 1\n", "helper.py": "a = 2\n"}
-    with pytest.raises(EditError, match="no line 'FILE: name' before it; the files are program"):
-        apply_to_files(files, edit)
-    with pytest.raises(EditError, match=r"block 1: there is no file 'other\.py'"):
-        apply_to_files(files, f"FILE: `other.py`\n{edit}")
+    assert applied_to(files, f"FILE: helper.py\n{edit}") == {"program.py": "a = 1\n", "helper.py": "a = 2\n"}
+    with pytest.raises(EditError, match="no line 'FILE: name' stands before it; the files are program"):
+        applied_to(files, edit)
+    with pytest.raises(EditError, match=r"edit 1: there is no file 'other\.py'"):
+        applied_to(files, f"FILE: `other.py`\n{edit}")
 
 
 LINES = st.lists(
@@ -91,8 +109,8 @@ def test_edits_between_two_texts_make_the_second_of_the_first(old: list[str], ne
     edits = edits_between(before, after)
     if edits:
         reply = "Some words.\n" + "\n\n".join(map(str, edits)) + "\nMore words."
-        assert parse_edits(reply) == edits
-        assert apply_edits(before, reply) == after
+        assert [found.edit for found in find_edits(reply)] == edits
+        assert applied(before, reply) == after
     else:
         assert before == after
 
@@ -105,10 +123,10 @@ def test_what_is_outside_of_marks_never_changes(
     text = "\n".join([*above, marks[0], *within, marks[1], *below])
     wanted = "\n".join([*above, marks[0], *new, marks[1], *below])
     edits = edits_between(text, wanted)
-    assert (apply_edits(text, "\n".join(map(str, edits))) if edits else text) == wanted
+    assert (applied(text, "\n".join(map(str, edits))) if edits else text) == wanted
     anything = Edit(tuple(text.split("\n")[start : start + size]), tuple(new))
     try:
-        changed = apply_edits(text, str(anything))
+        changed = apply_edit(text, anything)
     except EditError:
         return
     assert outside_unchanged(text, changed)

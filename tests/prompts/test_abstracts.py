@@ -23,7 +23,7 @@ from flowevolve.prompts.abstracts import (
     summarize_prompt,
 )
 from flowevolve.prompts.programs import ShownProgram
-from flowevolve.prompts.reflection import labelled_blocks
+from flowevolve.prompts.reading.fences import labelled_blocks
 
 WORDS = ShownProgram({ABSTRACT: "A greedy scan."}, 0.25)
 FAILED = ShownProgram({ABSTRACT: "A search by halves."}, None)

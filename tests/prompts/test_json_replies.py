@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from flowevolve.core.model import UnparsableReplyError
-from flowevolve.prompts.json_replies import objects, read_array, read_json, read_object, text_of, texts, word_of
-from flowevolve.prompts.reflection import fence
+from flowevolve.prompts.reading.fences import fence
+from flowevolve.prompts.reading.json_replies import objects, read_array, read_json, read_object, text_of, texts, word_of
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -74,7 +74,6 @@ def test_of_several_files_those_change_that_are_named() -> None:
 @pytest.mark.parametrize(
     ("reply", "says"),
     [
-        ("```python\na = 2\n```", "outside of the EVOLVE-BLOCK marks"),
         ("```python\n" + ONE["program.py"].replace("a = 1", "a = (") + "```", r"program\.py does not compile: line 2"),
         ("I can't.", "no fenced block"),
         ("```\n```", "no fenced block with a program"),

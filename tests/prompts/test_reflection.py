@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from flowevolve.core.model import UnparsableReplyError
+from flowevolve.prompts.reading.fences import fence, labelled_blocks
+from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.prompts.reflection import (
     ReflectionExample,
-    fence,
     judge_prompt,
-    labelled_blocks,
     merge_prompt,
-    parse_instruction,
     parse_verdict,
     reflection_prompt,
 )
@@ -24,7 +23,7 @@ texts = st.text(
 
 @given(texts.filter(lambda text: text.strip()))
 def test_a_fenced_text_comes_back(text: str) -> None:
-    assert parse_instruction(f"Here it is:\n{fence(text)}") == text.strip()
+    assert read_instruction(f"Here it is:\n{fence(text)}") == text.strip()
 
 
 @given(st.dictionaries(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), texts, min_size=1, max_size=3))
@@ -34,14 +33,14 @@ def test_labelled_blocks_come_back(blocks: dict[str, str]) -> None:
 
 
 def test_an_unclosed_fence_is_tolerated_and_inner_fences_stay() -> None:
-    assert parse_instruction("```\nbe brief") == "be brief"
-    assert parse_instruction("```text\nuse\n```\ncode\n```\nend\n```\nbye") == "use\n```\ncode\n```\nend"
+    assert read_instruction("```\nbe brief") == "be brief"
+    assert read_instruction("```text\nuse\n```\ncode\n```\nend\n```\nbye") == "use\n```\ncode\n```\nend"
 
 
 @pytest.mark.parametrize("reply", ["", "no fence", "```\n\n```", "`inline`"])
 def test_replies_without_an_instruction_are_refused(reply: str) -> None:
     with pytest.raises(UnparsableReplyError):
-        parse_instruction(reply)
+        read_instruction(reply)
 
 
 def test_verdicts_are_read_strictly() -> None:

@@ -18,7 +18,7 @@ from flowevolve.core.policies import Departure, Waiting
 from flowevolve.core.pool import Add, Candidate
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
-from flowevolve.prompts.reflection import fence, labelled_blocks
+from flowevolve.prompts.reading.fences import fence, labelled_blocks
 from flowevolve.stages import committing
 from flowevolve.stages.group_commit import Group, GroupCommit, Head
 from flowevolve.stages.payloads import Proposed

@@ -27,7 +27,7 @@ from aiohttp.typedefs import Handler
 from bench._lib.methods.recording import CHAT, RECORDING, Recorder, role_of
 from bench._lib.methods.workloads import WORKLOADS, WholeLength
 from flowevolve._util import clock
-from flowevolve.prompts.reflection import fence
+from flowevolve.prompts.reading.fences import fence
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES, APIProfile, BatchingProfile, Profile
 from flowevolve.sim.server import serve

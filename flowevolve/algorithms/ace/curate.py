@@ -26,7 +26,7 @@ from flowevolve.prompts.playbook import (
     parse_curator_requests,
     parse_lessons,
 )
-from flowevolve.prompts.reflection import parse_instruction
+from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.stages import scan
 
 
@@ -142,7 +142,7 @@ async def _merge(group: Sequence[Bullet], context: StageContext) -> Operation | 
     model = context.chat_model(group[0].id, None, role="reflection")
     try:
         reply = await model([Message("user", merge_prompt([bullet.text for bullet in group]))])
-        text = " ".join(parse_instruction(reply).removeprefix("- ").split())
+        text = " ".join(read_instruction(reply).removeprefix("- ").split())
     except (UnparsableReplyError, LLMError) as error:
         context.log("merge.failed", bullets=[bullet.id for bullet in group], error=str(error))
         return None

@@ -22,7 +22,8 @@ from flowevolve.core.record import Record
 from flowevolve.core.task import Task
 from flowevolve.programs.problem import NEEDS_A_SEED
 from flowevolve.programs.task import check_programs
-from flowevolve.prompts.programs import Form, program_prompt
+from flowevolve.prompts.programs import program_prompt
+from flowevolve.prompts.reading.children import Form
 from flowevolve.stages import Assess, Assessed, Rollouts, Written, as_shown, committing, write_program
 
 ROLE = "code"

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from flowevolve._util.settings import Settings
 from flowevolve.algorithms.code_evolve.exploration import ExplorationSettings
 from flowevolve.archives.elites import FITNESS
-from flowevolve.prompts.programs import Form
+from flowevolve.prompts.reading.children import Form
 
 Topology = Literal["ring", "complete", "empty"]
 """Which islands send migrants to which."""

@@ -26,7 +26,8 @@ from flowevolve.prompts.programs import (
     shown_programs,
     task_section,
 )
-from flowevolve.prompts.reflection import fence, parse_instruction
+from flowevolve.prompts.reading.fences import fence
+from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.stages import Assess, as_shown, ask, write_program
 
 CODE, META = "code", "meta"
@@ -52,7 +53,7 @@ class Meta:
         chosen = item.expect(Chosen)
         prompt = meta_prompt(self.statement, chosen.prompt, chosen.parent, chosen.failed)
         try:
-            text = await ask(context, META, prompt, parse_instruction, agent="meta", candidate=chosen.prompt.id)
+            text = await ask(context, META, prompt, read_instruction, agent="meta", candidate=chosen.prompt.id)
         except UnparsableReplyError as error:
             raise Discard("unparsable reply") from error
         artifact = Artifact({INSTRUCTIONS: text})

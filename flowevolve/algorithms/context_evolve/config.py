@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from flowevolve._util.settings import Settings
 from flowevolve.prompts.abstracts import TrajectoryKind
-from flowevolve.prompts.programs import Form
+from flowevolve.prompts.reading.children import Form
 
 
 class TrajectoriesSettings(Settings):

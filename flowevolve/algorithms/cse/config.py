@@ -9,7 +9,7 @@ from pydantic import Field
 from flowevolve._util.settings import Settings
 from flowevolve.algorithms.cse.memory import LIMIT_TOKENS, STEPS_KEPT
 from flowevolve.experience.settings import GlobalMemorySettings
-from flowevolve.prompts.programs import Form
+from flowevolve.prompts.reading.children import Form
 
 
 class CSEConfig(Settings):

@@ -19,7 +19,8 @@ from flowevolve.core.item import Item
 from flowevolve.core.pool import Candidate
 from flowevolve.programs.parts import Slot, frozen_parts, parts_of, restore, unchanged
 from flowevolve.prompts.plans import implement_prompt
-from flowevolve.prompts.programs import Form, program_prompt
+from flowevolve.prompts.programs import program_prompt
+from flowevolve.prompts.reading.children import Form
 from flowevolve.prompts.slots import crossover_prompt, diagnose_prompt, mutation_prompt, read_slots
 from flowevolve.stages import Written, as_shown, try_asking, write_program
 

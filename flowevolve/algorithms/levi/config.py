@@ -6,7 +6,7 @@ from pydantic import Field, field_validator
 
 from flowevolve._util.settings import Settings
 from flowevolve.archives.descriptors import Placement
-from flowevolve.prompts.programs import Form
+from flowevolve.prompts.reading.children import Form
 
 
 class LEVIConfig(Settings):

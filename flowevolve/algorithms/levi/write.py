@@ -29,13 +29,9 @@ from flowevolve.prompts.programs import (
     seed_prompt,
     task_section,
 )
-from flowevolve.prompts.reflection import (
-    CURRENT_HEADING,
-    ReflectionExample,
-    fence,
-    parse_instruction,
-    reflection_prompt,
-)
+from flowevolve.prompts.reading.fences import fence
+from flowevolve.prompts.reading.instructions import read_instruction
+from flowevolve.prompts.reflection import CURRENT_HEADING, ReflectionExample, reflection_prompt
 from flowevolve.stages import Rollouts, Written, as_shown, write_program
 
 LARGE, SMALL = "large", "small"
@@ -167,7 +163,7 @@ async def _rewritten(
     model = context.chat_model(component, parent.id, role=LARGE if brief.unlike else SMALL)
     reply = await model([Message("user", prompt)])
     try:
-        return parse_instruction(reply)
+        return read_instruction(reply)
     except UnparsableReplyError as error:
         context.log("reply.unparsable", component=component, error=str(error))
         raise Discard("unparsable reply") from error

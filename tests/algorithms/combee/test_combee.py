@@ -21,7 +21,9 @@ from flowevolve.core.events import Event
 from flowevolve.core.model import ChatReply, ChatRequest
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
-from flowevolve.prompts.reflection import MERGE_TITLE, labelled_blocks, parse_instruction
+from flowevolve.prompts.reading.fences import labelled_blocks
+from flowevolve.prompts.reading.instructions import read_instruction
+from flowevolve.prompts.reflection import MERGE_TITLE
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
 from flowevolve.sim.backend import SimBackend
@@ -184,7 +186,7 @@ class NoLastMerge(SimBackend):
             return reply
         if self._merged.issuperset(text for _, text in labelled_blocks(asked.partition("## The versions")[2])):
             return replace(reply, text="Much in common.")
-        self._merged.add(parse_instruction(reply.text))
+        self._merged.add(read_instruction(reply.text))
         return reply
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from flowevolve.prompts.programs import DEFAULT_INSTRUCTIONS, ShownProgram
-from flowevolve.prompts.reflection import fence, labelled_blocks
+from flowevolve.prompts.reading.fences import fence, labelled_blocks
 from flowevolve.sim.worlds.code.compare import PHRASES, kinds_between
 from flowevolve.sim.worlds.code.prompt import KINDS, all_programs, hinted, sections
 

@@ -16,7 +16,7 @@ from flowevolve.prompts.abstracts import (
     PROGRAMS_HEADING,
 )
 from flowevolve.prompts.programs import REPLY_HEADING, ShownProgram
-from flowevolve.prompts.reflection import labelled_blocks
+from flowevolve.prompts.reading.fences import labelled_blocks
 from flowevolve.sim.worlds.code.compare import kinds_between
 from flowevolve.sim.worlds.code.prompt import KINDS, named_programs, parent_of, sections
 from flowevolve.sim.worlds.code.replies import hint, in_json, in_words

@@ -21,7 +21,7 @@ from flowevolve.prompts.memory import (
     Direction,
 )
 from flowevolve.prompts.programs import ShownProgram
-from flowevolve.prompts.reflection import labelled_blocks
+from flowevolve.prompts.reading.fences import labelled_blocks
 from flowevolve.sim.worlds.code.compare import PHRASES, kinds_between
 from flowevolve.sim.worlds.code.prompt import KINDS, hinted, parent_of, programs, sections
 from flowevolve.sim.worlds.code.replies import hint, in_json, in_words, wanted_count

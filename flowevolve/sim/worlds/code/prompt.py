@@ -17,10 +17,10 @@ from flowevolve.prompts.programs import (
     OUTCOME_HEADING,
     PROGRAM_HEADING,
     REPLY_HEADING,
-    Form,
     ShownProgram,
 )
-from flowevolve.prompts.reflection import labelled_blocks
+from flowevolve.prompts.reading.children import Form
+from flowevolve.prompts.reading.fences import labelled_blocks
 from flowevolve.prompts.slots import FROM_FIRST, FROM_SECOND, KEEP_HEADING, TAKE_HEADING
 
 KINDS = ("constants", "operators", "calls", "loops", "statements", "crossover", "growth")

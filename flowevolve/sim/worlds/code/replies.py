@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from flowevolve._util.json_types import JSON
 from flowevolve.prompts.programs import REPLY_HEADING
-from flowevolve.prompts.reflection import fence
+from flowevolve.prompts.reading.fences import fence
 from flowevolve.sim.worlds.code.compare import PHRASES
 
 _MARKS = re.compile(r'[\[\]{}"`]')

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 
 from flowevolve.programs.edits import MIDDLE_LINE, REPLACE_LINE, Edit, EditError, apply_edit
-from flowevolve.prompts.programs import Form
-from flowevolve.prompts.reflection import fence
+from flowevolve.prompts.reading.children import Form
+from flowevolve.prompts.reading.fences import fence
 
 _COLON = re.compile(r":[ \t]*$", re.MULTILINE)
 
@@ -70,7 +70,7 @@ def write_reply(old: Mapping[str, str], new: Mapping[str, str], form: Form, said
 
 
 def broken(reply: str, form: Form, rng: random.Random) -> str:
-    """Spoil a reply: with a syntax error, with lines that the program does not have, or by breaking its form."""
+    """Spoil a reply: with a syntax error, with lines that the program does not have, or by leaving something out."""
     way = rng.choice(("syntax", "lines", "form"))
     if way == "syntax" and (colons := list(_COLON.finditer(reply))):
         slip = rng.choice(colons)
@@ -79,4 +79,4 @@ def broken(reply: str, form: Form, rng: random.Random) -> str:
         return reply.replace(f"\n{MIDDLE_LINE}", f"\n    # as before\n{MIDDLE_LINE}", 1)
     if form == "edits":
         return reply.replace(f"\n{REPLACE_LINE}", "", 1)
-    return reply.replace("`", "")
+    return reply.partition("```")[0]

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from flowevolve.prompts.reading.fences import fence, labelled_blocks
 from flowevolve.prompts.reflection import (
     CURRENT_HEADING,
     EXAMPLES_HEADING,
@@ -19,8 +20,6 @@ from flowevolve.prompts.reflection import (
     STALE_HEADING,
     UPDATES_HEADING,
     EditVerdict,
-    fence,
-    labelled_blocks,
 )
 from flowevolve.sim.worlds.rules.params import RulesParams
 from flowevolve.sim.worlds.rules.text import Statement, happens, misstate, read_instruction, read_statement, reword

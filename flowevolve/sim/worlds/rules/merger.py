@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from flowevolve.prompts.reading.fences import fence, labelled_blocks
 from flowevolve.prompts.reflection import (
     EDITS_HEADING,
     HEAD_HEADING,
     ORIGIN_HEADING,
     VERSIONS_HEADING,
-    fence,
-    labelled_blocks,
 )
 from flowevolve.sim.worlds.rules.params import RulesParams
 from flowevolve.sim.worlds.rules.text import happens, misstate, read_statement

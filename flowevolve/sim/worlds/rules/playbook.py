@@ -29,7 +29,7 @@ from flowevolve.prompts.playbook import (
     PLAYBOOK_HEADING,
     USED_HEADING,
 )
-from flowevolve.prompts.reflection import fence, labelled_blocks
+from flowevolve.prompts.reading.fences import fence, labelled_blocks
 from flowevolve.sim.worlds.rules.params import RulesParams
 from flowevolve.sim.worlds.rules.text import Statement, misstate, read_statement, reword
 

@@ -11,7 +11,12 @@ import random
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 
 from flowevolve.core.model import ChatRequest
-from flowevolve.prompts.reflection import JUDGE_TITLE, MERGE_EDITS_TITLE, MERGE_TITLE, REFLECT_TITLE
+from flowevolve.prompts.reflection import (
+    JUDGE_TITLE,
+    MERGE_EDITS_TITLE,
+    MERGE_TITLE,
+    REFLECT_TITLE,
+)
 from flowevolve.sim.worlds.rules import playbook
 from flowevolve.sim.worlds.rules.editor import judge, reflect, topic_of
 from flowevolve.sim.worlds.rules.merger import merge, merge_edits

@@ -41,7 +41,8 @@ from flowevolve.prompts.memory import (
     shown_memory,
 )
 from flowevolve.prompts.plans import implement_prompt, plan_prompt, read_plans
-from flowevolve.prompts.programs import Form, ShownProgram, program_prompt, read_program
+from flowevolve.prompts.programs import ShownProgram, program_prompt, read_program
+from flowevolve.prompts.reading.children import Form
 from flowevolve.prompts.slots import crossover_prompt, diagnose_prompt, mutation_prompt, read_slots
 from flowevolve.sim.worlds.code.coder import CODERS
 from flowevolve.sim.worlds.code.prompt import KINDS, hinted, read_prompt

@@ -20,13 +20,14 @@ from flowevolve.programs.problem import Problem
 from flowevolve.prompts.programs import (
     ADVICE_TITLE,
     META_TITLE,
-    Form,
     ShownProgram,
     program_prompt,
     read_program,
     seed_prompt,
 )
-from flowevolve.prompts.reflection import fence, parse_instruction
+from flowevolve.prompts.reading.children import Form
+from flowevolve.prompts.reading.fences import fence
+from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.sim.worlds.code.names import unbound
 from flowevolve.sim.worlds.code.prompt import KINDS, hinted, read_prompt
 from flowevolve.sim.worlds.code.world import CodeWorld
@@ -176,7 +177,7 @@ def test_advice_names_what_sets_the_better_programs_apart() -> None:
 def test_instructions_are_kept_with_another_preference() -> None:
     now = fence("Be bold.\n- prefer: loops")
     asked = f"{META_TITLE}\n\n## The instructions\n{now}\n\n## What to write\nInstructions."
-    replies = {parse_instruction(ask(asked, seed)) for seed in range(40)}
+    replies = {read_instruction(ask(asked, seed)) for seed in range(40)}
     assert all(text.startswith("Be bold.\nprefer: ") for text in replies)
     assert len(replies) > 3
 

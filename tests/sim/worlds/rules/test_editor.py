@@ -4,11 +4,11 @@ from dataclasses import replace
 import pytest
 
 from flowevolve.core.model import UnparsableReplyError
+from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.prompts.reflection import (
     ReflectionExample,
     RepairVerdict,
     judge_prompt,
-    parse_instruction,
     parse_verdict,
     reflection_prompt,
 )
@@ -33,7 +33,7 @@ def reflected(text: str, unmet: list[Constraint], params: RulesParams, seed: int
     feedback = "\n".join((f"Met: {HOUSE_STYLE[-1].describe()}", *(f"Not met: {rule.describe()}" for rule in unmet)))
     example = ReflectionExample({"request": "Write a memo about the book club."}, "```\nHello\n```", feedback)
     prompt = reflection_prompt("system_prompt", text, [example])
-    return parse_instruction(reflect(prompt, params, random.Random(seed))).splitlines()
+    return read_instruction(reflect(prompt, params, random.Random(seed))).splitlines()
 
 
 def judged(parent: str, stale: str, head: str, params: RulesParams = FAULTLESS, seed: int = 0) -> RepairVerdict:

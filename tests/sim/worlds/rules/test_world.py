@@ -10,10 +10,10 @@ from bench._lib.house_style import expected, perfect_prompt, rules_of, shipped_r
 from flowevolve._util.errors import InputError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import ChatRequest, Message, UnparsableReplyError
+from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.prompts.reflection import (
     ReflectionExample,
     judge_prompt,
-    parse_instruction,
     parse_verdict,
     reflection_prompt,
 )
@@ -56,7 +56,7 @@ def propose(world: RulesWorld, prompt: str, minibatch: Sequence[Row], rng: rando
     rollouts = [rollout(world, prompt, row, rng) for row in minibatch]
     asked = reflection_prompt("system_prompt", prompt, [example for example, _ in rollouts])
     try:
-        proposed = parse_instruction(world.reply(chat(asked), rng))
+        proposed = read_instruction(world.reply(chat(asked), rng))
     except UnparsableReplyError:
         proposed = prompt
     return proposed, sum(score for _, score in rollouts)
@@ -97,7 +97,7 @@ def test_roles_are_recognised_by_the_text_alone() -> None:
     example = ReflectionExample({"request": "Write about the canteen."}, "Hello", "Not met: Do not use commas.")
     world = RulesWorld(RulesParams(unparsable=0))
     reflection = world.reply(chat(reflection_prompt("system_prompt", SEED_PROMPT, [example])), rng)
-    assert parse_instruction(reflection).startswith(SEED_PROMPT)
+    assert read_instruction(reflection).startswith(SEED_PROMPT)
     verdict = world.reply(chat(judge_prompt({}, edit, [], {"system_prompt": SEED_PROMPT})), rng)
     assert parse_verdict(verdict, ["system_prompt"]).verdict
     assert "the canteen" in world.reply(chat("Write about the canteen."), rng)
@@ -115,7 +115,7 @@ async def test_feedback_of_the_task_is_what_the_reflection_model_learns_from() -
     unmet = [line.removeprefix("Not met: ") for line in rollout.score.feedback.splitlines() if "Not met" in line]
     shown = ReflectionExample(rollout.calls[0].inputs, rollout.output, rollout.score.feedback)
     reply = world.reply(chat(reflection_prompt("system_prompt", SEED_PROMPT, [shown])), rng)
-    added = parse_instruction(reply).splitlines()[1:]
+    added = read_instruction(reply).splitlines()[1:]
     assert len(added) == 2
     assert {line.removeprefix("- ") for line in added} <= set(unmet)
 

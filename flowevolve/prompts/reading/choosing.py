@@ -1,0 +1,96 @@
+"""Which of several texts of a reply is meant: by what is said of each, never by its place or its length."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.prompts.reading.fences import Block
+
+Said = Literal["final", "new", "draft", "nothing"]
+"""What is said of a block: that it is the final one, a new one, or one that is not meant (a draft, the old one)."""
+
+_OLD = r"(?!\s+(?:old|original|current|existing|previous|parent|examples?|outline)\b)"
+_FINAL = re.compile(rf"\b(final|complete|full|definitive)\b{_OLD}", re.IGNORECASE)
+_NEW = re.compile(
+    r"\b(new|newer|improved|improvement|revised|revision|updated?|better|rewritten|rewrite|corrected|correction|fixed|"
+    r"optimi[sz]ed|enhanced|refined|proposed|modified|instead|actually|wait|replacement|after|result|merged|combined)\b",
+    re.IGNORECASE,
+)
+_DRAFT = re.compile(
+    r"\b(old|older|current|original|originally|previous|existing|initial|before|earlier|prior|parent|baseline|drafts?|"
+    r"first (attempt|try|version|idea|thought|pass|cut)|attempt|sketch|rough|preliminary|na[iï]ve|incorrect|wrong|"
+    r"broken|bad|buggy|discarded?|rejected|outline|skeleton|pseudo-?code|examples?|usage|e\.g\.|for instance|sample|"
+    r"excerpt|snippet|output|was)\b",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(r"^\s*(#|\*\*|<)|:\W*$")
+_REMARK = re.compile(r"^\s*(#|//|--|/\*|<!--)+\s*(.*)$")
+_LINES, _CHARACTERS = 4, 240
+
+
+def chosen(found: Sequence[Block], text: str, what: str) -> Block:
+    """The block that is meant.
+
+    Raises:
+        UnparsableReplyError: if there is none, or several of different text that nothing tells apart.
+    """
+    if not found:
+        raise UnparsableReplyError(f"there is no {what} in the reply", Reason.MISSING)
+    lines = text.split("\n")
+    said = [said_of(block, lines, found[place - 1].stop if place else 0) for place, block in enumerate(found)]
+    if len(found) == 1:
+        if said[0] == "draft" and _is_named_a_draft(found[0], lines):
+            raise UnparsableReplyError(f"the only {what} in the reply is said not to be the new one", Reason.AMBIGUOUS)
+        return found[0]
+    for wanted in ("final", "new", "nothing"):
+        kept = [block for block, each in zip(found, said, strict=True) if each == wanted]
+        if len({block.body.strip() for block in kept}) == 1:
+            return kept[-1]
+        if kept:
+            raise UnparsableReplyError(
+                f"there are {len(kept)} different blocks, and nothing says which is the {what}; reply with one alone",
+                Reason.AMBIGUOUS,
+            )
+    raise UnparsableReplyError(f"no block of the reply is said to be the new {what}", Reason.AMBIGUOUS)
+
+
+def said_of(block: Block, lines: Sequence[str], since: int) -> Said:
+    """What the label of a block, the lines in front of it back to line ``since``, and its first line say of it."""
+    sources: list[str] = [block.label]
+    near = [line for line in lines[since : block.start] if line.strip()][-_LINES:]
+    for place, line in enumerate(reversed(near)):
+        if place == 0 or _HEADING.search(line):
+            sources.append(line[-_CHARACTERS:])
+    remark = _REMARK.match(block.body.lstrip("\n").partition("\n")[0])
+    if remark is not None and len(remark[2].split()) <= 6:
+        sources.append(remark[2])
+    for source in sources:
+        found = said_in(source)
+        if found != "nothing":
+            return found
+    return "nothing"
+
+
+def said_in(source: str) -> Said:
+    """What comes first counts: "the improved form of the original" is new, "the original, before" is not."""
+    first: list[tuple[int, Said]] = []
+    patterns: tuple[tuple[re.Pattern[str], Said], ...] = ((_FINAL, "final"), (_NEW, "new"), (_DRAFT, "draft"))
+    for pattern, word in patterns:
+        match = pattern.search(source)
+        if match is not None:
+            first.append((match.start(), word))
+    return min(first)[1] if first else "nothing"
+
+
+def _is_named_a_draft(block: Block, lines: Sequence[str]) -> bool:
+    """Whether a heading of a few words says so, and not a sentence that happens to have such a word."""
+    near = [line for line in lines[: block.start] if line.strip()][-1:]
+    return bool(near) and len(near[0].split()) <= 4 and bool(_HEADING.search(near[0]))
+
+
+def without(found: Sequence[Block], unlike: Callable[[Block], bool]) -> list[Block]:
+    """The blocks that are not ``unlike`` what is looked for; all of them, if each is."""
+    return [block for block in found if not unlike(block)] or list(found)

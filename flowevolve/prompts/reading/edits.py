@@ -1,0 +1,209 @@
+"""Reads SEARCH/REPLACE edits in a reply, in the spellings that models give them, and applies those that can be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.programs.edits import Edit, EditError, apply_edit
+from flowevolve.prompts.reading.elisions import elision
+from flowevolve.prompts.reading.fences import blocks
+
+_SEARCH = re.compile(r"^[ \t]*(?:<{4,12}|-{5,12})[ \t]*(?:SEARCH|ORIGINAL|OLD)\b[ \t]*:?[ \t]*`*$", re.IGNORECASE)
+_MIDDLE = re.compile(r"^[ \t]*={5,12}[ \t]*$")
+_SEVEN = re.compile(r"^[ \t]*={7}[ \t]*$")
+_REPLACE = re.compile(
+    r"^[ \t]*(?:[<>]{4,12}|\+{5,12})[ \t]*(?:REPLACE|UPDATED|NEW|END)\b[ \t]*:?[ \t]*`*$|^[ \t]*>{7}[ \t]*$",
+    re.IGNORECASE,
+)
+_SEARCH_WORD = re.compile(r"^[ \t*_#>-]*(?:SEARCH|FIND)[ \t*_]*:[ \t*_]*$", re.IGNORECASE)
+_REPLACE_WORD = re.compile(r"^[ \t*_#>-]*REPLACE(?:[ \t]+WITH)?[ \t*_]*:[ \t*_]*$", re.IGNORECASE)
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[\w.+-]*[ \t]*$")
+_FILE = re.compile(r"^[ \t*_#]*FILE(?:NAME)?[*_]*:[ \t*_]*(\S.*)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A part of a reply that was not taken, and why, in a sentence that names the part."""
+
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An edit of a reply, or why what was meant as one is none; ``number`` counts them from 1."""
+
+    number: int
+    edit: Edit | None
+    problem: EditError | None = None
+
+
+def find_edits(answer: str) -> list[Found]:
+    """The edits of a reply without its thinking, in order; text between them is ignored.
+
+    A line ``FILE: name`` holds until the next one.
+    """
+    found: list[Found] = []
+    lines = answer.split("\n")
+    place = 0
+    file: str | None = None
+    while place < len(lines):
+        line = lines[place]
+        if named := _FILE.match(line):
+            file = named[1].strip().strip("`*'\" ")
+        elif _SEARCH.match(line):
+            one, place = _bracketed(lines, place + 1, len(found) + 1, file)
+            found.append(one)
+            continue
+        elif _SEARCH_WORD.match(line):
+            named_one, place = _named(lines, place + 1, len(found) + 1, file)
+            if named_one is not None:
+                found.append(named_one)
+            continue
+        place += 1
+    return found
+
+
+def _bracketed(lines: Sequence[str], start: int, number: int, file: str | None) -> tuple[Found, int]:
+    """The edit whose SEARCH line is just above ``start``, and where to read on."""
+    stop = next(
+        (place for place in range(start, len(lines)) if _REPLACE.match(lines[place]) or _SEARCH.match(lines[place])),
+        len(lines),
+    )
+    ended = stop < len(lines) and _REPLACE.match(lines[stop]) is not None
+    middles = [place for place in range(start, stop) if _SEVEN.match(lines[place])]
+    middles = middles or [place for place in range(start, stop) if _MIDDLE.match(lines[place])]
+    if not ended and middles and (close := _closing_fence(lines, start, middles[0], stop)) is not None:
+        ended, stop = True, close
+    if not middles:
+        return Found(number, None, EditError("it has no line '======='", Reason.INCOMPLETE)), stop + ended
+    if not ended:
+        return Found(number, None, EditError("it has no line '>>>>>>> REPLACE'", Reason.INCOMPLETE)), stop
+    middle = middles[0]
+    if len(middles) > 1:
+        middle = (
+            next((place for place in middles if place == middles[-1]), middle) if _twice(lines, middles) else middle
+        )
+    search, replace = _unfenced(lines[start:middle], lines[middle + 1 : stop])
+    return Found(number, Edit(search, replace, file)), stop + 1
+
+
+def _twice(lines: Sequence[str], middles: Sequence[int]) -> bool:
+    """Whether the line that ends the SEARCH text was written twice, with nothing between."""
+    return not any(line.strip() for line in lines[middles[0] + 1 : middles[-1]])
+
+
+def _closing_fence(lines: Sequence[str], start: int, middle: int, stop: int) -> int | None:
+    """Where the fence around an edit without its last line ends, if there is one around that edit alone."""
+    above = next((line for line in reversed(lines[max(0, start - 3) : start - 1]) if line.strip()), "")
+    if not _FENCE.match(above):
+        return None
+    marks = above.strip()[:3]
+    ends = [place for place in range(middle + 1, stop) if lines[place].strip() == marks]
+    return ends[0] if len(ends) == 1 else None
+
+
+def _unfenced(search: Sequence[str], replace: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Both texts without fences, if both have one around them; the second may be empty."""
+    inner, other = _inside_fence(search), _inside_fence(replace)
+    if inner is not None and (other is not None or not any(line.strip() for line in replace)):
+        return tuple(inner), tuple(other or ())
+    return tuple(search), tuple(replace)
+
+
+def _inside_fence(lines: Sequence[str]) -> Sequence[str] | None:
+    filled = [place for place, line in enumerate(lines) if line.strip()]
+    if len(filled) < 2 or not _FENCE.match(lines[filled[0]]) or lines[filled[-1]].strip() not in ("```", "~~~", "````"):
+        return None
+    return lines[filled[0] + 1 : filled[-1]]
+
+
+def _named(lines: Sequence[str], start: int, number: int, file: str | None) -> tuple[Found | None, int]:
+    """An edit in the form of two fenced blocks, one under ``SEARCH:`` and one under ``REPLACE:``."""
+    rest = "\n".join(lines[start : start + _MOST_LINES])
+    fenced = blocks(rest)[:2]
+    if len(fenced) == 2 and not any(line.strip() for line in lines[start : start + fenced[0].start]):
+        between = [line for line in lines[start + fenced[0].stop : start + fenced[1].start] if line.strip()]
+        if len(between) == 1 and _REPLACE_WORD.match(between[0]) and fenced[1].closed:
+            search, replace = (tuple(each.body.split("\n")) if each.body else () for each in fenced)
+            return Found(number, Edit(search, replace, file)), start + fenced[1].stop
+    return _named_unfenced(lines, start, number, file)
+
+
+def _named_unfenced(lines: Sequence[str], start: int, number: int, file: str | None) -> tuple[Found | None, int]:
+    """The same without fences: the new lines go up to the next ``SEARCH:``, or to the end of the reply."""
+    ends = (place for place in range(start, len(lines)) if _SEARCH_WORD.match(lines[place]))
+    stop = next(ends, len(lines))
+    middle = next((place for place in range(start, stop) if _REPLACE_WORD.match(lines[place])), None)
+    if middle is None:
+        return None, start
+    search, replace = lines[start:middle], lines[middle + 1 : stop]
+    while search and not search[-1].strip():
+        search = search[:-1]
+    while replace and not replace[-1].strip():
+        replace = replace[:-1]
+    return Found(number, Edit(tuple(search), tuple(replace), file)), stop
+
+
+_MOST_LINES = 2000
+"""How far below ``SEARCH:`` its blocks are looked for."""
+
+
+def apply_edits(files: Mapping[str, str], found: Sequence[Found]) -> tuple[dict[str, str], list[LeftOut]]:
+    """The files with the edits made, each in what the ones before it left, and those that were not made.
+
+    If there is only one file, edits need not name it.
+    """
+    changed = dict(files)
+    left_out: list[LeftOut] = []
+    for each in found:
+        try:
+            if each.edit is None:
+                raise each.problem or EditError("it can't be read")
+            name = _file_of(each.edit, files)
+            _refuse_elisions(each.edit, changed[name])
+            changed[name] = apply_edit(changed[name], each.edit, comment_of(name))
+        except EditError as error:
+            left_out.append(LeftOut(error.reason, f"edit {each.number}: {error}"))
+    return changed, left_out
+
+
+def comment_of(file: str) -> str:
+    """What begins a comment in the language of a file; nothing, if that is not known."""
+    ending = file.rpartition(".")[2].lower()
+    return "#" if ending in _HASH else "//" if ending in _SLASHES else ""
+
+
+_HASH = frozenset({"py", "sh", "rb", "jl", "r", "toml", "yaml", "yml"})
+_SLASHES = frozenset(
+    {"c", "cc", "cpp", "cxx", "h", "hpp", "cu", "java", "js", "ts", "go", "rs", "cs", "swift", "kt", "scala", "php"}
+)
+
+
+def _refuse_elisions(edit: Edit, text: str) -> None:
+    for part in ("\n".join(edit.search), "\n".join(edit.replace)):
+        left_out = elision(part, text)
+        if left_out is not None:
+            raise EditError(f"{left_out[:60]!r} in it stands for lines; write all of them", Reason.ELIDED)
+
+
+def _file_of(edit: Edit, files: Mapping[str, str]) -> str:
+    if len(files) == 1 and (edit.file is None or edit.file not in files):
+        return next(iter(files))
+    if edit.file is not None and edit.file in files:
+        return edit.file
+    problem = "no line 'FILE: name' stands before it" if edit.file is None else f"there is no file {edit.file!r}"
+    raise EditError(f"{problem}; the files are {', '.join(files)}", Reason.UNKNOWN_FILE)
+
+
+def failure(left_out: Sequence[LeftOut], total: int) -> UnparsableReplyError:
+    """The error for a reply of which no edit, or not every edit that has to be, can be applied."""
+    told = "; ".join(each.message for each in left_out[:_MOST_TOLD])
+    more = f"; and {len(left_out) - _MOST_TOLD} more" if len(left_out) > _MOST_TOLD else ""
+    return EditError(f"{len(left_out)} of {total} edits can't be applied: {told}{more}", left_out[0].reason)
+
+
+_MOST_TOLD = 5

@@ -1,0 +1,105 @@
+"""Named fields of replies: ``Name: value`` in any decoration, ``[[ ## name ## ]]``, and ``<name>value</name>``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+_DECORATION = r"[ \t>*_#`~-]*(?:\d{1,3}[.)][ \t*_]*)?"
+_MARKED = re.compile(r"^[ \t]*\[\[[ \t]*##[ \t]*(\w+)[ \t]*##[ \t]*\]\]", re.MULTILINE)
+_ITEM = re.compile(r"^[ \t]*(?:[-*+•–][ \t]+|\(?\d{1,3}[.):][ \t]+|[a-z][.)][ \t]+)(.*)$")
+_NEXT_FIELD = re.compile(r"^[ \t>*_#]*[A-Z][\w ]{0,30}[*_]*:[ \t*_]*")
+_WRAPPERS = "*_`\"' \t"
+
+
+@cache
+def _line(names: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"^{_DECORATION}(?:the[ \t]+)?(?:{names})[ \t]*#?\d{{0,3}}[ \t]*[*_`]*[ \t]*(?:[:=：]|[-–—]+[ \t]|\bis:?[ \t])[ \t]*[*_]*[ \t]*(.*)$",
+        re.IGNORECASE | re.MULTILINE,
+    )
+
+
+@cache
+def _tag(names: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"<(?P<name>{names})(?:[ \t][^<>\n]*)?>(?P<value>(?:(?!<(?P=name)[ \t>]).)*?)"
+        rf"(?P<end></(?P=name)[ \t]*>|\Z)",
+        re.IGNORECASE | re.DOTALL,
+    )
+
+
+def lines_named(text: str, *names: str) -> list[str]:
+    """The rest of each line that begins with one of the names and a colon, whatever decorates it or numbers it."""
+    return [plain(value) for value in _line("|".join(map(re.escape, names))).findall(text)]
+
+
+def tagged(text: str, *names: str) -> list[str]:
+    """The text between each pair of tags of one of the names; a single one may lack its end."""
+    found = list(_tag("|".join(map(re.escape, names))).finditer(text))
+    whole = [match for match in found if match["end"]]
+    return [match["value"].strip() for match in whole or found[-1:]]
+
+
+def marked_fields(text: str) -> Mapping[str, str]:
+    """The fields between ``[[ ## name ## ]]`` lines, as DSPy asks for them; of several of one name the last."""
+    found: dict[str, str] = {}
+    marks = list(_MARKED.finditer(text))
+    for place, mark in enumerate(marks):
+        end = marks[place + 1].start() if place + 1 < len(marks) else len(text)
+        found[mark[1].lower()] = text[mark.end() : end].strip()
+    found.pop("completed", None)
+    return found
+
+
+def items(text: str) -> list[str]:
+    """The items of a list, bulleted or numbered. Lines that are indented go with the item above them."""
+    found: list[str] = []
+    for line in text.split("\n"):
+        item = _ITEM.match(line)
+        if item is not None and not (found and line[:2] == "  " and not found[-1]):
+            found.append(item[1].strip())
+        elif found and line.strip() and line[:1] in " \t":
+            found[-1] = f"{found[-1]} {line.strip()}"
+    return [each for each in found if each]
+
+
+def listed_under(text: str, *names: str) -> list[str]:
+    """The items of the lists that follow a line which has nothing but one of the names, such as ``Lessons:``."""
+    found: list[str] = []
+    pattern = _heading("|".join(map(re.escape, names)))
+    lines = text.split("\n")
+    for place, line in enumerate(lines):
+        if pattern.match(line):
+            found += items("\n".join(_until_next_field(lines[place + 1 :])))
+    return found
+
+
+@cache
+def _heading(names: str) -> re.Pattern[str]:
+    return re.compile(rf"^{_DECORATION}(?:{names})[ \t*_]*[:：]?[ \t*_]*$", re.IGNORECASE)
+
+
+def _until_next_field(lines: list[str]) -> list[str]:
+    kept: list[str] = []
+    for line in lines:
+        if _ITEM.match(line) or not line.strip() or line[:1] in " \t":
+            kept.append(line)
+        elif _NEXT_FIELD.match(line) or kept:
+            break
+    return kept
+
+
+def plain(value: str) -> str:
+    """A value without what decorates it on both sides."""
+    value = value.strip()
+    for mark in ("**", "__", "`", '"', "*", "_"):
+        if (
+            len(value) > 2 * len(mark)
+            and value.startswith(mark)
+            and value.endswith(mark)
+            and mark not in value[len(mark) : -len(mark)]
+        ):
+            return value[len(mark) : -len(mark)].strip()
+    return value.removesuffix("**").rstrip()

@@ -1,0 +1,219 @@
+"""The new instruction, prompt or memory in a reply that was asked for one text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.prompts.reading.choosing import chosen, said_in, without
+from flowevolve.prompts.reading.fences import LANGUAGES, TEXT_LABELS, Block, blocks, outside
+from flowevolve.prompts.reading.fields import marked_fields, tagged
+from flowevolve.prompts.reading.json_replies import answer_in
+from flowevolve.prompts.reading.lenient_json import BadJSONError, decoded
+
+_KINDS = r"(?:instructions?|prompts?|system[ _]prompts?|guidelines|text|version|memory|cheatsheet|playbook|rules?)"
+_NEW = r"(?:new|improved|revised|updated|final|rewritten|better|optimi[sz]ed|merged|refined|modified|complete)"
+_NAMES = ("instruction", "instructions", "prompt", "system_prompt", "cheatsheet", "memory", "answer", "output", "text")
+_TAGS = (
+    *_NAMES,
+    *(f"{word}_{name}" for word in ("new", "improved", "updated", "revised", "final") for name in _NAMES[:4]),
+)
+_LEAD_IN = re.compile(
+    rf"^(?:(?:sure|certainly|of course|okay|ok|great|absolutely)\b[^\n]*:|(?:here(?:'s| is| are)|below is|this is)\b[^\n]{{0,160}}:"
+    rf"|i(?:'ve| have)\b[^\n]{{0,120}}\b{_KINDS}\b[^\n]{{0,80}}:|[#*_ ]*(?:the )?{_NEW}\b[^\n.]{{0,30}}\b{_KINDS}[*_: ]*"
+    rf"|[#*_ ]*{_KINDS}[*_ ]*:)[*_ ]*\n",
+    re.IGNORECASE,
+)
+_INLINE_LABEL = re.compile(rf"^[#*_ ]*(?:the )?{_NEW} {_KINDS}[*_ ]*:[*_ ]*(?=\S)", re.IGNORECASE)
+_HEADING = re.compile(
+    rf"^[ \t#*_]*(?:the )?(?P<what>[\w' -]{{0,40}}\b{_KINDS})\b[*_ ]*(?:\([^()\n]*\))?[*_ ]*:?[*_ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_SIGN_OFF = re.compile(
+    r"\n\s*(?:-{3,}\s*\n\s*)?(?:let me know|i hope|hope this|feel free|would you like|is there anything|please let me know)\b"
+    r"[^\n]*\s*\Z",
+    re.IGNORECASE,
+)
+_DECLINED = re.compile(
+    r"^\W*(?:i'?m (?:sorry|afraid|unable)|i am (?:sorry|afraid|unable)|sorry\b|i apologi[sz]e|i can(?:'t|not| not)\b|as an ai\b|"
+    r"unfortunately,? i|could you (?:please )?(?:provide|share|clarify)|please provide|i (?:don't|do not) have)",
+    re.IGNORECASE,
+)
+_INSTRUCTS = re.compile(
+    r"^[\W\d]*(?:you(?:r|'re|'ll)?\b|task\b|role\b|goal\b|version\b|given\b|act as\b|as an?\b|when\b|if\b|for (?:each|every|any)\b|"
+    r"always\b|never\b|do\b|don't\b|be\b|answer\b|read\b|classify\b|solve\b|write\b|extract\b|determine\b|think\b|identify\b|"
+    r"follow\b|use\b|respond\b|reply\b|return\b|provide\b|analy[sz]e\b|give\b|produce\b|generate\b|summari[sz]e\b|"
+    r"translate\b|carefully\b|first,? |work\b|check\b|keep\b|state\b|explain\b|consider\b|make\b|find\b|compute\b|"
+    r"calculate\b|list\b|name\b|assign\b|label\b|decide\b|choose\b|select\b|avoid\b|ensure\b|instructions?\b|prefer\b|"
+    r"output\b|complete\b|convert\b|rewrite\b|review\b|evaluate\b|break\b|start\b|begin\b|stick\b|say\b|show\b|match\b)",
+    re.IGNORECASE,
+)
+_ABOUT = re.compile(
+    rf"\b(?:the feedback|(?:the|this) (?:current|old|original|previous|existing) {_KINDS}|i (?:would|will|have|think|suggest)|i've)\b",
+    re.IGNORECASE,
+)
+_FORMAT = re.compile(
+    r"\b(?:format|template|form|structure|schema|like this|as follows|examples?|e\.g\.|sample)\b", re.IGNORECASE
+)
+_LONG, _STRUCTURED = 300, 3
+
+
+def read_instruction(reply: str, parent: str = "") -> str:
+    """The new text: in a fenced block, a field or tags of its own, else the reply, if that reads like an instruction.
+
+    ``parent`` is the text that it is to replace, if known: a reply that takes over its lines is one as well.
+
+    Raises:
+        UnparsableReplyError: if there is none, it is empty, or several texts can't be told apart.
+    """
+    text = answer_in(reply).strip()
+    for found in (_field(text), _tagged(text), _in_json(text)):
+        if found is not None:
+            return _not_empty(found)
+    found_blocks = blocks(text)
+    if found_blocks and not _belong_to_text(found_blocks, text):
+        return _not_empty(_from_blocks(found_blocks, text))
+    return _unfenced(text, parent)
+
+
+def _not_empty(text: str) -> str:
+    if not text.strip():
+        raise UnparsableReplyError("the new text in the reply is empty", Reason.EMPTY)
+    return text.strip()
+
+
+def _field(text: str) -> str | None:
+    fields = marked_fields(text)
+    named = [value for name, value in fields.items() if re.search(_KINDS, name.replace("_", " "))]
+    others = [value for name, value in fields.items() if name not in ("reasoning", "rationale", "thoughts", "analysis")]
+    found = named or others
+    if len(found) > 1:
+        raise UnparsableReplyError("several fields of the reply could be the new text", Reason.AMBIGUOUS)
+    return _inner(found[0]) if found else None
+
+
+def _tagged(text: str) -> str | None:
+    """What stands in tags of its own, if that is most of the reply: an instruction may speak of tags."""
+    if not re.match(rf"(?:[^\n]*\n)?(?:[^\n]*\n)?\s*<(?:{'|'.join(_TAGS)})\b", text, re.IGNORECASE):
+        return None
+    found = list(dict.fromkeys(tagged(text, *_TAGS)))
+    if len(found) != 1 or 2 * len(found[0]) < len(text) - _LONG:
+        return None
+    return _inner(found[0])
+
+
+def _inner(text: str) -> str:
+    """The text of a field, which may be fenced as a whole."""
+    found = blocks(text)
+    whole = len(found) == 1 and found[0].start == 0 and not outside(text, found).strip()
+    return found[0].body if whole and found[0].language in TEXT_LABELS else text
+
+
+def _in_json(text: str) -> str | None:
+    found = blocks(text)
+    inner = found[0].body.strip() if len(found) == 1 and found[0].language == "json" else text
+    if not inner.startswith("{"):
+        return None
+    try:
+        data, _ = decoded(inner)
+    except BadJSONError:
+        return None
+    named = (
+        [value for name, value in data.items() if isinstance(value, str) and re.search(_KINDS, name, re.IGNORECASE)]
+        if isinstance(data, dict)
+        else []
+    )
+    return named[0] if len(named) == 1 else None
+
+
+def _belong_to_text(found: Sequence[Block], text: str) -> bool:
+    """Whether the blocks are examples inside of an instruction that has no fence around it."""
+    prose = outside(text, found).strip()
+    lines = text.split("\n")
+    if len(prose) < _LONG or any(_told_new(block, lines) for block in found):
+        return False
+    if all(block.language in LANGUAGES for block in found):
+        return True
+    before = "\n".join(lines[: found[0].start]).strip()
+    after = "\n".join(lines[found[-1].stop :]).strip()
+    shown = all(_FORMAT.search(_line_above(block, lines)) for block in found)
+    return (shown or len(after) >= _LONG) and len(before) >= _LONG and bool(_INSTRUCTS.match(before))
+
+
+def _told_new(block: Block, lines: Sequence[str]) -> bool:
+    above = _line_above(block, lines)
+    return said_in(above) in ("new", "final") and re.search(_KINDS, above, re.IGNORECASE) is not None
+
+
+def _line_above(block: Block, lines: Sequence[str]) -> str:
+    return next((line for line in reversed(lines[: block.start]) if line.strip()), "")
+
+
+def _from_blocks(found: Sequence[Block], text: str) -> str:
+    lines = text.split("\n")
+    if len(found) > 1 and _one_in_pieces(found, lines):
+        return "\n".join(lines[found[0].start + 1 : found[-1].stop - found[-1].closed])
+    block = chosen(without(found, lambda each: each.language in LANGUAGES), text, "fenced block with the new text")
+    return block.body
+
+
+def _one_in_pieces(found: Sequence[Block], lines: Sequence[str]) -> bool:
+    """Whether the fences are those of blocks inside of one that goes from the first of them to the last.
+
+    The inner ones then stand at once around lines that introduce nothing, or follow a line that introduces them.
+    """
+    if any(block.label for block in found[1:]) or not all(block.stop - block.start > 1 for block in found):
+        return False
+    if found[0].body.rstrip().endswith(":") and not found[0].label:
+        return True
+    between = [lines[one.stop : other.start] for one, other in zip(found, found[1:], strict=False)]
+    return all(
+        each
+        and each[0].strip()
+        and each[-1].strip()
+        and not each[-1].rstrip().endswith((":", ".", "or", "and"))
+        and said_in("\n".join(each)) == "nothing"
+        for each in between
+    )
+
+
+def _unfenced(text: str, parent: str) -> str:
+    if _DECLINED.match(text) and len(text) < _LONG:
+        raise UnparsableReplyError("the reply has no new text: it declines, or asks back", Reason.DECLINED)
+    text = _SIGN_OFF.sub("", text).strip()
+    introduced = True
+    part = _under_heading(text)
+    if part is not None:
+        text = part
+    elif lead_in := _LEAD_IN.match(text) or _INLINE_LABEL.match(text):
+        text = text[lead_in.end() :]
+    else:
+        introduced = False
+    text = text.strip().strip("-").strip() if introduced else text
+    taken_over = len(set(map(str.strip, parent.split("\n"))) & set(map(str.strip, text.split("\n"))) - {""})
+    if not introduced and not taken_over and not _instructs(text):
+        raise UnparsableReplyError("no fenced block in the reply", Reason.MISSING)
+    if introduced and _ABOUT.search(text[:_LONG]) and not taken_over:
+        raise UnparsableReplyError("no fenced block in the reply, and it speaks about the text", Reason.MISSING)
+    return _not_empty(text)
+
+
+def _instructs(text: str) -> bool:
+    """Whether a text tells somebody what to do, and not what is to be done about another text."""
+    if _ABOUT.search(text[:_LONG]) or re.fullmatch(r"`[^`\n]*`", text):
+        return False
+    structured = sum(bool(re.match(r"\s*(?:[-*#]|\d+[.)])\s", line)) for line in text.split("\n"))
+    return bool(_INSTRUCTS.match(text)) or (len(text) >= _LONG and structured >= _STRUCTURED)
+
+
+def _under_heading(text: str) -> str | None:
+    """The part under the heading of the new text, where the old one has a heading as well."""
+    headings = [match for match in _HEADING.finditer(text) if said_in(match["what"]) != "nothing"]
+    if not any(said_in(match["what"]) == "draft" for match in headings):
+        return None
+    new = [place for place, match in enumerate(headings) if said_in(match["what"]) != "draft"]
+    if len(new) != 1:
+        raise UnparsableReplyError("nothing says which part of the reply is the new text", Reason.AMBIGUOUS)
+    end = headings[new[0] + 1].start() if new[0] + 1 < len(headings) else len(text)
+    return text[headings[new[0]].end() : end]

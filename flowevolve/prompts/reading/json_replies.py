@@ -1,0 +1,234 @@
+"""Reads JSON out of replies, and the texts, words and objects in it. All raise `UnparsableReplyError`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from flowevolve._util.json_types import JSON
+from flowevolve._util.thinking import split_thinking
+from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.prompts.reading.choosing import chosen
+from flowevolve.prompts.reading.fences import Block, blocks
+from flowevolve.prompts.reading.lenient_json import BadJSONError, decoded
+
+Word = TypeVar("Word", bound=str)
+Found = dict[str, JSON] | list[JSON]
+
+_CONTENT = re.compile(r"^\s*\[CONTENT\]\s*$(.*?)(?:^\s*\[/CONTENT\]\s*$|\Z)", re.MULTILINE | re.DOTALL)
+_TRIES = 50
+"""In how many places of a text JSON is looked for, where most of them hold none."""
+
+
+def read_json(reply: str) -> Found:
+    """The JSON object or array in a reply: in a fenced block, in [CONTENT] tags, or in the text.
+
+    Of several blocks the one that is said to be final or new, else the last one. In the text it is the longest.
+
+    Raises:
+        UnparsableReplyError: if there is none, or it breaks off.
+    """
+    text = answer_in(reply)
+    content = _CONTENT.search(text)
+    if content is not None:
+        text = content[1]
+    whole = _whole(text)
+    if whole is not None:
+        return whole
+    fenced = [(block, value) for block in blocks(text) if (value := _whole(block.body)) is not None]
+    if fenced:
+        return _of_several(fenced, text)
+    found, problem = _in_prose(text)
+    if found and problem is None:
+        return _longest(found)
+    if problem is not None and problem.ended:
+        raise UnparsableReplyError(f"the JSON in the reply is not complete: {problem}", Reason.INCOMPLETE)
+    if problem is not None:
+        raise UnparsableReplyError(f"no JSON object or array in the reply can be read: {problem}")
+    raise UnparsableReplyError("no JSON object or array in the reply", Reason.MISSING)
+
+
+def read_object(reply: str) -> dict[str, JSON]:
+    """As `read_json`, for a reply that has to be an object.
+
+    Raises:
+        UnparsableReplyError: if it is not.
+    """
+    found = read_json(reply)
+    if isinstance(found, list) and len(found) == 1 and isinstance(found[0], dict):
+        return found[0]
+    if not isinstance(found, dict):
+        raise UnparsableReplyError("the reply's JSON is an array; an object was asked for")
+    return found
+
+
+def read_array(reply: str) -> list[JSON]:
+    """As `read_json`, for a reply that has to be an array, which may be the only value of an object.
+
+    Raises:
+        UnparsableReplyError: if it is not.
+    """
+    found = read_json(reply)
+    if isinstance(found, dict):
+        values = list(found.values())
+        if len(values) != 1 or not isinstance(values[0], list):
+            raise UnparsableReplyError("the reply's JSON is an object; an array was asked for")
+        return values[0]
+    return found
+
+
+def tool_calls(reply: str) -> list[dict[str, JSON]]:
+    """Every JSON object with a ``tool`` in a reply, whatever stands around it."""
+    text = answer_in(reply)
+    calls: list[dict[str, JSON]] = []
+    place = text.find("{")
+    tries = _TRIES
+    while place >= 0 and tries:
+        try:
+            value, end = decoded(text, place)
+        except BadJSONError as error:
+            end, tries = (len(text) if error.too_deep else place + 1), tries - 1
+        else:
+            if isinstance(value, dict) and "tool" in value:
+                calls.append(value)
+        place = text.find("{", end)
+    return calls
+
+
+def answer_in(reply: str) -> str:
+    """The reply without its thinking.
+
+    Raises:
+        UnparsableReplyError: if nothing is left of it.
+    """
+    split = split_thinking(reply)
+    if split.answer.strip():
+        return split.answer
+    if split.thoughts:
+        raise UnparsableReplyError("the reply is thinking alone, and has no answer", Reason.ONLY_THINKING)
+    raise UnparsableReplyError("the reply is empty", Reason.EMPTY)
+
+
+def objects(values: object, name: str) -> list[dict[str, JSON]]:
+    """The objects in the array ``values``; other elements are ignored. ``name`` is for the error.
+
+    Raises:
+        UnparsableReplyError: if it is no array.
+    """
+    if not isinstance(values, list):
+        raise UnparsableReplyError(f"{name!r} is missing or no array")
+    return [value for value in values if isinstance(value, dict)]
+
+
+def text_of(data: Mapping[str, JSON], name: str) -> str:
+    """The text under this name, without surrounding whitespace. A list of texts is one text of as many lines.
+
+    Raises:
+        UnparsableReplyError: if there is none, or it is empty.
+    """
+    value = data.get(name)
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        value = "\n".join(str(each) for each in value)
+    if not isinstance(value, str) or not value.strip():
+        raise UnparsableReplyError(f"{name!r} is missing or no text")
+    return value.strip()
+
+
+def texts(values: object, name: str) -> tuple[str, ...]:
+    """The texts in the array ``values``, each once and without surrounding whitespace; other elements are ignored.
+
+    Raises:
+        UnparsableReplyError: if it is no array, or there is no text in it.
+    """
+    if not isinstance(values, list):
+        raise UnparsableReplyError(f"{name!r} is missing or no array")
+    found = tuple(dict.fromkeys(value.strip() for value in values if isinstance(value, str) and value.strip()))
+    if not found:
+        raise UnparsableReplyError(f"no text among {name!r}")
+    return found
+
+
+def word_of(data: Mapping[str, JSON], name: str, known: Sequence[Word]) -> Word:
+    """The word under this name, which has to be one of the known ones. Case does not matter.
+
+    Raises:
+        UnparsableReplyError: if it is missing or not known.
+    """
+    written = str(data.get(name, "")).strip().strip("*_`.").lower().replace(" ", "_").replace("-", "_")
+    for word in known:
+        if word == written:
+            return word
+    raise UnparsableReplyError(f"{name!r} is {written!r}; it has to be one of {', '.join(known)}")
+
+
+def _of_several(fenced: Sequence[tuple[Block, Found]], text: str) -> Found:
+    if all(value == fenced[0][1] for _, value in fenced):
+        return fenced[0][1]
+    block = chosen([block for block, _ in fenced], text, "JSON")
+    return next(value for each, value in fenced if each is block)
+
+
+def _whole(text: str) -> Found | None:
+    """The object or array that a text is."""
+    stripped = text.strip()
+    if stripped[:1] not in ("{", "["):
+        return None
+    try:
+        found, end = decoded(stripped)
+    except BadJSONError:
+        return None
+    return found if isinstance(found, dict | list) and not stripped[end:].strip(" \t\r\n;") else None
+
+
+def _in_prose(text: str) -> tuple[list[tuple[int, Found]], BadJSONError | None]:
+    """The objects and arrays that are not inside others, with their lengths, and what is wrong with one that is none.
+
+    Brackets in prose are passed over. After something that is nested too deep nothing is searched for.
+    """
+    found: list[tuple[int, Found]] = []
+    problem: BadJSONError | None = None
+    place = 0
+    tries = _TRIES
+    while tries and (begun := _BRACKET.search(text, place)):
+        meant = bool(_MEANT.match(text, begun.start()))
+        try:
+            value, place = decoded(text, begun.start(), lenient=meant)
+        except BadJSONError as error:
+            tries -= 1
+            if error.too_deep:
+                break
+            if meant:
+                problem = problem or error
+            place = _end(text, begun.start()) if meant else begun.end()
+            continue
+        if isinstance(value, dict | list):
+            found.append((place - begun.start(), value))
+    return found, problem
+
+
+def _longest(found: Sequence[tuple[int, Found]]) -> Found:
+    """The one that all others are small beside, as quotations are."""
+    length, longest = max(found, key=lambda each: each[0])
+    for other, value in found:
+        if value is not longest and value != longest and type(value) is type(longest) and 2 * other > length:
+            raise UnparsableReplyError(
+                "there are several JSON values in the reply, and nothing says which is meant", Reason.AMBIGUOUS
+            )
+    return longest
+
+
+def _end(text: str, start: int) -> int:
+    """Where something in brackets ends, by the brackets alone."""
+    depth = 0
+    for match in _ANY_BRACKET.finditer(text, start):
+        depth += 1 if match[0] in "[{" else -1
+        if depth == 0:
+            return match.end()
+    return len(text)
+
+
+_BRACKET = re.compile(r"[\[{]")
+_ANY_BRACKET = re.compile(r"[\[\]{}]")
+_MEANT = re.compile(r"""\{\s*(?:["'“][^"'”\n]{0,80}["'”]|[\w$-]{1,80})\s*:|\[\s*[\[{"'“]""")
+"""The beginning of what is meant as JSON, even where it can't be read."""

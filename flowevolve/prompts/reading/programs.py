@@ -1,0 +1,253 @@
+"""Reads whole programs in replies: the one block of code that is meant, put into the parent where that has marks."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from flowevolve.core.model import Reason, UnparsableReplyError
+from flowevolve.programs.blocks import evolvable_lines, has_marks
+from flowevolve.programs.features import syntax_error
+from flowevolve.programs.names import bound_names, parsed
+from flowevolve.programs.splicing import splice
+from flowevolve.prompts.reading.choosing import chosen, without
+from flowevolve.prompts.reading.edits import LeftOut
+from flowevolve.prompts.reading.elisions import elision
+from flowevolve.prompts.reading.fences import LANGUAGES, Block, blocks
+from flowevolve.prompts.reading.fields import tagged
+
+_NO_PROGRAMS = frozenset(
+    {"bash", "sh", "shell", "console", "zsh", "text", "txt", "plaintext", "output", "markdown", "md", "json", "jsonc"}
+    | {"yaml", "yml", "diff", "patch", "mermaid", "latex", "tex", "html", "xml", "toml"}
+)
+_PYTHON = frozenset({"python", "py", "python3"})
+_CODE_LINE = re.compile(
+    r"^(?:import |from \S+ import |def |class |async def |@\w|#!|\"\"\"|'''|if __name__|[A-Z_][A-Z0-9_]* *= )"
+)
+_OTHER_CODE = re.compile(
+    r"^\s*(?:#include|#pragma|//|/\*|using |import |package |use |fn |int |void |const |function |class |public |template)"
+)
+_PROSE = re.compile(r"^(?:[A-Z*>#-][^=(){}\[\]]*[.:!?)*`]|\s*[-*\d][.)]? .*)$")
+_FILE_HEADING = re.compile(
+    r"^[\s#*`>-]*(?:file(?:name)?\s*:\s*)?[`*]*([\w./-]+\.\w{1,5})[`*]*\s*:?[\s*`]*$", re.IGNORECASE
+)
+_REMARK = re.compile(r"^\s*(?:#+|//|/\*)\s*(?:file(?:name)?\s*:\s*)?([\w./-]+\.\w{1,5})\b", re.IGNORECASE)
+_TRIES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ReadProgram:
+    """A program that a reply comes to, by files, and what of the reply was left out."""
+
+    files: Mapping[str, str]
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def read_whole(answer: str, parent: Mapping[str, str]) -> ReadProgram:
+    """The program of a reply without its thinking: of one file the block of code that is meant, of several those named.
+
+    Raises:
+        UnparsableReplyError: if there is no program, more than one, or one with parts left out; or it is not Python
+            where it has to be.
+    """
+    found = {name: text for name, text in _texts(answer, parent).items() if text.strip()}
+    if not found:
+        raise UnparsableReplyError(
+            f"no fenced block with a program in the reply; its files are {', '.join(parent)}", Reason.MISSING
+        )
+    files = dict(parent)
+    left_out: list[LeftOut] = []
+    for name, text in found.items():
+        _refuse_elisions(text, parent[name])
+        spliced = splice(parent[name], text, python=name.endswith(".py"))
+        files[name] = ended_like(parent[name], spliced.text)
+        if spliced.ignored:
+            message = f"{name}: what the reply has outside of the EVOLVE-BLOCK marks was left out"
+            left_out.append(LeftOut(Reason.FROZEN, message))
+    return ReadProgram(files, tuple(left_out))
+
+
+def read_program_text(answer: str, language: str = "") -> str:
+    """The program of a reply where nothing is known of what it is made from.
+
+    Raises:
+        UnparsableReplyError: as `read_whole`.
+    """
+    if not language:
+        labels = {block.language for block in blocks(answer)}
+        language = "python" if labels & _PYTHON else next(iter(sorted(labels & LANGUAGES - _NO_PROGRAMS)), "")
+    text = _one_text(answer, None, language)
+    if not text.strip():
+        raise UnparsableReplyError("the block of the program is empty", Reason.EMPTY)
+    _refuse_elisions(text, "")
+    wrong = syntax_error(text) if language in _PYTHON else None
+    if wrong is not None:
+        raise UnparsableReplyError(f"the program does not compile: {wrong}", Reason.DOES_NOT_COMPILE)
+    return text.strip("\n") + "\n"
+
+
+def looks_whole(answer: str, parent: Mapping[str, str]) -> bool:
+    """Whether a reply has a whole program, and not some lines of one: with marks, or with all that the parent defines."""
+    for name, old in parent.items():
+        try:
+            text = _texts(answer, parent).get(name, "")
+        except UnparsableReplyError:
+            return False
+        if not text.strip():
+            continue
+        if has_marks(text) and has_marks(old):
+            return True
+        tree, before = parsed(text), parsed(old)
+        if name.endswith(".py") and tree is not None and before is not None:
+            if _defined(before, evolvable_lines(old)) <= _defined(tree, [range(len(text))]):
+                return True
+        elif 2 * len(text) > len(old):
+            return True
+    return False
+
+
+def ended_like(old: str, new: str) -> str:
+    """The new text with as many newlines at its end as the old one, as they are lost in a fenced block."""
+    return new.rstrip("\n") + old[len(old.rstrip("\n")) :]
+
+
+def _texts(answer: str, parent: Mapping[str, str]) -> dict[str, str]:
+    if len(parent) == 1:
+        ((name, old),) = parent.items()
+        return {name: _one_text(answer, old, "python" if name.endswith(".py") else "", name)}
+    found: dict[str, list[Block]] = {}
+    lines = answer.split("\n")
+    for block in blocks(answer, parent):
+        named = _file_of(block, lines, parent)
+        if named is not None:
+            found.setdefault(named, []).append(block)
+    return {name: chosen(each, answer, f"block of {name}").body for name, each in found.items()}
+
+
+def _file_of(block: Block, lines: Sequence[str], known: Mapping[str, str]) -> str | None:
+    """The file that a block is: by its label, the line above it, or the remark that it begins with."""
+    if block.label in known:
+        return block.label
+    above = next((line for line in reversed(lines[: block.start]) if line.strip()), "")
+    first = block.body.lstrip("\n").partition("\n")[0]
+    words = [*block.label.split(), *(match[1] for match in (_FILE_HEADING.match(above), _REMARK.match(first)) if match)]
+    return next((word for word in words if word in known), None)
+
+
+def _one_text(answer: str, parent: str | None, language: str, name: str = "") -> str:
+    python = language in _PYTHON
+    found = [block for block in blocks(answer, [name] if name else ()) if block.body.strip()]
+    programs = [block for block in found if block.language not in _NO_PROGRAMS - {language} or block.label == name]
+    if not programs and len(found) == 1 and (not python or _is_program(found[0].body)):
+        programs = found
+    if programs:
+        block = _meant(programs, answer, parent, python=python)
+        return _mended(block, answer) if python else block.body
+    if found:
+        raise UnparsableReplyError("no fenced block with a program in the reply", Reason.MISSING)
+    inner = tagged(answer, "program", "code", "python", "file")
+    if len(inner) == 1:
+        return inner[0]
+    text = _unfenced_python(answer) if python or not language else None
+    if text is None and not python and _OTHER_CODE.match(answer) and answer.count("{") == answer.count("}") > 0:
+        text = answer
+    if text is None:
+        raise UnparsableReplyError("no fenced block with a program in the reply", Reason.MISSING)
+    return text
+
+
+def _meant(found: Sequence[Block], answer: str, parent: str | None, *, python: bool) -> Block:
+    """The block that is the program. What is part of another one, or lacks what the parent has, is none."""
+    try:
+        return chosen(found, answer, "program")
+    except UnparsableReplyError as error:
+        left = without(found, lambda each: any(_is_part(each, other) for other in found if other is not each))
+        left = without(left, lambda each: python and each.language not in _PYTHON)
+        left = without(left, lambda each: not _has_all(each.body, parent))
+        left = without(left, lambda each: python and not _is_program(each.body))
+        if len(left) == len(found):
+            raise error
+        return chosen(left, answer, "program")
+
+
+def _is_part(block: Block, other: Block) -> bool:
+    """Whether a block quotes lines of another one."""
+    lines = {line.strip() for line in block.body.split("\n")} - {""}
+    theirs = {line.strip() for line in other.body.split("\n")}
+    return len(block.body) < len(other.body) and lines <= theirs
+
+
+def _has_all(text: str, parent: str | None) -> bool:
+    """Whether a program has the marks, or defines all the names, that its parent has between the marks."""
+    if parent is None:
+        return True
+    if has_marks(parent) and has_marks(text):
+        return True
+    old, new = parsed(parent), parsed(text)
+    if old is None or new is None:
+        return old is None
+    return _defined(old, evolvable_lines(parent)) <= _defined(new, [range(len(text))])
+
+
+def _defined(tree: ast.Module, blocks_of: Sequence[range]) -> set[str]:
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return {
+        name
+        for node in tree.body
+        if isinstance(node, definitions) and any(node.lineno - 1 in block for block in blocks_of)
+        for name in bound_names(node)
+    }
+
+
+def _mended(block: Block, answer: str) -> str:
+    """The text of a block of Python; where it does not parse, with what follows a fence inside of it, or without the
+    remarks behind it, if its end was forgotten.
+    """
+    if parsed(block.body) is not None:
+        return block.body
+    lines = answer.split("\n")
+    ends = [number for number in range(block.stop, len(lines)) if lines[number].strip() in ("```", "~~~")]
+    for end in ends[:_TRIES]:
+        text = "\n".join(lines[block.start + 1 : end])
+        if parsed(text) is not None:
+            return text
+    return block.body if block.closed else _without_remarks(block.body)
+
+
+def _without_remarks(text: str) -> str:
+    """Without paragraphs of prose at the end, if the rest parses."""
+    lines = text.rstrip().split("\n")
+    cut = len(lines)
+    while cut and (not lines[cut - 1].strip() or _PROSE.match(lines[cut - 1])):
+        cut -= 1
+    kept = "\n".join(lines[:cut])
+    return kept if 0 < cut < len(lines) and parsed(kept) is not None else text
+
+
+def _unfenced_python(answer: str) -> str | None:
+    """A reply that is a program, perhaps with a sentence before it and some behind."""
+    lines = answer.strip("\n").split("\n")
+    first = next((number for number, line in enumerate(lines) if _CODE_LINE.match(line)), None)
+    while first is not None and first > 0 and lines[first - 1].startswith("#"):
+        first -= 1
+    if first is None or any(line.strip() and line[:1].isspace() for line in lines[:first]):
+        return None
+    text = "\n".join(lines[first:])
+    text = text if parsed(text) is not None else _without_remarks(text)
+    return text if _is_program(text) else None
+
+
+def _is_program(text: str) -> bool:
+    """Whether a text is Python that does something, and not a word or two that happen to be."""
+    tree = parsed(text)
+    return tree is not None and any(not isinstance(node, ast.Expr) for node in tree.body)
+
+
+def _refuse_elisions(text: str, parent: str) -> None:
+    left_out = elision(text, parent)
+    if left_out is not None:
+        raise UnparsableReplyError(
+            f"the program is not complete: {left_out[:60]!r} stands for a part of it", Reason.ELIDED
+        )
