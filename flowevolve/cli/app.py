@@ -21,6 +21,7 @@ from flowevolve._util import clock
 from flowevolve._util.errors import FlowevolveError, InputError
 from flowevolve.cli.list import list_command
 from flowevolve.cli.new import new_app
+from flowevolve.cli.prompts import prompts_app
 from flowevolve.cli.sandbox import sandbox_app
 from flowevolve.cli.serve import serve_command
 from flowevolve.cli.terminal import console, plain_console, print_plain
@@ -244,6 +245,7 @@ def sim_command(
 
 app.command("serve")(serve_command)
 app.add_typer(sandbox_app, name="sandbox")
+app.add_typer(prompts_app, name="prompts")
 app.command("list")(list_command)
 app.add_typer(new_app, name="new")
 

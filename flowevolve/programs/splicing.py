@@ -161,8 +161,8 @@ def _check_whole(kept: Sequence[ast.stmt], frozen: Sequence[ast.stmt], own: set[
     needed = {name for node in frozen for name in used_names(node)} & own
     if needed - bound:
         raise UnparsableReplyError(
-            f"the reply has no EVOLVE-BLOCK marks, and lacks {', '.join(sorted(needed - bound))}, which the rest of the "
-            "program needs",
+            f"the reply has no EVOLVE-BLOCK marks, and lacks {', '.join(sorted(needed - bound))}, which the rest "
+            "of the program needs",
             Reason.INCOMPLETE,
         )
 
@@ -182,7 +182,7 @@ def _belongs_to(node: ast.stmt, dumps: set[str], held: set[str], frozen: Sequenc
 
 
 def _by_lines(parent: str, new: str, *, python: bool) -> _Parts:
-    """What is left of the new program between the parent's frozen sections, which are looked for in it by their lines."""
+    """What is left of the new program between the parent's frozen sections, which are found in it by their lines."""
     sections = [_significant(section, python=python) for section in _frozen_sections(parent)]
     lines = new.split("\n")
     numbered = [(number, line) for number, line in enumerate(lines) if _significant([line], python=python)]

@@ -6,16 +6,25 @@ a single operation; a reply in which they can read nothing raises `UnparsableRep
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.prompts.reading.fences import fence
-from flowevolve.prompts.reading.json_replies import read_json
+from flowevolve.prompts.reading.fields import lines_named
+from flowevolve.prompts.reading.json_replies import answer_in, read_json
+from flowevolve.prompts.reading.notes import (
+    Relation,
+    Tag,
+    ids_in,
+    lessons_in,
+    relations_in,
+    tags_in,
+    without_counters,
+)
 
 LESSON_TITLE = "# Learn from an answer"
 CURATE_TITLE = "# Keep a playbook"
@@ -31,33 +40,6 @@ NEW_HEADING = "## New advice"
 NOTED_HEADING = "## Noted meanwhile"
 CITE_RULE = 'After the answer, add one more line "Used:" with the ids of the notes that helped, or "Used: none".'
 
-NOTHING_USED = "none"
-"""Stands in place of ids if an answer says that it used no note."""
-
-Tag = Literal["helpful", "harmful", "neutral"]
-_TAGS: Mapping[str, Tag] = {"helpful": "helpful", "harmful": "harmful", "neutral": "neutral"}
-Relation = Literal["same", "new", "conflict"]
-_RELATIONS: Mapping[str, Relation] = {"same": "same", "new": "new", "conflict": "conflict"}
-
-_COUNTERS = r"(?: \(helpful (?P<up>\d+), harmful (?P<down>\d+)\))"
-NOTE_LINE = re.compile(rf"^- \[(?P<id>[a-z]{{1,3}}-\d{{5,}})\] (?P<text>.*?){_COUNTERS}?$")
-"""A bullet as prompts show it, with its counters or without."""
-
-_SHOWN_COUNTERS = re.compile(rf"{_COUNTERS}$", re.IGNORECASE)
-_ID = re.compile(r"\b[a-z]{1,3}-\d{5,}\b")
-_USED = re.compile(
-    r"^[ \t*_]*used[ \t*_]*:(?:[^\n]*\Z|(?:[ \t*_]*none|[^\n]*\b[a-z]{1,3}-\d{5,})\b[^\n]*\n)",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""The line of citations: the last line, or one further up if it has an id or says that there is none."""
-_NONE = re.compile(r"^[ \t*_]*used[ \t*_]*:[ \t*_]*none\b", re.IGNORECASE | re.MULTILINE)
-_TAG = re.compile(r"\[?\b([a-z]{1,3}-\d{5,})\b\]?\W+(helpful|harmful|neutral)\b", re.IGNORECASE)
-_LESSON = re.compile(
-    r"^(?:[^\w\n]|[\d_])*lesson[ \t]*#?\d*[ \t*_]*:[ \t*_]*(.+)$",  # also as part of a list, numbered or not
-    re.IGNORECASE | re.MULTILINE,
-)
-_SAME = re.compile(r"^\W*(\d+)\W+(same|new|conflict)\b", re.IGNORECASE | re.MULTILINE)
-
 
 def with_playbook(artifact: Artifact, playbook: str, *, cite: bool = False, reflection: str = "") -> Artifact:
     """The artifact with the playbook, and the ``reflection`` on a first try, appended to each component."""
@@ -67,17 +49,6 @@ def with_playbook(artifact: Artifact, playbook: str, *, cite: bool = False, refl
     if cite and playbook:
         parts.append(CITE_RULE)
     return Artifact({name: "\n\n".join((text, *parts)) for name, text in artifact.items()}, "playbook")
-
-
-def split_citation(reply: str) -> tuple[str, tuple[str, ...]]:
-    """An answer without its line 'Used: …', and the ids of the notes it cites, there or anywhere else, each once.
-
-    The ids are just `NOTHING_USED` if the answer says that it used none, and empty if it says nothing about it.
-    """
-    cited = tuple(dict.fromkeys(_ID.findall(reply)))
-    if not cited and _NONE.search(reply):
-        cited = (NOTHING_USED,)
-    return _USED.sub("", reply.rstrip()).rstrip(), cited
 
 
 def lesson_prompt(question: str, answer: str, feedback: str, used: str, *, right: bool) -> str:
@@ -108,10 +79,11 @@ A language model answered a question with a playbook of notes at hand; the answe
 
 @dataclass(frozen=True, slots=True)
 class Reflection:
-    """The content of a reflection: lessons, and a tag for each bullet that it judged."""
+    """The content of a reflection: lessons, a tag for each bullet that it judged, and the reason for the result."""
 
     lessons: tuple[str, ...]
     tags: Mapping[str, Tag]
+    diagnosis: str = ""
 
 
 def parse_lesson(reply: str, known: Collection[str]) -> Reflection:
@@ -120,11 +92,12 @@ def parse_lesson(reply: str, known: Collection[str]) -> Reflection:
     Raises:
         UnparsableReplyError: if there is neither diagnosis, nor lesson, nor tag.
     """
-    lessons = tuple(dict.fromkeys(" ".join(lesson.split()) for lesson in _LESSON.findall(reply)))
-    tags = {name.lower(): _TAGS[word.lower()] for name, word in _TAG.findall(reply) if name.lower() in known}
-    if not lessons and not tags and "diagnosis" not in reply.lower():
-        raise UnparsableReplyError("neither diagnosis nor lesson nor tag in the reply")
-    return Reflection(lessons, tags)
+    text = answer_in(reply)
+    lessons, tags = lessons_in(text), tags_in(text, known)
+    diagnosis = next(iter(lines_named(text, "diagnosis")), "")
+    if not lessons and not tags and "diagnosis" not in text.lower():
+        raise UnparsableReplyError("neither diagnosis nor lesson nor tag in the reply", Reason.MISSING)
+    return Reflection(lessons, tags, diagnosis)
 
 
 def gather_prompt(samples: Sequence[Sequence[str]]) -> str:
@@ -149,9 +122,9 @@ def parse_lessons(reply: str) -> tuple[str, ...]:
     Raises:
         UnparsableReplyError: if there is none.
     """
-    lessons = tuple(dict.fromkeys(" ".join(lesson.split()) for lesson in _LESSON.findall(reply)))
+    lessons = lessons_in(answer_in(reply))
     if not lessons:
-        raise UnparsableReplyError("no lesson in the reply")
+        raise UnparsableReplyError("no lesson in the reply", Reason.MISSING)
     return lessons
 
 
@@ -205,29 +178,25 @@ def _json_list(reply: str) -> list[JSON]:
     operations = found.get("operations") if isinstance(found, dict) else found
     if isinstance(operations, list):
         return operations
-    raise UnparsableReplyError("no JSON list of operations in the reply")
+    raise UnparsableReplyError("no JSON list of operations in the reply", Reason.MISSING)
 
 
 def _curator_request(entry: JSON) -> CuratorRequest | None:
     if not isinstance(entry, dict):
         return None
-    text = _SHOWN_COUNTERS.sub("", " ".join(str(entry.get("text") or "").split()))
+    text = without_counters(str(entry.get("text") or entry.get("content") or ""))
     section = str(entry.get("section") or "")
-    match str(entry.get("op")).upper(), entry.get("id"), entry.get("ids"):
-        case "ADD", _, _ if text:
-            return CuratorRequest("ADD", (), section, text)
-        case "UPDATE", str(name), _ if text:
-            return CuratorRequest("UPDATE", (_plain(name),), "", text)
-        case "DELETE", str(name), _:
-            return CuratorRequest("DELETE", (_plain(name),), "", "")
-        case "MERGE", _, list(names) if text and len(ids := tuple(dict.fromkeys(map(_plain, names)))) > 1:
-            return CuratorRequest("MERGE", ids, "", text)
+    verb = str(entry.get("op") or entry.get("type")).upper()
+    one, several = ids_in(entry.get("id")), ids_in(entry.get("ids"))
+    if verb == "ADD" and text:
+        return CuratorRequest("ADD", (), section, text)
+    if verb == "UPDATE" and text and len(one) == 1:
+        return CuratorRequest("UPDATE", one, "", text)
+    if verb == "DELETE" and len(one) == 1:
+        return CuratorRequest("DELETE", one, "", "")
+    if verb == "MERGE" and text and len(several) > 1:
+        return CuratorRequest("MERGE", several, "", text)
     return None
-
-
-def _plain(name: JSON) -> str:
-    """An id, which a reply may have in brackets, as prompts do."""
-    return str(name).strip(" []").lower()
 
 
 def merge_prompt(texts: Sequence[str]) -> str:
@@ -265,5 +234,4 @@ For each new note a line with its number and one word: same (it is said already)
 
 def parse_comparison(reply: str, count: int) -> list[Relation]:
     """The relation of each of ``count`` notes; ``conflict``, which is tested further, where none can be read."""
-    written = {int(number): word.lower() for number, word in _SAME.findall(reply)}
-    return [_RELATIONS.get(written.get(number, ""), "conflict") for number in range(1, count + 1)]
+    return [relation or "conflict" for relation in relations_in(reply, count)]

@@ -7,7 +7,6 @@ each part from the program that has the better one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import UnparsableReplyError
@@ -27,6 +26,7 @@ from flowevolve.prompts.programs import (
 from flowevolve.prompts.reading.children import Form
 from flowevolve.prompts.reading.fences import fence
 from flowevolve.prompts.reading.json_replies import objects, read_object, word_of
+from flowevolve.prompts.reading.parts import parts_named
 
 DIAGNOSE_TITLE = "# Take a program apart"
 PARTS_HEADING = "## Its parts"
@@ -35,7 +35,9 @@ IMPROVE_HEADING = "## Improve these parts"
 TAKE_HEADING = "## Take from each"
 FROM_FIRST, FROM_SECOND = "from the program", "from the other"
 
-_STATUSES: tuple[Literal["keep", "improve"], ...] = ("keep", "improve")
+_KEPT = ("keep", "ok", "good")
+_STATUSES = (*_KEPT, "improve", "weak")
+"""What replies say of slots; the prompt asks for the first and the one but last."""
 _PURPOSES: Mapping[str, str] = {
     "io_parsing": "takes the input in, or puts the result out",
     "core_logic": "the method itself",
@@ -87,11 +89,9 @@ def read_slots(reply: str, parts: Sequence[str]) -> tuple[Slot, ...]:
 
 def _slot(data: Mapping[str, JSON], known: Sequence[str]) -> Slot | None:
     name, status = word_of(data, "slot", SLOTS), word_of(data, "status", _STATUSES)
-    listed = data.get("parts")
-    named = listed if isinstance(listed, list) else [listed]
-    parts = tuple(part for part in known if part in named)
+    parts = parts_named(data.get("parts"), known)
     why = data.get("why")
-    return Slot(name, parts, status == "keep", why.strip() if isinstance(why, str) else "") if parts else None
+    return Slot(name, parts, status in _KEPT, why.strip() if isinstance(why, str) else "") if parts else None
 
 
 def mutation_prompt(

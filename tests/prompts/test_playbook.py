@@ -14,9 +14,9 @@ from flowevolve.prompts.playbook import (
     parse_curator_requests,
     parse_lesson,
     parse_lessons,
-    split_citation,
     with_playbook,
 )
+from flowevolve.prompts.reading.notes import split_citation
 
 
 def test_every_component_ends_with_the_playbook() -> None:

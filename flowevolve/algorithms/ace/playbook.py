@@ -19,7 +19,7 @@ from flowevolve.core.model import CHARS_PER_TOKEN
 from flowevolve.core.payload_kinds import payload
 from flowevolve.core.pool import DEFAULT_POOL, Note, Update
 from flowevolve.core.record import Record
-from flowevolve.prompts.playbook import NOTE_LINE
+from flowevolve.prompts.reading.notes import NOTE_LINE
 
 Verb = Literal["ADD", "UPDATE", "MERGE", "DELETE"]
 Counts = Mapping[str, tuple[int, int]]

@@ -11,7 +11,8 @@ from flowevolve.core.context import StageContext
 from flowevolve.core.model import Message
 from flowevolve.core.record import Record
 from flowevolve.core.task import Call, ChatModel, Example, Rollout, Task
-from flowevolve.prompts.playbook import NOTHING_USED, split_citation, with_playbook
+from flowevolve.prompts.playbook import with_playbook
+from flowevolve.prompts.reading.notes import NOTHING_USED, split_citation
 
 CITED = "cited"
 """The component of the call that a `CitingTask` adds to a rollout. Its output names the bullets."""

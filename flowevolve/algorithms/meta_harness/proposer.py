@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -12,11 +11,12 @@ from flowevolve.algorithms.meta_harness.config import MetaHarnessConfig
 from flowevolve.algorithms.meta_harness.view import FRONTIER, SUMMARY, View
 from flowevolve.core.context import StageContext
 from flowevolve.core.model import Message
+from flowevolve.prompts.reading.json_replies import tool_calls
+from flowevolve.prompts.reading.programs import python_programs
 from flowevolve.prompts.reflection import HARNESS_TITLE
 from flowevolve.tasks.labelling import HarnessTask
 
 ROLE = "proposer"
-_BLOCK = re.compile(r"```(?:python|py)[ \t]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
 _CALLS = 8
 """File tools that are answered per reply."""
 
@@ -40,7 +40,7 @@ class FileReader:
         messages = [Message("user", self._instruction())]
         for left in reversed(range(self._config.rounds)):
             reply = (await context.chat(ROLE, messages)).text
-            sources = python_blocks(reply)
+            sources = python_programs(reply)
             if sources:
                 return sources
             answer = "\n\n".join(_use(view, call) for call in tool_calls(reply)[:_CALLS])
@@ -80,26 +80,6 @@ Earlier harnesses, their scores and mistakes are in files: {SUMMARY}, {FRONTIER}
 {{"tool": "read", "path": "{SUMMARY}"}}
 {{"tool": "search", "text": "..."}}
 You have {self._config.rounds} replies. To end, answer with one ```python block for each harness."""
-
-
-def python_blocks(reply: str) -> list[str]:
-    return [block.strip() + "\n" for block in _BLOCK.findall(reply) if block.strip()]
-
-
-def tool_calls(reply: str) -> list[dict[str, JSON]]:
-    """Every JSON object with a ``tool`` in a reply, whatever stands around it."""
-    calls: list[dict[str, JSON]] = []
-    decoder, start = json.JSONDecoder(), reply.find("{")
-    while start >= 0:
-        try:
-            value, end = decoder.raw_decode(reply, start)
-        except (ValueError, RecursionError):
-            end = start + 1
-        else:
-            if isinstance(value, dict) and "tool" in value:
-                calls.append(value)
-        start = reply.find("{", end)
-    return calls
 
 
 def _use(view: View, call: dict[str, JSON]) -> str:

@@ -25,8 +25,8 @@ _MOST_LINES = 3
 
 
 def read_answer(reply: str) -> str:
-    r"""The text in ``<answer>`` tags, in the ``[[ ## answer ## ]]`` or last field, under the JSON key ``answer``, in the
-    last ``\boxed{…}`` or after a last line 'Final answer:'; the whole reply if it has nothing of the kind.
+    r"""The text in ``<answer>`` tags, in the ``[[ ## answer ## ]]`` or last field, under the JSON key ``answer``, in
+    the last ``\boxed{…}`` or after a last line 'Final answer:'; the whole reply if it has nothing of the kind.
 
     Raises:
         UnparsableReplyError: if there is nothing but thinking, or the answer breaks off or is empty.

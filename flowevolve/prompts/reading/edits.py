@@ -123,8 +123,8 @@ def _inside_fence(lines: Sequence[str]) -> Sequence[str] | None:
 
 def _named(lines: Sequence[str], start: int, number: int, file: str | None) -> tuple[Found | None, int]:
     """An edit in the form of two fenced blocks, one under ``SEARCH:`` and one under ``REPLACE:``."""
-    rest = "\n".join(lines[start : start + _MOST_LINES])
-    fenced = blocks(rest)[:2]
+    above = next((line for line in lines[start : start + _MOST_LINES] if line.strip()), "")
+    fenced = blocks("\n".join(lines[start : start + _MOST_LINES]))[:2] if _FENCE.match(above) else []
     if len(fenced) == 2 and not any(line.strip() for line in lines[start : start + fenced[0].start]):
         between = [line for line in lines[start + fenced[0].stop : start + fenced[1].start] if line.strip()]
         if len(between) == 1 and _REPLACE_WORD.match(between[0]) and fenced[1].closed:
@@ -156,7 +156,12 @@ def apply_edits(files: Mapping[str, str], found: Sequence[Found]) -> tuple[dict[
     """The files with the edits made, each in what the ones before it left, and those that were not made.
 
     If there is only one file, edits need not name it.
+
+    Raises:
+        EditError: if there are more than `MOST_EDITS`.
     """
+    if len(found) > MOST_EDITS:
+        raise EditError(f"there are {len(found)} edits in the reply; make at most {MOST_EDITS}")
     changed = dict(files)
     left_out: list[LeftOut] = []
     for each in found:
@@ -207,3 +212,4 @@ def failure(left_out: Sequence[LeftOut], total: int) -> UnparsableReplyError:
 
 
 _MOST_TOLD = 5
+MOST_EDITS = 500

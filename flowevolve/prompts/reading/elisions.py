@@ -5,9 +5,15 @@ from __future__ import annotations
 import re
 
 _DOTS = r"(?:\.{3}|…)"
-_THINGS = r"(?:code|program|functions?|methods?|class(?:es)?|implementation|logic|file|body|imports|helpers?|definitions?|lines|content)"
+_THINGS = (
+    r"(?:code|program|functions?|methods?|class(?:es)?|implementation|logic|file|body|imports|helpers?|definitions?|"
+    r"lines|content)"
+)
 _REST = r"(?:the )?(?:rest|remainder) of (?:the |your |this )?(?:\w+ )?|(?:the )?remaining "
-_LEFT = r"(?:the )?(?:rest|remainder) of (?:the |your |this )?(?:\w+ )?|(?:the )?(?:remaining|existing|previous|original|other|unchanged) (?:\w+ )?"
+_LEFT = (
+    r"(?:the )?(?:rest|remainder) of (?:the |your |this )?(?:\w+ )?"
+    r"|(?:the )?(?:remaining|existing|previous|original|other|unchanged) (?:\w+ )?"
+)
 _SAME = r"(?:unchanged|the same|same as (?:before|above)|as before|as above|here|goes here|omitted(?: for brevity)?)"
 _ELIDED = re.compile(
     rf"^\s*(?:#|//|/\*|<!--|--)+\s*[\[(]?(?:{_DOTS}[\s.…\])*/]*$"

@@ -16,7 +16,8 @@ _WRAPPERS = "*_`\"' \t"
 @cache
 def _line(names: str) -> re.Pattern[str]:
     return re.compile(
-        rf"^{_DECORATION}(?:the[ \t]+)?(?:{names})[ \t]*#?\d{{0,3}}[ \t]*[*_`]*[ \t]*(?:[:=：]|[-–—]+[ \t]|\bis:?[ \t])[ \t]*[*_]*[ \t]*(.*)$",
+        rf"^{_DECORATION}(?:the[ \t]+)?(?:{names})[ \t]*#?\d{{0,3}}[ \t]*[*_`]*[ \t]*"
+        r"(?:[:=：]|[-–—]+[ \t]|\bis:?[ \t])[ \t]*[*_]*[ \t]*(.*)$",
         re.IGNORECASE | re.MULTILINE,
     )
 

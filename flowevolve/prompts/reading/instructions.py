@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.prompts.reading.choosing import chosen, said_in, without
@@ -20,8 +21,10 @@ _TAGS = (
     *(f"{word}_{name}" for word in ("new", "improved", "updated", "revised", "final") for name in _NAMES[:4]),
 )
 _LEAD_IN = re.compile(
-    rf"^(?:(?:sure|certainly|of course|okay|ok|great|absolutely)\b[^\n]*:|(?:here(?:'s| is| are)|below is|this is)\b[^\n]{{0,160}}:"
-    rf"|i(?:'ve| have)\b[^\n]{{0,120}}\b{_KINDS}\b[^\n]{{0,80}}:|[#*_ ]*(?:the )?{_NEW}\b[^\n.]{{0,30}}\b{_KINDS}[*_: ]*"
+    r"^(?:(?:sure|certainly|of course|okay|ok|great|absolutely)\b[^\n]*:"
+    r"|(?:here(?:'s| is| are)|below is|this is)\b[^\n]{0,160}:"
+    rf"|i(?:'ve| have)\b[^\n]{{0,120}}\b{_KINDS}\b[^\n]{{0,80}}:"
+    rf"|[#*_ ]*(?:the )?{_NEW}\b[^\n.]{{0,30}}\b{_KINDS}[*_: ]*"
     rf"|[#*_ ]*{_KINDS}[*_ ]*:)[*_ ]*\n",
     re.IGNORECASE,
 )
@@ -31,26 +34,31 @@ _HEADING = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _SIGN_OFF = re.compile(
-    r"\n\s*(?:-{3,}\s*\n\s*)?(?:let me know|i hope|hope this|feel free|would you like|is there anything|please let me know)\b"
-    r"[^\n]*\s*\Z",
+    r"\n\s*(?:-{3,}\s*\n\s*)?"
+    r"(?:(?:please )?let me know|i hope|hope this|feel free|would you like|is there anything)\b[^\n]*\s*\Z",
     re.IGNORECASE,
 )
 _DECLINED = re.compile(
-    r"^\W*(?:i'?m (?:sorry|afraid|unable)|i am (?:sorry|afraid|unable)|sorry\b|i apologi[sz]e|i can(?:'t|not| not)\b|as an ai\b|"
+    r"^\W*(?:i(?:'?m| am) (?:sorry|afraid|unable)|sorry\b|i apologi[sz]e|i can(?:'t|not| not)\b|as an ai\b|"
     r"unfortunately,? i|could you (?:please )?(?:provide|share|clarify)|please provide|i (?:don't|do not) have)",
     re.IGNORECASE,
 )
+_FIRST_WORDS = (
+    "you your you're you'll task role goal version given when if always never do don't be answer read classify solve "
+    "write extract determine think identify follow use respond reply return provide analyze analyse give produce "
+    "generate summarize summarise translate carefully work check keep state explain consider make find compute "
+    "calculate list name put assign label decide choose select avoid ensure instruction instructions prefer output "
+    "complete convert rewrite review evaluate break start begin stick say show match"
+)
 _INSTRUCTS = re.compile(
-    r"^[\W\d]*(?:you(?:r|'re|'ll)?\b|task\b|role\b|goal\b|version\b|given\b|act as\b|as an?\b|when\b|if\b|for (?:each|every|any)\b|"
-    r"always\b|never\b|do\b|don't\b|be\b|answer\b|read\b|classify\b|solve\b|write\b|extract\b|determine\b|think\b|identify\b|"
-    r"follow\b|use\b|respond\b|reply\b|return\b|provide\b|analy[sz]e\b|give\b|produce\b|generate\b|summari[sz]e\b|"
-    r"translate\b|carefully\b|first,? |work\b|check\b|keep\b|state\b|explain\b|consider\b|make\b|find\b|compute\b|"
-    r"calculate\b|list\b|name\b|assign\b|label\b|decide\b|choose\b|select\b|avoid\b|ensure\b|instructions?\b|prefer\b|"
-    r"output\b|complete\b|convert\b|rewrite\b|review\b|evaluate\b|break\b|start\b|begin\b|stick\b|say\b|show\b|match\b)",
+    rf"^[\W\d]*(?:(?:{'|'.join(_FIRST_WORDS.split())})\b|act as\b|as an?\b|for (?:each|every|any)\b|first,? )",
     re.IGNORECASE,
 )
+"""How a text begins that tells somebody what to do."""
+_RULES = re.compile(r"\b(?:you|your|must|never|always|do not|don't)\b", re.IGNORECASE)
 _ABOUT = re.compile(
-    rf"\b(?:the feedback|(?:the|this) (?:current|old|original|previous|existing) {_KINDS}|i (?:would|will|have|think|suggest)|i've)\b",
+    rf"\b(?:the feedback|(?:the|this) (?:current|old|original|previous|existing) {_KINDS}"
+    r"|i (?:would|will|have|think|suggest)|i've)\b",
     re.IGNORECASE,
 )
 _FORMAT = re.compile(
@@ -167,7 +175,7 @@ def _one_in_pieces(found: Sequence[Block], lines: Sequence[str]) -> bool:
         return False
     if found[0].body.rstrip().endswith(":") and not found[0].label:
         return True
-    between = [lines[one.stop : other.start] for one, other in zip(found, found[1:], strict=False)]
+    between = [lines[one.stop : other.start] for one, other in pairwise(found)]
     return all(
         each
         and each[0].strip()
@@ -204,7 +212,8 @@ def _instructs(text: str) -> bool:
     if _ABOUT.search(text[:_LONG]) or re.fullmatch(r"`[^`\n]*`", text):
         return False
     structured = sum(bool(re.match(r"\s*(?:[-*#]|\d+[.)])\s", line)) for line in text.split("\n"))
-    return bool(_INSTRUCTS.match(text)) or (len(text) >= _LONG and structured >= _STRUCTURED)
+    told = _INSTRUCTS.match(text) or _RULES.search(text)
+    return bool(told) or (len(text) >= _LONG and structured >= _STRUCTURED)
 
 
 def _under_heading(text: str) -> str | None:

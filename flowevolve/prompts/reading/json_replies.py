@@ -97,14 +97,14 @@ def tool_calls(reply: str) -> list[dict[str, JSON]]:
 
 
 def answer_in(reply: str) -> str:
-    """The reply without its thinking.
+    """The reply without its thinking, with plain line breaks.
 
     Raises:
         UnparsableReplyError: if nothing is left of it.
     """
     split = split_thinking(reply)
     if split.answer.strip():
-        return split.answer
+        return split.answer.replace("\r\n", "\n")
     if split.thoughts:
         raise UnparsableReplyError("the reply is thinking alone, and has no answer", Reason.ONLY_THINKING)
     raise UnparsableReplyError("the reply is empty", Reason.EMPTY)

@@ -7,12 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from flowevolve._util.thinking import split_thinking
 from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.programs.blocks import evolvable_lines, has_marks
 from flowevolve.programs.features import syntax_error
 from flowevolve.programs.names import bound_names, parsed
 from flowevolve.programs.splicing import splice
-from flowevolve.prompts.reading.choosing import chosen, without
+from flowevolve.prompts.reading.choosing import chosen, said_of, without
 from flowevolve.prompts.reading.edits import LeftOut
 from flowevolve.prompts.reading.elisions import elision
 from flowevolve.prompts.reading.fences import LANGUAGES, Block, blocks
@@ -27,7 +28,7 @@ _CODE_LINE = re.compile(
     r"^(?:import |from \S+ import |def |class |async def |@\w|#!|\"\"\"|'''|if __name__|[A-Z_][A-Z0-9_]* *= )"
 )
 _OTHER_CODE = re.compile(
-    r"^\s*(?:#include|#pragma|//|/\*|using |import |package |use |fn |int |void |const |function |class |public |template)"
+    r"^\s*(?:#include|#pragma|//|/\*|(?:using|import|package|use|fn|int|void|const|function|class|public|template)\s)"
 )
 _PROSE = re.compile(r"^(?:[A-Z*>#-][^=(){}\[\]]*[.:!?)*`]|\s*[-*\d][.)]? .*)$")
 _FILE_HEADING = re.compile(
@@ -35,6 +36,8 @@ _FILE_HEADING = re.compile(
 )
 _REMARK = re.compile(r"^\s*(?:#+|//|/\*)\s*(?:file(?:name)?\s*:\s*)?([\w./-]+\.\w{1,5})\b", re.IGNORECASE)
 _TRIES = 6
+_MOST_BLOCKS = 50
+"""Of more blocks than these it is not asked which are parts of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +91,21 @@ def read_program_text(answer: str, language: str = "") -> str:
     return text.strip("\n") + "\n"
 
 
+def python_programs(reply: str) -> list[str]:
+    """Each block of Python in a reply that was asked for several programs, but for drafts; they may not parse.
+
+    What stands in thinking, or in the reply of a model that only thought, is none.
+    """
+    answer = split_thinking(reply).answer
+    lines = answer.split("\n")
+    found = [block for block in blocks(answer) if block.language in _PYTHON and block.body.strip()]
+    stops = [0, *(block.stop for block in found)]
+    said = [said_of(block, lines, since) for block, since in zip(found, stops, strict=False)]
+    return [block.body.strip() + "\n" for block, each in zip(found, said, strict=True) if each != "draft"]
+
+
 def looks_whole(answer: str, parent: Mapping[str, str]) -> bool:
-    """Whether a reply has a whole program, and not some lines of one: with marks, or with all that the parent defines."""
+    """Whether a reply has a whole program, and not some lines: with marks, or with all that the parent defines."""
     for name, old in parent.items():
         try:
             text = _texts(answer, parent).get(name, "")
@@ -163,6 +179,8 @@ def _meant(found: Sequence[Block], answer: str, parent: str | None, *, python: b
     try:
         return chosen(found, answer, "program")
     except UnparsableReplyError as error:
+        if len(found) > _MOST_BLOCKS:
+            raise
         left = without(found, lambda each: any(_is_part(each, other) for other in found if other is not each))
         left = without(left, lambda each: python and each.language not in _PYTHON)
         left = without(left, lambda each: not _has_all(each.body, parent))

@@ -42,8 +42,9 @@ _NUMBERS = re.compile(_N)
 _TUPLE = re.compile(rf"[(\[]\s*({_N}(?:\s*,\s*{_N})+)\s*[)\]]")
 _DOUBLE = re.compile(r"\[\[\s*([^\[\]\n]{1,30}?)\s*\]\]")
 _EACH = re.compile(
-    r"^[ \t>*_#-]*(?:assistant|response|answer|candidate|model|option|program|version)[ \t]*(?:#[ \t]*)?(?P<who>[A-Z]|\d{1,2})\b"
-    rf"[ \t*_]*(?:'s)?[ \t]*(?:score|rating)?[ \t*_]*[:=][ \t*_]*(?:(?:score|rating)[ \t*_]*[:=]?[ \t*_]*)?(?P<score>{_N})"
+    r"^[ \t>*_#-]*(?:assistant|response|answer|candidate|model|option|program|version)[ \t]*(?:#[ \t]*)?"
+    r"(?P<who>[A-Z]|\d{1,2})\b[ \t*_]*(?:'s)?[ \t]*(?:score|rating)?[ \t*_]*[:=][ \t*_]*"
+    rf"(?:(?:score|rating)[ \t*_]*[:=]?[ \t*_]*)?(?P<score>{_N})"
     r"(?:[ \t]*/[ \t]*\d+|[ \t]+out of \d+)?[ \t*_.]*(?:\(.*)?$",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -55,58 +56,13 @@ _GIVEN = re.compile(
 _LEADING = re.compile(
     r"(yes|no|true|false|correct|incorrect|pass|fail|accept|reject)\b(?=[\s.,;:!*_]|$)", re.IGNORECASE
 )
-_KNOWN = frozenset(
-    [
-        "yes",
-        "no",
-        "true",
-        "false",
-        "correct",
-        "incorrect",
-        "pass",
-        "fail",
-        "passed",
-        "failed",
-        "accept",
-        "reject",
-        "accepted",
-        "rejected",
-        "approve",
-        "approved",
-        "valid",
-        "invalid",
-        "good",
-        "bad",
-        "better",
-        "worse",
-        "same",
-        "new",
-        "conflict",
-        "conflicting",
-        "orthogonal",
-        "subsumed",
-        "tie",
-        "equal",
-        "lgtm",
-        "lbtm",
-        "a",
-        "b",
-        "keep",
-        "improve",
-        "success",
-        "neutral",
-        "helpful",
-        "harmful",
-        "duplicate",
-        "novel",
-        "different",
-        "similar",
-        "unclear",
-        "unchanged",
-        "regression",
-        "improvement",
-    ]
+_KNOWN_WORDS = (
+    "yes no true false correct incorrect pass fail passed failed accept reject accepted rejected approve approved "
+    "valid invalid good bad better worse same new conflict conflicting orthogonal subsumed tie equal lgtm lbtm a b "
+    "keep improve success neutral helpful harmful duplicate novel different similar unclear unchanged "
+    "regression improvement"
 )
+_KNOWN = frozenset(_KNOWN_WORDS.split())
 """Words that are a verdict where they stand alone, without a name."""
 _CLAUSE = re.compile(r"\s[-–—]+\s|[.;:!?(]|,\s|$")
 _LONGEST_LABEL = 3

@@ -16,13 +16,15 @@ from flowevolve._util.json_types import JSON
 from flowevolve.algorithms.meta_harness import MetaHarness, MetaHarnessConfig
 from flowevolve.algorithms.meta_harness.evaluator import Ran, SandboxEvaluator, check
 from flowevolve.algorithms.meta_harness.frontier import frontier
-from flowevolve.algorithms.meta_harness.proposer import Proposer, python_blocks, tool_calls
+from flowevolve.algorithms.meta_harness.proposer import Proposer
 from flowevolve.algorithms.meta_harness.view import View, files
 from flowevolve.config.run import Config, parse_config
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.context import StageContext
 from flowevolve.core.pool import Add, Candidate, Pool
 from flowevolve.core.sandbox_settings import SandboxSettings
+from flowevolve.prompts.reading.json_replies import tool_calls
+from flowevolve.prompts.reading.programs import python_programs
 from flowevolve.runner.assemble import make_tuning
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan, run, run_plan
@@ -168,7 +170,7 @@ def test_tools_are_found_whatever_stands_around_them(reply: str, tools: list[str
 
 
 def test_python_blocks_are_found_even_where_the_last_is_cut() -> None:
-    assert python_blocks("a\n```python\nx = 1\n```\nb\n```py\ny = 2") == ["x = 1\n", "y = 2\n"]
+    assert python_programs("a\n```python\nx = 1\n```\nb\n```py\ny = 2") == ["x = 1\n", "y = 2\n"]
 
 
 def test_a_run_that_has_ended_goes_on(rows: Path, tmp_path: Path) -> None:

@@ -24,12 +24,12 @@ from flowevolve.prompts.playbook import (
     LESSONS_HEADING,
     MERGE_TITLE,
     NEW_HEADING,
-    NOTE_LINE,
     NOTED_HEADING,
     PLAYBOOK_HEADING,
     USED_HEADING,
 )
 from flowevolve.prompts.reading.fences import fence, labelled_blocks
+from flowevolve.prompts.reading.notes import NOTE_LINE
 from flowevolve.sim.worlds.rules.params import RulesParams
 from flowevolve.sim.worlds.rules.text import Statement, misstate, read_statement, reword
 

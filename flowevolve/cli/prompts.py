@@ -1,0 +1,82 @@
+"""The command line's ``prompts``: what the readers make of replies."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flowevolve._util.errors import InputError
+
+if TYPE_CHECKING:
+    from flowevolve.prompts.reading.kinds import Recorded
+
+prompts_app = typer.Typer(no_args_is_help=True, help="Look at what is sent to models, and at what is read of replies.")
+
+
+@prompts_app.callback()
+def _group() -> None:
+    """Look at what is sent to models, and at what is read of their replies."""
+
+
+class ReplyKind(StrEnum):
+    answer = "answer"
+    instruction = "instruction"
+    program = "program"
+    edits = "edits"
+    json = "json"
+    verdict = "verdict"
+
+
+@prompts_app.command("read")
+def read_command(
+    kind: Annotated[ReplyKind, typer.Argument(help="what the replies were asked for")],
+    rows: Annotated[
+        str, typer.Option("--jsonl", metavar="FILE", help='rows {"reply", "parent"?, "language"?}; - is standard input')
+    ],
+) -> None:
+    """Print for each reply one line of JSON with what the readers make of it: ok, result, reason."""
+    from flowevolve.prompts.reading.kinds import outcome
+
+    for recorded in [_recorded(number, line) for number, line in enumerate(_lines(rows), 1)]:
+        sys.stdout.write(f"{outcome(kind.value, recorded)}\n")
+
+
+def _lines(name: str) -> list[str]:
+    """The lines of a file, without the empty one behind its last line break.
+
+    Raises:
+        InputError: if it can't be read.
+    """
+    try:
+        content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        text = content.decode()
+    except OSError as error:
+        raise InputError(f"--jsonl {name}: can't be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"--jsonl {name}: line {line}: is not UTF-8") from error
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _recorded(number: int, line: str) -> Recorded:
+    """Raises: InputError if the line is no row, naming its number."""
+    from flowevolve.prompts.reading.kinds import Recorded
+
+    where = f"--jsonl: line {number}:"
+    if not line.strip():
+        raise InputError(f"{where} is blank")
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where} is not JSON: {error}") from error
+    if not isinstance(row, dict) or not isinstance(row.get("reply"), str):
+        raise InputError(f'{where} has to be an object with a text "reply"')
+    for name in ("parent", "language"):
+        if not isinstance(row.get(name), str | None):
+            raise InputError(f"{where} {name!r} has to be a text")
+    return Recorded(row["reply"], row.get("parent"), row.get("language"))
