@@ -29,3 +29,61 @@ def bound_names(node: ast.stmt) -> set[str]:
 def used_names(node: ast.stmt) -> set[str]:
     """The names that a statement reads, at any depth: an overestimate."""
     return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+
+
+def names_bound_within(node: ast.stmt) -> set[str]:
+    """The names that a statement may bind, also in nested functions: an overestimate is safe."""
+    names: set[str] = set()
+    for each in ast.walk(node):
+        match each:
+            case ast.Name(id=name) if not isinstance(each.ctx, ast.Load):
+                names.add(name)
+            case ast.alias(name=name, asname=known_as):
+                names.add(known_as or name.partition(".")[0])
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                names.add(name)
+            case ast.MatchMapping(rest=str(name)):
+                names.add(name)
+    return names
+
+
+def names_set_globally(node: ast.stmt) -> set[str]:
+    """The names that a definition declares ``global`` and may bind: an overestimate is safe."""
+    declared = {name for each in ast.walk(node) if isinstance(each, ast.Global) for name in each.names}
+    return declared & names_bound_within(node) if declared else declared
+
+
+def star_imports(node: ast.stmt) -> set[str]:
+    """The modules from which a statement imports everything."""
+    imports = (each for each in ast.walk(node) if isinstance(each, ast.ImportFrom))
+    return {f"{'.' * each.level}{each.module or ''}" for each in imports if each.names[0].name == "*"}
+
+
+def tree_text(node: ast.stmt) -> str:
+    """The syntax tree of a statement as a text, which tells any two apart that differ in more than docstrings."""
+    for each in ast.walk(node):
+        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and each.body:
+            each.body[:1] = [] if is_docstring(each.body[0]) and len(each.body) > 1 else each.body[:1]
+    return ast.dump(node)
+
+
+def is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def is_assignment_of_names(node: ast.stmt) -> bool:
+    """Whether a statement gives values to plain names, and does nothing else that shows outside."""
+    match node:
+        case ast.Assign(targets=targets):
+            return all(map(_is_names, targets))
+        case ast.AnnAssign(target=ast.Name()):
+            return True
+    return False
+
+
+def _is_names(target: ast.expr) -> bool:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return all(map(_is_names, target.elts))
+    return isinstance(target, ast.Name)

@@ -1,19 +1,19 @@
 """The parts of a program, the slots that they are sorted into, and the restoring of parts that must not change.
 
 A part is a function or a class at the top level of a Python file, or `REST`, which is all the rest of the file:
-imports, constants, statements. It is named by its function or class, in a program of several files ``file:name``. A
-file that is not Python, or does not parse, is a single part.
+imports, constants, statements. It is named by its function or class, in a program of several files ``file:name``. Of a
+file that has one class alone, the methods are parts, named ``Class.method``. A file that is not Python, or does not
+parse, is a single part.
 
-Parts are compared as syntax trees, since a model that rewrites a whole program also changes its layout and comments,
-which don't matter. Trees are compared by `ast.dump`, which distinguishes any two of them, unlike `ast.unparse`. A part
-is restored with its old text, including comments.
+Parts are compared as syntax trees, since a model that rewrites a whole program also changes its layout, comments and
+docstrings, which don't matter. Trees are compared by `ast.dump`, which distinguishes any two of them, unlike
+`ast.unparse`. A part is restored with its old text, including comments.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -21,6 +21,15 @@ from typing import Literal
 from flowevolve.core.payload_kinds import payload
 from flowevolve.programs.blocks import outside_unchanged
 from flowevolve.programs.features import syntax_error
+from flowevolve.programs.names import (
+    is_assignment_of_names,
+    is_docstring,
+    names_bound_within,
+    names_set_globally,
+    parsed,
+    star_imports,
+    tree_text,
+)
 
 SlotName = Literal["io_parsing", "core_logic", "edge_case", "perf_patch", "misc"]
 SLOTS: tuple[SlotName, ...] = ("io_parsing", "core_logic", "edge_case", "perf_patch", "misc")
@@ -63,7 +72,8 @@ def unchanged(old: Mapping[str, str], new: Mapping[str, str], parts: Iterable[st
     whose name is bound again further down (be it by a star import), or by a ``global`` of another one, has changed.
     """
     for file, names in _by_file(old, parts):
-        before, after = _read(file, old[file]), _read(file, new.get(file, ""))
+        before = _read(file, old[file])
+        after = _read(file, new.get(file, ""), before)
         if not all(before.same(after, name) for name in names):
             return False
     return True
@@ -78,7 +88,8 @@ def restore(old: Mapping[str, str], new: Mapping[str, str], parts: Iterable[str]
     parts = tuple(parts)
     restored = dict(new)
     for file, names in _by_file(old, parts):
-        before, after = _read(file, old[file]), _read(file, new.get(file, ""))
+        before = _read(file, old[file])
+        after = _read(file, new.get(file, ""), before)
         if not all(before.same(after, name) for name in names):
             restored[file] = before.put_back(after, names)
             if file.endswith(".py") and syntax_error(restored[file]) is not None:
@@ -101,29 +112,48 @@ def _by_file(program: Mapping[str, str], parts: Iterable[str]) -> Iterator[tuple
             yield file, names
 
 
-def _read(file: str, text: str) -> _Source:
+def _read(file: str, text: str, like: _Source | None = None) -> _Source:
+    """A file; ``like`` is the one that it was made from, whose class is taken apart here as well."""
     lines = _LINE_END.split(text)
-    if not file.endswith(".py"):
+    tree = parsed(text) if file.endswith(".py") else None
+    if tree is None:
         return _Source(lines, None)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return _Source(lines, [_statement(node) for node in ast.parse(text).body])
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return _Source(lines, None)
+    name = _lone_class(tree) if like is None else like.taken_apart
+    return _Source(lines, [each for node in tree.body for each in _statements(node, name)], name)
+
+
+def _lone_class(tree: ast.Module) -> str | None:
+    """The one class with methods that a file has beside statements: its methods are the parts then."""
+    found = [node for node in tree.body if isinstance(node, _DEFINITIONS)]
+    if len(found) != 1 or not isinstance(found[0], ast.ClassDef):
+        return None
+    return found[0].name if sum(isinstance(each, _DEFINITIONS) for each in found[0].body) > 1 else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A statement at the top level, the part it belongs to, and its syntax tree as text."""
+    """A statement at the top level or in the class that is taken apart, the part it belongs to, and its syntax tree as
+    text, which is empty for docstrings.
+    """
 
     node: ast.stmt
     part: str
     tree: str
 
 
-def _statement(node: ast.stmt) -> _Statement:
-    return _Statement(node, node.name if isinstance(node, _DEFINITIONS) else REST, ast.dump(node))
+def _statements(node: ast.stmt, taken_apart: str | None) -> Iterator[_Statement]:
+    if not isinstance(node, ast.ClassDef) or node.name != taken_apart:
+        yield _statement(node, "")
+        return
+    body, node.body = node.body, [ast.Pass()]
+    yield _Statement(node, REST, ast.dump(node))
+    for each in body:
+        yield _statement(each, f"{taken_apart}.")
+
+
+def _statement(node: ast.stmt, prefix: str) -> _Statement:
+    part = f"{prefix}{node.name}" if isinstance(node, _DEFINITIONS) else REST
+    return _Statement(node, part, "" if is_docstring(node) else tree_text(node))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +167,10 @@ class _Chunk:
 class _Source:
     """A source file. ``statements`` is None if it is not Python or does not parse; it is then all `REST`."""
 
-    def __init__(self, lines: Sequence[str], statements: Sequence[_Statement] | None) -> None:
+    def __init__(
+        self, lines: Sequence[str], statements: Sequence[_Statement] | None, taken_apart: str | None = None
+    ) -> None:
+        self.taken_apart = taken_apart
         self._lines = lines
         self._parsed = statements is not None
         self._statements = statements or ()
@@ -153,10 +186,10 @@ class _Source:
         if not (self._parsed and new._parsed):
             return [line.rstrip() for line in self._lines] == [line.rstrip() for line in new._lines]
         if part == REST:
-            added = self._imports_added(new)
-            kept = [each.tree for each in new._of(REST) if each not in added]
+            added = self._added(new)
+            kept = [each.tree for each in new._of(REST) if each not in added and each.tree]
             shadowed = self._bound() & ({*new.parts(), *new._set_globally()} - {*self.parts(), *self._set_globally()})
-            return [each.tree for each in self._of(REST)] == kept and not shadowed
+            return [each.tree for each in self._of(REST) if each.tree] == kept and not shadowed
         same = [each.tree for each in self._of(part)] == [each.tree for each in new._of(part)]
         return same and new._rebinding(part) <= self._rebinding(part)
 
@@ -164,7 +197,8 @@ class _Source:
         """The text of the new source with these parts of this one.
 
         If `REST` is one of them and has changed, it is the other way round: the text of this source with the other
-        definitions of the new one, and with its new imports in front of the first of them.
+        definitions of the new one, and with its new imports and new names, each behind the definition that it follows
+        there, or in front of all that may change.
         """
         if not (self._parsed and new._parsed):
             return "\n".join(self._lines)
@@ -173,43 +207,60 @@ class _Source:
             return _text(_overlaid(theirs, ours, [part for part in parts if part != REST]))
         free = {*new.parts(), *self.parts()} - {REST, *parts}
         chunks = _overlaid(ours, theirs, free)
-        place = next((place for place, chunk in enumerate(chunks) if chunk.part in free), None)
-        imports = [line for each in self._imports_added(new) for line in new._span(each.node)]
-        if imports and place is not None:
-            chunks.insert(place, _Chunk(REST, [*imports, "", ""]))
+        self._take_along(new, chunks, free)
         return _text(chunks)
+
+    def _take_along(self, new: _Source, chunks: list[_Chunk], free: Collection[str]) -> None:
+        """Put what the new source adds to `REST` among the chunks."""
+        behind: str | None = None
+        added = self._added(new)
+        lines: dict[str | None, list[str]] = {}
+        for each in new._statements:
+            if each.part in free:
+                behind = each.part
+            elif each in added:
+                lines.setdefault(behind, []).extend(new._span(each.node))
+        first = next((place for place, chunk in enumerate(chunks) if chunk.part in free), None)
+        if first is not None and None in lines:
+            chunks.insert(first, _Chunk(REST, [*lines[None], "", ""]))
+        for part, after in lines.items():
+            place = next((place for place, chunk in enumerate(chunks) if chunk.part == part), None)
+            if part is not None and place is not None:
+                chunks.insert(place + 1, _Chunk(REST, ["", *after]))
 
     def _of(self, part: str) -> list[_Statement]:
         return [each for each in self._statements if each.part == part]
 
     def _bound(self) -> set[str]:
         """The names that `REST` binds."""
-        return {name for each in self._of(REST) for name in _bound(each.node)}
+        return {name for each in self._of(REST) for name in names_bound_within(each.node)}
 
     def _set_globally(self) -> set[str]:
         """The names that functions and classes bind outside of themselves, by ``global``."""
-        return {name for each in self._statements if each.part != REST for name in _set_globally(each.node)}
+        return {name for each in self._statements if each.part != REST for name in names_set_globally(each.node)}
 
     def _rebinding(self, part: str) -> set[str]:
         """Whatever may bind a definition's name to something else; star imports count if they come after it."""
         defined = max(place for place, each in enumerate(self._statements) if each.part == part)
         later = [each.node for each in self._statements[defined + 1 :] if each.part == REST]
-        found = {f"import {module}" for node in later for module in _star_imports(node)}
+        found = {f"import {module}" for node in later for module in star_imports(node)}
         if part in self._bound():
             found.add("name")
         if part in self._set_globally():
             found.add("global")
         return found
 
-    def _imports_added(self, new: _Source) -> list[_Statement]:
-        """The imports of the new source that this one lacks and that bind none of its names."""
+    def _added(self, new: _Source) -> list[_Statement]:
+        """The imports and assignments in `REST` of the new source that this one lacks; they bind none of its names."""
         known = {each.tree for each in self._of(REST)}
         taken = {"*", *self.parts(), *self._bound()}
-        return [
-            each
-            for each in new._of(REST)
-            if isinstance(each.node, _IMPORTS) and each.tree not in known and not taken & _bound(each.node)
-        ]
+        found: list[_Statement] = []
+        for each in new._of(REST):
+            names = names_bound_within(each.node)
+            adds = isinstance(each.node, _IMPORTS) or is_assignment_of_names(each.node)
+            if adds and each.tree not in known and not taken & names:
+                found.append(each)
+        return found
 
     def _span(self, node: ast.stmt) -> Sequence[str]:
         decorators = node.decorator_list if isinstance(node, _DEFINITIONS) else []
@@ -264,33 +315,3 @@ def _insert(chunks: list[_Chunk], new: _Chunk, before: Sequence[str]) -> None:
 
 def _text(chunks: Sequence[_Chunk]) -> str:
     return "\n".join(line for chunk in chunks for line in chunk.lines)
-
-
-def _bound(node: ast.stmt) -> set[str]:
-    """The names that a statement may bind, also in nested functions: an overestimate is safe."""
-    names: set[str] = set()
-    for each in ast.walk(node):
-        match each:
-            case ast.Name(id=name) if not isinstance(each.ctx, ast.Load):
-                names.add(name)
-            case ast.alias(name=name, asname=known_as):
-                names.add(known_as or name.partition(".")[0])
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                names.add(name)
-            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                names.add(name)
-            case ast.MatchMapping(rest=str(name)):
-                names.add(name)
-    return names
-
-
-def _set_globally(node: ast.stmt) -> set[str]:
-    """The names that a definition declares ``global`` and may bind: an overestimate is safe."""
-    declared = {name for each in ast.walk(node) if isinstance(each, ast.Global) for name in each.names}
-    return declared & _bound(node) if declared else declared
-
-
-def _star_imports(node: ast.stmt) -> set[str]:
-    """The modules from which a statement imports everything."""
-    imports = (each for each in ast.walk(node) if isinstance(each, ast.ImportFrom))
-    return {f"{'.' * each.level}{each.module or ''}" for each in imports if each.names[0].name == "*"}

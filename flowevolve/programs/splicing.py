@@ -14,7 +14,7 @@ from textwrap import indent
 
 from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.programs.blocks import evolvable_lines, has_marks, is_mark, unended
-from flowevolve.programs.names import bound_names, parsed, used_names
+from flowevolve.programs.names import bound_names, is_docstring, parsed, used_names
 
 _COMMENT = re.compile(r"\s*(?://|/\*|\*)")
 _PYTHON_COMMENT = re.compile(r"\s*#")
@@ -173,8 +173,8 @@ def _belongs_to(node: ast.stmt, dumps: set[str], held: set[str], frozen: Sequenc
         return True
     if isinstance(node, _IMPORTS):
         return False
-    if _is_docstring(node):
-        return any(map(_is_docstring, frozen))
+    if is_docstring(node):
+        return any(map(is_docstring, frozen))
     if isinstance(node, ast.If) and "__name__" in used_names(node):
         return any(isinstance(each, ast.If) and "__name__" in used_names(each) for each in frozen)
     names = bound_names(node)
@@ -301,7 +301,3 @@ def _defines(node: ast.stmt) -> bool:
 
 def _is_future(node: ast.stmt) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == "__future__"
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

@@ -255,3 +255,88 @@ def test_of_functions_alone_everything_can_be_put_back(old: str, new: str, data:
 def test_nothing_is_put_back_where_nothing_has_changed(text: str) -> None:
     assert unchanged(one(text), one(text), parts_of(one(text)))
     assert back(text, text, *parts_of(one(text))) == text
+
+
+CHILD = """\
+import math
+import heapq
+
+LIMIT = 3
+TABLE = [1, 2]
+
+
+def parse(text):
+    return int(text)
+
+
+def fast(function):
+    return function
+
+
+SEEN = {}
+
+
+@fast
+def solve(x):
+    SEEN[x] = TABLE
+    return x + LIMIT
+
+
+class Cache:
+    size = 4
+"""
+
+
+def test_what_a_child_needs_is_taken_along_where_the_rest_is_kept() -> None:
+    assert unchanged(one(OLD), one(CHILD), [REST, "parse"])
+    restored = back(OLD, CHILD.replace("LIMIT = 3", "LIMIT = 4"), REST, "parse") or ""
+    assert "LIMIT = 3" in restored
+    names: dict[str, object] = {}
+    exec(restored, names)
+    solve = names["solve"]
+    assert callable(solve)
+    assert solve(1) == 4
+    assert unchanged(one(OLD), one(restored), [REST, "parse"])
+
+
+def test_a_docstring_is_no_change() -> None:
+    new = OLD.replace("def parse(text):", 'def parse(text):\n    """Read it."""').replace(
+        "import math", '"""Sums."""\nimport math'
+    )
+    assert unchanged(one(OLD), one(new), ["parse", "solve", "Cache", REST])
+
+
+ONE_CLASS = """\
+import math
+
+
+class Solver:
+    size = 4
+
+    def __init__(self):
+        self.seen = []
+
+    def solve(self, x):
+        return x + 1
+"""
+
+
+def test_of_a_lone_class_the_methods_are_parts() -> None:
+    assert parts_of(one(ONE_CLASS)) == ("Solver.__init__", "Solver.solve", REST)
+    child = ONE_CLASS.replace("self.seen = []", "self.seen = {}").replace("x + 1", "self.twice(x)")
+    child = (
+        child.replace("size = 4", "size = 4\n    most = 9")
+        + "\n    def twice(self, x):\n        return 2 * x + self.most\n"
+    )
+    assert unchanged(one(ONE_CLASS), one(child), [REST])
+    restored = back(ONE_CLASS, child, REST, "Solver.__init__") or ""
+    assert syntax_error(restored) is None
+    assert "self.seen = []" in restored
+    assert "most = 9" in restored
+    assert "def twice" in restored
+    changed = back(ONE_CLASS, child.replace("size = 4", "size = 5"), REST) or ""
+    assert syntax_error(changed) is None
+    assert "size = 4" in changed
+    assert "most = 9" in changed
+    assert "def twice" in changed
+    assert unchanged(one(ONE_CLASS), one(changed), [REST])
