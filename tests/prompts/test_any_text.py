@@ -68,8 +68,9 @@ def test_thinking_in_front_changes_nothing(kind: Kind, reply: str, parent: str |
 
 @given(REPLIES, PARENTS)
 def test_what_is_outside_of_marks_stays_as_it_is(reply: str, parent: str | None) -> None:
-    _, child = read("program", Recorded(reply, parent))
-    if parent is not None and "EVOLVE" in parent and isinstance(child, str):
+    refused, child = read("program", Recorded(reply, parent))
+    if parent is not None and "EVOLVE" in parent and refused is None:
+        assert isinstance(child, str)
         before, _, _ = parent.partition("# EVOLVE-BLOCK-START")
         assert child.startswith(f"{before}# EVOLVE-BLOCK-START\n")
 

@@ -17,6 +17,7 @@ Word = TypeVar("Word", bound=str)
 Found = dict[str, JSON] | list[JSON]
 
 _CONTENT = re.compile(r"^\s*\[CONTENT\]\s*$(.*?)(?:^\s*\[/CONTENT\]\s*$|\Z)", re.MULTILINE | re.DOTALL)
+_LAST_ANSWER = re.compile(r"^[ \t]*<answer>(?:(?!</?answer>).)*</answer>\s*\Z", re.DOTALL | re.MULTILINE)
 _TRIES = 50
 """In how many places of a text JSON is looked for, where most of them hold none."""
 
@@ -97,7 +98,7 @@ def tool_calls(reply: str) -> list[dict[str, JSON]]:
 
 
 def answer_in(reply: str) -> str:
-    """The reply without its thinking, with plain line breaks.
+    """The reply without its thinking, with plain line breaks. Of thinking that never ends it is a last ``<answer>``.
 
     Raises:
         UnparsableReplyError: if nothing is left of it.
@@ -105,6 +106,8 @@ def answer_in(reply: str) -> str:
     split = split_thinking(reply)
     if split.answer.strip():
         return split.answer.replace("\r\n", "\n")
+    if answer := _LAST_ANSWER.search(split.thoughts):
+        return answer[0]
     if split.thoughts:
         raise UnparsableReplyError("the reply is thinking alone, and has no answer", Reason.ONLY_THINKING)
     raise UnparsableReplyError("the reply is empty", Reason.EMPTY)
