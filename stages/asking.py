@@ -1,14 +1,20 @@
-"""Asking an agent: one LLM call, an event that counts its tokens for the agent, and the strict reading of the reply."""
+"""Asking an agent: a call, an event that counts its tokens for the agent, the reading of the reply, and one call more
+where that fails.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
+from flowevolve._util.errors import EngineError
 from flowevolve.core.context import StageContext
+from flowevolve.core.event_kinds import ReplyUnparsable
 from flowevolve.core.events import Event
-from flowevolve.core.model import ChatReply, LLMError, Message, UnparsableReplyError, Usage
+from flowevolve.core.model import LLMError, Message, UnparsableReplyError, Usage
 from flowevolve.core.record import Record
+from flowevolve.prompts.reading.again import asked_again, example_of
 
 T = TypeVar("T")
 
@@ -23,6 +29,53 @@ class Answered(Record, kind="agent.answered"):
     cached_tokens: int
 
 
+Send = Callable[[Sequence[Message]], Awaitable[str]]
+"""Sends a chat and gives the text of the reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks, and about what: the fields of the events that say what became of a reply."""
+
+    role: str
+    agent: str
+    candidate: str | None = None
+    component: str | None = None
+
+
+async def read_reply(context: StageContext, send: Send, prompt: str, read: Callable[[str], T], asker: Asker) -> T:
+    """What ``read`` makes of the reply to a prompt. One that can't be read is asked for once more with the error in
+    words, as often as the role's ``retries`` say; the event ``reply.unparsable`` says of each why.
+
+    Raises:
+        UnparsableReplyError: if the last can't be read either.
+        LLMError: if a call failed for good.
+    """
+    messages: Sequence[Message] = [Message("user", prompt)]
+    for left in reversed(range(context.retries(asker.role) + 1)):
+        reply = await send(messages)
+        try:
+            return read(reply)
+        except UnparsableReplyError as error:
+            unparsable = ReplyUnparsable(
+                context.stage,
+                context.item_id,
+                str(error),
+                error.reason.value,
+                asker.role,
+                asker.agent,
+                asker.candidate,
+                asker.component,
+                example_of(reply),
+                again=left > 0,
+            )
+            context.log(unparsable.kind, **unparsable.to_json())
+            if not left:
+                raise
+            messages = asked_again(prompt, reply, error)
+    raise EngineError("a role is asked at least once")
+
+
 async def ask(
     context: StageContext,
     role: str,
@@ -34,16 +87,27 @@ async def ask(
     max_tokens: int | None = None,
     temperature: float | None = None,
 ) -> T:
-    """What ``read`` makes of the reply to one call of this role. ``agent`` says in whose name, for the accounts.
+    """What ``read`` makes of the reply of this role, as `read_reply`. ``agent`` says in whose name, for the accounts.
 
     Raises:
         UnparsableReplyError: if it can't be read (the event ``reply.unparsable`` says why).
-        LLMError: if the call failed for good.
+        LLMError: if a call failed for good.
     """
-    reply = await call(
-        context, role, prompt, agent=agent, candidate=candidate, max_tokens=max_tokens, temperature=temperature
-    )
-    return understand(context, reply, read, agent=agent, role=role, candidate=candidate)
+
+    async def send(messages: Sequence[Message]) -> str:
+        reply = await context.chat(role, messages, candidate=candidate, max_tokens=max_tokens, temperature=temperature)
+        paid = reply.paid
+        answered = Answered(
+            agent=agent,
+            role=role,
+            prompt_tokens=paid.prompt_tokens,
+            completion_tokens=paid.completion_tokens,
+            cached_tokens=paid.cached_tokens,
+        )
+        context.log(Answered.kind, **answered.to_json())
+        return reply.text
+
+    return await read_reply(context, send, prompt, read, Asker(role, agent, candidate))
 
 
 async def try_asking(
@@ -66,56 +130,6 @@ async def try_asking(
     except LLMError as error:
         context.log("reply.missing", agent=agent, role=role, candidate=candidate, error=str(error))
         return None
-
-
-async def call(
-    context: StageContext,
-    role: str,
-    prompt: str,
-    *,
-    agent: str,
-    candidate: str | None = None,
-    max_tokens: int | None = None,
-    temperature: float | None = None,
-) -> ChatReply:
-    """The first half of `ask`: the call, and the event that says what it took.
-
-    Raises:
-        LLMError: if it failed for good.
-    """
-    messages = [Message("user", prompt)]
-    reply = await context.chat(role, messages, candidate=candidate, max_tokens=max_tokens, temperature=temperature)
-    paid = reply.paid
-    answered = Answered(
-        agent=agent,
-        role=role,
-        prompt_tokens=paid.prompt_tokens,
-        completion_tokens=paid.completion_tokens,
-        cached_tokens=paid.cached_tokens,
-    )
-    context.log(Answered.kind, **answered.to_json())
-    return reply
-
-
-def understand(
-    context: StageContext,
-    reply: ChatReply,
-    read: Callable[[str], T],
-    *,
-    agent: str,
-    role: str,
-    candidate: str | None = None,
-) -> T:
-    """The second half of `ask`: what ``read`` makes of a reply.
-
-    Raises:
-        UnparsableReplyError: if it can't be read (the event ``reply.unparsable`` says why).
-    """
-    try:
-        return read(reply.text)
-    except UnparsableReplyError as error:
-        context.log("reply.unparsable", agent=agent, role=role, candidate=candidate, error=str(error))
-        raise
 
 
 def tokens_by_agent(events: Iterable[Event]) -> dict[str, Usage]:

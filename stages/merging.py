@@ -1,31 +1,23 @@
-"""merging: one call that makes one text of several, for stages that go on without it where it fails."""
+"""merging: one text made of several, for stages that go on without it where that fails."""
 
 from __future__ import annotations
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.context import StageContext
-from flowevolve.core.model import LLMError, Message, UnparsableReplyError
+from flowevolve.core.model import LLMError, UnparsableReplyError
 from flowevolve.prompts.reading.instructions import read_instruction
-
-TRIES = 2
-"""How often a merge is asked for, where its reply can't be read."""
+from flowevolve.stages.asking import Asker, read_reply
 
 
 async def try_merging(prompt: str, *, key: str, candidate: str, context: StageContext, **about: JSON) -> str | None:
-    """The text that the role ``reflection`` answers a prompt with; None if the call fails or can't be read twice.
+    """The text that the role ``reflection`` answers a prompt with; None if a call fails or no reply can be read.
 
     ``key`` tells this call from the others of the stage's work, and ``candidate`` is the one that it is counted with.
     A failure is logged as ``merge.failed`` with what it was ``about``.
     """
     model = context.chat_model(key, candidate, role="reflection")
-    reason = ""
-    for _ in range(TRIES):
-        try:
-            return read_instruction(await model([Message("user", prompt)]))
-        except UnparsableReplyError as error:
-            reason = str(error)
-        except LLMError as error:
-            reason = str(error)
-            break
-    context.log("merge.failed", **about, reason=reason)
-    return None
+    try:
+        return await read_reply(context, model, prompt, read_instruction, Asker("reflection", "merge", candidate))
+    except (UnparsableReplyError, LLMError) as error:
+        context.log("merge.failed", **about, reason=str(error))
+        return None

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.assessment import Assessment, works
 from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
+from flowevolve.core.event_kinds import ReplyPartlyRead
 from flowevolve.core.graph import Discard
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.core.pool import Candidate
-from flowevolve.prompts.programs import ShownProgram, read_program
-from flowevolve.prompts.reading.children import Form
-from flowevolve.stages.asking import call, understand
+from flowevolve.prompts.programs import ShownProgram
+from flowevolve.prompts.reading.again import example_of
+from flowevolve.prompts.reading.children import Form, read_child
+from flowevolve.prompts.reading.programs import ReadProgram
+from flowevolve.stages.asking import Asker, ask
 
 
 def as_shown(program: Candidate, failure: str | None = None) -> ShownProgram:
@@ -40,7 +42,7 @@ async def write_program(
     temperature: float | None = None,
     mend: Callable[[Artifact], Artifact] | None = None,
 ) -> Candidate:
-    """A proposal made of ``parent``'s program by one call of the role. ``parents`` are those it descends from.
+    """A proposal made of ``parent``'s program by a call of the role. ``parents`` are those it descends from.
 
     ``mend`` makes of the program that was read the one that is proposed.
 
@@ -49,15 +51,39 @@ async def write_program(
             ``parent`` or of one of the ``parents``; or by ``mend``.
         LLMError: if the call failed for good.
     """
-    reply = await call(context, role, prompt, agent=operator, candidate=parent.id, temperature=temperature)
-    context.spend(Cost(proposals=1))
-    read = partial(read_program, parent=parent.artifact, form=form)
+    replies: list[str] = []
+
+    def read(reply: str) -> ReadProgram:
+        replies.append(reply)
+        return read_child(reply, parent.artifact, form)
+
     try:
-        artifact = understand(context, reply, read, agent=operator, role=role, candidate=parent.id)
+        child = await ask(context, role, prompt, read, agent=operator, candidate=parent.id, temperature=temperature)
     except UnparsableReplyError as error:
-        raise Discard("unparsable reply") from error
+        raise Discard("unchanged" if error.reason is Reason.NO_OP else "unparsable reply") from error
+    finally:
+        if replies:
+            context.spend(Cost(proposals=1))
+    if child.left_out:
+        _tell(context, child, Asker(role, operator, parent.id), replies[-1])
+    artifact = parent.artifact.replace(**child.files)
     if mend is not None:
         artifact = mend(artifact)
     if any(artifact == each.artifact for each in (parent, *parents)):
         raise Discard("unchanged")
     return context.propose(artifact, parents=parents, operator=operator, attributes=attributes, born=born)
+
+
+def _tell(context: StageContext, child: ReadProgram, asker: Asker, reply: str) -> None:
+    """Write an event on what of a reply was left out."""
+    partly = ReplyPartlyRead(
+        context.stage,
+        context.item_id,
+        asker.role,
+        asker.agent,
+        asker.candidate,
+        tuple(each.reason.value for each in child.left_out),
+        tuple(each.message for each in child.left_out),
+        example_of(reply),
+    )
+    context.log(partly.kind, **partly.to_json())

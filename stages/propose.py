@@ -11,11 +11,12 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
-from flowevolve.core.model import Message, UnparsableReplyError
+from flowevolve.core.model import UnparsableReplyError
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Rollout
 from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.prompts.reflection import ReflectionExample, reflection_prompt
+from flowevolve.stages.asking import Asker, read_reply
 from flowevolve.stages.payloads import Proposed, Rolled, Selected
 
 
@@ -81,9 +82,9 @@ async def reflect(parent: Candidate, component: str, rollouts: Sequence[Rollout]
         raise Discard(f"no trace of component {component!r}")
     prompt = reflection_prompt(component, parent.artifact[component], examples)
     model = context.chat_model(component, parent.id, role="reflection")
-    reply = await model([Message("user", prompt)])
+    read = partial(read_instruction, parent=parent.artifact[component])
+    asker = Asker("reflection", "reflect", parent.id, component)
     try:
-        return read_instruction(reply)
+        return await read_reply(context, model, prompt, read, asker)
     except UnparsableReplyError as error:
-        context.log("reply.unparsable", component=component, error=str(error))
         raise Discard("unparsable reply") from error

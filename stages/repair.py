@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from flowevolve._util.errors import EngineError
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item, Stale
-from flowevolve.core.model import Message, UnparsableReplyError
+from flowevolve.core.model import UnparsableReplyError
 from flowevolve.core.pool import Candidate
 from flowevolve.core.record import Record
 from flowevolve.prompts.reflection import judge_prompt, parse_verdict
+from flowevolve.stages.asking import ask
 from flowevolve.stages.payloads import Proposed
 
 
@@ -89,9 +91,9 @@ async def _judge(
         [_only(update, changed) for update in updates],
         _only(head.artifact, changed),
     )
-    reply = await context.chat("reflection", [Message("user", prompt)], candidate=candidate.id)
+    read = partial(parse_verdict, components=changed)
     try:
-        verdict = parse_verdict(reply.text, changed)
+        verdict = await ask(context, "reflection", prompt, read, agent="judge", candidate=candidate.id)
     except UnparsableReplyError as error:
         context.log("repair.unparsable", candidate=candidate.id, gap=gap, error=str(error))
         return None

@@ -88,6 +88,7 @@ class ModelSettings(EndpointsSettings):
     send_seed: bool | None = None
     send_priority: bool | None = None
     stream: bool | None = None
+    retries: int | None = Field(default=None, ge=0)
     extra: Keyless | None = None
 
 
@@ -164,6 +165,8 @@ class LLMSettings(EndpointsSettings):
     requests_per_minute: float | None = Field(default=None, gt=0)
     tokens_per_minute: float | None = Field(default=None, gt=0)
     """Limits for each model, beside those that are learnt from the server."""
+    retries: int = Field(default=1, ge=0)
+    """How often a reply that can't be read is asked for once more, with the error in words."""
     hedge: float = Field(default=0.0, ge=0, le=0.5)
     """Up to this share of calls, a second request is sent for one that is overdue while its item waits; 0: never."""
     send_seed: bool = True

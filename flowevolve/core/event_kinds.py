@@ -284,6 +284,32 @@ class RepairUnparsable(StageEvent, kind="repair.unparsable"):
     error: Text
 
 
+@dataclass(frozen=True)
+class ReplyUnparsable(StageEvent, kind="reply.unparsable"):
+    """``again``: it is asked for once more. What journals of earlier versions lack is left out."""
+
+    error: Text
+    reason: str = ""
+    role: str = ""
+    agent: str = ""
+    candidate: str | None = None
+    component: Text | None = None
+    example: Text = ""
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class ReplyPartlyRead(StageEvent, kind="reply.partly_read"):
+    """Parts of a reply were left out; the ``reasons`` are those of each."""
+
+    role: str
+    agent: str
+    candidate: str | None
+    reasons: tuple[str, ...]
+    errors: tuple[Text, ...]
+    example: Text
+
+
 # LLM calls and the servers that answer them
 
 

@@ -20,6 +20,8 @@ from flowevolve.core.event_kinds import (
     ItemTaken,
     PoolCommitted,
     RepairUnparsable,
+    ReplyPartlyRead,
+    ReplyUnparsable,
     RolloutsSaved,
     StepEnded,
 )
@@ -119,6 +121,29 @@ class RacingCounts:
     tokens_saved: int = 0
 
 
+@dataclass(slots=True)
+class ReplyCounts:
+    """Replies that could not be read, or only in part: how many for each role and reason, with an example of each
+    reason. One that was asked for again counts each time.
+    """
+
+    unreadable: dict[str, Counter[str]] = field(default_factory=dict)
+    asked_again: int = 0
+    partly_read: dict[str, Counter[str]] = field(default_factory=dict)
+    """Counts the parts that were left out."""
+    examples: dict[str, str] = field(default_factory=dict)
+
+    def take_unreadable(self, event: ReplyUnparsable) -> None:
+        self.unreadable.setdefault(event.role, Counter())[event.reason] += 1
+        self.asked_again += event.again
+        self.examples.setdefault(event.reason, f"{event.error}: {event.example}")
+
+    def take_partly_read(self, event: ReplyPartlyRead) -> None:
+        self.partly_read.setdefault(event.role, Counter()).update(event.reasons)
+        for reason, error in zip(event.reasons, event.errors, strict=True):
+            self.examples.setdefault(reason, error)
+
+
 def accepts(change: LoggedChange) -> bool:
     """Whether a change of the pool, as an event has it, accepts a candidate that was made in this run.
 
@@ -138,6 +163,7 @@ class RunCounters:
         self.staleness = StalenessCounts()
         self.speculation = SpeculationCounts()
         self.racing = RacingCounts()
+        self.replies = ReplyCounts()
         self.accepted = 0
         self.batches: dict[str, deque[Batch]] = {
             stage.name: deque(maxlen=PAST) for stage in graph.stages if stage.gather_by is not None
@@ -162,6 +188,10 @@ class RunCounters:
                 self._sent(sent)
             case RepairUnparsable(item=item):
                 self._unread.add(item)
+            case ReplyUnparsable() as refused:
+                self.replies.take_unreadable(refused)
+            case ReplyPartlyRead() as partly:
+                self.replies.take_partly_read(partly)
             case ItemsGathered(stage=stage, items=items):
                 if stage in self.batches:
                     self._gathered[items[0]] = len(items)

@@ -27,7 +27,7 @@ from flowevolve.core.graph import Graph
 from flowevolve.core.policies import Allocation, StalenessPolicy, StoppingPolicy
 from flowevolve.core.pool import Candidate, Pool
 from flowevolve.core.stop_reasons import CANCELLED, STOPPED, StopReason
-from flowevolve.engine.counters import RacingCounts, SpeculationCounts, StageCounts, StalenessCounts
+from flowevolve.engine.counters import RacingCounts, ReplyCounts, SpeculationCounts, StageCounts, StalenessCounts
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.executor import Executor
 from flowevolve.engine.injection import inject
@@ -71,6 +71,7 @@ class RunReport:
     staleness: StalenessCounts
     speculation: SpeculationCounts
     racing: RacingCounts
+    replies: ReplyCounts
     stages: dict[str, StageReport]
     held: int
     error: FlowevolveError | None
@@ -265,6 +266,7 @@ class Engine:
             staleness=dispatcher.counters.staleness,
             speculation=dispatcher.counters.speculation,
             racing=dispatcher.counters.racing,
+            replies=dispatcher.counters.replies,
             stages={
                 stage.name: StageReport(
                     dispatcher.counters.stages[stage.name],

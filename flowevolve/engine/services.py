@@ -170,6 +170,9 @@ class EngineServices:
             self._llm.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature, charge=pay)
         )
 
+    def retries(self, role: str) -> int:
+        return self._llm.retries(role)
+
     async def embed(self, role: str, texts: Sequence[str], scope: CallScope) -> EmbedReply:
         """As `chat`, for vectors. If there are more texts than fit into one call, several are made side by side."""
         starts = range(0, len(texts), EMBED_BATCH)

@@ -244,6 +244,7 @@ def _member(model: ResolvedModel, transport: Transport, scheduler: Scheduler | N
         extra=llm.extra,
         stream=llm.stream,
         idle_seconds=llm.idle_seconds if llm.stream else None,
+        retries=llm.retries,
         scheduler=scheduler,
         must_be_listed=model.must_be_listed,
     )

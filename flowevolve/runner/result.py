@@ -110,6 +110,7 @@ class Result:
             "staleness": asdict(report.staleness),
             "speculation": asdict(report.speculation),
             "racing": asdict(report.racing),
+            "replies": asdict(report.replies),
             "stages": {
                 name: {
                     "items_in": stage.counts.items_in,

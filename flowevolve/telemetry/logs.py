@@ -18,6 +18,7 @@ _LEVELS: Mapping[str, int] = {
     "memory.unavailable": logging.WARNING,
     "usage.estimated": logging.WARNING,
     "reply.unparsable": logging.INFO,
+    "reply.partly_read": logging.INFO,
     "reply.missing": logging.INFO,
     "repair.unparsable": logging.INFO,
     "endpoint.ejected": logging.WARNING,

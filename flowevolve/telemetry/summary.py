@@ -9,6 +9,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+_EXAMPLE_CHARACTERS = 160
+
 
 def summarize(result: Mapping[str, object]) -> RenderableType:
     """Tables of what a run did, and the text of its best artifact."""
@@ -50,6 +52,8 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
         counts = _table(result.get(name))
         if any(counts.values()):
             head.add_row(name, _counts(counts))
+    for row in _unread(_table(result.get("replies"))):
+        head.add_row(*row)
     by_model = _table(llm.get("by_model"))
     models = [_models(by_model)] if len(by_model) > 1 else []
     parts: list[RenderableType] = [head, *models, _stages(_table(result["stages"]))]
@@ -71,6 +75,17 @@ def _traffic(llm: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     hedged = _table(llm.get("hedged"))
     if hedged:
         yield "hedged", _counts(hedged)
+
+
+def _unread(replies: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Rows on replies that could not be read, or only in part, with an example of each reason."""
+    for name, title in (("unreadable", "not read"), ("partly_read", "left out")):
+        for role, counts in _table(replies.get(name)).items():
+            yield title, f"{role}: {_counts(_table(counts))}"
+    if replies.get("asked_again"):
+        yield "asked again", f"for {replies['asked_again']} of these replies"
+    for reason, example in _table(replies.get("examples")).items():
+        yield "such as", f"{reason.replace('_', ' ')}: {' '.join(str(example).split())[:_EXAMPLE_CHARACTERS]}"
 
 
 def _server(server: Mapping[str, object]) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
 
 import flowevolve as fe
 from flowevolve.core.context import UpdateContext
 from flowevolve.core.events import Event
 from flowevolve.core.graph import NO_EMISSIONS, Emit, Exhausted, Graph, Stage, committing
 from flowevolve.core.item import Item
-from flowevolve.core.model import LLMError, UnparsableReplyError, Usage
+from flowevolve.core.model import ChatReply, ChatRequest, LLMError, UnparsableReplyError, Usage
 from flowevolve.core.pool import Candidate
+from flowevolve.llm.client.ensemble import Models
+from flowevolve.llm.client.role import Role
 from flowevolve.prompts.memory import QUERIES_TITLE, read_queries
 from flowevolve.stages.asking import ask, tokens_by_agent, try_asking
 from tests.support.interruption import Fact, events_of, evolve
@@ -85,3 +88,46 @@ def test_without_a_reply_who_can_not_go_on_is_told_and_who_can_goes_on() -> None
     assert got[1] is None
     assert [event.data["agent"] for event in events_of(facts, "reply.missing")] == ["second"]
     assert not events_of(facts, "agent.answered")
+
+
+class Fumbling(Agent):
+    """Answers in its form only when it is asked again."""
+
+    def __init__(self, fumbles: int) -> None:
+        super().__init__()
+        self.chats: list[ChatRequest] = []
+        self._fumbles = fumbles
+
+    async def chat(self, request: ChatRequest, *, timeout: float | None) -> ChatReply:
+        self.chats.append(request)
+        if len(self.chats) <= self._fumbles:
+            return ChatReply("Let me see.", Usage(10, 5))
+        return await super().chat(replace(request, messages=request.messages[:1]), timeout=timeout)
+
+    def roles(self) -> Mapping[str, Models]:
+        return {name: Role(self, "agent", retries=1) for name in ("agent", "embedding")}
+
+
+def test_a_reply_that_can_not_be_read_is_asked_for_once_more_with_the_error_in_words() -> None:
+    agent = Fumbling(1)
+    algorithm = Asking()
+    report, facts = evolve(algorithm, roles=agent.roles)
+    assert algorithm.got == [("unroll loops", "use fewer calls"), ("unroll loops",)]
+    assert [len(chat.messages) for chat in agent.chats] == [1, 3, 1]
+    prompt, reply, again = agent.chats[1].messages
+    assert (prompt.content, reply.content) == (PROMPT, "Let me see.")
+    assert "no JSON object or array in the reply" in again.content
+    (event,) = events_of(facts, "reply.unparsable")
+    assert (event.data["reason"], event.data["example"], event.data["again"]) == ("missing", "Let me see.", True)
+    assert report.replies.unreadable == {"agent": {"missing": 1}}
+    assert report.replies.asked_again == 1
+    assert "Let me see." in report.replies.examples["missing"]
+
+
+def test_it_is_asked_no_more_often_than_the_role_says() -> None:
+    agent = Fumbling(9)
+    algorithm = Asking()
+    report, facts = evolve(algorithm, roles=agent.roles)
+    assert algorithm.got == [UnparsableReplyError, None]
+    assert [event.data.get("again", False) for event in events_of(facts, "reply.unparsable")] == [True, False] * 2
+    assert report.replies.unreadable == {"agent": {"missing": 4}}

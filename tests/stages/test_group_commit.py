@@ -36,7 +36,7 @@ class Merger(Echo):
         self._refuses = refuses
 
     async def chat(self, request: ChatRequest, *, timeout: float | None) -> ChatReply:
-        prompt = request.messages[-1].content
+        prompt = request.messages[0].content
         self.prompts.append(prompt)
         await anyio.sleep(1)
         if self._refuses:
@@ -47,7 +47,7 @@ class Merger(Echo):
         return ChatReply(fence("\n".join(lines)), Usage(100, 10))
 
     def roles(self) -> Mapping[str, Models]:
-        return {"reflection": Role(self, "merger")}
+        return {"reflection": Role(self, "merger", retries=1)}
 
 
 class TakesNothingOver(Merger):

@@ -276,6 +276,7 @@ def test_racing_by_prefix_does_not_lock_a_run_whose_best_is_perfect_there() -> N
         racing={"policy": "prefix"},
         policy="reflective",
         proposals=60,
+        llm={"retries": 0},
     )
     pool = outcome.result.report.pool
     best = [pool[name] for name in dict.fromkeys(commit.best for commit in outcome.commits) if name is not None]

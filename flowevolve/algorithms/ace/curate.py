@@ -15,7 +15,7 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
-from flowevolve.core.model import CHARS_PER_TOKEN, LLMError, Message, UnparsableReplyError
+from flowevolve.core.model import CHARS_PER_TOKEN, LLMError, UnparsableReplyError
 from flowevolve.experience.embedders import Embedder
 from flowevolve.policies.similarity import near_groups
 from flowevolve.prompts.playbook import (
@@ -28,6 +28,7 @@ from flowevolve.prompts.playbook import (
 )
 from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.stages import scan
+from flowevolve.stages.asking import Asker, ask, read_reply
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ class Curate:
         tokens = sum(len(bullet.text) for bullet in bullets) // CHARS_PER_TOKEN, self.reader.token_budget
         try:
             prompt = curate_prompt(shown, texts, self.sections, tokens)
-            reply = await context.chat("reflection", [Message("user", prompt)])
-            requests, unread = parse_curator_requests(reply.text)
+            read = parse_curator_requests
+            requests, unread = await ask(context, "reflection", prompt, read, agent="curate")
         except (UnparsableReplyError, LLMError) as error:
             context.log("curation.failed", error=str(error))
             return [Operation("ADD", self.sections[0], text) for text in texts]
@@ -86,7 +87,8 @@ async def _gather(samples: Sequence[tuple[str, ...]], name: str, *, context: Sta
     """The lessons of several samples as one list; None where no reply can be read."""
     model = context.chat_model(f"gather/{name}", None, role="reflection")
     try:
-        return parse_lessons(await model([Message("user", gather_prompt(samples))]))
+        asker = Asker("reflection", "gather")
+        return await read_reply(context, model, gather_prompt(samples), parse_lessons, asker)
     except (UnparsableReplyError, LLMError) as error:
         context.log("gathering.failed", merge=name, samples=len(samples), error=str(error))
         return None
@@ -141,8 +143,9 @@ async def _merge(group: Sequence[Bullet], context: StageContext) -> Operation | 
     """The operation that makes one bullet of several; None where the reply can't be read."""
     model = context.chat_model(group[0].id, None, role="reflection")
     try:
-        reply = await model([Message("user", merge_prompt([bullet.text for bullet in group]))])
-        text = " ".join(read_instruction(reply).removeprefix("- ").split())
+        prompt = merge_prompt([bullet.text for bullet in group])
+        merged = await read_reply(context, model, prompt, read_instruction, Asker("reflection", "merge"))
+        text = " ".join(merged.removeprefix("- ").split())
     except (UnparsableReplyError, LLMError) as error:
         context.log("merge.failed", bullets=[bullet.id for bullet in group], error=str(error))
         return None

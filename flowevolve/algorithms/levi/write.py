@@ -15,7 +15,7 @@ from flowevolve.core.budget import Cost
 from flowevolve.core.context import StageContext
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Item
-from flowevolve.core.model import LLMError, Message, UnparsableReplyError
+from flowevolve.core.model import LLMError, UnparsableReplyError
 from flowevolve.core.pool import Candidate
 from flowevolve.core.record import Record
 from flowevolve.core.task import Rollout, Task
@@ -33,6 +33,7 @@ from flowevolve.prompts.reading.fences import fence
 from flowevolve.prompts.reading.instructions import read_instruction
 from flowevolve.prompts.reflection import CURRENT_HEADING, ReflectionExample, reflection_prompt
 from flowevolve.stages import Rollouts, Written, as_shown, write_program
+from flowevolve.stages.asking import Asker, read_reply
 
 LARGE, SMALL = "large", "small"
 """Roles: the large model writes what is to be unlike everything there is, the small one what is to be a little better.
@@ -161,11 +162,10 @@ async def _rewritten(
         component, parent.artifact[component], examples, others=texts, advice=brief.advice, unlike=brief.unlike
     )
     model = context.chat_model(component, parent.id, role=LARGE if brief.unlike else SMALL)
-    reply = await model([Message("user", prompt)])
+    asker = Asker(LARGE if brief.unlike else SMALL, brief.operator, parent.id, component)
     try:
-        return read_instruction(reply)
+        return await read_reply(context, model, prompt, read_instruction, asker)
     except UnparsableReplyError as error:
-        context.log("reply.unparsable", component=component, error=str(error))
         raise Discard("unparsable reply") from error
 
 

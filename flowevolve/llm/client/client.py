@@ -175,6 +175,10 @@ class LLMClient:
             asked = [(name, member) for name, member in members if member.transport is backend.transport]
             await check_models(backend.transport, backend.where, asked)
 
+    def retries(self, role: str) -> int:
+        """How often this role is asked once more for a reply that can't be read."""
+        return max(member.retries for member in self._role(role).members)
+
     def _role(self, name: str) -> Models:
         try:
             return self._roles[name]

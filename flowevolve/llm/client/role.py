@@ -31,6 +31,8 @@ class Role:
     stream: bool = False
     idle_seconds: float | None = None
     """As in `flowevolve.core.model.ChatRequest`."""
+    retries: int = 0
+    """How often a reply that can't be read is asked for once more. A call that failed is another matter."""
     scheduler: Scheduler | None = None
     """Bounds this role's own requests in flight, within the bound of the whole run."""
     must_be_listed: bool = True

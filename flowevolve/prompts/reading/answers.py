@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import Reason, UnparsableReplyError
@@ -21,6 +22,7 @@ _STATED = re.compile(
     r"(?:final[ \t]+)?answer(?:[ \t]+is)?[ \t*_]*[:=：]?[ \t*_]*(?P<value>.*)$",
     re.IGNORECASE | re.MULTILINE,
 )
+_WORD_AND_STOP = re.compile(r"[\w$%+-][\w$%+,*-]*\.")
 _MOST_LINES = 3
 
 
@@ -99,7 +101,7 @@ def _stated(text: str) -> str | None:
     lines = [line.strip() for line in rest.split("\n") if line.strip(" \t#*_-=")]
     fenced = blocks(rest)
     if value.strip("*_#: "):
-        if lines:
+        if lines and not _leads(found, text):
             return None
     elif len(fenced) == 1 and fenced[0].start == 0 and fenced[0].stop == len(rest.split("\n")):
         return fenced[0].body
@@ -108,4 +110,15 @@ def _stated(text: str) -> str | None:
     else:
         return None
     boxed = _last_boxed(value) if _BOXED.search(value) else None
-    return plain(boxed or value).strip().rstrip("*")
+    return boxed or _undecorated(value)
+
+
+def _leads(found: Sequence[re.Match[str]], text: str) -> bool:
+    """Whether the one statement of the answer is the first line, and reasons follow."""
+    label = found[0][0].removesuffix(found[0]["value"])
+    return len(found) == 1 and not text[: found[0].start()].strip() and ":" in label
+
+
+def _undecorated(value: str) -> str:
+    bare = plain(value).strip().strip("*").strip()
+    return bare[:-1].rstrip("*") if _WORD_AND_STOP.fullmatch(bare) else bare

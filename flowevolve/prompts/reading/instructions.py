@@ -137,16 +137,21 @@ def _in_json(text: str) -> str | None:
 
 def _belong_to_text(found: Sequence[Block], text: str) -> bool:
     """Whether the blocks are examples inside of an instruction that has no fence around it."""
-    prose = outside(text, found).strip()
     lines = text.split("\n")
-    if len(prose) < _LONG or any(_told_new(block, lines) for block in found):
+    if any(_told_new(block, lines) for block in found):
         return False
-    if all(block.language in LANGUAGES for block in found):
-        return True
     before = "\n".join(lines[: found[0].start]).strip()
+    begun = _INSTRUCTS.match(_LEAD_IN.sub("", f"{before}\n").strip())
+    in_code = all(block.language in LANGUAGES for block in found)
+    if begun and in_code:
+        return True
+    if len(outside(text, found).strip()) < _LONG:
+        return False
+    if in_code:
+        return True
     after = "\n".join(lines[found[-1].stop :]).strip()
     shown = all(_FORMAT.search(_line_above(block, lines)) for block in found)
-    return (shown or len(after) >= _LONG) and len(before) >= _LONG and bool(_INSTRUCTS.match(before))
+    return (shown or len(after) >= _LONG) and len(before) >= _LONG and bool(begun)
 
 
 def _told_new(block: Block, lines: Sequence[str]) -> bool:
@@ -217,9 +222,10 @@ def _instructs(text: str) -> bool:
 
 
 def _under_heading(text: str) -> str | None:
-    """The part under the heading of the new text, where the old one has a heading as well."""
+    """The part under the heading of the new text, behind the old one or behind what is said about it."""
     headings = [match for match in _HEADING.finditer(text) if said_in(match["what"]) != "nothing"]
-    if not any(said_in(match["what"]) == "draft" for match in headings):
+    old = any(said_in(match["what"]) == "draft" for match in headings)
+    if not old and (len(headings) != 1 or _INSTRUCTS.match(text)):
         return None
     new = [place for place, match in enumerate(headings) if said_in(match["what"]) != "draft"]
     if len(new) != 1:

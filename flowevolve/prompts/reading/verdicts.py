@@ -26,12 +26,10 @@ _NAMES = (
         "overall score",
         "overall rating",
         "total score",
-        "overall",
-        "total",
         "final decision",
     ),
     ("verdict", "judgment", "judgement", "decision", "conclusion"),
-    ("score", "scores", "rating", "ratings", "grade"),
+    ("score", "scores", "rating", "ratings", "grade", "overall", "total"),
     ("final answer", "answer", "result", "label", "assessment", "output"),
 )
 """The names that a verdict goes by. Those of the first group that is there count."""
@@ -127,6 +125,7 @@ def read_verdict(reply: str) -> Verdict:
     )
     for way in ways:
         found = [value for value in way() if value is not None]
+        found = [value for value in found if not isinstance(value, str)] or found
         if found and all(value == found[0] for value in found):
             return found[0]
         if found:
@@ -155,6 +154,8 @@ def value_of(value: str) -> Verdict | None:
     if leading is not None:
         return leading
     words = [word for word in (each.strip("*_`\"'[]()") for each in clause.split()) if word]
+    if any("/" in word or "|" in word or word == "or" for word in words):
+        return None  # the choice that was given, and no verdict
     return " ".join(words).lower() if 0 < len(words) <= _LONGEST_LABEL and words[0][0].isalpha() else None
 
 
@@ -212,4 +213,5 @@ def _field(data: Mapping[str, JSON]) -> Verdict | None:
                     return value_of(text)
                 case list(values) if values and all(type(each) in (int, float) for each in values):
                     return [each for each in values if isinstance(each, int | float)]
-    return None
+    answers = [value for value in data.values() if isinstance(value, bool)]
+    return ("yes" if answers[0] else "no") if len(answers) == 1 else None

@@ -30,6 +30,7 @@ def evolve(
     staleness: Mapping[str, object] | None = None,
     budget: Mapping[str, object] | None = None,
     algorithm: Mapping[str, object] | None = None,
+    retries: int = 1,
 ) -> tuple[Result, list[Event], list[CallRecord]]:
     events: list[Event] = []
     calls: list[CallRecord] = []
@@ -40,6 +41,7 @@ def evolve(
             "algorithm": {"name": "gepa", "mode": mode, "max_in_flight": width, **(algorithm or {})},
             "staleness": staleness or {"policy": "full"},
             "budget": budget or {"proposals": 25},
+            "llm": {"retries": retries},
             "stages": {name: {"workers": width} for name in ("generate", "propose", "screen", "evaluate")},
         },
         "test",
@@ -133,7 +135,7 @@ def test_every_selection_runs(selection: str) -> None:
 
 
 def test_repair_logs_every_verdict_and_why() -> None:
-    result, events, _ = evolve(width=12, staleness={"policy": "reflective"}, budget={"proposals": 80})
+    result, events, _ = evolve(width=12, staleness={"policy": "reflective"}, budget={"proposals": 80}, retries=0)
     judged = of_kind(events, "repair.judged")
     assert judged
     for event in judged:

@@ -15,6 +15,7 @@ from flowevolve.prompts.abstracts import EXEMPLARS_TITLE, NAVIGATE_TITLE, SUMMAR
 from flowevolve.prompts.memory import COMPRESS_TITLE, DISTILL_TITLE, QUERIES_TITLE, REFLECT_TITLE
 from flowevolve.prompts.plans import PLAN_TITLE
 from flowevolve.prompts.programs import ADVICE_TITLE, META_TITLE
+from flowevolve.prompts.reading.again import prompt_of
 from flowevolve.prompts.slots import DIAGNOSE_TITLE
 from flowevolve.sim.worlds.code.advice import advise, instruct
 from flowevolve.sim.worlds.code.agents_abstracts import exemplars, navigate, summarize
@@ -54,7 +55,7 @@ class CodeWorld(ParamsWorld):
 
     def reply(self, request: ChatRequest, rng: random.Random) -> str:
         """The reply's text. Equal requests and equally seeded generators give equal texts."""
-        prompt = request.messages[-1].content
+        prompt = prompt_of(request.messages)
         title = prompt.partition("\n")[0]
         if title in _IN_WORDS:
             return _IN_WORDS[title](prompt, rng)

@@ -11,6 +11,7 @@ import random
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 
 from flowevolve.core.model import ChatRequest
+from flowevolve.prompts.reading.again import prompt_of
 from flowevolve.prompts.reflection import (
     JUDGE_TITLE,
     MERGE_EDITS_TITLE,
@@ -47,7 +48,7 @@ class RulesWorld(ParamsWorld):
 
     def reply(self, request: ChatRequest, rng: random.Random) -> str:
         """The reply's text. Equal requests and equally seeded generators give equal texts."""
-        asked = request.messages[-1].content
+        asked = prompt_of(request.messages)
         title = asked.partition("\n")[0]
         responder = _ANSWERS.get(title) or playbook.ANSWERS.get(title)
         if responder is not None:
