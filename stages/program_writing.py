@@ -41,10 +41,12 @@ async def write_program(
     attributes: Mapping[str, JSON] | None = None,
     temperature: float | None = None,
     mend: Callable[[Artifact], Artifact] | None = None,
+    all_edits: bool = False,
 ) -> Candidate:
     """A proposal made of ``parent``'s program by a call of the role. ``parents`` are those it descends from.
 
-    ``mend`` makes of the program that was read the one that is proposed.
+    ``mend`` makes of the program that was read the one that is proposed. With ``all_edits``, a reply of which an edit
+    can't be made is one that can't be read.
 
     Raises:
         Discard: if the reply can't be read (the event ``reply.unparsable`` says why), or the program is that of
@@ -55,7 +57,7 @@ async def write_program(
 
     def read(reply: str) -> ReadProgram:
         replies.append(reply)
-        return read_child(reply, parent.artifact, form)
+        return read_child(reply, parent.artifact, form, all_edits=all_edits)
 
     try:
         child = await ask(context, role, prompt, read, agent=operator, candidate=parent.id, temperature=temperature)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.budget import Cost
 from flowevolve.core.event_kinds import (
     ItemDone,
@@ -142,6 +143,14 @@ class ReplyCounts:
         self.partly_read.setdefault(event.role, Counter()).update(event.reasons)
         for reason, error in zip(event.reasons, event.errors, strict=True):
             self.examples.setdefault(reason, error)
+
+    def to_json(self) -> dict[str, JSON]:
+        return {
+            "unreadable": {role: dict(counts) for role, counts in self.unreadable.items()},
+            "asked_again": self.asked_again,
+            "partly_read": {role: dict(counts) for role, counts in self.partly_read.items()},
+            "examples": dict(self.examples),
+        }
 
 
 def accepts(change: LoggedChange) -> bool:

@@ -110,7 +110,7 @@ class Result:
             "staleness": asdict(report.staleness),
             "speculation": asdict(report.speculation),
             "racing": asdict(report.racing),
-            "replies": asdict(report.replies),
+            "replies": report.replies.to_json(),
             "stages": {
                 name: {
                     "items_in": stage.counts.items_in,

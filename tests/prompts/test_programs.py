@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flowevolve.core.artifact import Artifact
-from flowevolve.core.model import UnparsableReplyError
+from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.programs.edits import EditError
 from flowevolve.prompts.programs import (
     ADVICE_HEADING,
@@ -17,6 +17,7 @@ from flowevolve.prompts.programs import (
     read_program,
     seed_prompt,
 )
+from flowevolve.prompts.reading.children import read_child
 
 ONE = Artifact({"program.py": "# EVOLVE-BLOCK-START\na = 1\n# EVOLVE-BLOCK-END\n"}, kind="program")
 TWO = Artifact({"program.py": "import helper\n", "helper.py": "a = 1\n"}, kind="program")
@@ -92,3 +93,20 @@ def test_an_edit_that_breaks_the_syntax_is_refused_but_other_languages_are_not_l
     assert read_program(broken, script, "edits")["program.sh"] == "a = (\n"
     with pytest.raises(EditError):
         read_program("no edit", ONE, "edits")
+
+
+def test_of_edits_those_that_can_be_made_are_or_all_or_none() -> None:
+    reply = f"{EDIT}\n{EDIT.replace('a =', 'b =')}"
+    read = read_child(reply, ONE, "edits")
+    assert read.files["program.py"] == ONE["program.py"].replace("a = 1", "a = 2")
+    assert [each.reason for each in read.left_out] == [Reason.NOT_FOUND]
+    assert read.left_out[0].message.startswith("edit 2: ")
+    with pytest.raises(EditError, match="1 of 2 edits can't be applied: edit 2: ") as caught:
+        read_child(reply, ONE, "edits", all_edits=True)
+    assert caught.value.reason is Reason.NOT_FOUND
+
+
+def test_what_was_changed_outside_of_marks_is_told() -> None:
+    read = read_child(f"```python\nimport os\nprint(1)\n{ONE['program.py']}```", ONE, "whole")
+    assert read.files["program.py"] == ONE["program.py"].replace("a = 1", "import os\na = 1")
+    assert [each.reason for each in read.left_out] == [Reason.FROZEN]

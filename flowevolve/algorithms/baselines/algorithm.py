@@ -54,6 +54,8 @@ class SearchConfig(Settings):
 
     form: Form = "edits"
     """How programs are written: SEARCH/REPLACE ``edits`` of their parent, or ``whole``."""
+    all_edits: bool = False
+    """Take edits only if all of a reply can be made; else those that can."""
 
 
 class Selected(Record, kind="parent.selected"):
@@ -124,7 +126,15 @@ class OnePlusLambda(Algorithm[SearchConfig]):
         parent, version = context.pool[selected.parent], selected.version
         prompt = program_prompt(self._task.problem.statement, as_shown(parent), form=self.config.form)
         child = await write_program(
-            parent, prompt, self.config.form, context, role=ROLE, operator="write", parents=[parent], born=version
+            parent,
+            prompt,
+            self.config.form,
+            context,
+            role=ROLE,
+            operator="write",
+            parents=[parent],
+            born=version,
+            all_edits=self.config.all_edits,
         )
         yield Emit(Written(child), version=version, derives=(parent.id,))
 

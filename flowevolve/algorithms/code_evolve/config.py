@@ -72,6 +72,8 @@ class CodeEvolveConfig(Settings):
     """The prompt that all islands begin with; empty: one that ships."""
     form: Form = "edits"
     """How programs are written: SEARCH/REPLACE edits or whole."""
+    all_edits: bool = False
+    """Take edits only if all of a reply can be made; else those that can."""
     exploring_role: str = Field(default="code", min_length=1)
     """The LLM role that writes programs when exploring; ``code`` writes the others."""
     archive: ArchiveSettings = ArchiveSettings()

@@ -94,6 +94,7 @@ class Generate:
             operator=chosen.operator,
             parents=[] if chosen.operator == "start" else [chosen.parent],
             born=item.version,
+            all_edits=self.config.all_edits,
             attributes=Place(island=chosen.island, prompt=prompt.id).to_json(),
         )
         yield Emit(Made(program, new))

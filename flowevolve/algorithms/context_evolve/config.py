@@ -59,3 +59,5 @@ class ContextEvolveConfig(Settings):
     """Whether programs that failed may be parents, behind all that work."""
     form: Form = "edits"
     """How programs are written: SEARCH/REPLACE ``edits`` of their parent, or ``whole``."""
+    all_edits: bool = False
+    """Take edits only if all of a reply can be made; else those that can."""

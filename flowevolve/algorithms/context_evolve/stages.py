@@ -125,6 +125,7 @@ class Steps:
             operator="generate",
             parents=[step.parent],
             born=item.version,
+            all_edits=self.config.all_edits,
             attributes={"examples": [each.program.id for each in step.examples], "guided": step.guided},
         )
         yield Emit(Written(program))

@@ -29,6 +29,8 @@ class CSEConfig(Settings):
     """
     form: Form = "whole"
     """How children are written: SEARCH/REPLACE edits of their first parent, or whole."""
+    all_edits: bool = False
+    """Take edits only if all of a reply can be made; else those that can."""
     epsilon: float = Field(default=0.001, gt=0)
     """Where a problem measures the integral A of memory over time, a program's reward is 1 / (A + epsilon)."""
     local_memory: bool = True

@@ -143,6 +143,7 @@ class Write:
 
     statement: str
     form: Form
+    all_edits: bool = False
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         if isinstance(item.payload, Planned):
@@ -179,6 +180,7 @@ class Write:
             born=born,
             attributes={"frozen": kept} if kept else {},
             mend=partial(keep_to, frozen, context),
+            all_edits=self.all_edits,
         )
 
     def _request(self, brief: Brief, parents: Sequence[Candidate]) -> tuple[str, list[Frozen]]:

@@ -37,6 +37,8 @@ class LEVIConfig(Settings):
     """How often a second program or prompt is shown."""
     form: Form = "whole"
     """What a model that changes a program is asked for: SEARCH/REPLACE edits, or the whole program."""
+    all_edits: bool = False
+    """Take edits only if all of a reply can be made; else those that can."""
     minibatch: int = Field(default=3, gt=0)
     """Training examples that a prompt is run on before it is rewritten."""
     shift_every: int = Field(default=10, ge=0)

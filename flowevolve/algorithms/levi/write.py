@@ -112,6 +112,7 @@ class ProgramWriter:
             operator=brief.operator,
             parents=() if brief.operator == "diverse" else shown,
             born=born,
+            all_edits=self._config.all_edits,
         )
 
 
