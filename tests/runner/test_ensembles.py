@@ -24,7 +24,7 @@ from flowevolve.telemetry.summary import summarize
 
 PRICES = {"simulated": {"input": 1, "output": 1}, "good": {"input": 2, "output": 4}, "bad": {"input": 1, "output": 1}}
 BY_WEIGHT = {"models": [{"model": "good", "weight": 3}, {"model": "bad"}]}
-BANDIT = {"models": [{"model": "bad"}, {"model": "good"}], "bandit": "ucb"}
+BANDIT = {"models": [{"model": "bad"}, {"model": "good"}], "bandit": "ucb", "retries": 0}
 
 
 class HalfUseless(RulesWorld):
