@@ -49,7 +49,7 @@ async def write_program(
         LLMError: if the call failed for good.
     """
     reply = await call(context, role, prompt, agent=operator, candidate=parent.id, temperature=temperature)
-    context.spend(Cost(proposals=1))
+    context.begin(Cost(proposals=1))
     read = partial(read_program, parent=parent.artifact, form=form)
     try:
         artifact = understand(context, reply, read, agent=operator, role=role, candidate=parent.id)

@@ -16,7 +16,7 @@ from pathlib import Path
 from flowevolve._util.clock import VirtualClockLoop, in_thread
 from flowevolve._util.errors import InputError
 from flowevolve.config.llm import CacheSettings
-from flowevolve.config.run import Config, parse_config, with_overrides
+from flowevolve.config.run import Config, parse_recorded, with_overrides
 from flowevolve.core.graph import Graph
 from flowevolve.core.model import ChatReply, Usage
 from flowevolve.core.policies import StalenessPolicy
@@ -158,7 +158,7 @@ def _read(directory: Path) -> _ReplaySource:
         given, record = recorded.given, ReplayableCalls(_recorded_calls(recorded))
         if given is None or not record.can_stand_in:
             raise InputError(f"{directory}: nothing to replay: no LLM has answered a call of this run")
-        config = parse_config(recorded.config, f"{directory}/config.toml")
+        config = parse_recorded(recorded.config, f"{directory}/config.toml")
     return _ReplaySource(config, given, record)
 
 

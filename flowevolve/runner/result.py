@@ -95,6 +95,7 @@ class Result:
             "accepted": report.accepted,
             "rollouts": report.spent.rollouts,
             "overshoot": report.overshoot,
+            "flow_limit": None if report.flow_limit is None else asdict(report.flow_limit),
             "held_items": report.held,
             "llm": {
                 **_calls(self.llm),

@@ -42,6 +42,8 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     for row in _traffic(llm):
         head.add_row(*row)
     head.add_row("in flight", f"{_number(llm['mean_in_flight']):.1f} requests on average")
+    if limit := _table(result.get("flow_limit")):
+        head.add_row("flows", f"at most {limit['flows']} open at last: {limit['reason']}")
     server = _table(result.get("server"))
     if server:
         head.add_row("server", _server(server))

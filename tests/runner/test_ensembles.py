@@ -42,7 +42,7 @@ def half_useless_world(monkeypatch: pytest.MonkeyPatch) -> None:
 def go(role: Mapping[str, object], out: Path | None = None, *, priced: bool = True, **more: object) -> Result:
     sections: dict[str, object] = {"budget": {"proposals": 40}, **more}
     llm = {"roles": {"reflection": role}, "prices": PRICES if priced else {}, "concurrency": 32}
-    config = parse_config({"clock": "virtual", "llm": llm, **sections}, "test")
+    config = parse_config({"preset": "plain", "clock": "virtual", "llm": llm, **sections}, "test")
 
     async def start() -> Result:
         return await run(config, out=out)

@@ -17,7 +17,7 @@ import anyio
 from flowevolve._util.clock import now
 from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve._util.tasks import Pulse
-from flowevolve.core.calls import CallRecord, CallScope, Charge, Observer, call_seed, no_charge
+from flowevolve.core.calls import NOBODY, CallRecord, CallScope, Observer, Payer, call_seed
 from flowevolve.core.event_kinds import UsageEstimated
 from flowevolve.core.events import Log, log_nothing
 from flowevolve.core.model import (
@@ -105,13 +105,15 @@ class LLMClient:
         scope: CallScope,
         max_tokens: int | None = None,
         temperature: float | None = None,
-        charge: Charge = no_charge,
+        payer: Payer = NOBODY,
     ) -> ChatReply:
         """Make one call. ``max_tokens`` and ``temperature`` override the role's own.
 
-        ``charge`` is called with what the call was billed for, whether it was answered or failed for good.
+        ``payer`` is asked before each attempt is sent, and told what the call was billed for, whether it was answered
+        or failed for good.
 
         Raises:
+            OverBudgetError: if the payer has nothing left.
             InputError: if there is no such role.
             BackendUnreachableError: if the backend gave no answer for longer than the retry policy's patience.
             BackendRefusedError: if the backend will never serve this role.
@@ -130,7 +132,7 @@ class LLMClient:
             idle_seconds=settings.idle_seconds,
         )
         backend = self._backends[id(settings.transport)]
-        call = PendingChat(role, scope, request, settings, backend, now(), charge)
+        call = PendingChat(role, scope, request, settings, backend, now(), payer)
         key = None if self._cache is None else reply_key(backend.identity, request)
         if self._cache is None or key is None:
             return await self._send_with_retries(call)
@@ -142,21 +144,19 @@ class LLMClient:
             self._cache.keep(key, reply)
             return reply
 
-    async def embed(
-        self, role: str, texts: Sequence[str], *, scope: CallScope, charge: Charge = no_charge
-    ) -> EmbedReply:
+    async def embed(self, role: str, texts: Sequence[str], *, scope: CallScope, payer: Payer = NOBODY) -> EmbedReply:
         """Turn from one to `EMBED_BATCH` texts into vectors in one call. Embeddings are not cached.
 
-        ``charge`` is used as in `chat`.
+        ``payer`` is as in `chat`.
 
         Raises:
             InputError: if there is no such role, or it has several models, whose vectors can't be compared.
-            BackendUnreachableError, BackendRefusedError, LLMError: as `chat`.
+            BackendUnreachableError, BackendRefusedError, LLMError, OverBudgetError: as `chat`.
         """
         settings = self._embedding_role(role)
         backend = self._backends[id(settings.transport)]
         request = EmbedRequest(settings.model, tuple(texts), settings.extra)
-        return await self._send_with_retries(PendingEmbed(role, scope, request, settings, backend, now(), charge))
+        return await self._send_with_retries(PendingEmbed(role, scope, request, settings, backend, now(), payer))
 
     @property
     def call_limit(self) -> int:
@@ -212,6 +212,7 @@ class LLMClient:
         scope = call.scope
         ask = QueuedRequest(scope.priority, call.call_kind.group, scope.candidate, self._lengths.expect(call.call_kind))
         async with self._limits.permit(ask, call.backend.where, call.request, call.settings.scheduler) as permit:
+            call.payer.check()
             call.attempts += 1
             call.started = now()
             call.discount_wait(permit.uncounted_wait)
@@ -288,7 +289,7 @@ class LLMClient:
             stage=call.scope.stage,
             call=totals,
         )
-        call.charge(totals.usage, totals.dollars)
+        call.payer.pay(totals.usage, totals.dollars)
         failure = None if error is None else f"{type(error).__name__}: {error}"
         self._observer(
             CallRecord(

@@ -7,7 +7,7 @@ from math import inf
 from typing import Generic, Protocol, runtime_checkable
 
 from flowevolve._util.clock import now
-from flowevolve.core.calls import CallScope, Charge, no_charge
+from flowevolve.core.calls import NOBODY, CallScope, Payer
 from flowevolve.core.model import (
     ChatReply,
     ChatRequest,
@@ -76,7 +76,7 @@ class PendingCall(Generic[R]):
     settings: Role
     backend: Backend
     queued: float
-    charge: Charge = no_charge
+    payer: Payer = NOBODY
     started: float = 0.0
     sent: float = 0.0
     """When the last request of this attempt was sent; a hedged attempt has two."""

@@ -35,6 +35,7 @@ def evolve(
     calls: list[CallRecord] = []
     config = parse_config(
         {
+            "preset": "plain",
             "seed": seed,
             "clock": "virtual",
             "algorithm": {"name": "gepa", "mode": mode, "max_in_flight": width, **(algorithm or {})},
