@@ -52,6 +52,7 @@ URL = Annotated[str, AfterValidator(_over_http), AfterValidator(_plain_address)]
 Keyless = Annotated[dict[str, JsonValue], AfterValidator(_without_key)]
 """What goes elsewhere as it is, and is kept with the run."""
 TransportName = Literal["openai", "aiohttp"]
+WhatToDoWithThinking = Literal["strip", "keep"]
 
 
 class EndpointsSettings(Settings):
@@ -88,6 +89,7 @@ class ModelSettings(EndpointsSettings):
     send_seed: bool | None = None
     send_priority: bool | None = None
     stream: bool | None = None
+    thinking: WhatToDoWithThinking | None = None
     extra: Keyless | None = None
 
 
@@ -157,6 +159,9 @@ class LLMSettings(EndpointsSettings):
     """Have answers sent piece by piece, which `idle_seconds` needs; replies are the same."""
     idle_seconds: float | None = Field(default=None, gt=0)
     """How long a server may fall silent in the middle of an answer; `timeout_seconds` holds as well."""
+    thinking: WhatToDoWithThinking = "strip"
+    """Of replies that have what the model thought in their text: ``strip`` it, so that the answer alone is read, or
+    ``keep`` the text as it came. What is stripped stays in the journal."""
     patience_seconds: float = Field(default=300.0, ge=0)
     """How long a backend may give no answer at all before the run ends."""
     concurrency: int = Field(default=64, gt=0)

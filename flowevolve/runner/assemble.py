@@ -245,6 +245,7 @@ def _member(model: ResolvedModel, transport: Transport, scheduler: Scheduler | N
         stream=llm.stream,
         idle_seconds=llm.idle_seconds if llm.stream else None,
         scheduler=scheduler,
+        keep_thinking=llm.thinking == "keep" or llm.backend == "replay",  # of what is replayed it was taken off before
         must_be_listed=model.must_be_listed,
     )
 

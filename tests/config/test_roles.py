@@ -143,3 +143,11 @@ def test_a_key_in_the_configuration_is_refused_and_not_repeated(secret: str) -> 
     ) as caught:
         roles(SECRETS[secret])
     assert "secret" not in str(caught.value)
+
+
+def test_thinking_is_stripped_unless_a_role_keeps_it() -> None:
+    assert one({}).llm.thinking == "strip"
+    assert one({"thinking": "keep"}).llm.thinking == "keep"
+    assert one({"thinking": "strip"}, thinking="keep").llm.thinking == "strip"
+    with pytest.raises(InputError, match=r"llm.thinking: .*'strip' or 'keep'"):
+        one({}, thinking="hide")

@@ -23,6 +23,7 @@ from flowevolve.core.events import Log, log_nothing
 from flowevolve.core.model import (
     ChatReply,
     ChatRequest,
+    CutWhileThinkingError,
     EmbedReply,
     EmbedRequest,
     LLMError,
@@ -131,7 +132,8 @@ class LLMClient:
         )
         backend = self._backends[id(settings.transport)]
         call = PendingChat(role, scope, request, settings, backend, now(), charge)
-        key = None if self._cache is None else reply_key(backend.identity, request)
+        identity = f"{backend.identity} with thinking" if settings.keep_thinking else backend.identity
+        key = None if self._cache is None else reply_key(identity, request)
         if self._cache is None or key is None:
             return await self._send_with_retries(call)
         async with self._cache.single_flight(key) as cached:
@@ -202,6 +204,7 @@ class LLMClient:
                 self._note_estimate(call, reply)
                 usage = reply.usage + call.failed_usage
                 reply = replace(reply, usage=usage, dollars=self.account.cost(call.request.model, usage))
+                self._raise_if_cut(call, reply)
                 self._report(call, backend.answered, reply, None)
                 return reply
             due = anyio.current_time() + wait
@@ -220,6 +223,14 @@ class LLMClient:
             except anyio.get_cancelled_exc_class():
                 self.cancelled += 1
                 raise
+
+    def _raise_if_cut(self, call: PendingCall[R], reply: R) -> None:
+        """Report and raise that the model was cut off while it still thought, if it was."""
+        error = call.cut_while_thinking(reply)
+        if error is not None:
+            call.failed_usage = error.usage
+            self._report(call, call.backend.answered, None, error)
+            raise error
 
     def _learn(self, call: PendingCall[R], finished: float, reply: R) -> None:
         self._lengths.note(call.call_kind, reply.usage.completion_tokens)
@@ -281,7 +292,7 @@ class LLMClient:
         return timed_out and call.backend.unanswered_in_a_row < MAX_UNANSWERED_IN_A_ROW
 
     def _report(self, call: PendingCall[R], finished: float, reply: R | None, error: LLMError | None) -> None:
-        totals = self._totals(call, finished, reply)
+        totals = self._totals(call, finished, reply, error)
         self.account.add(
             role=call.role,
             model=call.request.model,
@@ -305,7 +316,7 @@ class LLMClient:
             )
         )
 
-    def _totals(self, call: PendingCall[R], finished: float, reply: R | None) -> Totals:
+    def _totals(self, call: PendingCall[R], finished: float, reply: R | None, error: LLMError | None) -> Totals:
         if reply is not None and reply.cached:
             return Totals(cached_calls=1, cached_calls_tokens=reply.usage.total_tokens)
         usage = call.failed_usage if reply is None else reply.usage
@@ -317,6 +328,7 @@ class LLMClient:
             latency_seconds=finished - call.started,
             dollars=self.account.cost(call.request.model, usage) if reply is None else reply.dollars,
             estimated=0 if reply is None else int(reply.estimated),
+            cut_while_thinking=int(isinstance(error, CutWhileThinkingError)),
         )
 
 

@@ -29,10 +29,11 @@ def usage_in(usage: JSON) -> Usage:
 def with_estimated_usage(request: ChatRequest, reply: ChatReply) -> ChatReply:
     """The reply with the token counts its server left out, estimated by `CHARS_PER_TOKEN`."""
     usage = reply.usage
-    if reply.cached or (usage.prompt_tokens and (usage.completion_tokens or not reply.text)):
+    written = [reply.thinking, reply.text]
+    if reply.cached or (usage.prompt_tokens and (usage.completion_tokens or not any(written))):
         return reply
     prompt = usage.prompt_tokens or _estimate(message.content for message in request.messages)
-    usage = replace(usage, prompt_tokens=prompt, completion_tokens=usage.completion_tokens or _estimate([reply.text]))
+    usage = replace(usage, prompt_tokens=prompt, completion_tokens=usage.completion_tokens or _estimate(written))
     return replace(reply, usage=usage, estimated=True)
 
 

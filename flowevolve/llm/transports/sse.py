@@ -59,6 +59,7 @@ class StreamedAnswer:
         self._other: list[bytes] = []
         self._last = b""
         self._texts: list[str] | None = None
+        self._thoughts: list[str] = []
         self._finish_reason: JSON = None
         self._logprobs: JSON = None
         self._usage: JSON = None
@@ -90,9 +91,10 @@ class StreamedAnswer:
             return wire.chat_reply(b"\n".join(self._other), model, headers)
         if not self.done and self._finish_reason is None:
             raise UnreachableError("the answer broke off: the body ended before it")
-        message: dict[str, JSON] = {"content": None if self._texts is None else "".join(self._texts)}
+        text = None if self._texts is None else "".join(self._texts)
+        message: dict[str, JSON] = {"content": text, "reasoning": "".join(self._thoughts)}
         choice: JSON = {"message": message, "finish_reason": self._finish_reason, "logprobs": self._logprobs}
-        begun = self._texts is not None or self._finish_reason is not None
+        begun = self._texts is not None or any(self._thoughts) or self._finish_reason is not None
         answer: JSON = {"choices": [choice] if begun else [], "usage": self._usage, "model": self._model}
         return wire.reply_in(answer, model, self._last, headers)
 
@@ -131,10 +133,12 @@ class StreamedAnswer:
 
     def _take_choice(self, choice: Mapping[str, JSON]) -> None:
         delta = choice.get("delta")
-        text = wire.text_in(delta.get("content")) if isinstance(delta, dict) else None
-        if text is not None:
-            self._texts = self._texts or []
-            self._texts.append(text)
+        if isinstance(delta, dict):
+            text = wire.text_in(delta.get("content"))
+            if text is not None:
+                self._texts = self._texts or []
+                self._texts.append(text)
+            self._thoughts.append(wire.thinking_in(delta))
         self._finish_reason = choice.get("finish_reason") or self._finish_reason
         self._logprobs = _joined(self._logprobs, choice.get("logprobs"))
 

@@ -164,20 +164,22 @@ def chat_reply(content: bytes, model: str, headers: Mapping[str, str] | None = N
 def reply_in(answer: JSON, model: str, content: bytes, headers: Mapping[str, str] | None = None) -> ChatReply:
     """As `chat_reply`, for an answer that was decoded from ``content``.
 
-    A missing text counts as an empty reply if the server used tokens for it: the same request would only give, and
-    cost, the same again.
+    A missing text counts as an empty reply if the server used tokens for it, or tells what was thought: the same
+    request would only give, and cost, the same again.
     """
     usage = _usage_in(answer)
     match answer:
         case {"choices": [dict(choice), *_], **rest} if isinstance(message := choice.get("message"), dict):
             content_field, finish_reason = message.get("content"), _text(choice.get("finish_reason"), "stop")
-            text = text_in(content_field)
-            may_be_empty = finish_reason in _EMPTY_ANSWERS or (finish_reason == "stop" and usage.total_tokens)
-            if content_field is None and may_be_empty:
+            text, thinking = text_in(content_field), thinking_in(message)
+            was_written = finish_reason == "stop" and (usage.total_tokens or thinking)
+            if content_field is None and (finish_reason in _EMPTY_ANSWERS or was_written):
                 text = ""
             if text is not None:
-                name = _text(rest.get("model"), model)
-                return ChatReply(text, usage, finish_reason, name, headers=headers, logprobs=choice.get("logprobs"))
+                name, logprobs = _text(rest.get("model"), model), choice.get("logprobs")
+                return ChatReply(
+                    text, usage, finish_reason, name, headers=headers, logprobs=logprobs, thinking=thinking.strip()
+                )
     raise ServerError(f"the answer has no text: {start_of(content)}", usage=usage)
 
 
@@ -194,6 +196,23 @@ def text_in(content: JSON) -> str | None:
             texts = [part["text"] for part in parts if isinstance(part, dict) and part.get("type") == "text"]
             return "".join(text for text in texts if isinstance(text, str))
     return None
+
+
+def thinking_in(message: Mapping[str, JSON]) -> str:
+    """What the model thought, by a message or a piece of one: empty if it does not tell.
+
+    vLLM, SGLang and OpenRouter have it as ``reasoning``, DeepSeek and older servers as ``reasoning_content`` (some send
+    both, with the same text), and Mistral as parts of the content.
+    """
+    for name in ("reasoning_content", "reasoning"):
+        thoughts = message.get(name)
+        if isinstance(thoughts, str) and thoughts:
+            return thoughts
+    parts = message.get("content")
+    if not isinstance(parts, list):
+        return ""
+    thoughts = [part.get("thinking") for part in parts if isinstance(part, dict) and part.get("type") == "thinking"]
+    return "".join(text_in(thought) or "" for thought in thoughts)
 
 
 def _decode_answer(content: bytes) -> JSON:

@@ -115,6 +115,37 @@ def test_an_answer_that_was_written_and_has_no_text_is_empty(message) -> None:
     assert (ended.text, ended.finish_reason, ended.usage) == ("", "stop", Usage(9, 4))
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": "4", "reasoning_content": "hmm"},
+        {"content": "4", "reasoning": " hmm\n"},
+        {"content": "4", "reasoning_content": "hmm", "reasoning": "hmm"},
+        {"content": "4", "reasoning_content": None, "reasoning": "hmm"},
+        {
+            "content": [
+                {"type": "thinking", "thinking": [{"type": "text", "text": "hmm"}]},
+                {"type": "text", "text": "4"},
+            ]
+        },
+        {"content": [{"type": "thinking", "thinking": "hmm"}, {"type": "text", "text": "4"}]},
+    ],
+)
+def test_what_the_model_thought_is_read_apart(message) -> None:
+    told = reply(answer(message))
+    assert (told.text, told.thinking) == ("4", "hmm")
+
+
+@pytest.mark.parametrize("thoughts", [None, 7, [], {"text": "hmm"}])
+def test_thoughts_that_are_no_text_are_none(thoughts) -> None:
+    assert reply(answer({"content": "4", "reasoning": thoughts})).thinking == ""
+
+
+def test_an_answer_of_thoughts_alone_is_empty() -> None:
+    told = reply(answer({"content": None, "reasoning": "hmm"}))
+    assert (told.text, told.thinking) == ("", "hmm")
+
+
 def test_of_an_answer_in_parts_the_text_is_read() -> None:
     parts = [{"type": "thinking", "thinking": "hmm"}, {"type": "text", "text": "hel"}, {"type": "text", "text": "lo"}]
     assert reply(answer({"content": parts})).text == "hello"
