@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from io import BytesIO
 
 from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, ServerTransport
-from flowevolve.llm.transports import sse, wire
+from flowevolve.llm.transports import failures, sse, wire
 from flowevolve.llm.transports.proxies import proxy_for
+from flowevolve.llm.transports.request_form import RequestForms
 
 # Bodies above this size, in bytes, are sent in pieces, so that they don't block the event loop.
 _LARGE = 2**20
@@ -33,6 +36,7 @@ class AioHTTPTransport(ServerTransport):
         self._headers = {"Content-Type": "application/json"}
         if api_key:
             self._headers["Authorization"] = f"Bearer {api_key}"
+        self._forms = RequestForms(base_url)
         self._max_connections = max_connections
         # Looked up once, as aiohttp itself would ask the environment and read ``~/.netrc`` for every request.
         self._proxy = proxy_for(base_url)
@@ -40,23 +44,27 @@ class AioHTTPTransport(ServerTransport):
 
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
         """Make one call, as `flowevolve.core.model.Transport.chat` says."""
-        with wire.failures(timeout):
-            async with self._send("POST", self._chat_url, wire.encode(request)) as response:
-                if request.stream and response.status == 200:
-                    return await sse.read_reply(response.content.iter_any(), request, response.headers)
-                content = await _content(response)
-        return wire.chat_reply(content, request.model, response.headers)
+
+        async def send(body: Mapping[str, JSON], seconds: float) -> ChatReply:
+            with failures.limited(seconds):
+                async with self._send("POST", self._chat_url, wire.encode(body)) as response:
+                    if request.stream and response.status == 200:
+                        return await sse.read_reply(response.content.iter_any(), request, response.headers)
+                    content = await _content(response)
+            return wire.chat_reply(content, request.model, response.headers)
+
+        return await self._forms.send(request.model, wire.request_body(request), timeout, send)
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
         """Make one call, as `flowevolve.core.model.EmbeddingTransport.embed` says."""
-        with wire.failures(timeout):
-            async with self._send("POST", self._embeddings_url, wire.encode_embed(request)) as response:
+        with failures.limited(timeout):
+            async with self._send("POST", self._embeddings_url, wire.encode(wire.embed_body(request))) as response:
                 content = await _content(response)
         return wire.embed_reply(content, request, response.headers)
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves, as `flowevolve.core.model.Transport.models` says."""
-        with wire.failures(wire.MODELS_SECONDS):
+        with failures.limited(wire.MODELS_SECONDS):
             async with self._send("GET", self._models_url, None) as response:
                 content = await _content(response)
         return wire.model_names(content)
@@ -87,4 +95,4 @@ async def _content(response: ClientResponse) -> bytes:
     content = await response.read()
     if 200 <= response.status < 300:
         return content
-    raise wire.status_error(response.status, response.reason or "", response.headers, content)
+    raise failures.status_error(response.status, response.reason or "", response.headers, content)

@@ -15,8 +15,9 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream,
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, ServerTransport
-from flowevolve.llm.transports import sse, wire
+from flowevolve.llm.transports import failures, sse, wire
 from flowevolve.llm.transports.proxies import is_loopback
+from flowevolve.llm.transports.request_form import RequestForms
 
 _NO_PROXIES: dict[str, AsyncBaseTransport | None] = {"http://": None, "https://": None, "all://": None}
 
@@ -37,6 +38,7 @@ class OpenAITransport(ServerTransport):
             max_keepalive_connections=max_connections,
             keepalive_expiry=wire.KEEPALIVE_SECONDS,
         )
+        self._forms = RequestForms(base_url)
         self._client = AsyncOpenAI(
             base_url=base_url,
             api_key=api_key or "none",
@@ -49,12 +51,15 @@ class OpenAITransport(ServerTransport):
 
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
         """Make one call, as `flowevolve.core.model.Transport.chat` says."""
-        body = wire.request_body(request)
-        with _failures(timeout):
-            if request.stream:
-                return await self._streamed(request, body)
-            answer = await self._client.post(wire.CHAT_PATH, cast_to=Response, body=body)
-        return wire.chat_reply(answer.content, request.model, answer.headers)
+
+        async def send(body: Mapping[str, JSON], seconds: float) -> ChatReply:
+            with _failures(seconds):
+                if request.stream:
+                    return await self._streamed(request, body)
+                answer = await self._client.post(wire.CHAT_PATH, cast_to=Response, body=body)
+            return wire.chat_reply(answer.content, request.model, answer.headers)
+
+        return await self._forms.send(request.model, wire.request_body(request), timeout, send)
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
         """Make one call, as `flowevolve.core.model.EmbeddingTransport.embed` says."""
@@ -83,12 +88,12 @@ class OpenAITransport(ServerTransport):
 
 @contextmanager
 def _failures(seconds: float) -> Generator[None]:
-    """As `flowevolve.llm.transports.wire.failures`, for calls over the SDK."""
+    """As `flowevolve.llm.transports.failures.limited`, for calls over the SDK."""
     try:
-        with wire.failures(seconds):
+        with failures.limited(seconds):
             yield
     except APIStatusError as error:
         failed = error.response
-        raise wire.status_error(failed.status_code, failed.reason_phrase, failed.headers, failed.content) from error
+        raise failures.status_error(failed.status_code, failed.reason_phrase, failed.headers, failed.content) from error
     except (APIConnectionError, HTTPError) as error:
-        raise wire.unreachable(error.__cause__ or error) from error
+        raise failures.unreachable(error.__cause__ or error) from error

@@ -13,7 +13,7 @@ import anyio
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import ChatReply, ChatRequest, LLMError, ServerError, UnreachableError
-from flowevolve.llm.transports import wire
+from flowevolve.llm.transports import failures, wire
 
 REST_SECONDS = 1.0
 """How long to wait after ``[DONE]`` for the end of the body, so that the connection can be used again."""
@@ -42,7 +42,7 @@ async def read_reply(
     if patience.cancelled_caught:
         raise UnreachableError(f"the answer broke off: nothing more came for {request.idle_seconds:g} s")
     if answer.done:
-        with suppress(LLMError), wire.failures(REST_SECONDS):
+        with suppress(LLMError), failures.limited(REST_SECONDS):
             async for _ in pieces:
                 pass
     return answer.reply(request.model, headers)
@@ -115,11 +115,11 @@ class StreamedAnswer:
             self._last = self._last or data
         elif data and not self.done:
             self._last = data
-            self._take(wire.decode(data))
+            self._take(failures.decode(data))
 
     def _take(self, event: JSON) -> None:
         if not isinstance(event, dict):
-            raise ServerError(f"a part of the answer is none: {wire.start_of(self._last)}")
+            raise ServerError(f"a part of the answer is none: {failures.start_of(self._last)}")
         error = wire.error_in_body(event, self._last)
         if error is not None:
             raise error

@@ -16,14 +16,13 @@ from flowevolve.core.model import (
     UnreachableError,
     Usage,
 )
+from flowevolve.llm.transports.failures import retry_after_seconds, status_error
 from flowevolve.llm.transports.wire import (
     chat_reply,
     embed_reply,
     encode,
     model_names,
     request_body,
-    retry_after_seconds,
-    status_error,
 )
 
 DATE = "Wed, 21 Oct 2015 07:28:00 GMT"
@@ -57,7 +56,7 @@ def test_extra_overrides_what_the_request_says() -> None:
 
 
 def test_a_body_is_compact_and_text_stays_as_it_is() -> None:
-    assert encode(ChatRequest("m", (Message("user", "☃"),))) == (
+    assert encode(request_body(ChatRequest("m", (Message("user", "☃"),)))) == (
         '{"model":"m","messages":[{"role":"user","content":"☃"}]}'.encode()
     )
 
@@ -65,7 +64,7 @@ def test_a_body_is_compact_and_text_stays_as_it_is() -> None:
 @pytest.mark.parametrize("extra", [{"x": float("nan")}, {"x": float("inf")}, {"x": "\ud800"}])
 def test_what_json_in_utf8_cannot_say_is_a_value_error(extra) -> None:
     with pytest.raises(ValueError, match=r"not JSON compliant|surrogates not allowed"):
-        encode(ChatRequest("m", (), extra=extra))
+        encode(request_body(ChatRequest("m", (), extra=extra)))
 
 
 # Replies
