@@ -52,6 +52,7 @@ URL = Annotated[str, AfterValidator(_over_http), AfterValidator(_plain_address)]
 Keyless = Annotated[dict[str, JsonValue], AfterValidator(_without_key)]
 """What goes elsewhere as it is, and is kept with the run."""
 TransportName = Literal["openai", "aiohttp"]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 WhatToDoWithThinking = Literal["strip", "keep"]
 
 
@@ -90,6 +91,9 @@ class ModelSettings(EndpointsSettings):
     send_priority: bool | None = None
     stream: bool | None = None
     thinking: WhatToDoWithThinking | None = None
+    enable_thinking: bool | None = None
+    reasoning_effort: Effort | None = None
+    thinking_tokens: int | None = Field(default=None, ge=0)
     extra: Keyless | None = None
 
 
@@ -162,6 +166,12 @@ class LLMSettings(EndpointsSettings):
     thinking: WhatToDoWithThinking = "strip"
     """Of replies that have what the model thought in their text: ``strip`` it, so that the answer alone is read, or
     ``keep`` the text as it came. What is stripped stays in the journal."""
+    enable_thinking: bool | None = None
+    """Switch thinking on or off, in the way that the model's family has for it; by default as the model does."""
+    reasoning_effort: Effort | None = None
+    """How much a model thinks that has levels of it, such as OpenAI's and gpt-oss."""
+    thinking_tokens: int = Field(default=8192, ge=0)
+    """Added to the limit of tokens of every call to a model that thinks, so that the limit is that of its answer."""
     patience_seconds: float = Field(default=300.0, ge=0)
     """How long a backend may give no answer at all before the run ends."""
     concurrency: int = Field(default=64, gt=0)

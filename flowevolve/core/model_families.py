@@ -16,6 +16,9 @@ from flowevolve._util.json_types import JSON
 
 Fields = Mapping[str, JSON]
 """Fields of a request's body."""
+BY_EFFORT: Fields = {"reasoning_effort": "medium"}
+NO_EFFORT: Fields = {"reasoning_effort": "none"}
+"""The switch of models that have levels of effort."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +67,6 @@ def _openai(lowest_effort: str | None, on: Fields | None = None) -> ModelFamily:
     return ModelFamily(thinks, on or {}, off, is_openai_reasoning=True)
 
 
-_BY_EFFORT: Fields = {"reasoning_effort": "medium"}
-_NO_EFFORT: Fields = {"reasoning_effort": "none"}
-
 _DOES_NOT_THINK = re.compile(r"embed|rerank|reward|guard|-base$|qwen3.*-(instruct|coder|max)|gpt-\d[\d.]*-chat")
 
 _MISTRAL = (("--tokenizer-mode", "mistral"), ("--config-format", "mistral"), ("--load-format", "mistral"))
@@ -75,7 +75,7 @@ _MISTRAL = (("--tokenizer-mode", "mistral"), ("--config-format", "mistral"), ("-
 _FAMILIES: tuple[tuple[str, ModelFamily], ...] = (
     (r"(^|[/:])o[134](-|$)", _openai(None)),
     (r"(^|[/:])gpt-5(-|$)", _openai("minimal")),
-    (r"(^|[/:])gpt-([5-9]|\d\d)([.-]|$)", _openai("none", _BY_EFFORT)),
+    (r"(^|[/:])gpt-([5-9]|\d\d)([.-]|$)", _openai("none", BY_EFFORT)),
     (r"gpt-oss", _always("openai_gptoss")),
     (r"qwen3.*-thinking", _always("qwen3")),
     (r"qwen3", _switched("by default", "qwen3")),
@@ -98,7 +98,7 @@ _FAMILIES: tuple[tuple[str, ModelFamily], ...] = (
     (r"nemotron-3", _switched("by default", "nemotron_v3")),
     (r"phi-4.*-reasoning", _always("deepseek_r1")),
     (r"smollm3", _switched("by default", None)),
-    (r"gemini-(2\.5|[3-9])", ModelFamily("by default", _BY_EFFORT, _NO_EFFORT)),
-    (r"claude", ModelFamily("if asked", _BY_EFFORT, {})),
+    (r"gemini-(2\.5|[3-9])", ModelFamily("by default", BY_EFFORT, NO_EFFORT)),
+    (r"claude", ModelFamily("if asked", BY_EFFORT, {})),
 )
 """The first pattern that is found in a name, in lower case, counts."""

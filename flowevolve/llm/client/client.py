@@ -124,9 +124,9 @@ class LLMClient:
             model=settings.model,
             messages=tuple(messages),
             temperature=settings.temperature if temperature is None else temperature,
-            max_tokens=settings.max_tokens if max_tokens is None else max_tokens,
+            max_tokens=settings.limit(max_tokens),
             seed=call_seed(self._seed, scope) if settings.send_seed else None,
-            extra=settings.extra,
+            extra=settings.extra if settings.chat_extra is None else settings.chat_extra,
             stream=settings.stream,
             idle_seconds=settings.idle_seconds,
         )
