@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from structlog.testing import capture_logs
 
 from flowevolve.core.model import (
     ChatReply,
@@ -85,11 +86,22 @@ def test_missing_usage_counts_as_nothing(usage) -> None:
         ({"prompt_tokens": 9.0, "completion_tokens": 4.0}, Usage(9, 4)),
         ({"prompt_tokens": 9, "completion_tokens": "4"}, Usage(9)),
         ({"prompt_tokens": float("nan"), "completion_tokens": -4}, Usage()),
+        ({"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 63}, Usage(9, 54)),
+        ({"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 5}, Usage(9, 4)),
+        ({"prompt_tokens": 10**18, "completion_tokens": 1e300}, Usage(10**8, 10**8)),
+        ({"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 10**18}, Usage(9, 10**8 - 9)),
+        ({"prompt_tokens": "9", "completion_tokens": True}, Usage()),
         ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 90}}, Usage(9, 0, 9)),
     ],
 )
 def test_every_number_of_a_usage_counts_by_itself(usage, counted) -> None:
     assert reply(answer({"content": "hi"}, usage=usage)).usage == counted
+
+
+def test_numbers_beyond_all_reason_are_warned_of() -> None:
+    with capture_logs() as logs:
+        reply(answer({"content": "hi"}, usage={"prompt_tokens": 10**18, "completion_tokens": 4}))
+    assert [(log["event"], log["log_level"]) for log in logs] == [("usage.absurd", "warning")]
 
 
 def test_missing_cache_details_count_as_nothing_cached() -> None:
