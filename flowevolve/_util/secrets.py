@@ -20,6 +20,9 @@ from flowevolve._util.logger import logger
 OPENAI_HOST, OPENAI_VARIABLE = "api.openai.com", "OPENAI_API_KEY"
 """The default environment variable of a key, and the only host that its key is sent to."""
 
+AZURE_VARIABLE = "AZURE_OPENAI_API_KEY"
+"""The default environment variable of a key for Azure's form of the API, whatever the resource is called."""
+
 HIDDEN = "[key]"
 """The text that replaces a key."""
 SHORTEST = 8

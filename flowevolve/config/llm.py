@@ -62,6 +62,8 @@ class EndpointsSettings(Settings):
     base_url: URL | None = None
     base_urls: tuple[URL, ...] | None = Field(default=None, min_length=1)
     """Instead of ``base_url``: several endpoints that serve the same models; requests are shared out among them."""
+    azure_api_version: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}(-preview)?$")
+    """The addresses are endpoints of Azure resources, with the models as deployments, in Azure's form of the API."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -197,4 +199,6 @@ class LLMSettings(EndpointsSettings):
     def _needs(self) -> LLMSettings:
         if self.idle_seconds is not None and not self.stream:
             raise ValueError("llm.idle_seconds is the time between pieces of an answer: set llm.stream = true as well")
+        if self.azure_api_version is not None and not self.urls:
+            raise ValueError("llm.azure_api_version needs llm.base_url, the endpoint of the Azure resource")
         return self

@@ -13,9 +13,15 @@ from flowevolve.config.thinking import chat_extra, room_for_thinking
 
 SIMULATED = "simulated"
 """The name of the simulated server's model, in a replay of its run as well, where the configuration gives none."""
-_BACKEND = {"backend", "base_url", "base_urls", "transport", "api_key_env", "api_key_file"}
-_ONE_OF = (("api_key_env", "api_key_file"), ("base_url", "base_urls"), ("enable_thinking", "reasoning_effort"))
-"""Of each, who says one means that one only."""
+_BACKEND = {"backend", "base_url", "base_urls", "azure_api_version", "transport", "api_key_env", "api_key_file"}
+_ONE_OF = (
+    ("api_key_env", "api_key_file"),
+    ("base_url", "base_urls"),
+    ("base_url", "azure_api_version"),
+    ("base_urls", "azure_api_version"),
+    ("enable_thinking", "reasoning_effort"),
+)
+"""Of each, who says the first means that the second is not as it was."""
 
 
 @dataclass(frozen=True, slots=True)

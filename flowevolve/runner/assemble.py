@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import validated
-from flowevolve._util.secrets import OPENAI_HOST, key_for
+from flowevolve._util.secrets import AZURE_VARIABLE, OPENAI_HOST, key_for
 from flowevolve._util.tasks import Pulse
 from flowevolve.config.backends import BACKENDS, SHIPPED_BACKENDS
 from flowevolve.config.llm import LLMSettings
@@ -44,6 +44,8 @@ from flowevolve.runner.registries import (
 )
 
 if TYPE_CHECKING:
+    from flowevolve.llm.transports.aiohttp import AioHTTPTransport
+    from flowevolve.llm.transports.openai import OpenAITransport
     from flowevolve.programs.problem import Problem
     from flowevolve.sim.backend import SimBackend
     from flowevolve.sim.replay import RecordedServer, ReplayableCalls
@@ -265,14 +267,23 @@ def make_transport(llm: LLMSettings, identity: str | None = None, log: Log = log
     """
 
     def make(url: str) -> Transport:
-        key = key_for(url, llm.api_key_env, llm.api_key_file)
+        in_azure = llm.azure_api_version is not None and llm.api_key_file is None
+        key = key_for(url, llm.api_key_env or (AZURE_VARIABLE if in_azure else None), llm.api_key_file)
         if llm.transport == "openai":
             from flowevolve.llm.transports.openai import OpenAITransport  # noqa: PLC0415 - the SDK is slow to load
 
-            return OpenAITransport(url, key, max_connections=llm.concurrency, identity=identity)
-        from flowevolve.llm.transports.aiohttp import AioHTTPTransport  # noqa: PLC0415 - slow to load
+            kind: type[OpenAITransport | AioHTTPTransport] = OpenAITransport
+        else:
+            from flowevolve.llm.transports.aiohttp import AioHTTPTransport  # noqa: PLC0415 - slow to load
 
-        return AioHTTPTransport(url, key, max_connections=llm.concurrency, identity=identity)
+            kind = AioHTTPTransport
+        return kind(
+            url,
+            key,
+            max_connections=llm.concurrency,
+            identity=identity,
+            azure_api_version=llm.azure_api_version,
+        )
 
     return make_router(endpoints(llm), make, identity, log)
 

@@ -11,6 +11,7 @@ from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, ServerTransport
 from flowevolve.llm.transports import failures, sse, wire
+from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, MODELS, Address
 from flowevolve.llm.transports.proxies import proxy_for
 from flowevolve.llm.transports.request_form import RequestForms
 
@@ -21,21 +22,25 @@ _LARGE = 2**20
 class AioHTTPTransport(ServerTransport):
     """Calls the chat completions API at ``base_url`` (with its ``/v1``), over at most ``max_connections``.
 
+    With ``azure_api_version``, ``base_url`` is the endpoint of an Azure resource.
+
     Without an ``api_key`` none is sent. Proxies are taken from the environment (``HTTPS_PROXY`` and the like), except
     for addresses of this machine. The connections belong to the event loop of the first call; after ``aclose`` another
     loop can use the transport.
     """
 
     def __init__(
-        self, base_url: str, api_key: str | None, *, max_connections: int, identity: str | None = None
+        self,
+        base_url: str,
+        api_key: str | None,
+        *,
+        max_connections: int,
+        identity: str | None = None,
+        azure_api_version: str | None = None,
     ) -> None:
         super().__init__(base_url, identity)
-        self._chat_url = base_url.rstrip("/") + wire.CHAT_PATH
-        self._embeddings_url = base_url.rstrip("/") + wire.EMBEDDINGS_PATH
-        self._models_url = base_url.rstrip("/") + wire.MODELS_PATH
-        self._headers = {"Content-Type": "application/json"}
-        if api_key:
-            self._headers["Authorization"] = f"Bearer {api_key}"
+        self._address = Address(base_url, azure_api_version)
+        self._headers = {"Content-Type": "application/json", **self._address.headers(api_key)}
         self._forms = RequestForms(base_url)
         self._max_connections = max_connections
         # Looked up once, as aiohttp itself would ask the environment and read ``~/.netrc`` for every request.
@@ -47,7 +52,7 @@ class AioHTTPTransport(ServerTransport):
 
         async def send(body: Mapping[str, JSON], seconds: float) -> ChatReply:
             with failures.limited(seconds):
-                async with self._send("POST", self._chat_url, wire.encode(body)) as response:
+                async with self._post(CHAT, request.model, body) as response:
                     if request.stream and response.status == 200:
                         return await sse.read_reply(response.content.iter_any(), request, response.headers)
                     content = await _content(response)
@@ -58,14 +63,14 @@ class AioHTTPTransport(ServerTransport):
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
         """Make one call, as `flowevolve.core.model.EmbeddingTransport.embed` says."""
         with failures.limited(timeout):
-            async with self._send("POST", self._embeddings_url, wire.encode(wire.embed_body(request))) as response:
+            async with self._post(EMBEDDINGS, request.model, wire.embed_body(request)) as response:
                 content = await _content(response)
         return wire.embed_reply(content, request, response.headers)
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves, as `flowevolve.core.model.Transport.models` says."""
         with failures.limited(wire.MODELS_SECONDS):
-            async with self._send("GET", self._models_url, None) as response:
+            async with self._request("GET", MODELS, None) as response:
                 content = await _content(response)
         return wire.model_names(content)
 
@@ -75,10 +80,16 @@ class AioHTTPTransport(ServerTransport):
         if session is not None:
             await session.close()
 
-    def _send(self, method: str, url: str, body: bytes | None) -> AbstractAsyncContextManager[ClientResponse]:
+    def _post(self, path: str, model: str, body: Mapping[str, JSON]) -> AbstractAsyncContextManager[ClientResponse]:
+        content = wire.encode(body)
+        data = BytesIO(content) if len(content) > _LARGE else content
+        return self._request("POST", self._address.path(path, model), data)
+
+    def _request(
+        self, method: str, path: str, data: bytes | BytesIO | None
+    ) -> AbstractAsyncContextManager[ClientResponse]:
         session = self._session or self._open()
-        data = BytesIO(body) if body is not None and len(body) > _LARGE else body
-        return session.request(method, url, data=data)
+        return session.request(method, self._address.url(path), data=data)
 
     def _open(self) -> ClientSession:
         self._session = ClientSession(

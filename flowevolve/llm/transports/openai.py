@@ -11,11 +11,12 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from httpx2 import AsyncBaseTransport, HTTPError, Limits, Response
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient, Omit
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, ServerTransport
 from flowevolve.llm.transports import failures, sse, wire
+from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, MODELS, Address
 from flowevolve.llm.transports.proxies import is_loopback
 from flowevolve.llm.transports.request_form import RequestForms
 
@@ -25,14 +26,25 @@ _NO_PROXIES: dict[str, AsyncBaseTransport | None] = {"http://": None, "https://"
 class OpenAITransport(ServerTransport):
     """Calls the chat completions API at ``base_url`` (with its ``/v1``).
 
+    With ``azure_api_version``, ``base_url`` is the endpoint of an Azure resource.
+
     Without an ``api_key`` none is sent, nor looked up in the environment: `flowevolve._util.secrets.key_for` decides
     which server gets which key. Times are in seconds of wall-clock time.
     """
 
     def __init__(
-        self, base_url: str, api_key: str | None, *, max_connections: int, identity: str | None = None
+        self,
+        base_url: str,
+        api_key: str | None,
+        *,
+        max_connections: int,
+        identity: str | None = None,
+        azure_api_version: str | None = None,
     ) -> None:
         super().__init__(base_url, identity)
+        self._address = Address(base_url, azure_api_version)
+        # The SDK's own header with the key is left out, as only the address knows where the key belongs.
+        self._headers: dict[str, str | Omit] = {"Authorization": Omit(), **self._address.headers(api_key)}
         limits = Limits(
             max_connections=max_connections,
             max_keepalive_connections=max_connections,
@@ -40,8 +52,9 @@ class OpenAITransport(ServerTransport):
         )
         self._forms = RequestForms(base_url)
         self._client = AsyncOpenAI(
-            base_url=base_url,
-            api_key=api_key or "none",
+            base_url=self._address.root,
+            api_key="none",
+            default_query=self._address.query,
             max_retries=0,
             timeout=None,  # the SDK's timeout starts anew with every byte read; ours is for the whole call
             http_client=DefaultAioHttpClient(
@@ -56,7 +69,8 @@ class OpenAITransport(ServerTransport):
             with _failures(seconds):
                 if request.stream:
                     return await self._streamed(request, body)
-                answer = await self._client.post(wire.CHAT_PATH, cast_to=Response, body=body)
+                path = self._address.path(CHAT, request.model)
+                answer = await self._client.post(path, cast_to=Response, options={"headers": self._headers}, body=body)
             return wire.chat_reply(answer.content, request.model, answer.headers)
 
         return await self._forms.send(request.model, wire.request_body(request), timeout, send)
@@ -64,13 +78,16 @@ class OpenAITransport(ServerTransport):
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
         """Make one call, as `flowevolve.core.model.EmbeddingTransport.embed` says."""
         with _failures(timeout):
-            answer = await self._client.post(wire.EMBEDDINGS_PATH, cast_to=Response, body=wire.embed_body(request))
+            path = self._address.path(EMBEDDINGS, request.model)
+            answer = await self._client.post(
+                path, cast_to=Response, options={"headers": self._headers}, body=wire.embed_body(request)
+            )
         return wire.embed_reply(answer.content, request, answer.headers)
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves, as `flowevolve.core.model.Transport.models` says."""
         with _failures(wire.MODELS_SECONDS):
-            answer = await self._client.get(wire.MODELS_PATH, cast_to=Response)
+            answer = await self._client.get(MODELS, cast_to=Response, options={"headers": self._headers})
         return wire.model_names(answer.content)
 
     async def aclose(self) -> None:
@@ -80,7 +97,12 @@ class OpenAITransport(ServerTransport):
     async def _streamed(self, request: ChatRequest, body: Mapping[str, JSON]) -> ChatReply:
         # The SDK's own reading of streams drops everything that is no event, and makes an object of every chunk.
         stream = await self._client.post(
-            wire.CHAT_PATH, cast_to=object, body=body, stream=True, stream_cls=AsyncStream[object]
+            self._address.path(CHAT, request.model),
+            cast_to=object,
+            options={"headers": self._headers},
+            body=body,
+            stream=True,
+            stream_cls=AsyncStream[object],
         )
         async with stream:
             return await sse.read_reply(stream.response.aiter_bytes(), request, stream.response.headers)

@@ -23,11 +23,6 @@ from flowevolve.core.model import (
 from flowevolve.llm.client.usage import usage_in
 from flowevolve.llm.transports.failures import decode, start_of, status_error
 
-CHAT_PATH = "/chat/completions"
-EMBEDDINGS_PATH = "/embeddings"
-MODELS_PATH = "/models"
-"""Paths below the base URL."""
-
 MODELS_SECONDS = 30.0
 """How long a transport waits for the list of models."""
 
