@@ -80,6 +80,13 @@ def hide(key: str) -> None:
         _known[:] = sorted(forms.union(_known), key=lambda form: (-len(form), form))
 
 
+def hide_keys_of_environment() -> None:
+    """Have `redacted` remove all keys that are in the environment, for libraries that take theirs from there."""
+    for name, value in os.environ.items():
+        if _A_KEY.search(name) and not _NO_KEY.search(name):
+            hide(value)
+
+
 def key_among(settings: Mapping[str, object]) -> str | None:
     """The first setting, at any depth, with a name like a key's and a text as its value; None if there is none."""
     for name, value in settings.items():

@@ -144,7 +144,8 @@ class CacheSettings(Settings):
 class LLMSettings(EndpointsSettings):
     backend: Annotated[str, AfterValidator(known_backend)] = "sim"
     """``sim``: the simulated server inside this process. ``openai``: any OpenAI-compatible endpoint. ``vllm``: the vLLM
-    at ``base_url``, or several; without any, a vLLM that is started for the run. ``replay``: the replies of a recorded
+    at ``base_url``, or several; without any, a vLLM that is started for the run. ``litellm``: whatever LiteLLM knows by
+    the model's name (``anthropic/…``, ``gemini/…``, ``bedrock/…``). ``replay``: the replies of a recorded
     run; set by `flowevolve.replay` alone. Else one that a plug-in brings.
     """
     settings: Keyless = Field(default_factory=dict)

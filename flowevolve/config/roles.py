@@ -39,7 +39,7 @@ class ResolvedModel:
     @property
     def must_be_listed(self) -> bool:
         """Whether its server is one of ours, and not an API that need not list all it serves."""
-        return self.llm.backend != "openai" and not self.elsewhere
+        return self.llm.backend not in ("openai", "litellm") and not self.elsewhere
 
     @property
     def chat_extra(self) -> dict[str, JSON]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
 from flowevolve._util.errors import InputError
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from flowevolve.sim.backend import SimBackend
     from flowevolve.sim.replay import RecordedServer, ReplayableCalls
 
+LITELLM_MISSING = "llm.backend: 'litellm' needs the package of this name: pip install 'flowevolve[litellm]'"
 OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 """Where requests go if the configuration names no address."""
 
@@ -183,6 +185,8 @@ async def open_roles(
                     transport: Transport = make_sim(config, roles)
                 elif model.llm.backend not in SHIPPED_BACKENDS:
                     transport = BACKENDS.make(model.llm.backend, model.llm.settings, "llm.settings")
+                elif model.llm.backend == "litellm":
+                    transport = make_litellm(model.llm)
                 else:
                     transport = make_transport(model.llm, None if model.elsewhere else identity, log)
                 opened.push_async_callback(transport.aclose)
@@ -198,6 +202,10 @@ def check_backend(config: Config, roles: Mapping[str, ResolvedRole]) -> None:
     if llm.backend in SHIPPED_BACKENDS:
         if llm.settings:
             raise InputError(f"llm.settings: backend {llm.backend!r} has none; its keys are those of [llm] itself")
+        if llm.backend == "litellm" and find_spec("litellm") is None:
+            raise InputError(LITELLM_MISSING)
+        if llm.backend == "litellm" and len(llm.urls) > 1:
+            raise InputError("llm.base_urls: backend 'litellm' takes one address at most, in base_url")
         return
     factory = BACKENDS.find(llm.backend, "llm.backend")
     BACKENDS.check(llm.backend, factory, llm.settings, "llm.settings")
@@ -286,6 +294,19 @@ def make_transport(llm: LLMSettings, identity: str | None = None, log: Log = log
         )
 
     return make_router(endpoints(llm), make, identity, log)
+
+
+def make_litellm(llm: LLMSettings) -> Transport:
+    """The transport over LiteLLM.
+
+    Raises:
+        InputError: if there is something wrong with the key.
+    """
+    from flowevolve.llm.transports.litellm import LiteLLMTransport  # noqa: PLC0415 - slow to load
+
+    named = llm.api_key_env is not None or llm.api_key_file is not None
+    key = key_for("", llm.api_key_env, llm.api_key_file) if named else None
+    return LiteLLMTransport(next(iter(llm.urls), None), key)
 
 
 def make_traffic(llm: LLMSettings, scheduler: Scheduler, roles: Mapping[str, Models], log: Log) -> Traffic:
