@@ -164,6 +164,8 @@ class LLMSettings(EndpointsSettings):
     """For one attempt at one call."""
     stream: bool = False
     """Have answers sent piece by piece, which `idle_seconds` needs; replies are the same."""
+    max_reply_bytes: int = Field(default=32 * 2**20, gt=0)
+    """The longest body of an answer, once it is unpacked."""
     idle_seconds: float | None = Field(default=None, gt=0)
     """How long a server may fall silent in the middle of an answer; `timeout_seconds` holds as well."""
     thinking: WhatToDoWithThinking = "strip"

@@ -291,6 +291,7 @@ def make_transport(llm: LLMSettings, identity: str | None = None, log: Log = log
             max_connections=llm.concurrency,
             identity=identity,
             azure_api_version=llm.azure_api_version,
+            max_reply_bytes=llm.max_reply_bytes,
         )
 
     return make_router(endpoints(llm), make, identity, log)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from io import BytesIO
+from types import SimpleNamespace
 
-from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+from aiohttp import (
+    ClientResponse,
+    ClientSession,
+    ClientTimeout,
+    DummyCookieJar,
+    TCPConnector,
+    TraceConfig,
+    TraceRequestRedirectParams,
+)
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, ServerTransport
 from flowevolve.llm.transports import failures, sse, wire
-from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, MODELS, Address
+from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, MODELS, Address, check_redirect
+from flowevolve.llm.transports.bounded import ACCEPTED, MAX_REPLY_BYTES, bounded, start_of_body
 from flowevolve.llm.transports.proxies import proxy_for
 from flowevolve.llm.transports.request_form import RequestForms
 
@@ -37,12 +47,20 @@ class AioHTTPTransport(ServerTransport):
         max_connections: int,
         identity: str | None = None,
         azure_api_version: str | None = None,
+        max_reply_bytes: int = MAX_REPLY_BYTES,
     ) -> None:
         super().__init__(base_url, identity)
         self._address = Address(base_url, azure_api_version)
-        self._headers = {"Content-Type": "application/json", **self._address.headers(api_key)}
+        self._headers = {
+            "Content-Type": "application/json",
+            "Accept-Encoding": ACCEPTED,
+            **self._address.headers(api_key),
+        }
+        self._max_reply_bytes = max_reply_bytes
         self._forms = RequestForms(base_url)
         self._max_connections = max_connections
+        self._redirects = TraceConfig()
+        self._redirects.on_request_redirect.append(_check_redirect)
         # Looked up once, as aiohttp itself would ask the environment and read ``~/.netrc`` for every request.
         self._proxy = proxy_for(base_url)
         self._session: ClientSession | None = None
@@ -54,8 +72,8 @@ class AioHTTPTransport(ServerTransport):
             with failures.limited(seconds):
                 async with self._post(CHAT, request.model, body) as response:
                     if request.stream and response.status == 200:
-                        return await sse.read_reply(response.content.iter_any(), request, response.headers)
-                    content = await _content(response)
+                        return await sse.read_reply(self._pieces(response), request, response.headers)
+                    content = await self._content(response)
             return wire.chat_reply(content, request.model, response.headers)
 
         return await self._forms.send(request.model, wire.request_body(request), timeout, send)
@@ -64,14 +82,14 @@ class AioHTTPTransport(ServerTransport):
         """Make one call, as `flowevolve.core.model.EmbeddingTransport.embed` says."""
         with failures.limited(timeout):
             async with self._post(EMBEDDINGS, request.model, wire.embed_body(request)) as response:
-                content = await _content(response)
+                content = await self._content(response)
         return wire.embed_reply(content, request, response.headers)
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves, as `flowevolve.core.model.Transport.models` says."""
         with failures.limited(wire.MODELS_SECONDS):
             async with self._request("GET", MODELS, None) as response:
-                content = await _content(response)
+                content = await self._content(response)
         return wire.model_names(content)
 
     async def aclose(self) -> None:
@@ -91,19 +109,29 @@ class AioHTTPTransport(ServerTransport):
         session = self._session or self._open()
         return session.request(method, self._address.url(path), data=data)
 
+    def _pieces(self, response: ClientResponse) -> AsyncIterator[bytes]:
+        return bounded(response.content.iter_any(), response.headers.get("Content-Encoding", ""), self._max_reply_bytes)
+
+    async def _content(self, response: ClientResponse) -> bytes:
+        if 200 <= response.status < 300:
+            return b"".join([piece async for piece in self._pieces(response)])
+        encoding = response.headers.get("Content-Encoding", "")
+        start = b"".join([piece async for piece in start_of_body(response.content.iter_any(), encoding)])
+        raise failures.status_error(response.status, response.reason or "", response.headers, start)
+
     def _open(self) -> ClientSession:
         self._session = ClientSession(
             connector=TCPConnector(limit=self._max_connections, keepalive_timeout=wire.KEEPALIVE_SECONDS),
             headers=self._headers,
             proxy=self._proxy,
             cookie_jar=DummyCookieJar(),
+            auto_decompress=False,
+            trace_configs=[self._redirects],
             timeout=ClientTimeout(total=None),  # ours is for the whole call, and kept in one place
         )
         return self._session
 
 
-async def _content(response: ClientResponse) -> bytes:
-    content = await response.read()
-    if 200 <= response.status < 300:
-        return content
-    raise failures.status_error(response.status, response.reason or "", response.headers, content)
+async def _check_redirect(_: ClientSession, __: SimpleNamespace, redirect: TraceRequestRedirectParams) -> None:
+    response = redirect.response
+    check_redirect(str(response.url), response.headers.get("Location", ""))

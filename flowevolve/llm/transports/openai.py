@@ -7,16 +7,18 @@ Needs ``openai[aiohttp]``, that is ``openai`` (with ``httpx2``) and ``aiohttp``.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import AsyncIterator, Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
-from httpx2 import AsyncBaseTransport, HTTPError, Limits, Response
+from httpx2 import AsyncBaseTransport, AsyncByteStream, HTTPError, Limits, Response
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient, Omit
 
 from flowevolve._util.json_types import JSON
-from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, ServerTransport
+from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, LLMError, ServerTransport
 from flowevolve.llm.transports import failures, sse, wire
-from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, MODELS, Address
+from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, MODELS, Address, check_redirect
+from flowevolve.llm.transports.bounded import ACCEPTED, MAX_REPLY_BYTES, bounded, start_of_body
 from flowevolve.llm.transports.proxies import is_loopback
 from flowevolve.llm.transports.request_form import RequestForms
 
@@ -40,11 +42,16 @@ class OpenAITransport(ServerTransport):
         max_connections: int,
         identity: str | None = None,
         azure_api_version: str | None = None,
+        max_reply_bytes: int = MAX_REPLY_BYTES,
     ) -> None:
         super().__init__(base_url, identity)
         self._address = Address(base_url, azure_api_version)
         # The SDK's own header with the key is left out, as only the address knows where the key belongs.
-        self._headers: dict[str, str | Omit] = {"Authorization": Omit(), **self._address.headers(api_key)}
+        self._headers: dict[str, str | Omit] = {
+            "Authorization": Omit(),
+            "Accept-Encoding": ACCEPTED,
+            **self._address.headers(api_key),
+        }
         limits = Limits(
             max_connections=max_connections,
             max_keepalive_connections=max_connections,
@@ -58,7 +65,10 @@ class OpenAITransport(ServerTransport):
             max_retries=0,
             timeout=None,  # the SDK's timeout starts anew with every byte read; ours is for the whole call
             http_client=DefaultAioHttpClient(
-                limits=limits, timeout=None, mounts=_NO_PROXIES if is_loopback(base_url) else None
+                limits=limits,
+                timeout=None,
+                mounts=_NO_PROXIES if is_loopback(base_url) else None,
+                event_hooks={"response": [partial(_bound, max_reply_bytes)]},
             ),
         )
 
@@ -108,6 +118,30 @@ class OpenAITransport(ServerTransport):
             return await sse.read_reply(stream.response.aiter_bytes(), request, stream.response.headers)
 
 
+async def _bound(most: int, response: Response) -> None:
+    """Have the body of a response, which nobody has read yet, unpacked and bounded by us."""
+    if response.has_redirect_location:
+        check_redirect(str(response.url), response.headers["Location"])
+    encoding = response.headers.pop("Content-Encoding", "")
+    assert isinstance(response.stream, AsyncByteStream)
+    pieces = start_of_body(response.stream, encoding) if response.is_error else bounded(response.stream, encoding, most)
+    response.stream = _Body(response.stream, pieces)
+
+
+class _Body(AsyncByteStream):
+    """The pieces of a body, and the stream that they come from."""
+
+    def __init__(self, stream: AsyncByteStream, pieces: AsyncIterator[bytes]) -> None:
+        self._stream = stream
+        self._pieces = pieces
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
 @contextmanager
 def _failures(seconds: float) -> Generator[None]:
     """As `flowevolve.llm.transports.failures.limited`, for calls over the SDK."""
@@ -118,4 +152,6 @@ def _failures(seconds: float) -> Generator[None]:
         failed = error.response
         raise failures.status_error(failed.status_code, failed.reason_phrase, failed.headers, failed.content) from error
     except (APIConnectionError, HTTPError) as error:
+        if isinstance(error.__cause__, LLMError):  # ours, raised while the SDK read
+            raise error.__cause__ from None
         raise failures.unreachable(error.__cause__ or error) from error
