@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from flowevolve.core.calls import CallRecord, CallScope
+from flowevolve.core.events import Event
 from flowevolve.core.model import ChatReply, ChatRequest, CutWhileThinkingError, Message, Usage
 from flowevolve.journal.compact import compact
 from flowevolve.journal.export import export
+from flowevolve.journal.history import RunHistory
 from flowevolve.journal.journal import Journal
 from flowevolve.journal.reading import JOURNAL, RecordedRun
 from flowevolve.llm.client.accounting import Account, Price
@@ -202,3 +204,22 @@ async def record(run: Path, replies: Sequence[ChatReply]) -> None:
     for each in rig.records:
         journal.call(each)
     journal.close()
+
+
+async def test_a_run_that_goes_on_has_the_thinking_and_the_failures_that_were(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    await record(run, [THOUGHT])
+    journal = Journal(run / JOURNAL, resume=True)
+    journal.event(Event(0, 0.0, "a", {}))
+    cut = Rig(Server(ChatReply("<think>\nLet me", USAGE, "length", "m")))
+    with pytest.raises(CutWhileThinkingError):
+        await cut.ask("1")
+    journal.call(cut.records[0])
+    journal.close()
+    history = RunHistory(RecordedRun(run))
+    first, second = history.calls([("generate", "0"), ("generate", "1")])
+    history.close()
+    assert isinstance(first.reply, ChatReply)
+    assert (first.reply.text, first.reply.thinking) == ("4", "2 + 2")
+    assert isinstance(second.reply, CutWhileThinkingError)
+    assert second.paid == ("m", USAGE)
