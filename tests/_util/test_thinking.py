@@ -58,6 +58,16 @@ SPLIT = {
         f"{FENCE}python\nx = 1\n{FENCE}\nBetter:",
         f"{FENCE}python\nx = 2\n{FENCE}",
     ),
+    "a draft of an edit": (
+        "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n</think>\n<<<<<<< SEARCH\na\n=======\nc\n>>>>>>> REPLACE",
+        "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE",
+        "<<<<<<< SEARCH\na\n=======\nc\n>>>>>>> REPLACE",
+    ),
+    "a draft of an edit that broke off": (
+        "<<<<<<< SEARCH\na\n=======\nb\n</think>\n<<<<<<< SEARCH\na\n=======\nc\n>>>>>>> REPLACE",
+        "<<<<<<< SEARCH\na\n=======\nb",
+        "<<<<<<< SEARCH\na\n=======\nc\n>>>>>>> REPLACE",
+    ),
     "gpt-oss": (
         "<|channel|>analysis<|message|>Two and two.<|end|><|start|>assistant<|channel|>final<|message|>4<|return|>",
         "Two and two.",
@@ -89,6 +99,9 @@ UNCHANGED = {
     "the opening one is mentioned": "Begin with <think> always.",
     "an example with dots": "Answer so:\n<think>...</think>\n<answer>4</answer>",
     "an example with a placeholder": "Answer so:\n<think>\n[your thoughts]\n</think>\n<answer>4</answer>",
+    "in an edit": "<<<<<<< SEARCH\n<think>\nplan\n</think>\n=======\n<think>\nreason\n</think>\n>>>>>>> REPLACE",
+    "a closing tag in an edit": "<<<<<<< SEARCH\n</think>\n=======\n</think> now\n>>>>>>> REPLACE\n<<<<<<< SEARCH\na",
+    "in edits in a block": f"{FENCE}\n<<<<<<< SEARCH\n</think>\n=======\n>>>>>>> REPLACE\n<<<<<<< SEARCH\na\n{FENCE}",
     "a closing tag in a program": f"{FENCE}python\nT = '''\n</think>\n'''\n{FENCE}",
     "a lower-case bracket": "[think] about it",
     "another word": "<thinker>a</thinker>",
