@@ -66,7 +66,9 @@ _TOTALS = """
 SELECT role, model, stage, sum(NOT cached), sum(NOT cached AND error IS NOT NULL),
     sum(iif(cached, 0, attempts - 1)), sum(iif(cached, 0, prompt_tokens)), sum(iif(cached, 0, completion_tokens)),
     sum(iif(cached, 0, cached_tokens)), sum(iif(cached, 0, finished - started)), sum(cached),
-    sum(iif(cached, prompt_tokens + completion_tokens, 0)), sum(coalesce(error LIKE 'CutWhileThinkingError:%', 0))
+    sum(iif(cached, prompt_tokens + completion_tokens, 0)),
+    sum(NOT cached AND (coalesce(error LIKE 'CutWhileThinkingError:%', 0) OR
+        coalesce(finish_reason = 'length' AND trim(reply) = '', 0)))
 FROM recorded_calls GROUP BY role, model, stage, candidate ORDER BY min(id)
 """
 

@@ -257,6 +257,7 @@ def _member(model: ResolvedModel, transport: Transport, scheduler: Scheduler | N
         stream=llm.stream,
         idle_seconds=llm.idle_seconds if llm.stream else None,
         scheduler=scheduler,
+        fails_if_cut=llm.backend not in ("sim", "replay"),  # where an answer that was cut has always been an empty one
         keep_thinking=llm.thinking == "keep" or llm.backend == "replay",  # of what is replayed it was taken off before
         must_be_listed=model.must_be_listed,
     )

@@ -35,8 +35,8 @@ class Totals:
     reported them. ``latency_seconds`` is the time in flight of each call's last attempt. ``dollars`` is None as soon as
     one of the models used has no price. A call answered by the response cache counts only in ``cached_calls`` and
     ``cached_calls_tokens`` (its prompt and completion tokens, which were not paid for again). ``estimated`` counts
-    calls for which the server did not report all tokens. ``cut_while_thinking`` counts calls, among the failed ones,
-    whose tokens ran out before the answer began.
+    calls for which the server did not report all tokens. ``cut_while_thinking`` counts calls whose tokens ran
+    out before the answer began; with a real server they are among the failed ones.
     """
 
     requests: int = 0

@@ -225,9 +225,9 @@ class LLMClient:
                 raise
 
     def _raise_if_cut(self, call: PendingCall[R], reply: R) -> None:
-        """Report and raise that the model was cut off while it still thought, if it was."""
+        """Report and raise that the model was cut off while it still thought, if it was and that is a failure."""
         error = call.cut_while_thinking(reply)
-        if error is not None:
+        if error is not None and call.settings.fails_if_cut:
             call.failed_usage = error.usage
             self._report(call, call.backend.answered, None, error)
             raise error
@@ -320,6 +320,7 @@ class LLMClient:
         if reply is not None and reply.cached:
             return Totals(cached_calls=1, cached_calls_tokens=reply.usage.total_tokens)
         usage = call.failed_usage if reply is None else reply.usage
+        cut = error if reply is None else call.cut_while_thinking(reply)
         return Totals(
             requests=1,
             failed=0 if reply is not None else 1,
@@ -328,7 +329,7 @@ class LLMClient:
             latency_seconds=finished - call.started,
             dollars=self.account.cost(call.request.model, usage) if reply is None else reply.dollars,
             estimated=0 if reply is None else int(reply.estimated),
-            cut_while_thinking=int(isinstance(error, CutWhileThinkingError)),
+            cut_while_thinking=int(isinstance(cut, CutWhileThinkingError)),
         )
 
 

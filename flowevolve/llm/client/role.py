@@ -40,6 +40,8 @@ class Role:
     """Bounds this role's own requests in flight, within the bound of the whole run."""
     keep_thinking: bool = False
     """Leave the text of replies as it came, with what the model thought, if its server sends both as one text."""
+    fails_if_cut: bool = True
+    """Whether a call fails whose tokens ran out before the answer began; otherwise its answer is empty."""
     must_be_listed: bool = True
     """Whether a model missing from the backend's list of models is an error. Lists of remote APIs may be incomplete."""
 

@@ -57,10 +57,12 @@ class Server:
 class Rig:
     """A client over one server, and what its observer saw."""
 
-    def __init__(self, server: Server, *, keep: bool = False, cache: ResponseCache | None = None) -> None:
+    def __init__(
+        self, server: Server, *, keep: bool = False, fails_if_cut: bool = True, cache: ResponseCache | None = None
+    ) -> None:
         self.records: list[CallRecord] = []
         self.account = Account({"m": Price(1, 1, 10)})
-        role = Role(server, "m", max_tokens=400, keep_thinking=keep)
+        role = Role(server, "m", max_tokens=400, keep_thinking=keep, fails_if_cut=fails_if_cut)
         self.client = LLMClient({"r": role}, Scheduler(4), RetryPolicy(), 7, self.records.append, self.account, cache)
 
     async def ask(self, item: str = "1") -> ChatReply:
@@ -111,6 +113,21 @@ async def test_what_was_cut_off_while_thinking_is_a_failure_of_its_own() -> None
     totals = rig.account.totals()
     assert (totals.requests, totals.failed, totals.cut_while_thinking, totals.usage) == (1, 1, 1, USAGE)
     assert totals.dollars == pytest.approx(600e-6)
+
+
+async def test_where_it_is_no_failure_the_answer_is_empty_and_counted(tmp_path: Path) -> None:
+    """As with the simulated server."""
+    rig = Rig(Server(ChatReply("", USAGE, "length", "m"), ChatReply("4", USAGE, "length", "m")), fails_if_cut=False)
+    assert [(await rig.ask(item)).text for item in "12"] == ["", "4"]
+    totals = rig.account.totals()
+    assert (totals.failed, totals.cut_while_thinking) == (0, 1)
+    run = tmp_path / "run"
+    journal = new_journal(run)
+    for each in rig.records:
+        journal.call(each)
+    journal.close()
+    with RecordedRun(run) as recorded:
+        assert [spent.totals.cut_while_thinking for spent in recorded.totals()] == [1]
 
 
 async def test_an_answer_that_was_cut_is_an_answer() -> None:
