@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, PositiveInt, ValidationError, model_valid
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import describe_validation, did_you_mean
 from flowevolve._util.settings import OpenSettings, Settings
+from flowevolve.config.backends import REAL_BACKENDS
 from flowevolve.config.llm import LLMSettings
 from flowevolve.config.presets import Preset, with_preset
 from flowevolve.core.budget import Budget
@@ -166,7 +167,7 @@ class Config(Settings):
 
     @model_validator(mode="after")
     def _checks(self) -> Config:
-        if self.clock == "virtual" and self.llm.backend in ("openai", "vllm"):
+        if self.clock == "virtual" and self.llm.backend in REAL_BACKENDS:
             raise ValueError("clock 'virtual' needs llm.backend 'sim': real servers live in real time")
         if self.llm.backend == "vllm" and not self.llm.urls and self.llm.model is None:
             raise ValueError("backend 'vllm' needs llm.model, the model to load, or the base_url of one that runs")

@@ -137,6 +137,7 @@ def _calls(totals: Totals) -> dict[str, object]:
         "completion_tokens": totals.usage.completion_tokens,
         "cached_tokens": totals.usage.cached_tokens,
         "usage_estimated": totals.estimated,
+        "cut_while_thinking": totals.cut_while_thinking,
         "cost_usd": totals.dollars,
         "cached_calls": totals.cached_calls,
         "cached_calls_tokens": totals.cached_calls_tokens,

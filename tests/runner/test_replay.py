@@ -270,3 +270,13 @@ def test_a_replay_needs_the_virtual_clock_and_is_not_gone_on_with(tmp_path: Path
     with pytest.raises(InputError, match="flowevolve replay DIR"):
         record(tmp_path / "new", {"llm": {"backend": "replay"}, "budget": {"proposals": 1}})
     assert json.loads((tmp_path / "replay" / "result.json").read_text())["backend"] == "replay"
+
+
+def test_a_replay_has_the_thinking_of_its_run_and_takes_nothing_more_off(tmp_path: Path) -> None:
+    record(tmp_path / "run", {"budget": {"proposals": 1}})
+    with sqlite3.connect(tmp_path / "run" / "journal.sqlite") as journal:
+        journal.execute("UPDATE calls SET thinking = 'hmm', reply = '<think>kept</think> yes'")
+    journal.close()
+    play(tmp_path / "run", out=tmp_path / "replay")
+    with RecordedRun(tmp_path / "replay") as replayed:
+        assert {(call.thinking, call.reply) for call in replayed.calls()} == {("hmm", "<think>kept</think> yes")}

@@ -23,6 +23,7 @@ from flowevolve.core.events import Log, log_nothing
 from flowevolve.core.model import (
     ChatReply,
     ChatRequest,
+    CutWhileThinkingError,
     EmbedReply,
     EmbedRequest,
     LLMError,
@@ -125,15 +126,16 @@ class LLMClient:
             model=settings.model,
             messages=tuple(messages),
             temperature=settings.temperature if temperature is None else temperature,
-            max_tokens=settings.max_tokens if max_tokens is None else max_tokens,
+            max_tokens=settings.limit(max_tokens),
             seed=call_seed(self._seed, scope) if settings.send_seed else None,
-            extra=settings.extra,
+            extra=settings.extra if settings.chat_extra is None else settings.chat_extra,
             stream=settings.stream,
             idle_seconds=settings.idle_seconds,
         )
         backend = self._backends[id(settings.transport)]
         call = PendingChat(role, scope, request, settings, backend, now(), payer)
-        key = None if self._cache is None else reply_key(backend.identity, request)
+        identity = f"{backend.identity} with thinking" if settings.keep_thinking else backend.identity
+        key = None if self._cache is None else reply_key(identity, request)
         if self._cache is None or key is None:
             return await self._send_with_retries(call)
         async with self._cache.single_flight(key) as cached:
@@ -202,6 +204,7 @@ class LLMClient:
                 self._note_estimate(call, reply)
                 usage = reply.usage + call.failed_usage
                 reply = replace(reply, usage=usage, dollars=self.account.cost(call.request.model, usage))
+                self._raise_if_cut(call, reply)
                 self._report(call, backend.answered, reply, None)
                 return reply
             due = anyio.current_time() + wait
@@ -221,6 +224,14 @@ class LLMClient:
             except anyio.get_cancelled_exc_class():
                 self.cancelled += 1
                 raise
+
+    def _raise_if_cut(self, call: PendingCall[R], reply: R) -> None:
+        """Report and raise that the model was cut off while it still thought, if it was and that is a failure."""
+        error = call.cut_while_thinking(reply)
+        if error is not None and call.settings.fails_if_cut:
+            call.failed_usage = error.usage
+            self._report(call, call.backend.answered, None, error)
+            raise error
 
     def _learn(self, call: PendingCall[R], finished: float, reply: R) -> None:
         self._lengths.note(call.call_kind, reply.usage.completion_tokens)
@@ -282,7 +293,7 @@ class LLMClient:
         return timed_out and call.backend.unanswered_in_a_row < MAX_UNANSWERED_IN_A_ROW
 
     def _report(self, call: PendingCall[R], finished: float, reply: R | None, error: LLMError | None) -> None:
-        totals = self._totals(call, finished, reply)
+        totals = self._totals(call, finished, reply, error)
         self.account.add(
             role=call.role,
             model=call.request.model,
@@ -306,10 +317,11 @@ class LLMClient:
             )
         )
 
-    def _totals(self, call: PendingCall[R], finished: float, reply: R | None) -> Totals:
+    def _totals(self, call: PendingCall[R], finished: float, reply: R | None, error: LLMError | None) -> Totals:
         if reply is not None and reply.cached:
             return Totals(cached_calls=1, cached_calls_tokens=reply.usage.total_tokens)
         usage = call.failed_usage if reply is None else reply.usage
+        cut = error if reply is None else call.cut_while_thinking(reply)
         return Totals(
             requests=1,
             failed=0 if reply is not None else 1,
@@ -318,6 +330,7 @@ class LLMClient:
             latency_seconds=finished - call.started,
             dollars=self.account.cost(call.request.model, usage) if reply is None else reply.dollars,
             estimated=0 if reply is None else int(reply.estimated),
+            cut_while_thinking=int(isinstance(cut, CutWhileThinkingError)),
         )
 
 

@@ -143,6 +143,24 @@ async def test_a_call_may_override_the_roles_sampling() -> None:
     assert (transport.requests[0].temperature, transport.requests[0].max_tokens) == (0.0, 1)
 
 
+async def test_limits_are_those_of_answers_and_have_room_for_thinking() -> None:
+    transport = Scripted()
+    rig = Rig(transport, max_tokens=99, thinking_tokens=1000)
+    await rig.ask()
+    await rig.ask(max_tokens=400)
+    assert [request.max_tokens for request in transport.requests] == [1099, 1400]
+    unlimited = Rig(transport, thinking_tokens=1000)
+    await unlimited.ask()
+    assert transport.requests[-1].max_tokens is None
+
+
+async def test_chats_may_have_fields_of_their_own() -> None:
+    transport = Scripted()
+    await Rig(transport, extra={"a": 1}, chat_extra={"b": 2}).ask()
+    await Rig(transport, extra={"a": 1}).ask()
+    assert [request.extra for request in transport.requests] == [{"b": 2}, {"a": 1}]
+
+
 async def test_what_a_server_may_not_understand_is_left_out() -> None:
     transport = Scripted()
     await Rig(transport, send_seed=False).ask(priority=5)
