@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
+# A test run starts hundreds of processes, and none is to compile again what another has compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup sandbox demo demo-real test test-long test-integrations test-dspy test-vllm check format bench \
 	bench-page clean
@@ -31,7 +34,7 @@ demo-real: setup ## the same on a real vLLM on the CPU (downloads about 1 GB; ha
 sandbox: ## install bubblewrap if it is missing (asks apt-get; needs root or sudo)
 	tools/install_bubblewrap.sh
 
-test: setup sandbox ## run the tests, each in its short form (six to seven minutes on two cores)
+test: setup sandbox ## run the tests, each in its short form (less than five minutes on two cores)
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 test-long: setup sandbox ## the same in their long forms: many examples, every place to interrupt a run, stress
