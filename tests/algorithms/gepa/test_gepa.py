@@ -19,7 +19,7 @@ from flowevolve.runner.run import Watchers, run
 from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import InstructionFollowing
 
-TASK = house_style_task(make_rows(rules=10, per_example=3, overlap=0.3, rows=60, seed=1))
+TASK = house_style_task(make_rows(rules=10, per_example=3, overlap=0.3, rows=36, seed=1))
 
 
 def evolve(
