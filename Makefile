@@ -35,10 +35,10 @@ sandbox: ## install bubblewrap if it is missing (asks apt-get; needs root or sud
 	tools/install_bubblewrap.sh
 
 test: setup sandbox ## run the tests, each in its short form (less than five minutes on two cores)
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-long: setup sandbox ## the same in their long forms: many examples, every place to interrupt a run, stress
-	FLOWEVOLVE_TESTS=long $(BIN)/python -m pytest -n $(WORKERS) -m 'not real_vllm'
+	FLOWEVOLVE_TESTS=long $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not real_vllm'
 
 test-integrations: test-dspy test-vllm ## run the tests that need heavy environments of their own
 

@@ -122,7 +122,7 @@ def test_a_proposal_is_screened_on_all_its_minibatches_each_example_once() -> No
 
 
 def test_the_controller_profiles_steps_and_settles() -> None:
-    _, facts = ran("sync", width=16, batch=16, batch_size="dynamic", budget={"minutes": 60})
+    _, facts = ran("sync", width=16, batch=16, batch_size="dynamic", budget={"minutes": 60 if LONG else 40})
     steps = [cast(int, event.data["flows"]) for event in events_of(facts, "step.ended")]
     assert steps[:6] == [2, 2, 2, 4, 4, 4]
     assert len(set(steps[20:-1])) == 1

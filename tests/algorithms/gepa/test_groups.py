@@ -20,7 +20,7 @@ SETTINGS: Mapping[str, object] = {
     "clock": "virtual",
     "algorithm": {**GROUP, "max_in_flight": 12},
     "racing": {"policy": "confidence"},
-    "budget": {"minutes": 8},
+    "budget": {"minutes": 5},
 }
 
 
