@@ -34,7 +34,7 @@ demo-real: setup ## the same on a real vLLM on the CPU (downloads about 1 GB; ha
 sandbox: ## install bubblewrap if it is missing (asks apt-get; needs root or sudo)
 	tools/install_bubblewrap.sh
 
-test: setup sandbox ## run the tests, each in its short form (less than five minutes on two cores)
+test: setup sandbox ## run the tests, each in its short form (about five minutes on two cores)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-long: setup sandbox ## the same in their long forms: many examples, every place to interrupt a run, stress
