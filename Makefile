@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-WORKERS := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+WORKERS := $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))  # one more than cores, as some tests wait
 
 # A test run starts hundreds of processes, and none is to compile again what another has compiled.
 unexport PYTHONDONTWRITEBYTECODE
