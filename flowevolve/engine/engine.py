@@ -13,6 +13,7 @@ from typing import Literal, Self
 
 import anyio
 
+from flowevolve._util import clock
 from flowevolve._util.errors import EngineError, FlowevolveError, InputError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.logger import RUN
@@ -378,5 +379,5 @@ def check_gathering(graph: Graph, width: int | FlowBound, mode: Mode) -> None:
 def make_event_log(history: History | None = None) -> EventLog:
     """The event log of a new run or, with ``history``, of one that goes on where that ends."""
     if history is None:
-        return EventLog(anyio.current_time)
-    return EventLog(anyio.current_time, first=history.last.seq + 1, elapsed=history.last.time)
+        return EventLog(clock.now)
+    return EventLog(clock.now, first=history.last.seq + 1, elapsed=history.last.time)

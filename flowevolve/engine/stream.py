@@ -8,6 +8,7 @@ from functools import partial
 import anyio
 from anyio.abc import TaskGroup
 
+from flowevolve._util import clock
 from flowevolve._util.errors import EngineError
 from flowevolve.core.event_kinds import FlowLimitChanged
 from flowevolve.core.graph import AnyStage
@@ -25,7 +26,7 @@ class Stream:
         self._bound = bound
         self._dispatcher = dispatcher
         self._queues = {
-            stage.name: ItemQueue[Item[object]](stage.capacity, anyio.current_time, stage.gather, stage.gather_key)
+            stage.name: ItemQueue[Item[object]](stage.capacity, clock.now, stage.gather, stage.gather_key)
             for stage in dispatcher.graph.stages
         }
         self._departures = [(stage, stage.departs) for stage in dispatcher.graph.stages if stage.departs is not None]
