@@ -3,7 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-WORKERS := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+WORKERS := $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))  # one more than cores, as some tests wait
+
+# A test run starts hundreds of processes, and none is to compile again what another has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup sandbox demo demo-real test test-long test-integrations test-dspy test-vllm check format bench \
@@ -31,11 +34,11 @@ demo-real: setup ## the same on a real vLLM on the CPU (downloads about 1 GB; ha
 sandbox: ## install bubblewrap if it is missing (asks apt-get; needs root or sudo)
 	tools/install_bubblewrap.sh
 
-test: setup sandbox ## run the tests, each in its short form (six to seven minutes on two cores)
-	$(BIN)/python -m pytest -n $(WORKERS)
+test: setup sandbox ## run the tests, each in its short form (about five minutes on two cores)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-long: setup sandbox ## the same in their long forms: many examples, every place to interrupt a run, stress
-	FLOWEVOLVE_TESTS=long $(BIN)/python -m pytest -n $(WORKERS) -m 'not real_vllm'
+	FLOWEVOLVE_TESTS=long $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not real_vllm'
 
 test-integrations: test-dspy test-vllm ## run the tests that need heavy environments of their own
 

@@ -14,16 +14,16 @@ CONFIG = Path(__file__).with_name("virtual.toml")
 
 
 async def evolve() -> fe.Engine:
-    """Give the run a prompt of our own after its fifth update, and stop it after twenty."""
+    """Give the run a prompt of our own after its second update, and stop it after five."""
     async with fe.open_run(fe.load_config(CONFIG)) as engine:
         async for event in engine.events():
-            if event.kind == "pool.commit" and event.data["version"] == 5 and engine.best is not None:
+            if event.kind == "pool.commit" and event.data["version"] == 2 and engine.best is not None:
                 engine.pause()
                 name, prompt = next(iter(engine.best.artifact.items()))
                 mine = engine.best.artifact.replace(**{name: prompt + "\nAnswer in lower case."})
                 print("added", (await engine.inject(mine, parents=[engine.best.id])).id)
                 engine.unpause()
-            elif event.kind == "pool.commit" and event.data["version"] == 20:
+            elif event.kind == "pool.commit" and event.data["version"] == 5:
                 engine.stop()
     return engine
 

@@ -14,19 +14,22 @@ class Balance:
     is under way that could join them.
 
     With a balance of 1, edits and their validations cost about the same in all. It goes by tokens or, where nobody
-    counts those, by rollouts.
+    counts those, by rollouts. With ``after`` they also wait as long as there are so many items at later stages.
 
     Raises:
         InputError: if the balance is not above 0.
     """
 
     balance: float = 1.0
+    after: int | None = None
 
     def __post_init__(self) -> None:
         if self.balance <= 0:
             raise InputError(f"algorithm.balance: must be above 0, is {self.balance}")
 
     def leaves(self, waiting: Waiting) -> bool:
+        if self.after is not None and waiting.downstream >= self.after:
+            return False
         if not waiting.upstream:
             return True
         price = waiting.price.tokens or waiting.price.rollouts

@@ -5,7 +5,7 @@ from flowevolve.stages.asking import ask as ask, tokens_by_agent as tokens_by_ag
 from flowevolve.stages.assess import Assess as Assess, Level as Level
 from flowevolve.stages.evaluate import Evaluate as Evaluate
 from flowevolve.stages.generate import Generate as Generate
-from flowevolve.stages.group_commit import GroupCommit as GroupCommit, Head as Head
+from flowevolve.stages.group_commit import GroupCommit as GroupCommit, Head as Head, Way as Way
 from flowevolve.stages.merging import try_merging as try_merging
 from flowevolve.stages.payloads import (
     Assessed as Assessed,
@@ -18,6 +18,7 @@ from flowevolve.stages.payloads import (
 )
 from flowevolve.stages.program_writing import as_shown as as_shown, write_program as write_program
 from flowevolve.stages.propose import Propose as Propose, reflect as reflect
+from flowevolve.stages.rebase import Rebase as Rebase
 from flowevolve.stages.repair import Repair as Repair
 from flowevolve.stages.rollouts import Rollouts as Rollouts
 from flowevolve.stages.scan import scan as scan

@@ -53,7 +53,7 @@ class Assess:
             TaskFailedError: if the task's own code has failed every time.
             InputError: if it is the seed that evolution starts from, and its score does not suit the problem.
         """
-        context.spend(Cost(evaluations=1))
+        context.begin(Cost(evaluations=1))
         cases = self._cases()
         done: dict[str, Rollout] = {}
         rejection: str | None = None

@@ -38,10 +38,11 @@ class Evaluate:
     speculation: Speculation = field(default_factory=Speculation)
     racing: Racing = field(default_factory=NoRacing)
     acceptance: ValidationAcceptance = field(default_factory=Everything)
+    parts: int = 1
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         candidate = item.expect(Proposed).candidate
-        context.spend(Cost(evaluations=1))
+        context.begin(Cost(evaluations=1))
         order = self.order()
         prefix = order[: self.speculation.quorum(context.stage, len(order))]
         scores: dict[str, float] = {}
@@ -64,11 +65,23 @@ class Evaluate:
         self, candidate: Candidate, order: Sequence[str], prefix: int, context: StageContext
     ) -> AsyncGenerator[Rollout]:
         """Rollouts as they end: all at once with the prefix ahead, or, held back, the rest only after the prefix."""
-        parts = [(order[:prefix], prefix), (order[prefix:], 0)] if self.speculation.hold else [(order, prefix)]
+        parts = self._parts(order, prefix)
+        waiting = len(order)
         for part, urgent in parts:
-            async with aclosing(self.rollouts.as_completed(candidate, part, "val", context, urgent)) as rollouts:
-                async for _, rollout in rollouts:
-                    yield rollout
+            waiting -= len(part)
+            with context.reserved(Cost(rollouts=waiting)):
+                async with aclosing(self.rollouts.as_completed(candidate, part, "val", context, urgent)) as rollouts:
+                    async for _, rollout in rollouts:
+                        yield rollout
+
+    def _parts(self, order: Sequence[str], prefix: int) -> Sequence[tuple[Sequence[str], int]]:
+        """What is run at a time, and how many of these are urgent."""
+        if self.speculation.hold:
+            return [(order[:prefix], prefix), (order[prefix:], 0)]
+        if self.parts == 1 or self.standing() is None:
+            return [(order, prefix)]
+        size = -(-len(order) // self.parts)
+        return [(order[start : start + size], size) for start in range(0, len(order), size)]
 
     def _stop_if_hopeless(self, candidate: Candidate, race: Race, context: StageContext) -> None:
         reason = self.racing.hopeless(race)

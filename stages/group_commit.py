@@ -6,13 +6,14 @@ The head is read when the work begins, and it is optimistic: the newest group th
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from flowevolve._util.tasks import run_all
 from flowevolve.core.context import StageContext
+from flowevolve.core.event_body import OwnEvent
 from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Discard, Emit
@@ -20,45 +21,71 @@ from flowevolve.core.item import Gathered, Item
 from flowevolve.core.pool import Candidate, Update
 from flowevolve.core.record import Record
 from flowevolve.prompts.reflection import merge_edits_prompt
+from flowevolve.stages.line_edits import edit_again
 from flowevolve.stages.merging import try_merging
 from flowevolve.stages.payloads import Proposed
 
-OPERATOR = "group"
+Way = Literal["model", "lines", "each"]
+"""How edits that leave together become candidates: merged by a model, merged line by line, or each as it is."""
+OPERATORS: Mapping[Way, str] = {"model": "group", "lines": "group_lines"}
+LATEST = 0.25
+"""The weight of the latest candidate in a success rate."""
 
 
 class Group(Record, kind="group.departed"):
-    """What leaves for one validation: edits, by their candidates' ids, and the head that they are rebased onto."""
+    """What leaves for validation: edits, by their candidates' ids, the head that they are rebased onto, and how."""
 
     head: str
     edits: tuple[str, ...]
+    way: Way = "model"
 
 
 class Head:
-    """What edits are rebased onto: the newest group under validation, or else the best candidate.
+    """What edits are rebased onto: the newest group under validation, or else the best candidate. It also knows how
+    well each way to make candidates of edits has done.
 
-    It is a function of the log. ``best`` gives the best confirmed candidate.
+    It is a function of the log. ``best`` gives the best confirmed candidate, which is always the head where this is not
+    ``optimistic``.
     """
 
-    def __init__(self, best: Callable[[], Candidate | None]) -> None:
+    def __init__(
+        self, best: Callable[[], Candidate | None], ways: Mapping[Way, float], *, optimistic: bool = True
+    ) -> None:
+        """``ways`` are those that may be gone, with how often each is taken to succeed before anything is known."""
         self._best = best
-        self._under_validation: list[str] = []
+        self._optimistic = optimistic
+        self._under_validation: dict[str, Way] = {}
+        self.success = dict(ways)
+        """How often the candidates of each way became the best, with the more weight the later they were."""
 
     def apply_event(self, event: Event) -> None:
         match event.body:
-            case CandidateProposed(operator=operator, candidate=candidate) if operator == OPERATOR:
-                self._under_validation.append(candidate)
+            case CandidateProposed(operator=operator, candidate=candidate):
+                for way, its in OPERATORS.items():
+                    if operator == its:
+                        self._under_validation[candidate] = way
+            case OwnEvent(kind=Group.kind, data=data):
+                group = Group.from_json(data)
+                if group.way == "each":
+                    self._under_validation |= dict.fromkeys(group.edits, group.way)
             case CandidateRejected(candidate=candidate):
-                self._decided(candidate)
+                self._decided(candidate, better=False)
             case _:
                 pass
 
     def apply(self, update: Update) -> None:
+        best = self._best()
         for candidate in update.added():
-            self._decided(candidate.id)
+            self._decided(candidate.id, better=best is not None and best.id == candidate.id)
 
-    def _decided(self, candidate: str) -> None:
-        if candidate in self._under_validation:
-            self._under_validation.remove(candidate)
+    def _decided(self, candidate: str, *, better: bool) -> None:
+        way = self._under_validation.pop(candidate, None)
+        if way is not None:
+            self.success[way] += LATEST * (better - self.success[way])
+
+    def way(self) -> Way:
+        """The way that has done best of late, the first of those that did equally well."""
+        return max(self.success, key=lambda way: self.success[way])
 
     def id(self) -> str:
         """The id of the head.
@@ -66,8 +93,9 @@ class Head:
         Raises:
             LookupError: if no candidate was confirmed yet.
         """
-        if self._under_validation:
-            return self._under_validation[-1]
+        groups = [name for name, way in self._under_validation.items() if way != "each"]
+        if groups and self._optimistic:
+            return groups[-1]
         best = self._best()
         if best is None:
             raise LookupError("there is no head: no candidate was confirmed yet")
@@ -86,8 +114,8 @@ class GroupCommit:
     """Merges the edits that it is handed together into one candidate, on top of the head.
 
     A model of the role ``reflection`` is asked for each component, ``most_characters`` of edits at a time, so that no
-    prompt grows without end. A single edit of the head itself needs no merge. If a merge fails, one edit of the head
-    is taken as it is, or none.
+    prompt grows without end. A single edit of the head itself needs no merge. If a merge fails, or has nothing new, the
+    edits are made again line by line; those that are new texts are left out then, except one of the head itself.
     """
 
     head: Head
@@ -95,25 +123,42 @@ class GroupCommit:
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         edits = [each.expect(Proposed) for each in item.expect(Gathered).items]
-        names = tuple(edit.candidate.id for edit in edits)
-        group = context.decide(Group, lambda: Group(head=self.head.id(), edits=names))
+        group = context.decide(Group, lambda: self._group(edits))
+        if group.way == "each":
+            for edit in edits:
+                yield Emit(edit, derives=edit.candidate.parents)
+            return
         # In a resumed run the head of that time may have failed meanwhile.
         head = context.pool[group.head if context.pool.keeps(group.head) else self.head.id()]
-        texts = await run_all([partial(self._text, name, head, edits, context) for name in head.artifact])
+        texts = await run_all([partial(self._text, name, head, edits, group.way, context) for name in head.artifact])
         artifact = head.artifact.replace(**dict(zip(head.artifact, texts, strict=True)))
         if artifact == head.artifact:
             raise Discard("nothing new")
         candidate = context.propose(
-            artifact, parents=[head], operator=OPERATOR, attributes={"edits": list(names)}, born=item.version
+            artifact,
+            parents=[head],
+            operator=OPERATORS[group.way],
+            attributes={"edits": list(group.edits)},
+            born=item.version,
         )
         for edit in edits:
             context.reject(edit.candidate, f"merged into {candidate.id}")
         yield Emit(Proposed(candidate, (), ()), derives=(head.id,))
 
-    async def _text(self, component: str, head: Candidate, edits: Sequence[Proposed], context: StageContext) -> str:
+    def _group(self, edits: Sequence[Proposed]) -> Group:
+        names = tuple(edit.candidate.id for edit in edits)
+        return Group(head=self.head.id(), edits=names, way=self.head.way())
+
+    async def _text(
+        self, component: str, head: Candidate, edits: Sequence[Proposed], way: Way, context: StageContext
+    ) -> str:
         """The head's text of a component with the edits worked in."""
         text = head.artifact[component]
-        changes = [change for edit in edits if (change := _change(edit, component, context)) is not None]
+        changes: Sequence[_Edit] = [
+            change for edit in edits if (change := _change(edit, component, context)) is not None
+        ]
+        if way == "lines":
+            text, changes = _by_lines(text, changes)
         for number, part in enumerate(_parts(changes, self.most_characters)):
             text = await _merge(text, part, f"{component}/{number}", head, context)
         return text
@@ -154,6 +199,19 @@ async def _merge(current: str, edits: Sequence[_Edit], name: str, head: Candidat
         merge=f"group {name}",
         texts=len(edits),
     )
-    if merged is not None:
+    if merged is not None and merged != current:
         return merged
-    return next((after for before, after in edits if before == current), current)
+    text, rewrites = _by_lines(current, edits)
+    return text if text != current else next((after for before, after in rewrites if before == current), current)
+
+
+def _by_lines(current: str, edits: Sequence[_Edit]) -> tuple[str, Sequence[_Edit]]:
+    """The current text with the edits made again on it, and those that are rewrites and no edits of lines."""
+    text, rewrites = current, []
+    for edit in edits:
+        again = edit_again(edit.before, edit.after, text)
+        if again is None:
+            rewrites.append(edit)
+        else:
+            text = again
+    return text, rewrites

@@ -52,10 +52,13 @@ async def write_program(
         Discard: if the reply can't be read (the event ``reply.unparsable`` says why), or the program is that of
             ``parent`` or of one of the ``parents``; or by ``mend``.
         LLMError: if the call failed for good.
+        OverBudgetError: if there is no room for one more proposal.
     """
     replies: list[str] = []
 
     def read(reply: str) -> ReadProgram:
+        if not replies:
+            context.begin(Cost(proposals=1))
         replies.append(reply)
         return read_child(reply, parent.artifact, form, all_edits=all_edits)
 
@@ -63,9 +66,6 @@ async def write_program(
         child = await ask(context, role, prompt, read, agent=operator, candidate=parent.id, temperature=temperature)
     except UnparsableReplyError as error:
         raise Discard("unchanged" if error.reason is Reason.NO_OP else "unparsable reply") from error
-    finally:
-        if replies:
-            context.spend(Cost(proposals=1))
     if child.left_out:
         _tell(context, child, Asker(role, operator, parent.id), replies[-1])
     artifact = parent.artifact.replace(**child.files)

@@ -27,7 +27,7 @@ class Propose:
         rolled = item.expect(Rolled)
         selected = rolled.selected
         texts = await reflect_all(rolled, context)
-        context.spend(Cost(proposals=1))
+        context.begin(Cost(proposals=1))
         artifact = rewritten(selected, texts)
         if artifact == selected.parent.artifact:
             raise Discard("unchanged")

@@ -46,6 +46,7 @@ class Rollouts:
         number.
 
         Raises:
+            OverBudgetError: if the budget has no room for all of them; then none is begun.
             TaskFailedError: if the task's own code has failed every time.
         """
         async with aclosing(self.as_completed(candidate, example_ids, split, context)) as rollouts:
@@ -60,9 +61,11 @@ class Rollouts:
         Raises:
             TaskFailedError: as `run`.
         """
-        return await self._one(candidate, self._examples[split][example_id], context, f"~{attempt}", less_urgent=False)
+        with context.reserved(Cost(rollouts=1)):
+            example = self._examples[split][example_id]
+            return await self._one(candidate, example, context, f"~{attempt}", less_urgent=False)
 
-    def as_completed(
+    async def as_completed(
         self,
         candidate: Candidate,
         example_ids: Sequence[str],
@@ -75,6 +78,7 @@ class Rollouts:
         Use under ``contextlib.aclosing``: leaving early cancels the rest.
 
         Raises:
+            OverBudgetError: if the budget has no room for all of them; then none is begun.
             TaskFailedError: as `run`.
         """
         examples = [self._examples[split][example_id] for example_id in example_ids]
@@ -83,7 +87,10 @@ class Rollouts:
             partial(self._one, candidate, example, context, "", less_urgent=index >= first)
             for index, example in enumerate(examples)
         ]
-        return context.side_by_side(jobs)
+        with context.reserved(Cost(rollouts=len(jobs))):
+            async with aclosing(context.side_by_side(jobs)) as rollouts:
+                async for done in rollouts:
+                    yield done
 
     async def _one(
         self, candidate: Candidate, example: Example, context: StageContext, suffix: str, *, less_urgent: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import settings
 
+from flowevolve._util.garbage import YOUNG_OBJECTS
 from flowevolve.compat.signed_pickles import KEY_VARIABLE
 from tests.support.depth import LONG, LONG_EXAMPLES, SHORT_EXAMPLES
 
@@ -24,7 +26,14 @@ settings.register_profile(
 )
 settings.load_profile("flowevolve")
 
+gc.set_threshold(YOUNG_OBJECTS, 20, 20)  # as in a run: what is collected while 4,600 tests are is nearly all kept
+
 T = TypeVar("T")
+
+
+def pytest_collection_finish() -> None:
+    """Tests and modules stay to the end, so no collection of garbage need look at them."""
+    gc.freeze()
 
 
 @pytest.fixture

@@ -52,6 +52,8 @@ SEEDS = (0, 1, 2)
 PARTS = ("events.jsonl", "result.json", "calls.sha256")
 MEASURED = re.compile(r'("metrics": ?\{[^{}]*?"seconds": ?)[0-9.e-]+')
 """The running time of a program among the figures that its problem gives."""
+NEWER = re.compile(r'\n *"cut_while_thinking": 0,|"thinking": null, ')
+"""What recordings did not have once, where there is nothing to say: it is left out, so that these still compare."""
 ROOT = Path(__file__).resolve().parents[1]
 """The checkout, whose package is recorded, whatever else is installed."""
 SETTINGS: Table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
@@ -151,8 +153,10 @@ def record(run: Run, out: Path) -> None:
             flowevolve("resume", "recorded", "--set", "budget.seconds=1000000")
         flowevolve("export", "recorded", "--out", "tables")
         texts = [Path("recorded", name).read_text(encoding="utf-8") for name in ("events.jsonl", "result.json")]
-        digest = hashlib.sha256(Path("tables/calls.jsonl").read_bytes()).hexdigest()
-    for part, text in zip(PARTS, [*(MEASURED.sub(r"\g<1>0", text) for text in texts), f"{digest}\n"], strict=True):
+        calls = NEWER.sub("", Path("tables/calls.jsonl").read_text(encoding="utf-8"))
+    digest = hashlib.sha256(calls.encode()).hexdigest()
+    logs = [NEWER.sub("", MEASURED.sub(r"\g<1>0", text)) for text in texts]
+    for part, text in zip(PARTS, [*logs, f"{digest}\n"], strict=True):
         (out / f"{run.name}.{part}").write_text(text, encoding="utf-8")
 
 

@@ -55,6 +55,7 @@ class Setting:
             algorithm["validation"] = self.validation
         return parse_config(
             {
+                "preset": "plain",
                 "seed": self.seed,
                 "clock": "virtual",
                 "held_out": True,

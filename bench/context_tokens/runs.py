@@ -83,6 +83,7 @@ def configure(job: Job, processes: int) -> Config:
     """The configuration of a job, where so many runs (``processes``) share the machine's cores."""
     return parse_config(
         {
+            "preset": "plain",
             "seed": job.seed,
             "clock": "virtual",
             "algorithm": {"name": "context_evolve", "max_in_flight": IN_FLIGHT, **{**METHODS, **VARIANTS}[job.method]},

@@ -24,6 +24,7 @@ from flowevolve.runner.run import Watchers, run
 IN_FLIGHT, LATENCY_SECONDS = 50, 0.1
 WARM_UP_SECONDS, SECONDS = 3.0, 10.0
 SETTINGS: Mapping[str, object] = {
+    "preset": "plain",
     "algorithm": {"name": "gepa", "max_in_flight": 100, "skip_perfect": False},
     "stages": {name: {"workers": 40} for name in ("generate", "propose", "screen", "evaluate")},
     "budget": {"seconds": WARM_UP_SECONDS + SECONDS},

@@ -24,6 +24,7 @@ REPAIR_WIDTH = 16
 def config(mode: str, seed: int, minutes: float, width: int, staleness: dict[str, object]) -> Config:
     return parse_config(
         {
+            "preset": "plain",
             "seed": seed,
             "clock": "virtual",
             "algorithm": {"name": "gepa", "mode": mode, "max_in_flight": width},

@@ -110,6 +110,7 @@ async def engine_without_directory(url: str, calls: int, in_flight: int) -> Cost
 async def _engine(url: str, calls: int, in_flight: int, out: Path | None) -> Cost:
     config = parse_config(
         {
+            "preset": "plain",
             "algorithm": {"max_in_flight": max(2, in_flight // 8)},
             "llm": {
                 "backend": "openai",
@@ -134,7 +135,10 @@ async def memory(url: str, calls: int) -> tuple[float, float]:
     """
     before = peak_mb()
     config = {"backend": "openai", "transport": "aiohttp", "base_url": url, "model": MODEL, "concurrency": calls}
-    await run(parse_config({"llm": config, "budget": {"rollouts": 1}}, "bench"), task=Trivial(validation=calls))
+    await run(
+        parse_config({"preset": "plain", "llm": config, "budget": {"rollouts": 1}}, "bench"),
+        task=Trivial(validation=calls),
+    )
     return before, peak_mb()
 
 

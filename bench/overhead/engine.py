@@ -53,6 +53,7 @@ def evolve(url: str, candidates: int) -> float:
 async def _evolve(url: str, candidates: int, out: Path) -> float:
     endpoint = {"backend": "openai", "transport": "aiohttp", "base_url": url, "model": MODEL, "concurrency": 512}
     config = {
+        "preset": "plain",
         "algorithm": {
             "max_in_flight": 64,
             "minibatch": 1,

@@ -37,7 +37,7 @@ async def evolve(
     }
     if max_tokens is not None:
         llm["max_tokens"] = max_tokens
-    config = parse_config({**sections, "seed": seed, "llm": llm, "budget": budget}, "bench")
+    config = parse_config({"preset": "plain", **sections, "seed": seed, "llm": llm, "budget": budget}, "bench")
     tell("began", None)
     await run(config, task=task, watchers=Watchers(events=(_Watch(tell),)))
 

@@ -17,6 +17,7 @@ def stream(
 ) -> Settings:
     """A configuration of streaming GEPA; what is not given is at its default. ``evaluating`` is a number of workers."""
     return {
+        "preset": "plain",
         "algorithm": {"name": "gepa", "mode": "stream", "max_in_flight": flows, **(algorithm or {})},
         "staleness": staleness,
         "stages": {} if evaluating is None else {"evaluate": {"workers": evaluating, "max_workers": evaluating}},

@@ -20,6 +20,9 @@ from flowevolve._util.logger import logger
 OPENAI_HOST, OPENAI_VARIABLE = "api.openai.com", "OPENAI_API_KEY"
 """The default environment variable of a key, and the only host that its key is sent to."""
 
+AZURE_VARIABLE = "AZURE_OPENAI_API_KEY"
+"""The default environment variable of a key for Azure's form of the API, whatever the resource is called."""
+
 HIDDEN = "[key]"
 """The text that replaces a key."""
 SHORTEST = 8
@@ -75,6 +78,13 @@ def hide(key: str) -> None:
     if len(key) >= SHORTEST:
         forms = {key, json.dumps(key)[1:-1], quote(key), quote(key, safe="")}
         _known[:] = sorted(forms.union(_known), key=lambda form: (-len(form), form))
+
+
+def hide_keys_of_environment() -> None:
+    """Have `redacted` remove all keys that are in the environment, for libraries that take theirs from there."""
+    for name, value in os.environ.items():
+        if _A_KEY.search(name) and not _NO_KEY.search(name):
+            hide(value)
 
 
 def key_among(settings: Mapping[str, object]) -> str | None:

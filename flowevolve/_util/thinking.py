@@ -3,8 +3,8 @@
 Servers without a reasoning parser send both as one text, with tags around the thoughts (``<think>``, ``<thinking>``,
 ``<reasoning>``, ``<thought>``, ``[THINK]``) or with the channels of gpt-oss. The forms are taken as models write them:
 the opening tag may be missing, as chat templates write it themselves; there may be several blocks, one inside another,
-and the last may be cut off. A tag is only text where it is quoted, in inline code, inside a fenced block or in the
-middle of a sentence, and so is a pair with a mere placeholder between ("<think>...</think>") after other text.
+and the last may be cut off. A tag is only text where it is quoted, in inline code, inside a fenced block or an edit, or
+in the middle of a sentence, and so is a pair with a mere placeholder between ("<think>...</think>") after other text.
 
 The time is linear in the length of the text.
 """
@@ -56,6 +56,7 @@ def _channels(text: str) -> Thinking | None:
 
 _TOKENS = re.compile(
     r"""^[ \t]*+(?P<fence>`{3,}|~{3,})(?P<label>[^\n]*)     # a line that opens or ends a fenced block
+    | ^[ \t]*+(?:<{5,9}[ \t]*+(?P<edit>SEARCH)|>{5,9}[ \t]*+(?P<edit_end>REPLACE))\b
     | (?P<ticks>`{1,2})(?!`)[^`\n]*(?P=ticks)               # inline code, in which tags are text
     | (?P<line_start>^[ \t]*+)?
       (?: <(?P<slash>/?)(?P<name>think|thinking|reasoning|thoughts?|seed:think)[ \t]*+>
@@ -64,6 +65,8 @@ _TOKENS = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
+_EDIT = "<<<"
+"""What stands for the marks of a fence within an edit."""
 _TEXT = re.compile(r"\S")
 _QUOTES = "\"'`"
 _ENDS_OF_SENTENCES = (".", "!", "?", ":", ";", ")", "…", ">")
@@ -111,6 +114,8 @@ class _TagReader:
         for token in _TOKENS.finditer(self._text):
             if token["fence"]:
                 self._take_fence(token["fence"], token["label"])
+            elif token["edit"] or token["edit_end"]:
+                self._take_edit(ends=bool(token["edit_end"]))
             elif not token["ticks"]:
                 tag = _tag(token)
                 if not self._is_quoted(tag):
@@ -135,6 +140,13 @@ class _TagReader:
                 self._fence, self._fence_has_tags = marks, False
         elif marks.startswith(self._fence):
             self._fence, self._broken_off = "", None
+
+    def _take_edit(self, *, ends: bool) -> None:
+        """A line that begins or ends an edit, in which tags are text as in a fenced block."""
+        if ends and self._fence == _EDIT:
+            self._fence, self._broken_off = "", None
+        elif not ends and self._fence in ("", _EDIT):
+            self._take_fence(_EDIT, _EDIT)
 
     def _take(self, tag: _Tag) -> None:
         if self._opened is not None:

@@ -101,14 +101,14 @@ def resume_command(
 ) -> None:
     """Go on with a run where it was stopped or killed; --set may give it a larger budget or other workers."""
     from flowevolve.cli.runs import show, title
-    from flowevolve.config.run import parse_config
+    from flowevolve.config.run import parse_recorded
     from flowevolve.journal.reading import RecordedRun
     from flowevolve.runner.resume import resume
     from flowevolve.telemetry.logs import configure_logs
 
     configure_logs(logging.INFO if verbose else logging.WARNING)
     with RecordedRun(directory) as recorded:
-        settings = parse_config(recorded.config, f"{directory}/config.toml")
+        settings = parse_recorded(recorded.config, f"{directory}/config.toml")
     console.print(f"going on with {directory}: {title(settings)}", highlight=False, soft_wrap=True)
 
     async def go(watchers: Watchers, side_task: SideTask) -> Result:

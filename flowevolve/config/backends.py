@@ -7,7 +7,9 @@ from pydantic_core import PydanticCustomError
 from flowevolve._util.registry import Registry, did_you_mean
 from flowevolve.core.model import Transport
 
-SHIPPED_BACKENDS = ("sim", "openai", "vllm", "replay")
+SHIPPED_BACKENDS = ("sim", "openai", "vllm", "litellm", "replay")
+REAL_BACKENDS = ("openai", "vllm", "litellm")
+"""Those whose servers live in real time."""
 BACKENDS: Registry[Transport] = Registry("backend", "flowevolve.backends", {}, Transport, reserved=SHIPPED_BACKENDS)
 
 

@@ -52,6 +52,8 @@ URL = Annotated[str, AfterValidator(_over_http), AfterValidator(_plain_address)]
 Keyless = Annotated[dict[str, JsonValue], AfterValidator(_without_key)]
 """What goes elsewhere as it is, and is kept with the run."""
 TransportName = Literal["openai", "aiohttp"]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+WhatToDoWithThinking = Literal["strip", "keep"]
 
 
 class EndpointsSettings(Settings):
@@ -60,6 +62,8 @@ class EndpointsSettings(Settings):
     base_url: URL | None = None
     base_urls: tuple[URL, ...] | None = Field(default=None, min_length=1)
     """Instead of ``base_url``: several endpoints that serve the same models; requests are shared out among them."""
+    azure_api_version: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}(-preview)?$")
+    """The addresses are endpoints of Azure resources, with the models as deployments, in Azure's form of the API."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -89,6 +93,10 @@ class ModelSettings(EndpointsSettings):
     send_priority: bool | None = None
     stream: bool | None = None
     retries: int | None = Field(default=None, ge=0)
+    thinking: WhatToDoWithThinking | None = None
+    enable_thinking: bool | None = None
+    reasoning_effort: Effort | None = None
+    thinking_tokens: int | None = Field(default=None, ge=0)
     extra: Keyless | None = None
 
 
@@ -137,7 +145,8 @@ class CacheSettings(Settings):
 class LLMSettings(EndpointsSettings):
     backend: Annotated[str, AfterValidator(known_backend)] = "sim"
     """``sim``: the simulated server inside this process. ``openai``: any OpenAI-compatible endpoint. ``vllm``: the vLLM
-    at ``base_url``, or several; without any, a vLLM that is started for the run. ``replay``: the replies of a recorded
+    at ``base_url``, or several; without any, a vLLM that is started for the run. ``litellm``: whatever LiteLLM knows by
+    the model's name (``anthropic/…``, ``gemini/…``, ``bedrock/…``). ``replay``: the replies of a recorded
     run; set by `flowevolve.replay` alone. Else one that a plug-in brings.
     """
     settings: Keyless = Field(default_factory=dict)
@@ -156,8 +165,19 @@ class LLMSettings(EndpointsSettings):
     """For one attempt at one call."""
     stream: bool = False
     """Have answers sent piece by piece, which `idle_seconds` needs; replies are the same."""
+    max_reply_bytes: int = Field(default=32 * 2**20, gt=0)
+    """The longest body of an answer, once it is unpacked."""
     idle_seconds: float | None = Field(default=None, gt=0)
     """How long a server may fall silent in the middle of an answer; `timeout_seconds` holds as well."""
+    thinking: WhatToDoWithThinking = "strip"
+    """Of replies that have what the model thought in their text: ``strip`` it, so that the answer alone is read, or
+    ``keep`` the text as it came. What is stripped stays in the journal."""
+    enable_thinking: bool | None = None
+    """Switch thinking on or off, in the way that the model's family has for it; by default as the model does."""
+    reasoning_effort: Effort | None = None
+    """How much a model thinks that has levels of it, such as OpenAI's and gpt-oss."""
+    thinking_tokens: int = Field(default=8192, ge=0)
+    """Added to the limit of tokens of every call to a model that thinks, so that the limit is that of its answer."""
     patience_seconds: float = Field(default=300.0, ge=0)
     """How long a backend may give no answer at all before the run ends."""
     concurrency: int = Field(default=64, gt=0)
@@ -185,4 +205,6 @@ class LLMSettings(EndpointsSettings):
     def _needs(self) -> LLMSettings:
         if self.idle_seconds is not None and not self.stream:
             raise ValueError("llm.idle_seconds is the time between pieces of an answer: set llm.stream = true as well")
+        if self.azure_api_version is not None and not self.urls:
+            raise ValueError("llm.azure_api_version needs llm.base_url, the endpoint of the Azure resource")
         return self

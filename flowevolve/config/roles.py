@@ -6,14 +6,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
 from flowevolve.config.llm import LLMSettings, ModelSettings, RoleSettings
 from flowevolve.config.run import Config
+from flowevolve.config.thinking import chat_extra, room_for_thinking
 
 SIMULATED = "simulated"
 """The name of the simulated server's model, in a replay of its run as well, where the configuration gives none."""
-_BACKEND = {"backend", "base_url", "base_urls", "transport", "api_key_env", "api_key_file"}
-_ONE_OF = (("api_key_env", "api_key_file"), ("base_url", "base_urls"))
-"""Of each, who says one means that one only."""
+_BACKEND = {"backend", "base_url", "base_urls", "azure_api_version", "transport", "api_key_env", "api_key_file"}
+_ONE_OF = (
+    ("api_key_env", "api_key_file"),
+    ("base_url", "base_urls"),
+    ("base_url", "azure_api_version"),
+    ("base_urls", "azure_api_version"),
+    ("enable_thinking", "reasoning_effort"),
+)
+"""Of each, who says the first means that the second is not as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +39,17 @@ class ResolvedModel:
     @property
     def must_be_listed(self) -> bool:
         """Whether its server is one of ours, and not an API that need not list all it serves."""
-        return self.llm.backend != "openai" and not self.elsewhere
+        return self.llm.backend not in ("openai", "litellm") and not self.elsewhere
+
+    @property
+    def chat_extra(self) -> dict[str, JSON]:
+        """What chats have in their body beside the usual."""
+        return chat_extra(self.llm, self.name)
+
+    @property
+    def room_for_thinking(self) -> int:
+        """The tokens that limits are raised by."""
+        return room_for_thinking(self.llm, self.name)
 
     @property
     def backend(self) -> str:
@@ -67,10 +85,13 @@ def role_settings(config: Config, called: Iterable[str]) -> dict[str, ResolvedRo
     """The roles that an algorithm calls and those that the configuration adds.
 
     Raises:
-        InputError: if a model has no name.
+        InputError: if a model has no name, or its thinking can't be switched as it says.
     """
     names = dict.fromkeys([*called, *config.llm.roles])
-    return {name: _settings(config.llm, name, config.llm.roles.get(name, RoleSettings())) for name in names}
+    roles = {name: _settings(config.llm, name, config.llm.roles.get(name, RoleSettings())) for name in names}
+    for model in (model for role in roles.values() for model in role.models):
+        chat_extra(model.llm, model.name)  # fails here if it can't be switched so
+    return roles
 
 
 def model_names(roles: Iterable[ResolvedRole]) -> tuple[str, ...]:

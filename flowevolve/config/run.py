@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, PositiveInt, ValidationError, model_validator
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import describe_validation, did_you_mean
 from flowevolve._util.settings import OpenSettings, Settings
+from flowevolve.config.backends import REAL_BACKENDS
 from flowevolve.config.llm import LLMSettings
+from flowevolve.config.presets import Preset, with_preset
 from flowevolve.core.budget import Budget
 from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sim.faults import FAULTS, Fault
@@ -26,12 +28,19 @@ RESTART_SECONDS = 60.0
 """From the death of a vLLM until it is noticed, and from its new health until waiting requests are sent again."""
 
 
+Aim = Literal["score", "balanced", "time"]
+
+
 class AlgorithmSettings(OpenSettings):
     name: str = "gepa"
     mode: Literal["stream", "sync"] = "stream"
     """``sync`` is the lockstep loop as published; ``stream`` the pipeline."""
-    max_in_flight: int = Field(default=16, gt=0)
-    """Flows open at a time in ``stream`` mode: enough to keep the server busy, few enough to stay fresh."""
+    max_in_flight: PositiveInt | Literal["auto"] = "auto"
+    """Flows open at a time in ``stream`` mode. ``auto``: as many as what an edit, a validation and the server cost make
+    use of, and the budget pays for (`flowevolve.policies.flows`).
+    """
+    aim: Aim = "balanced"
+    """What ``auto`` flows are for: ``score`` at equal cost, with fewer of them, ``time`` to a score, with more."""
     width: int = Field(default=1, gt=0)
     """Flows per step in ``sync`` mode; 1 is the published loop."""
 
@@ -129,6 +138,8 @@ class StartSettings(Settings):
 class Config(Settings):
     """A whole run."""
 
+    preset: Preset = "default"
+    """What is left open is decided as the preset of this name says (`flowevolve.config.presets`)."""
     seed: int = Field(default=0, ge=0)
     clock: Literal["real", "virtual"] = "real"
     """``virtual``: time jumps from event to event; only with the simulated backend."""
@@ -156,7 +167,7 @@ class Config(Settings):
 
     @model_validator(mode="after")
     def _checks(self) -> Config:
-        if self.clock == "virtual" and self.llm.backend in ("openai", "vllm"):
+        if self.clock == "virtual" and self.llm.backend in REAL_BACKENDS:
             raise ValueError("clock 'virtual' needs llm.backend 'sim': real servers live in real time")
         if self.llm.backend == "vllm" and not self.llm.urls and self.llm.model is None:
             raise ValueError("backend 'vllm' needs llm.model, the model to load, or the base_url of one that runs")
@@ -185,10 +196,23 @@ def load_config(path: Path | str, overrides: Sequence[str] = ()) -> Config:
 
 
 def parse_config(table: Mapping[str, object], source: str) -> Config:
-    """Check a configuration given as a table.
+    """Check a configuration given as a table, and decide what it leaves open by its preset.
 
     Raises:
         InputError: naming ``source``, the key and what is wrong.
+    """
+    config = parse_recorded(table, source)
+    try:
+        return parse_recorded(with_preset(table, config.preset), source)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
+
+
+def parse_recorded(table: Mapping[str, object], source: str) -> Config:
+    """Check the configuration that a run has recorded, which leaves nothing to a preset.
+
+    Raises:
+        InputError: as `parse_config`.
     """
     try:
         return _suit_vllm(Config.model_validate(table))
@@ -198,7 +222,7 @@ def parse_config(table: Mapping[str, object], source: str) -> Config:
 
 
 def with_overrides(config: Config, overrides: Sequence[str]) -> Config:
-    """A configuration with ``key=value`` overrides.
+    """A configuration with ``key=value`` overrides, in which its preset has decided already.
 
     Raises:
         InputError: naming the override or the key, and what is wrong.
@@ -206,7 +230,7 @@ def with_overrides(config: Config, overrides: Sequence[str]) -> Config:
     table = config.model_dump(mode="json", exclude_none=True)
     for each in overrides:
         override(table, each)
-    return parse_config(table, "--set") if overrides else config
+    return parse_recorded(table, "--set") if overrides else config
 
 
 def _suit_vllm(config: Config) -> Config:

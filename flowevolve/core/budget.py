@@ -1,14 +1,17 @@
 """Budgets: the limits that end a run, and the ledger that keeps to them.
 
 A flow is opened only while what was spent, plus what open flows have reserved and what the algorithm's end will take,
-leaves room for it. Once a limit is reached, only flows that are open spend more. So the overshoot is at most the work
-in flight and what the end takes beyond its estimate; `Ledger.overshoot` says how much it was.
+leaves room for it. Work that takes more than its flow has reserved is begun only if there is room for all of it. So
+what can be counted before it is done (rollouts, proposals, evaluations) is never exceeded.
 
-Nobody can foretell tokens and dollars. They are reserved by what ended flows took, so not before a flow has ended.
+Nobody can foretell tokens and dollars. They are reserved by what ended flows took, so not before a flow has ended, and
+once they are spent no more calls are sent. So they are exceeded by what the calls in flight take, at most;
+`Ledger.overshoot` says how much it was.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -18,6 +21,7 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from flowevolve._util.errors import FlowevolveError
 from flowevolve._util.json_types import JSON
 from flowevolve.core.payload_kinds import payload
 
@@ -25,8 +29,18 @@ Dimension = Literal["rollouts", "proposals", "tokens", "dollars", "evaluations"]
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 """What a budget counts: the names of the fields of a `Cost`, and of limits of a `Budget`."""
 _UNFORESEEN: tuple[Dimension, ...] = ("tokens", "dollars")
+_COUNTED: tuple[Dimension, ...] = ("rollouts", "proposals", "evaluations")
 RECENT_FLOWS = 256
 """The number of ended flows that estimates of tokens and dollars are based on."""
+
+
+class OverBudgetError(FlowevolveError):
+    """There is no room in the budget for work that was about to begin; with a limit of ``needed`` there would be."""
+
+    def __init__(self, dimension: Dimension, needed: float) -> None:
+        super().__init__(f"budget.{dimension} has no room for it")
+        self.dimension = dimension
+        self.needed = needed
 
 
 class Budget(BaseModel):
@@ -141,6 +155,8 @@ class Ledger:
     def __init__(self, budget: Budget) -> None:
         self._limits = budget.limits()
         self._open: dict[int, _Open] = {}
+        self._begun: dict[str, Cost] = {}
+        """What is set aside for work that has begun, by the item that it is on, and not spent yet."""
         self._ended = {name: _Ended() for name in _UNFORESEEN if name in self._limits}
         self.spent = Cost()
 
@@ -152,11 +168,15 @@ class Ledger:
         """
         new = _Open(estimate, Cost(), usual=bool(self._open))
         for dimension, limit in self._limits.items():
-            held = sum(self._held(flow, dimension) for flow in (*self._open.values(), new))
+            held = self._reserved(dimension) + self._held(new, dimension)
             spent = self.spent.amount(dimension)
             if spent >= limit or spent + held + kept.amount(dimension) > limit:
                 return dimension
         return None
+
+    def _reserved(self, dimension: Dimension) -> float:
+        flows = sum(self._held(flow, dimension) for flow in self._open.values())
+        return flows + sum(cost.amount(dimension) for cost in self._begun.values())
 
     def _held(self, flow: _Open, dimension: Dimension) -> float:
         left, ended = flow.left.amount(dimension), self._ended.get(dimension)
@@ -175,12 +195,53 @@ class Ledger:
         for flow in ended:
             self._note_ended(flow)
 
-    def charge(self, flow: int, cost: Cost) -> None:
-        """Record what a flow has spent. It comes out of the flow's reservation as far as that goes."""
-        self.spent += cost
+    def begin(self, flow: int, item: str, cost: Cost) -> None:
+        """Set aside what work on an item of a flow is about to spend; it comes out of what the flow has reserved.
+
+        Raises:
+            OverBudgetError: if there is no room for what the flow has not reserved.
+        """
         held = self._open.get(flow)
+        beyond = cost if held is None else cost.less(held.left)
+        for dimension in _COUNTED:
+            more, limit = beyond.amount(dimension), self._limits.get(dimension)
+            needed = self.spent.amount(dimension) + self._reserved(dimension) + more
+            if limit is not None and more and needed > limit:
+                raise OverBudgetError(dimension, needed)
         if held is not None:
             held.left = held.left.less(cost)
+        self._begun[item] = self._begun.get(item, _NOTHING) + cost
+
+    def end(self, item: str, cost: Cost) -> None:
+        """Release what is left of so much that was set aside for an item."""
+        left = self._begun.pop(item, _NOTHING).less(cost)
+        if left != _NOTHING:
+            self._begun[item] = left
+
+    def check_unforeseen(self) -> None:
+        """Raises:
+        OverBudgetError: if tokens or dollars are spent.
+        """
+        for dimension in _UNFORESEEN:
+            limit = self._limits.get(dimension)
+            if limit is not None and self.spent.amount(dimension) >= limit:
+                raise OverBudgetError(dimension, math.nextafter(limit, math.inf))
+
+    def is_below(self, dimension: str, needed: float) -> bool:
+        """Whether there is a limit in this dimension, and it is lower than this."""
+        return any(name == dimension and limit < needed for name, limit in self._limits.items())
+
+    def charge(self, flow: int, cost: Cost, item: str = "") -> None:
+        """Record what a flow has spent, by work on an item. It comes out of what is set aside for that and then out of
+        the flow's reservation, as far as these go.
+        """
+        self.spent += cost
+        begun = self._begun.get(item, _NOTHING)
+        if begun != _NOTHING:
+            self._begun[item] = begun.less(cost)
+        held = self._open.get(flow)
+        if held is not None:
+            held.left = held.left.less(cost.less(begun))
             held.spent += cost
 
     def close(self, flow: int) -> None:
@@ -196,6 +257,15 @@ class Ledger:
     def share(self, more: Cost) -> float:
         """The share of the nearest limit that is spent after spending this much more; 0 if nothing is limited."""
         return self.part(self.spent + more)
+
+    def affords(self, each: Cost) -> float | None:
+        """How many more times so much can be spent; None if nothing limits it."""
+        left = [
+            max(0.0, limit - self.spent.amount(name)) / amount
+            for name, limit in self._limits.items()
+            if (amount := each.amount(name))
+        ]
+        return min(left, default=None)
 
     def part(self, cost: Cost) -> float:
         """The largest of the shares that a cost is of the limits; 0 if nothing is limited."""

@@ -62,12 +62,22 @@ class CallRecord:
 Observer = Callable[[CallRecord], None]
 """Called in the event loop before the call returns; must not block."""
 
-Charge = Callable[[Usage, float | None], None]
-"""Called with the tokens that a call was billed for, and with their price in dollars (None: not known)."""
+
+class Payer:
+    """Who pays for a call: by default nobody, as it counts against no budget."""
+
+    def check(self) -> None:
+        """Called before each attempt is sent.
+
+        Raises:
+            OverBudgetError: if there is nothing left to pay with.
+        """
+
+    def pay(self, usage: Usage, dollars: float | None) -> None:
+        """Called with the tokens that the call was billed for, and with their price in dollars (None: not known)."""
 
 
-def no_charge(usage: Usage, dollars: float | None) -> None:
-    """The `Charge` of a call that counts against no budget."""
+NOBODY = Payer()
 
 
 def call_seed(run_seed: int, scope: CallScope) -> int:

@@ -7,6 +7,7 @@ or on what else is running.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
@@ -65,6 +66,7 @@ class Services(Protocol):
     def retries(self, role: str) -> int: ...
     def charge(self, stage: str, item_id: ItemId, cost: Cost) -> None: ...
     def cost(self, item_id: ItemId) -> Cost: ...
+    def reserved(self, item_id: ItemId, cost: Cost) -> AbstractContextManager[None]: ...
     def share(self, more: Cost) -> float: ...
     def propose(
         self,
@@ -187,8 +189,25 @@ class StageContext:
         return as_completed(self._tasks, jobs)
 
     def spend(self, cost: Cost) -> None:
-        """Charge the budget for something other than LLM calls, which are charged by themselves."""
+        """Charge the budget for something that was done, other than LLM calls, which are charged by themselves."""
         self._services.charge(self.stage, self.item_id, cost)
+
+    def reserved(self, cost: Cost) -> AbstractContextManager[None]:
+        """As long as the ``with`` lasts, so much is set aside for what this work will `spend`.
+
+        Raises:
+            OverBudgetError: if the budget has no room for it. It ends the item, and not the run.
+        """
+        return self._services.reserved(self.item_id, cost)
+
+    def begin(self, cost: Cost) -> None:
+        """Charge the budget for something that is about to be done.
+
+        Raises:
+            OverBudgetError: as `reserved`.
+        """
+        with self.reserved(cost):
+            self.spend(cost)
 
     @property
     def cost(self) -> Cost:

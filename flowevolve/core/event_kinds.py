@@ -101,6 +101,22 @@ class WidthChanged(EventBody, kind="width.changed"):
 
 
 @dataclass(frozen=True)
+class BudgetRefused(EventBody, kind="budget.refused"):
+    """Work was not begun, as there was no room for it in the budget; with a limit of ``needed`` there would be."""
+
+    dimension: str
+    needed: float
+
+
+@dataclass(frozen=True)
+class FlowLimitChanged(EventBody, kind="flows.limited"):
+    """How many flows may be open from now on, and why."""
+
+    flows: int
+    reason: Text
+
+
+@dataclass(frozen=True)
 class AllocationChanged(EventBody, kind="allocation.changed"):
     stage: str
     by: int

@@ -156,6 +156,10 @@ class Graph:
     entry: str
     repair: str | None = None
     triggers: tuple[Trigger, ...] = ()
+    validation: str | None = None
+    """The stage from which on edits are validated one at a time or in groups. The number of open flows is chosen so
+    that what they spend before it is in balance with what is spent from there on.
+    """
     step_width: BatchSize | None = None
     """The policy for how many flows a step of the lockstep form opens; None: as many as the user says."""
     positions: Mapping[str, int] = field(init=False)
@@ -169,7 +173,7 @@ class Graph:
         named += [
             name for stage in self.stages for name in (*stage.to, *([stage.repair_to] if stage.repair_to else []))
         ]
-        named += [self.repair] if self.repair else []
+        named += [name for name in (self.repair, self.validation) if name is not None]
         for name in named:
             if name not in positions:
                 raise EngineError(f"the graph names a stage {name!r} that it does not have; it has {list(positions)}")

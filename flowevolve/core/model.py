@@ -93,6 +93,8 @@ class ChatReply:
     """Log-probabilities as the server sent them, if ``extra`` asks for them; those of a stream are joined."""
     estimated: bool = False
     """Whether the server left out part of ``usage``, which was then estimated (`flowevolve.llm.client.usage`)."""
+    thinking: str = ""
+    """What the model thought before it answered, apart from ``text``; its tokens are in ``usage``."""
 
     @property
     def paid(self) -> Usage:
@@ -202,6 +204,10 @@ class RefusedError(LLMError):
 
 class RejectedError(LLMError):
     """This one request is bad (prompt too long, parameter out of range). Not retried; the caller decides."""
+
+
+class CutWhileThinkingError(LLMError):
+    """The tokens of the request ran out before the model had begun to answer. Not retried: it would think as long."""
 
 
 @runtime_checkable

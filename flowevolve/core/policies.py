@@ -40,6 +40,8 @@ class Waiting:
     """How many wait."""
     upstream: int
     """How many items are under way at earlier stages, and could still join them."""
+    downstream: int
+    """How many items have left this stage's queue and not ended, here or at later stages."""
     spent: Cost
     """What earlier stages have spent since the last items left together."""
     price: Cost
@@ -50,6 +52,40 @@ class Departure(Protocol):
     """Decides when the items that wait at a gathering stage leave together. It is asked whenever an item ends."""
 
     def leaves(self, waiting: Waiting) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FlowFacts:
+    """What a bound on open flows may go by. Costs are means; they are nothing as long as nothing is known."""
+
+    edit: Cost
+    """What a flow spends before its edit is validated, where that is done one at a time or in groups."""
+    validation: Cost
+    """What that validation costs."""
+    affordable: float | None
+    """How many more flows the budget pays for; None where it limits nothing that is counted."""
+    call_limit: int
+    """How many calls may be in flight at present."""
+    gathered: int
+    """How many items some stage waits for until it begins; 1 if none waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlowLimit:
+    """How many flows may be open, and why."""
+
+    flows: int
+    reason: str
+
+
+class FlowBound(Protocol):
+    """Decides how many flows are open at a time. It is asked before each flow is opened.
+
+    It depends on nothing but the facts and ``current``, so that runs can be resumed.
+    """
+
+    def limit(self, facts: FlowFacts, current: FlowLimit | None) -> FlowLimit:
+        """The new limit, or ``current`` to leave it as it is, which is None when this is asked first."""
 
 
 PAST = 256

@@ -15,6 +15,8 @@ from itertools import takewhile
 from flowevolve._util.json_types import JSON
 from flowevolve.core.budget import Cost
 from flowevolve.core.event_kinds import (
+    BudgetRefused,
+    FlowLimitChanged,
     ItemDone,
     ItemSent,
     ItemsGathered,
@@ -30,7 +32,7 @@ from flowevolve.core.events import Event
 from flowevolve.core.graph import Graph
 from flowevolve.core.item_ids import ItemId, parent_and_number
 from flowevolve.core.logged_changes import LoggedAdd, LoggedChange, LoggedMove
-from flowevolve.core.policies import PAST, Batch
+from flowevolve.core.policies import PAST, Batch, FlowLimit
 from flowevolve.core.pool import DEFAULT_POOL
 
 _EARLY = "Released"
@@ -87,6 +89,11 @@ class StageCounts:
     rollouts: int = 0
     tokens: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def ended(self) -> int:
+        """How many items ended here."""
+        return self.consumed + self.discarded
 
 
 @dataclass(slots=True)
@@ -180,6 +187,10 @@ class RunCounters:
         """The last batches of each stage that has a policy for the size of its batches, oldest first."""
         self._departed = {stage.name: Cost() for stage in graph.stages if stage.departs is not None}
         """What the stages before each of these had spent when items last left it together."""
+        self.refused: BudgetRefused | None = None
+        """The last work that had no room in the budget."""
+        self.flow_limit: FlowLimit | None = None
+        """How many flows may be open in the stream; None before that was decided."""
         self.steps: deque[Batch] = deque(maxlen=PAST)
         """The last steps of lockstep, oldest first."""
         self._gathered: dict[ItemId, int] = {}
@@ -208,6 +219,10 @@ class RunCounters:
                     self._departed[stage] = self._spent_before(stage)
             case ItemDone() as done if done.stage in self.stages:
                 self._done(done, self.stages[done.stage])
+            case BudgetRefused() as refused:
+                self.refused = refused
+            case FlowLimitChanged(flows=flows, reason=reason):
+                self.flow_limit = FlowLimit(flows, reason)
             case StepEnded(flows=flows, seconds=seconds):
                 self.steps.append(Batch(flows, seconds))
             case RolloutsSaved() as saved:
@@ -223,8 +238,7 @@ class RunCounters:
 
     def price(self, stage: str) -> Cost:
         """What a stage has spent on an item, on average; nothing while none has ended."""
-        counts = self.stages[stage]
-        ended = counts.consumed + counts.discarded
+        counts, ended = self.stages[stage], self.stages[stage].ended
         return Cost(rollouts=counts.rollouts // ended, tokens=counts.tokens // ended) if ended else Cost()
 
     def _spent_before(self, stage: str) -> Cost:

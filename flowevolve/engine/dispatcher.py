@@ -13,14 +13,15 @@ from dataclasses import replace
 import anyio
 from anyio.abc import TaskGroup
 
-from flowevolve._util.errors import EngineError, FlowevolveError
+from flowevolve._util.errors import EngineError, FlowevolveError, InputError
 from flowevolve._util.logger import ITEM, STAGE
 from flowevolve._util.tasks import Pulse
 from flowevolve.core.algorithm import Algorithm
-from flowevolve.core.budget import Cost, Ledger
+from flowevolve.core.budget import Cost, Ledger, OverBudgetError
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import (
+    BudgetRefused,
     CandidateEnding,
     FlowClosed,
     FlowOpened,
@@ -39,10 +40,20 @@ from flowevolve.core.graph import AnyStage, CommittingStage, Discard, Emit, Exha
 from flowevolve.core.item import INJECTION, SENT_TO_REPAIR, Item, Stale, Ticket, carried, gathered
 from flowevolve.core.item_ids import ItemId, child_id, flow_of, repair_id
 from flowevolve.core.model import LLMError
-from flowevolve.core.policies import Decision, Departure, Progress, Staleness, StalenessPolicy, StoppingPolicy, Waiting
+from flowevolve.core.policies import (
+    Decision,
+    Departure,
+    FlowFacts,
+    Progress,
+    Staleness,
+    StalenessPolicy,
+    StoppingPolicy,
+    Waiting,
+)
 from flowevolve.core.pool import DEFAULT_POOL, Candidate, Move, Pool, Update
 from flowevolve.core.stop_reasons import EXHAUSTED, FAILED, TARGET_SCORE, StopReason
 from flowevolve.engine.counters import RunCounters
+from flowevolve.engine.flow_facts import flow_facts
 from flowevolve.engine.flows import Flows
 from flowevolve.engine.pause import Pause
 from flowevolve.engine.recovery.state import RecoveredState
@@ -166,10 +177,15 @@ class Dispatcher:
 
     def leaves(self, stage: AnyStage, departure: Departure, items: int) -> bool:
         """Whether the items that wait at a gathering stage, so many and at least one, leave together now."""
-        earlier = self.graph.stages[: self.graph.positions[stage.name]]
-        upstream = self.flows.count_at({each.name for each in earlier})
+        place = self.graph.positions[stage.name]
+        upstream = self.flows.count_at({each.name for each in self.graph.stages[:place]})
+        downstream = self.flows.count_at({each.name for each in self.graph.stages[place:]}) - items
         spent, price = self.counters.since_departure(stage.name), self.counters.price(stage.to[0])
-        return departure.leaves(Waiting(items, upstream, spent, price))
+        return departure.leaves(Waiting(items, upstream, downstream, spent, price))
+
+    def flow_facts(self) -> FlowFacts:
+        """What the bound on open flows goes by."""
+        return flow_facts(self.graph, self.counters, self.ledger, self._algorithm.estimate(), self.call_limit)
 
     def fire(self, trigger: Trigger, flow: int | None = None) -> None:
         """A trigger has fired, because of a commit of this flow or, with None, because of the time."""
@@ -231,12 +247,23 @@ class Dispatcher:
             return self._not_yet(stage, item, changes)
         except LLMError as error:
             return "discarded", f"llm: {error}"
+        except OverBudgetError as error:
+            self._over_budget(error)
+            return "discarded", str(error)
         except EngineError:
             raise
         except FlowevolveError as error:
             self.fail(error)
             return "discarded", f"failed: {error}"
         return "consumed", ""
+
+    def _over_budget(self, error: OverBudgetError) -> None:
+        """Begin nothing more, as it would only spend what is left on smaller things that come to nothing."""
+        if self.pool.version == 0 and not self.tickets.is_open:
+            self.fail(InputError(f"budget.{error.dimension}: is too small to evaluate what the run begins with"))
+        else:
+            self.log(BudgetRefused(error.dimension, error.needed))
+            self.stop(error.dimension)
 
     def _not_yet(self, stage: AnyStage, item: Item[object], changes: int) -> tuple[Outcome, str]:
         ticket = item.payload
@@ -417,6 +444,10 @@ class Dispatcher:
         if self.stop_reason is not None:
             return
         best = self.services.pool_and_archives.best_score
+        refused = self.counters.refused
+        if refused is not None and self.ledger.is_below(refused.dimension, refused.needed):
+            self.stop(refused.dimension)  # also when the run goes on, unless the limit was raised
+            return
         if self._target_score is not None and best is not None and best >= self._target_score:
             self.stop(TARGET_SCORE)
             return

@@ -13,6 +13,7 @@ from typing import Literal, Self
 
 import anyio
 
+from flowevolve._util import clock
 from flowevolve._util.errors import EngineError, FlowevolveError, InputError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.logger import RUN
@@ -24,7 +25,7 @@ from flowevolve.core.event_body import EventBody
 from flowevolve.core.event_kinds import RunPaused, RunStarted, RunStopped, RunStopping, RunUnpaused
 from flowevolve.core.events import Event, EventLog, Sink
 from flowevolve.core.graph import Graph
-from flowevolve.core.policies import Allocation, StalenessPolicy, StoppingPolicy
+from flowevolve.core.policies import Allocation, FlowBound, FlowLimit, StalenessPolicy, StoppingPolicy
 from flowevolve.core.pool import Candidate, Pool
 from flowevolve.core.stop_reasons import CANCELLED, STOPPED, StopReason
 from flowevolve.engine.counters import RacingCounts, ReplyCounts, SpeculationCounts, StageCounts, StalenessCounts
@@ -40,6 +41,7 @@ from flowevolve.engine.recovery.state import Start
 from flowevolve.engine.services import Settled, nothing_to_settle
 from flowevolve.engine.stream import Stream
 from flowevolve.llm.client.client import LLMClient
+from flowevolve.policies.flows import FixedFlows
 from flowevolve.policies.staleness import Full
 
 Mode = Literal["stream", "sync"]
@@ -58,8 +60,8 @@ class StageReport:
 class RunReport:
     """What a run did, apart from its LLM calls.
 
-    ``overshoot`` says by how much each limit was passed; ``held`` counts the items that were not worked to their end;
-    ``error`` is what ended the run, if it failed.
+    ``flow_limit`` is how many flows could be open in the stream at last; ``overshoot`` says by how much each limit was
+    passed; ``held`` counts the items that were not worked to their end; ``error`` is what ended the run, if it failed.
     """
 
     stop_reason: StopReason
@@ -68,6 +70,7 @@ class RunReport:
     spent: Cost
     overshoot: dict[str, float]
     accepted: int
+    flow_limit: FlowLimit | None
     staleness: StalenessCounts
     speculation: SpeculationCounts
     racing: RacingCounts
@@ -95,7 +98,7 @@ class Engine:
         llm: LLMClient,
         budget: Budget,
         mode: Mode = "stream",
-        max_in_flight: int = 16,
+        max_in_flight: int | FlowBound = 16,
         staleness: StalenessPolicy | None = None,
         allocation: Allocation | None = None,
         stopping: Sequence[StoppingPolicy] = (),
@@ -108,6 +111,7 @@ class Engine:
         start: Start | None = None,
         about: RunStarted | None = None,
     ) -> None:
+        """``max_in_flight`` is how many flows are open at a time or, in the stream, a policy that says it."""
         self._algorithm = algorithm
         self._events = make_event_log(history) if events is None else events
         for sink in sinks:
@@ -129,9 +133,7 @@ class Engine:
             abort=self._scope.cancel,
         )
         check_gathering(self._dispatcher.graph, max_in_flight, mode)
-        self._executor: Executor = (
-            Stream(self._dispatcher, max_in_flight) if mode == "stream" else Lockstep(self._dispatcher, max_in_flight)
-        )
+        self._executor = _executor(self._dispatcher, mode, max_in_flight)
         self._lifecycle = Lifecycle(
             algorithm,
             self._dispatcher,
@@ -263,6 +265,7 @@ class Engine:
             spent=self._ledger.spent,
             overshoot={str(name): amount for name, amount in self._ledger.overshoot().items()},
             accepted=dispatcher.counters.accepted,
+            flow_limit=dispatcher.counters.flow_limit,
             staleness=dispatcher.counters.staleness,
             speculation=dispatcher.counters.speculation,
             racing=dispatcher.counters.racing,
@@ -352,10 +355,20 @@ class Engine:
         return self._report
 
 
-def check_gathering(graph: Graph, width: int, mode: Mode) -> None:
+def _executor(dispatcher: Dispatcher, mode: Mode, flows: int | FlowBound) -> Executor:
+    if mode == "stream":
+        return Stream(dispatcher, FixedFlows(flows) if isinstance(flows, int) else flows)
+    if not isinstance(flows, int):
+        raise InputError("max_in_flight: in lockstep it is a number, not a policy")
+    return Lockstep(dispatcher, flows)
+
+
+def check_gathering(graph: Graph, width: int | FlowBound, mode: Mode) -> None:
     """Raises:
-    InputError: if a stage gathers more items than there may be flows.
+    InputError: if a stage gathers more items than there may be flows. A policy is told how many it gathers.
     """
+    if not isinstance(width, int):
+        return
     for stage in graph.stages:
         if stage.gather > width and stage.departs is None:
             setting = "max_in_flight" if mode == "stream" else "width"
@@ -368,5 +381,5 @@ def check_gathering(graph: Graph, width: int, mode: Mode) -> None:
 def make_event_log(history: History | None = None) -> EventLog:
     """The event log of a new run or, with ``history``, of one that goes on where that ends."""
     if history is None:
-        return EventLog(anyio.current_time)
-    return EventLog(anyio.current_time, first=history.last.seq + 1, elapsed=history.last.time)
+        return EventLog(clock.now)
+    return EventLog(clock.now, first=history.last.seq + 1, elapsed=history.last.time)

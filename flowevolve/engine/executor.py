@@ -19,7 +19,11 @@ from flowevolve.engine.queue import QueueStats
 class Executor(Protocol):
     """Runs items through the graph. At most ``width`` flows are open at a time."""
 
-    width: int
+    @property
+    def width(self) -> int: ...
+
+    def look(self) -> None:
+        """Decide how many flows may be open. This is called before a flow is opened."""
 
     def start(self, tasks: TaskGroup) -> None:
         """Begin with nothing waiting. Long-lived tasks are started in this group. When they were cancelled, this

@@ -67,7 +67,7 @@ async def inject(
             refused.append(error)
             raise Discard("not welcome") from error
         made.append(candidate)
-        context.spend(Cost(proposals=1))
+        context.begin(Cost(proposals=1))
         yield emission
 
     async def send(stage: str, item: Item[object]) -> None:

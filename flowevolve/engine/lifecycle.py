@@ -207,7 +207,7 @@ class Lifecycle:
         tickets.is_open = True
         dispatcher.changed.fire()
         while dispatcher.may_open_flows:
-            if isinstance(executor, Lockstep):
+            if isinstance(executor, Lockstep) or len(dispatcher.flows) < executor.width:
                 executor.look()
             if dispatcher.pause.new_flows and not dispatcher.flows:
                 await dispatcher.changed.wait()

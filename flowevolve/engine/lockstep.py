@@ -50,7 +50,7 @@ class Lockstep:
             self._waiting[stage].extend(items)
 
     def look(self) -> None:
-        """Set the width if a step has ended and the graph has a policy. This is called before each flow is opened."""
+        """Set the width if a step has ended and the graph has a policy."""
         dispatcher, policy = self._dispatcher, self._dispatcher.graph.step_width
         if policy is None:
             return

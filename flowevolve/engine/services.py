@@ -8,7 +8,8 @@ from its start, and the effects that it had are recognised instead of repeated
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import chain, count
@@ -20,7 +21,7 @@ from flowevolve._util.tasks import run_all
 from flowevolve.core.algorithm import Algorithm, Stateful
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.budget import Cost, Ledger
-from flowevolve.core.calls import CallScope
+from flowevolve.core.calls import CallScope, Payer
 from flowevolve.core.event_body import read_body
 from flowevolve.core.event_kinds import AlgorithmState, CandidateProposed, CandidateRejected, PoolCommitted
 from flowevolve.core.events import Event, EventLog
@@ -44,6 +45,21 @@ Settled = Callable[[], Awaitable[None]]
 
 async def nothing_to_settle() -> None:
     """The `Settled` of a run that keeps no journal."""
+
+
+class _ItemPays(Payer):
+    """The budget pays for a call of the work on an item, as long as there are tokens and dollars left."""
+
+    def __init__(self, services: EngineServices, ledger: Ledger, scope: CallScope) -> None:
+        self._services = services
+        self._ledger = ledger
+        self._scope = scope
+
+    def check(self) -> None:
+        self._ledger.check_unforeseen()
+
+    def pay(self, usage: Usage, dollars: float | None) -> None:
+        self._services.pay(self._scope.stage, self._scope.work.item, usage, dollars)
 
 
 class EngineServices:
@@ -165,9 +181,9 @@ class EngineServices:
         known = await self._known(scope, self.recorded_replies.reply(scope, messages))
         if known is not None:
             return known
-        pay = partial(self._pay, scope.stage, scope.work.item)
+        payer = _ItemPays(self, self._ledger, scope)
         return await self._settle(
-            self._llm.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature, charge=pay)
+            self._llm.chat(role, messages, scope=scope, max_tokens=max_tokens, temperature=temperature, payer=payer)
         )
 
     def retries(self, role: str) -> int:
@@ -188,8 +204,8 @@ class EngineServices:
         known = await self._known(scope, self.recorded_replies.embedded(scope, texts))
         if known is not None:
             return known
-        pay = partial(self._pay, scope.stage, scope.work.item)
-        return await self._settle(self._llm.embed(role, texts, scope=scope, charge=pay))
+        payer = _ItemPays(self, self._ledger, scope)
+        return await self._settle(self._llm.embed(role, texts, scope=scope, payer=payer))
 
     async def _known(self, scope: CallScope, found: Awaitable[Reply | None]) -> Reply | None:
         """The reply that had come in for a call, which is charged; None if there was none. An error is raised again."""
@@ -219,15 +235,24 @@ class EngineServices:
     def _pay_again(self, stage: str, item_id: ItemId, model: str, paid: Usage) -> float | None:
         """Charge a call that was made for interrupted work, which is done again; returns its price in dollars."""
         dollars = self._llm.account.cost(model, paid)
-        self._pay(stage, item_id, paid, dollars)
+        self.pay(stage, item_id, paid, dollars)
         return dollars
 
-    def _pay(self, stage: str, item_id: ItemId, paid: Usage, dollars: float | None) -> None:
+    def pay(self, stage: str, item_id: ItemId, paid: Usage, dollars: float | None) -> None:
+        """Charge the budget for a call of the work on an item."""
         self.charge(stage, item_id, Cost(tokens=paid.total_tokens, dollars=dollars or 0.0))
+
+    @contextmanager
+    def reserved(self, item_id: ItemId, cost: Cost) -> Generator[None]:
+        self._ledger.begin(flow_of(item_id), item_id, cost)
+        try:
+            yield
+        finally:
+            self._ledger.end(item_id, cost)
 
     def charge(self, stage: str, item_id: ItemId, cost: Cost) -> None:
         """Charge the budget. The event that ends the work on the item says how much it was in all."""
-        self._ledger.charge(flow_of(item_id), cost)
+        self._ledger.charge(flow_of(item_id), cost, item_id)
         self._costs[item_id] = self.cost(item_id) + cost
 
     def cost(self, item_id: ItemId) -> Cost:

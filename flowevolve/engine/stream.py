@@ -8,10 +8,12 @@ from functools import partial
 import anyio
 from anyio.abc import TaskGroup
 
+from flowevolve._util import clock
 from flowevolve._util.errors import EngineError
+from flowevolve.core.event_kinds import FlowLimitChanged
 from flowevolve.core.graph import AnyStage
 from flowevolve.core.item import Item
-from flowevolve.core.policies import Place, Workload
+from flowevolve.core.policies import FlowBound, Place, Workload
 from flowevolve.engine.dispatcher import Dispatcher
 from flowevolve.engine.queue import ItemQueue, QueueClosedError, QueueStats
 from flowevolve.engine.workers import WorkerPool
@@ -20,11 +22,11 @@ from flowevolve.engine.workers import WorkerPool
 class Stream:
     """Every stage has a bounded queue and a pool of workers, which can be resized while they work."""
 
-    def __init__(self, dispatcher: Dispatcher, width: int) -> None:
-        self.width = width
+    def __init__(self, dispatcher: Dispatcher, bound: FlowBound) -> None:
+        self._bound = bound
         self._dispatcher = dispatcher
         self._queues = {
-            stage.name: ItemQueue[Item[object]](stage.capacity, anyio.current_time, stage.gather, stage.gather_key)
+            stage.name: ItemQueue[Item[object]](stage.capacity, clock.now, stage.gather, stage.gather_key)
             for stage in dispatcher.graph.stages
         }
         self._departures = [(stage, stage.departs) for stage in dispatcher.graph.stages if stage.departs is not None]
@@ -47,6 +49,18 @@ class Stream:
             return
         for item in items:
             self._queues[stage].put_back(item)
+
+    @property
+    def width(self) -> int:
+        limit = self._dispatcher.counters.flow_limit
+        return 1 if limit is None else limit.flows
+
+    def look(self) -> None:
+        dispatcher = self._dispatcher
+        before = dispatcher.counters.flow_limit
+        limit = self._bound.limit(dispatcher.flow_facts(), before)
+        if limit != before:
+            dispatcher.log(FlowLimitChanged(limit.flows, limit.reason))
 
     def set_workers(self, stage: str, workers: int) -> None:
         """Give a stage this many workers, as far as its bounds allow."""

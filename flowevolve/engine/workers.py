@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeVar
 
 import anyio
 
+from flowevolve._util import clock
 from flowevolve.core.graph import AnyStage
 from flowevolve.core.policies import Place, StageLoad
 from flowevolve.engine.counters import Gauge, StageCounts
@@ -34,7 +35,7 @@ class WorkerPool:
         self._present: set[int] = set()
         self._leaving: set[int] = set()
         self._idle: dict[int, anyio.CancelScope] = {}
-        self.busy = Gauge(anyio.current_time)
+        self.busy = Gauge(clock.now)
         """How many are at work on an item."""
         self._before = _Totals(0, 0, 0, 0.0)
 

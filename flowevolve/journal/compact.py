@@ -10,12 +10,12 @@ from pathlib import Path
 from flowevolve._util.errors import InputError, StorageError
 from flowevolve.core.item_ids import flow_of
 from flowevolve.engine.recovery.recovery import FIT
-from flowevolve.journal.journal import SCHEMA_VERSION
+from flowevolve.journal.journal import WRITABLE, bring_up_to_date
 from flowevolve.journal.lock import Lock
 from flowevolve.journal.reading import JOURNAL, RecordedRun
 
 _DROP = """
-UPDATE calls SET messages = NULL, reply = NULL
+UPDATE calls SET messages = NULL, reply = NULL, thinking = NULL
 WHERE (messages IS NOT NULL OR reply IS NOT NULL)
     AND flow_of(item) IN (SELECT json_extract(data, '$.flow') FROM events WHERE kind = 'flow.close')
     AND (stage <> ? OR EXISTS (
@@ -52,12 +52,13 @@ def compact(path: Path) -> Compacted:
     """
     file = path / JOURNAL
     with RecordedRun(path) as recorded:
-        if recorded.schema != SCHEMA_VERSION:
-            raise InputError(f"{file}: is a journal of schema {recorded.schema}: only {SCHEMA_VERSION} is compacted")
+        if recorded.schema not in WRITABLE:
+            raise InputError(f"{file}: is a journal of schema {recorded.schema}, which is too old to be compacted")
     lock = Lock(path)
     try:
         with closing(sqlite3.connect(file)) as database:
             before = _size(database)
+            bring_up_to_date(database)
             database.create_function("flow_of", 1, _flow_of, deterministic=True)
             with database:
                 calls = database.execute(_DROP, (FIT,)).rowcount

@@ -13,7 +13,15 @@ from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_kinds import PhaseEnded
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import WorkPart
-from flowevolve.core.model import ChatReply, EmbedReply, LLMError, RejectedError, ServerError, Usage
+from flowevolve.core.model import (
+    ChatReply,
+    CutWhileThinkingError,
+    EmbedReply,
+    LLMError,
+    RejectedError,
+    ServerError,
+    Usage,
+)
 from flowevolve.core.payload_kinds import NotKeptError
 from flowevolve.engine.recovery.recorded_replies import AnsweredCall
 from flowevolve.journal.journal import EMBEDDED
@@ -21,7 +29,9 @@ from flowevolve.journal.payloads import load
 from flowevolve.journal.reading import RecordedCall, RecordedRun
 from flowevolve.llm.client.accounting import Spending
 
-_FINAL: Mapping[str, type[LLMError]] = {"RejectedError": RejectedError, "ServerError": ServerError}
+_FINAL: Mapping[str, type[LLMError]] = {
+    kind.__name__: kind for kind in (RejectedError, ServerError, CutWhileThinkingError)
+}
 """The classes of errors that were due to the request itself, so that it is not made again."""
 
 
@@ -101,8 +111,8 @@ def _reply(call: RecordedCall) -> ChatReply | EmbedReply | LLMError | None:
     """The reply or the error of a call; None if the backend was silent or the texts are gone: it is made again."""
     if call.reply is not None and _embeds(call):
         return EmbedReply(tuple(map(tuple, json.loads(call.reply))), call.usage or Usage(), call.model)
-    if call.reply is not None:
-        return ChatReply(call.reply, call.usage or Usage(), call.finish_reason or "stop", call.model, call.cached)
+    if call.answer is not None:
+        return call.answer
     kind, _, message = (call.error or "").partition(": ")
     failure = _FINAL.get(kind)
     return None if failure is None else failure(message, usage=call.usage or Usage(), model=call.model)

@@ -26,15 +26,17 @@ from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_kinds import CandidateProposed, FlowClosed
 from flowevolve.core.events import Event
 from flowevolve.core.item_ids import flow_of
-from flowevolve.core.model import ChatRequest, EmbedRequest
+from flowevolve.core.model import ChatReply, ChatRequest, EmbedRequest
 from flowevolve.core.payload_kinds import NotKeptError
 from flowevolve.engine.recovery.interrupted_work import StoredResult
 from flowevolve.journal.payloads import dump
 from flowevolve.journal.texts import Texts, is_unicode, pack, unpack
 
-SCHEMA_VERSION = 3
+WRITABLE = range(3, 5)
+SCHEMA_VERSION = WRITABLE[-1]
 """Schema 1 had no ``calls.cached``. Schemas 1 and 2 hold requests in one column, and neither the order of events among
-the calls nor payloads, so runs with these can be read but not resumed."""
+the calls nor payloads, so runs with these can be read but not resumed. Schema 3 had no ``calls.thinking``; a
+journal with it gets the column when its run is resumed or compacted."""
 
 BUSY_SECONDS = 60.0
 """How long a write waits for another process that writes to the file. No process of flowevolve does during a run."""
@@ -58,15 +60,23 @@ CREATE TABLE calls (
     item TEXT NOT NULL, idx INTEGER NOT NULL, candidate TEXT, messages TEXT, temperature REAL, max_tokens INTEGER,
     seed INTEGER, reply TEXT, error TEXT, finish_reason TEXT, prompt_tokens INTEGER, completion_tokens INTEGER,
     cached_tokens INTEGER, attempts INTEGER NOT NULL, queued REAL NOT NULL, started REAL NOT NULL,
-    finished REAL NOT NULL, cached INTEGER NOT NULL
+    finished REAL NOT NULL, cached INTEGER NOT NULL, thinking TEXT
 );
 CREATE INDEX calls_item ON calls (item);
 """
 _EVENT = "INSERT INTO events VALUES (?, ?, ?, ?)"
 _PAYLOAD = "INSERT OR REPLACE INTO payloads VALUES (?, ?, ?)"
 _FLOW_CLOSED = "DELETE FROM payloads WHERE flow = ?"
-_CALL = "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_CALL = "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _PROPOSALS = "SELECT data FROM events WHERE kind = 'candidate.proposed'"
+
+_ADD_THINKING = """
+BEGIN;
+ALTER TABLE calls ADD COLUMN thinking TEXT;
+UPDATE meta SET value = '4' WHERE key = 'schema';
+COMMIT;
+"""
+"""Makes a journal of schema 3 one of schema 4."""
 
 _Row = tuple[str, tuple[object, ...]]
 """A statement and its values."""
@@ -163,10 +173,10 @@ class Journal:
             raise InputError(f"{self._path}: no journal to go on with; start a new run")
         if schema is not None and not resume:
             raise InputError(f"{self._path}: holds a journal already; resume that run, or write somewhere else")
-        if schema not in (None, SCHEMA_VERSION):
+        if schema is not None and schema not in WRITABLE:
             raise InputError(
-                f"{self._path}: is a journal of schema {schema}, and only those of schema {SCHEMA_VERSION} can be gone "
-                "on with; report and export read it; to go on, start a new run"
+                f"{self._path}: is a journal of schema {schema}, and only those of schema {WRITABLE[0]} and later can "
+                "be gone on with; report and export read it; to go on, start a new run"
             )
         database.execute("PRAGMA journal_mode=WAL")
         if schema is None:
@@ -175,6 +185,7 @@ class Journal:
             database.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
             database.commit()
         else:
+            bring_up_to_date(database)
             for (data,) in database.execute(_PROPOSALS):
                 self._artifacts.add(json.loads(unpack(data))["artifact"])
             (last,) = database.execute("SELECT max(seq) FROM events").fetchone()
@@ -225,14 +236,21 @@ class Journal:
         usage = record.failed_usage if reply is None else reply.usage
         tokens = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
         if reply is None:
-            return (*where, *asked, None, record.error, None, *(tokens if any(tokens) else (None,) * 3), *rest)
-        return (*where, *asked, pack(reply.text), record.error, reply.finish_reason, *tokens, *rest)
+            return (*where, *asked, None, record.error, None, *(tokens if any(tokens) else (None,) * 3), *rest, None)
+        thinking = pack(reply.thinking) if isinstance(reply, ChatReply) and reply.thinking else None
+        return (*where, *asked, pack(reply.text), record.error, reply.finish_reason, *tokens, *rest, thinking)
 
 
 def _said(request: ChatRequest | EmbedRequest) -> list[tuple[str, str]]:
     if isinstance(request, EmbedRequest):
         return [(EMBEDDED, text) for text in request.texts]
     return [(message.role, message.content) for message in request.messages]
+
+
+def bring_up_to_date(database: sqlite3.Connection) -> None:
+    """Give a journal of a schema that can be written the form of the present one."""
+    if find_schema(database) == 3:
+        database.executescript(_ADD_THINKING)
 
 
 def find_schema(database: sqlite3.Connection) -> int | None:

@@ -33,15 +33,22 @@ PAGE = 500
 """Rows fetched at a time."""
 
 _VIEW = "CREATE TEMP VIEW recorded_calls AS SELECT * FROM main.calls"
+_VIEW_3 = """
+CREATE TEMP VIEW recorded_calls AS
+SELECT id, seq, role, model, stage, item, idx, candidate, messages, temperature, max_tokens, seed, reply, error,
+    finish_reason, prompt_tokens, completion_tokens, cached_tokens, attempts, queued, started, finished, cached,
+    NULL AS thinking
+FROM main.calls
+"""
 _VIEW_2 = """
 CREATE TEMP VIEW recorded_calls AS
 SELECT id, -1 AS seq, role, model, stage, item, idx, candidate, json_extract(request, '$.messages') AS messages,
     json_extract(request, '$.temperature') AS temperature, json_extract(request, '$.max_tokens') AS max_tokens,
     json_extract(request, '$.seed') AS seed, reply, error, finish_reason, prompt_tokens, completion_tokens,
-    cached_tokens, attempts, queued, started, finished, cached
+    cached_tokens, attempts, queued, started, finished, cached, NULL AS thinking
 FROM main.calls
 """
-_VIEWS = {1: _VIEW_2.replace(", cached\n", ", 0 AS cached\n"), 2: _VIEW_2, 3: _VIEW}
+_VIEWS = {1: _VIEW_2.replace(", cached,", ", 0 AS cached,"), 2: _VIEW_2, 3: _VIEW_3, 4: _VIEW}
 """The view that shows the calls of each schema in the present form."""
 
 _EVENTS = "SELECT seq, t, kind, data FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
@@ -59,7 +66,9 @@ _TOTALS = """
 SELECT role, model, stage, sum(NOT cached), sum(NOT cached AND error IS NOT NULL),
     sum(iif(cached, 0, attempts - 1)), sum(iif(cached, 0, prompt_tokens)), sum(iif(cached, 0, completion_tokens)),
     sum(iif(cached, 0, cached_tokens)), sum(iif(cached, 0, finished - started)), sum(cached),
-    sum(iif(cached, prompt_tokens + completion_tokens, 0))
+    sum(iif(cached, prompt_tokens + completion_tokens, 0)),
+    sum(NOT cached AND (coalesce(error LIKE 'CutWhileThinkingError:%', 0) OR
+        coalesce(finish_reason = 'length' AND trim(reply) = '', 0)))
 FROM recorded_calls GROUP BY role, model, stage, candidate ORDER BY min(id)
 """
 
@@ -94,6 +103,16 @@ class RecordedCall:
     started: float
     finished: float
     cached: bool
+    thinking: str | None = None
+    """What the model thought before it answered, where it did."""
+
+    @property
+    def answer(self) -> ChatReply | None:
+        """The reply to a chat as the client had it; None if there is none, or its text is gone."""
+        if self.reply is None:
+            return None
+        usage, finish_reason, thinking = self.usage or Usage(), self.finish_reason or "stop", self.thinking or ""
+        return ChatReply(self.reply, usage, finish_reason, self.model, cached=self.cached, thinking=thinking)
 
 
 class CallHead(NamedTuple):
@@ -238,9 +257,11 @@ class RecordedRun:
         """Sums of all calls, by candidate as well, for `flowevolve.llm.client.accounting.Account.restore`."""
         spent = []
         for role, model, stage, *sums in self._database.execute(_TOTALS):
-            requests, failed, retries, prompt, completion, cached_tokens, seconds, cached, cached_calls_tokens = sums
+            requests, failed, retries, prompt, completion, cached_tokens, seconds, cached, cached_calls_tokens, cut = (
+                sums
+            )
             usage = Usage(prompt or 0, completion or 0, cached_tokens or 0)
-            totals = Totals(requests, failed, retries, usage, seconds, None, cached, cached_calls_tokens)
+            totals = Totals(requests, failed, retries, usage, seconds, None, cached, cached_calls_tokens, 0, cut)
             spent.append(Spending(unpack(role), unpack(model), unpack(stage), totals))
         return spent
 
@@ -256,9 +277,8 @@ class RecordedRun:
 
     def _call(self, row: tuple[Any, ...]) -> RecordedCall:
         number, seq, role, model, stage, item, index, candidate, messages, temperature, max_tokens, seed, *rest = row
-        reply, error, finish_reason, prompt, completion, cached_tokens, attempts, queued, started, finished, cached = (
-            rest
-        )
+        reply, error, finish_reason, prompt, completion, cached_tokens, attempts, *times, cached, thinking = rest
+        queued, started, finished = times
         return RecordedCall(
             number,
             seq,
@@ -281,6 +301,7 @@ class RecordedRun:
             started,
             finished,
             bool(cached),
+            _maybe_text(thinking),
         )
 
     def _messages(self, messages: str) -> tuple[Message, ...]:

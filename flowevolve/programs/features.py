@@ -92,12 +92,17 @@ def syntax_error(source: str) -> str | None:
     return tree if isinstance(tree, str) else None
 
 
-def _parsed(source: str) -> ast.Module | str:
-    """The syntax tree, or the error's message."""
+def compiles(tree: ast.Module) -> bool:
+    """Whether Python compiles what it could parse."""
+    return not isinstance(_parsed("", tree), str)
+
+
+def _parsed(source: str, parsed: ast.Module | None = None) -> ast.Module | str:
+    """The syntax tree, or the error's message. ``parsed``: the tree, where it is known."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+            tree = parsed or ast.parse(source)
             compile(tree, "program.py", "exec", dont_inherit=True)  # also sees a misplaced return
     except SyntaxError as error:
         place = "" if error.lineno is None else f"line {error.lineno}: "

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import validated
-from flowevolve._util.secrets import OPENAI_HOST, key_for
+from flowevolve._util.secrets import AZURE_VARIABLE, OPENAI_HOST, key_for
 from flowevolve._util.tasks import Pulse
 from flowevolve.config.backends import BACKENDS, SHIPPED_BACKENDS
 from flowevolve.config.llm import LLMSettings
@@ -44,10 +45,13 @@ from flowevolve.runner.registries import (
 )
 
 if TYPE_CHECKING:
+    from flowevolve.llm.transports.aiohttp import AioHTTPTransport
+    from flowevolve.llm.transports.openai import OpenAITransport
     from flowevolve.programs.problem import Problem
     from flowevolve.sim.backend import SimBackend
     from flowevolve.sim.replay import RecordedServer, ReplayableCalls
 
+LITELLM_MISSING = "llm.backend: 'litellm' needs the package of this name: pip install 'flowevolve[litellm]'"
 OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 """Where requests go if the configuration names no address."""
 
@@ -181,6 +185,8 @@ async def open_roles(
                     transport: Transport = make_sim(config, roles)
                 elif model.llm.backend not in SHIPPED_BACKENDS:
                     transport = BACKENDS.make(model.llm.backend, model.llm.settings, "llm.settings")
+                elif model.llm.backend == "litellm":
+                    transport = make_litellm(model.llm)
                 else:
                     transport = make_transport(model.llm, None if model.elsewhere else identity, log)
                 opened.push_async_callback(transport.aclose)
@@ -196,6 +202,10 @@ def check_backend(config: Config, roles: Mapping[str, ResolvedRole]) -> None:
     if llm.backend in SHIPPED_BACKENDS:
         if llm.settings:
             raise InputError(f"llm.settings: backend {llm.backend!r} has none; its keys are those of [llm] itself")
+        if llm.backend == "litellm" and find_spec("litellm") is None:
+            raise InputError(LITELLM_MISSING)
+        if llm.backend == "litellm" and len(llm.urls) > 1:
+            raise InputError("llm.base_urls: backend 'litellm' takes one address at most, in base_url")
         return
     factory = BACKENDS.find(llm.backend, "llm.backend")
     BACKENDS.check(llm.backend, factory, llm.settings, "llm.settings")
@@ -241,11 +251,15 @@ def _member(model: ResolvedModel, transport: Transport, scheduler: Scheduler | N
         timeout_seconds=llm.timeout_seconds,
         send_seed=llm.send_seed,
         send_priority=llm.send_priority,
+        thinking_tokens=model.room_for_thinking,
         extra=llm.extra,
+        chat_extra=model.chat_extra,
         stream=llm.stream,
         idle_seconds=llm.idle_seconds if llm.stream else None,
         retries=llm.retries,
         scheduler=scheduler,
+        fails_if_cut=llm.backend not in ("sim", "replay"),  # where an answer that was cut has always been an empty one
+        keep_thinking=llm.thinking == "keep" or llm.backend == "replay",  # of what is replayed it was taken off before
         must_be_listed=model.must_be_listed,
     )
 
@@ -263,16 +277,39 @@ def make_transport(llm: LLMSettings, identity: str | None = None, log: Log = log
     """
 
     def make(url: str) -> Transport:
-        key = key_for(url, llm.api_key_env, llm.api_key_file)
+        in_azure = llm.azure_api_version is not None and llm.api_key_file is None
+        key = key_for(url, llm.api_key_env or (AZURE_VARIABLE if in_azure else None), llm.api_key_file)
         if llm.transport == "openai":
             from flowevolve.llm.transports.openai import OpenAITransport  # noqa: PLC0415 - the SDK is slow to load
 
-            return OpenAITransport(url, key, max_connections=llm.concurrency, identity=identity)
-        from flowevolve.llm.transports.aiohttp import AioHTTPTransport  # noqa: PLC0415 - slow to load
+            kind: type[OpenAITransport | AioHTTPTransport] = OpenAITransport
+        else:
+            from flowevolve.llm.transports.aiohttp import AioHTTPTransport  # noqa: PLC0415 - slow to load
 
-        return AioHTTPTransport(url, key, max_connections=llm.concurrency, identity=identity)
+            kind = AioHTTPTransport
+        return kind(
+            url,
+            key,
+            max_connections=llm.concurrency,
+            identity=identity,
+            azure_api_version=llm.azure_api_version,
+            max_reply_bytes=llm.max_reply_bytes,
+        )
 
     return make_router(endpoints(llm), make, identity, log)
+
+
+def make_litellm(llm: LLMSettings) -> Transport:
+    """The transport over LiteLLM.
+
+    Raises:
+        InputError: if there is something wrong with the key.
+    """
+    from flowevolve.llm.transports.litellm import LiteLLMTransport  # noqa: PLC0415 - slow to load
+
+    named = llm.api_key_env is not None or llm.api_key_file is not None
+    key = key_for("", llm.api_key_env, llm.api_key_file) if named else None
+    return LiteLLMTransport(next(iter(llm.urls), None), key)
 
 
 def make_traffic(llm: LLMSettings, scheduler: Scheduler, roles: Mapping[str, Models], log: Log) -> Traffic:

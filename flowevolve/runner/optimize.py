@@ -12,6 +12,7 @@ from flowevolve._util import clock as clocks
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import describe_validation
 from flowevolve.config.llm import LLMSettings
+from flowevolve.config.presets import Preset
 from flowevolve.config.run import misplaced_key, parse_config
 from flowevolve.core.budget import Budget
 from flowevolve.core.policies import StalenessPolicy
@@ -45,8 +46,9 @@ def optimize(
     *,
     llm: LLM | None = None,
     budget: Budget,
-    mode: Literal["stream", "sync"] = "stream",
-    max_in_flight: int = 16,
+    mode: Literal["stream", "sync"] | None = None,
+    preset: Preset = "default",
+    max_in_flight: int | Literal["auto"] | None = None,
     staleness: StalenessPolicy | str | None = None,
     settings: Mapping[str, object] | None = None,
     seed: int = 0,
@@ -56,7 +58,8 @@ def optimize(
 ) -> Result:
     """Evolve a task's artifact and return what was found. Blocks; inside an event loop await `flowevolve.run`.
 
-    ``task`` and ``staleness`` are objects or names, ``staleness`` by default the algorithm's own choice; without
+    ``task`` and ``staleness`` are objects or names; ``preset`` decides what is left open, such as the mode, how many
+    flows are open at a time and what becomes of stale items (`flowevolve.config.presets`). Without
     ``llm`` the simulated backend answers. ``settings`` are the algorithm's own; ``out`` is the run directory, by
     default none. With ``resume`` a run that is in ``out`` already is gone on with: a script that was killed can simply
     be started again (async form: `flowevolve.resume`).
@@ -67,7 +70,8 @@ def optimize(
     sections: dict[str, object] = {
         "seed": seed,
         "clock": clock,
-        "algorithm": {**(settings or {}), "name": algorithm, "mode": mode, "max_in_flight": max_in_flight},
+        "preset": preset,
+        "algorithm": {**(settings or {}), "name": algorithm, **_given(mode=mode, max_in_flight=max_in_flight)},
         "budget": budget,
     }
     if isinstance(task, str):
@@ -86,3 +90,8 @@ def optimize(
         return await run(config, task=given.task, staleness=given.staleness, out=out)
 
     return clocks.run(go, clock=clock)
+
+
+def _given(**settings: object) -> Mapping[str, object]:
+    """Those that are not None."""
+    return {name: value for name, value in settings.items() if value is not None}

@@ -87,7 +87,6 @@ def _table(folder: Path, settings: FolderSettings, given: Mapping[str, object]) 
 def _llm(llm: LLMPart, algorithm: str) -> dict[str, object]:
     """The ``[llm]`` section; several models are an ensemble, for algorithms with the one role ``code``."""
     models = llm.weighted()
-    extra = {"top_p": llm.top_p, "reasoning_effort": llm.reasoning_effort}
     section: dict[str, object] = {
         "base_url": llm.api_base,
         "api_key_env": None if llm.api_base is None else OPENAI_VARIABLE,  # as OpenEvolve has it, whatever the address
@@ -95,7 +94,8 @@ def _llm(llm: LLMPart, algorithm: str) -> dict[str, object]:
         "temperature": llm.temperature,
         "max_tokens": llm.max_tokens,
         "timeout_seconds": llm.timeout,
-        "extra": {name: value for name, value in extra.items() if value is not None},
+        "reasoning_effort": llm.reasoning_effort,
+        "extra": {} if llm.top_p is None else {"top_p": llm.top_p},
     }
     if len(models) > 1 and tuple(getattr(ALGORITHMS.find(algorithm, "algorithm.name"), "roles", ())) == ("code",):
         entries = [{"model": name, "weight": weight} for name, weight in models.items()]

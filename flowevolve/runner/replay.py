@@ -16,12 +16,11 @@ from pathlib import Path
 from flowevolve._util.clock import VirtualClockLoop, in_thread
 from flowevolve._util.errors import InputError
 from flowevolve.config.llm import CacheSettings
-from flowevolve.config.run import Config, parse_config, with_overrides
+from flowevolve.config.run import Config, parse_recorded, with_overrides
 from flowevolve.core.graph import Graph
-from flowevolve.core.model import ChatReply, Usage
 from flowevolve.core.policies import StalenessPolicy
 from flowevolve.core.task import Task
-from flowevolve.journal.journal import EMBEDDED, SCHEMA_VERSION
+from flowevolve.journal.journal import EMBEDDED, WRITABLE
 from flowevolve.journal.reading import RecordedRun
 from flowevolve.journal.run_directory import RunDirectory
 from flowevolve.llm.client.accounting import Account, Price
@@ -150,15 +149,15 @@ class _ReplaySource:
 
 def _read(directory: Path) -> _ReplaySource:
     with RecordedRun(directory) as recorded:
-        if recorded.schema < SCHEMA_VERSION:
+        if recorded.schema not in WRITABLE:
             raise InputError(
                 f"{directory}: its journal has schema {recorded.schema}, which an earlier version of flowevolve wrote; "
-                f"only journals of schema {SCHEMA_VERSION} can be replayed"
+                f"only journals of schema {WRITABLE[0]} and later can be replayed"
             )
         given, record = recorded.given, ReplayableCalls(_recorded_calls(recorded))
         if given is None or not record.can_stand_in:
             raise InputError(f"{directory}: nothing to replay: no LLM has answered a call of this run")
-        config = parse_config(recorded.config, f"{directory}/config.toml")
+        config = parse_recorded(recorded.config, f"{directory}/config.toml")
     return _ReplaySource(config, given, record)
 
 
@@ -170,13 +169,8 @@ def _recorded_calls(recorded: RecordedRun) -> Iterator[ReplayedCall]:
             )
         if any(said.role == EMBEDDED for said in call.messages):
             raise InputError(f"{recorded.path}: this run asked for embeddings, which a replay can't answer")
-        reply = None
-        if call.reply is not None:
-            reply = ChatReply(
-                call.reply, call.usage or Usage(), call.finish_reason or "stop", call.model, cached=call.cached
-            )
         yield ReplayedCall(
-            call.role, call.model, call.messages, call.seed, reply, call.error, call.started, call.finished
+            call.role, call.model, call.messages, call.seed, call.answer, call.error, call.started, call.finished
         )
 
 

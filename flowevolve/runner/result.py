@@ -95,6 +95,7 @@ class Result:
             "accepted": report.accepted,
             "rollouts": report.spent.rollouts,
             "overshoot": report.overshoot,
+            "flow_limit": None if report.flow_limit is None else asdict(report.flow_limit),
             "held_items": report.held,
             "llm": {
                 **_calls(self.llm),
@@ -137,6 +138,7 @@ def _calls(totals: Totals) -> dict[str, object]:
         "completion_tokens": totals.usage.completion_tokens,
         "cached_tokens": totals.usage.cached_tokens,
         "usage_estimated": totals.estimated,
+        "cut_while_thinking": totals.cut_while_thinking,
         "cost_usd": totals.dollars,
         "cached_calls": totals.cached_calls,
         "cached_calls_tokens": totals.cached_calls_tokens,

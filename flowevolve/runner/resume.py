@@ -17,7 +17,7 @@ from pathlib import Path
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
-from flowevolve.config.run import Config, StoppingSettings, parse_config, with_overrides
+from flowevolve.config.run import Config, StoppingSettings, parse_recorded, with_overrides
 from flowevolve.core.budget import Budget
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_kinds import FlowOpened, RunPaused, RunResumed, RunStarted, RunStopped, RunStopping
@@ -111,7 +111,7 @@ async def _begin(request: _ResumeRequest) -> Result:
     directory, config, given = request.directory, request.config, request.given
     if config is None:
         with RecordedRun(directory) as recorded:
-            config = parse_config(recorded.config, f"{directory}/config.toml")
+            config = parse_recorded(recorded.config, f"{directory}/config.toml")
             _check_given(directory, frozenset(json.loads(recorded.meta("given") or "[]")), given)
     wanted = with_overrides(config, request.changes)
     table, names = wanted.model_dump(mode="json"), given.names()
@@ -185,7 +185,7 @@ def _read_earlier_run(recorded: RecordedRun) -> _EarlierRun:
         or any(True for kind in (RunResumed, RunPaused) for _ in recorded.events_of(kind))
     )
     return _EarlierRun(
-        parse_config(recorded.config, f"{directory}/config.toml"),
+        parse_recorded(recorded.config, f"{directory}/config.toml"),
         start,
         StopReason(end.reason) if isinstance(end, RunStopped) and (directory / RESULT).exists() else None,
         touched,

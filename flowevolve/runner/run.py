@@ -20,7 +20,7 @@ from flowevolve.core.algorithm import Algorithm
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.calls import CallRecord, Observer
 from flowevolve.core.events import Event, EventLog, Sink
-from flowevolve.core.policies import StalenessPolicy
+from flowevolve.core.policies import FlowBound, StalenessPolicy
 from flowevolve.core.pool import Candidate
 from flowevolve.core.task import Task
 from flowevolve.engine.engine import Engine, RunReport, check_gathering, make_event_log
@@ -32,6 +32,7 @@ from flowevolve.journal.starting_pool import read_start
 from flowevolve.llm.client.accounting import Price
 from flowevolve.llm.client.cache import ResponseCache
 from flowevolve.llm.client.traffic import Traffic
+from flowevolve.policies.flows import AutoFlows
 from flowevolve.runner.assemble import (
     check_backend,
     make_algorithm,
@@ -49,6 +50,9 @@ from flowevolve.runner.result import Best, Result
 from flowevolve.runner.vllm_server import starts_vllm
 from flowevolve.tasks.identity import identity
 from flowevolve.vllm.server import ServerListener
+
+AIMS: Mapping[str, float] = {"score": 0.5, "balanced": 1.0, "time": 2.0}
+"""By what each aim multiplies the number of flows that there is use for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +292,7 @@ async def _opened(
             llm=client,
             budget=config.budget,
             mode=config.algorithm.mode,
-            max_in_flight=_width(config),
+            max_in_flight=_flows(config),
             staleness=plan.staleness,
             allocation=make_allocation(config),
             stopping=make_stopping(config),
@@ -321,7 +325,7 @@ async def check(config: Config, task: Task | None = None) -> Task:
             several that a run would begin without.
     """
     plan = make_plan(config, ProvidedObjects(task))
-    check_gathering(plan.algorithm.graph(), _width(config), config.algorithm.mode)
+    check_gathering(plan.algorithm.graph(), _flows(config), config.algorithm.mode)
     make_allocation(config)
     await _start(plan)
     if starts_vllm(config):
@@ -340,9 +344,12 @@ async def check(config: Config, task: Task | None = None) -> Task:
     return plan.task
 
 
-def _width(config: Config) -> int:
-    """How many flows may be open at once."""
-    return config.algorithm.max_in_flight if config.algorithm.mode == "stream" else config.algorithm.width
+def _flows(config: Config) -> int | FlowBound:
+    """How many flows may be open at once, or what decides it."""
+    section = config.algorithm
+    if section.mode == "sync":
+        return section.width
+    return AutoFlows(scale=AIMS[section.aim]) if section.max_in_flight == "auto" else section.max_in_flight
 
 
 async def _start(plan: Plan) -> Start | None:

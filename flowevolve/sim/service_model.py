@@ -18,6 +18,7 @@ from typing import Protocol
 
 import anyio
 
+from flowevolve._util import clock
 from flowevolve.core.model import CHARS_PER_TOKEN, OverloadedError
 from flowevolve.sim.profiles import APIProfile, BatchingProfile, Profile
 
@@ -132,7 +133,7 @@ class BatchingService:
     async def serve(
         self, prompt: str, output_tokens: int, priority: int, rng: random.Random, on_begin: OnBegin | None = None
     ) -> Served:
-        arrived = anyio.current_time()
+        arrived = clock.now()
         self._advance(arrived)
         self._arrivals += 1
         request = _Request(prompt, output_tokens, (priority, self._arrivals), on_begin)
@@ -145,7 +146,7 @@ class BatchingService:
             if not request.done.is_set():
                 self._cancel(request)
             raise
-        return Served(request.started - arrived, anyio.current_time() - arrived, request.cached)
+        return Served(request.started - arrived, clock.now() - arrived, request.cached)
 
     def _step_seconds(self) -> float:
         return self._profile.step_seconds + self._profile.per_sequence_seconds * self.stats.running
@@ -191,7 +192,7 @@ class BatchingService:
 
     def _on_timer(self) -> None:
         self._timer = None
-        self._advance(anyio.current_time())
+        self._advance(clock.now())
         while self._batch and (self._batch[0][2].cancelled or self._batch[0][0] <= self._steps + 1e-6):
             _, _, request = heappop(self._batch)
             if not request.cancelled:
@@ -202,7 +203,7 @@ class BatchingService:
         self._schedule()
 
     def _cancel(self, request: _Request) -> None:
-        self._advance(anyio.current_time())
+        self._advance(clock.now())
         request.cancelled = True
         if math.isnan(request.started):
             self.stats.waiting -= 1
@@ -245,9 +246,9 @@ class APIService:
     async def serve(
         self, prompt: str, output_tokens: int, priority: int, rng: random.Random, on_begin: OnBegin | None = None
     ) -> Served:
-        profile, now = self._profile, anyio.current_time()
+        profile, arrived = self._profile, clock.now()
         tokens = count_tokens(prompt)
-        wait = max(self._requests.wait_for(1, now), self._tokens.wait_for(tokens + output_tokens, now))
+        wait = max(self._requests.wait_for(1, arrived), self._tokens.wait_for(tokens + output_tokens, arrived))
         if wait > 0:
             self.stats.refused += 1
             raise OverloadedError("rate limit reached", status=429, retry_after=wait)
@@ -260,10 +261,10 @@ class APIService:
             if on_begin is not None:
                 await anyio.sleep(first)
                 on_begin(writing)
-            await anyio.sleep_until(now + first + writing)
+            await anyio.sleep_until(arrived + first + writing)
         finally:
             self.stats.running -= 1
         self.stats.prompt_tokens += tokens
         self.stats.output_tokens += output_tokens
         self.stats.finished += 1
-        return Served(0.0, anyio.current_time() - now, 0)
+        return Served(0.0, clock.now() - arrived, 0)

@@ -26,6 +26,7 @@ _LEVELS: Mapping[str, int] = {
     "limits.refused": logging.INFO,
     "admission.changed": logging.INFO,
     "allocation.changed": logging.INFO,
+    "flows.limited": logging.INFO,
     "run.start": logging.INFO,
     "run.stopping": logging.INFO,
     "run.stop": logging.INFO,

@@ -35,6 +35,8 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     if llm.get("usage_estimated"):
         tokens = f"{tokens}, estimated for {llm['usage_estimated']} calls"
     head.add_row("LLM", f"{llm['requests']} requests ({llm['failed']} failed), {tokens}")
+    if llm.get("cut_while_thinking"):
+        head.add_row("cut", f"{llm['cut_while_thinking']} calls while the model still thought: raise thinking_tokens")
     if llm.get("cached_calls"):
         saved = f"{llm['cached_calls_tokens']} tokens not paid for again"
         head.add_row("cached", f"{llm['cached_calls']} calls answered by the response cache, {saved}")
@@ -44,6 +46,8 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     for row in _traffic(llm):
         head.add_row(*row)
     head.add_row("in flight", f"{_number(llm['mean_in_flight']):.1f} requests on average")
+    if limit := _table(result.get("flow_limit")):
+        head.add_row("flows", f"at most {limit['flows']} open at last: {limit['reason']}")
     server = _table(result.get("server"))
     if server:
         head.add_row("server", _server(server))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flowevolve._util.errors import InputError
+from flowevolve.core.model_families import family_of
 from flowevolve.vllm.settings import VLLMSettings, has_flag
 
 LARGE_GPU_GIB = 70
@@ -99,10 +100,16 @@ def serve_arguments(
     command = [str(executable), "serve", model, "--served-model-name", served_as]
     command += ["--host", settings.host, "--port", str(port)]
     if settings.defaults:
-        for flag in evolution_flags(settings, machine):
+        for flag in [*evolution_flags(settings, machine), *_reasoning_flags(model, served_as)]:
             if not has_flag(settings.flags, flag[0]):
                 command += flag
     return [*command, *settings.flags]
+
+
+def _reasoning_flags(*names: str) -> list[tuple[str, ...]]:
+    """Flags with which thoughts and answers come apart, if a model is known by one of these names to think."""
+    family = next((family for name in names if (family := family_of(name)) is not None), None)
+    return [] if family is None or family.parser is None else [("--reasoning-parser", family.parser), *family.flags]
 
 
 def serve_environment(

@@ -13,7 +13,8 @@ from flowevolve._util import secrets as keys
 from flowevolve._util.errors import InputError
 from flowevolve._util.secrets import HIDDEN, hide, key_for, read_key, redacted
 from flowevolve.core.model import LLMError
-from flowevolve.llm.transports.wire import chat_reply, status_error
+from flowevolve.llm.transports.failures import status_error
+from flowevolve.llm.transports.wire import chat_reply
 
 KEY = 'sk-Sent"inel/0123456789'
 

@@ -238,7 +238,7 @@ def test_same_seed_same_events_in_another_process(config: Path) -> None:
     """Invariant 6, with other hash seeds."""
     logs = {}
     for name, seed, hash_seed in (("a", 1, "1"), ("b", 1, "2"), ("c", 2, "1")):
-        settings = ["--set", f"seed={seed}", "--set", "staleness.policy=reflective", "--set", "budget.proposals=25"]
+        settings = ["--set", f"seed={seed}", "--set", "staleness.policy=reflective", "--set", "budget.proposals=10"]
         subprocess.run(
             [sys.executable, "-m", "flowevolve", "run", "run.toml", "--events", *settings, "--out", name],
             cwd=config.parent,

@@ -143,3 +143,34 @@ def test_a_key_in_the_configuration_is_refused_and_not_repeated(secret: str) -> 
     ) as caught:
         roles(SECRETS[secret])
     assert "secret" not in str(caught.value)
+
+
+def test_thinking_is_stripped_unless_a_role_keeps_it() -> None:
+    assert one({}).llm.thinking == "strip"
+    assert one({"thinking": "keep"}).llm.thinking == "keep"
+    assert one({"thinking": "strip"}, thinking="keep").llm.thinking == "strip"
+    with pytest.raises(InputError, match=r"llm.thinking: .*'strip' or 'keep'"):
+        one({}, thinking="hide")
+
+
+AZURE = {"base_url": "https://mine.openai.azure.com", "azure_api_version": "2024-10-21"}
+
+
+def test_azures_form_is_that_of_one_address() -> None:
+    role = one({}, **AZURE)
+    assert (role.llm.azure_api_version, role.backend == one({}).backend) == ("2024-10-21", False)
+    assert one({"base_url": "http://there/v1"}, **AZURE).llm.azure_api_version is None
+    assert one({"base_urls": ["http://there/v1"]}, **AZURE).llm.azure_api_version is None
+    assert one(AZURE).llm.azure_api_version == "2024-10-21"
+
+
+@pytest.mark.parametrize(
+    ("llm", "says"),
+    [
+        ({"azure_api_version": "latest", "base_url": "https://mine.openai.azure.com"}, "llm.azure_api_version"),
+        ({"azure_api_version": "2024-10-21", "base_url": None}, "needs llm.base_url, the endpoint"),
+    ],
+)
+def test_azures_settings_are_checked(llm: dict[str, object], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        one({}, **llm)

@@ -132,7 +132,7 @@ class Spending(Asking):
 
 
 @pytest.mark.parametrize("mode", ["stream", "sync"])
-def test_a_budget_in_tokens_is_passed_by_less_than_a_flow_also_after_a_resume(mode: str) -> None:
+def test_a_budget_in_tokens_is_passed_by_the_calls_in_flight_at_most_also_after_a_resume(mode: str) -> None:
     def spend(before: Sequence[interruption.Fact] = ()) -> tuple[int, list[interruption.Fact]]:
         budget = fe.Budget(tokens=4000)  # a flow takes 440
         report, facts = interruption.evolve(
@@ -141,7 +141,8 @@ def test_a_budget_in_tokens_is_passed_by_less_than_a_flow_also_after_a_resume(mo
         assert report.stop_reason == "tokens"
         return report.spent.tokens, facts
 
+    most = 4000 + 4 * 110  # what the calls in flight take beyond the limit
     spent, facts = spend()
-    assert spent == 4400
+    assert 4000 <= spent < most
     for end in cuts(facts, 7):
-        assert spend(facts[:end])[0] == 4400, f"interrupted after {facts[end - 1]}"
+        assert 4000 <= spend(facts[:end])[0] < most, f"interrupted after {facts[end - 1]}"

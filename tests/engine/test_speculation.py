@@ -30,7 +30,7 @@ from flowevolve.policies.acceptance import Improvement
 from flowevolve.policies.staleness import Full, Guarded, Reflective
 from flowevolve.stages.payloads import Evaluated, Proposed, Released, Selected
 from flowevolve.stages.update import Update
-from tests.support.depth import examples
+from tests.support.depth import LONG, examples
 
 IDS = ("a", "b", "c", "d")
 BOUNDS = (1, 12)
@@ -337,7 +337,7 @@ def lineage(outcome: Outcome) -> dict[str, tuple[str, ...]]:
 def test_what_descends_from_a_revoked_candidate_is_stale_through_generations() -> None:
     """``guarded`` with no bound on the gap discards for nothing else."""
     generations: set[int] = set()
-    for seed in range(6):
+    for seed in range(6 if LONG else 3):
         plan = Plan(release=1.0, stop=0.0, seconds=1.0, verdict_seconds=40.0, workers=12, seed=seed)
         guarded = run_toy(plan, staleness=Guarded(10_000), width=14, budget=Budget(rollouts=150))
         generations |= check_lineage(guarded)

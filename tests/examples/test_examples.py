@@ -15,6 +15,7 @@ from flowevolve.config.run import load_config
 from flowevolve.core.budget import Budget
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import run
+from tests.support.depth import LONG
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted(path for path in (ROOT / "examples").rglob("*.toml") if path.name != "pyproject.toml")
@@ -28,7 +29,7 @@ def test_every_shipped_config_is_valid(path: Path) -> None:
 @pytest.mark.parametrize("name", ["quickstart.toml", "virtual.toml", "full_speed.toml"])
 def test_simulated_examples_improve_on_the_seed(name: str) -> None:
     config = load_config(ROOT / "examples" / name, ["clock=virtual", "sim.profile=qwen3-8b-h100"])
-    config = config.model_copy(update={"budget": Budget(minutes=10)})
+    config = config.model_copy(update={"budget": Budget(minutes=10 if LONG else 3)})
 
     async def go() -> Result:
         return await run(config)

@@ -20,6 +20,7 @@ from flowevolve.policies.admission import Fixed, Latency, ServerQueue
 from flowevolve.policies.ordering import LaterFirst
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.service_model import Service, make_service
+from tests.support.depth import LONG
 
 PROFILE = "qwen3-8b-h100"
 BATCH = 256
@@ -256,7 +257,7 @@ async def limits_without_a_queue(seed: int, minutes: int) -> list[int]:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_server_without_a_queue_is_not_held_back_for_the_time_its_first_token_takes(seed: int) -> None:
-    limits = clock.run(lambda: limits_without_a_queue(seed, 16), clock="virtual")
+    limits = clock.run(lambda: limits_without_a_queue(seed, 16 if LONG else 9), clock="virtual")
     assert min(limits[5:]) >= 0.8 * BATCH
 
 

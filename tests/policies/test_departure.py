@@ -10,8 +10,8 @@ from flowevolve.core.policies import Waiting
 from flowevolve.policies.departure import Balance
 
 
-def waiting(spent: Cost, price: Cost, upstream: int = 3) -> Waiting:
-    return Waiting(2, upstream, spent, price)
+def waiting(spent: Cost, price: Cost, upstream: int = 3, downstream: int = 0) -> Waiting:
+    return Waiting(2, upstream, downstream, spent, price)
 
 
 @pytest.mark.parametrize(("tokens", "leaves"), [(99, False), (100, True), (500, True)])
@@ -35,6 +35,13 @@ def test_while_no_validation_has_ended_it_waits_for_all_that_is_under_way() -> N
 def test_where_nobody_counts_tokens_it_goes_by_rollouts() -> None:
     assert not Balance().leaves(waiting(Cost(rollouts=9), Cost(rollouts=10)))
     assert Balance().leaves(waiting(Cost(rollouts=10), Cost(rollouts=10)))
+
+
+@pytest.mark.parametrize("upstream", [0, 3])
+def test_with_a_limit_it_waits_for_those_that_left_before(upstream: int) -> None:
+    paid, price = Cost(tokens=200), Cost(tokens=100)
+    assert not Balance(after=1).leaves(waiting(paid, price, upstream, downstream=1))
+    assert Balance(after=1).leaves(waiting(paid, price, upstream))
 
 
 def test_a_balance_of_nothing_is_refused() -> None:

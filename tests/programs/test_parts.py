@@ -237,7 +237,8 @@ def test_put_back_parts_are_as_they_were_and_others_as_they_became(old: str, new
     for part in free:
         assert tree_of(restored, part) == tree_of(new, part)
     if REST in parts:
-        added = [line for line in tree_of(new, REST) if line.startswith("import") and line not in tree_of(old, REST)]
+        taken_along = ("import", "N =", "M =")
+        added = [line for line in tree_of(new, REST) if line.startswith(taken_along) and line not in tree_of(old, REST)]
         assert [line for line in tree_of(restored, REST) if line not in added] == tree_of(old, REST)
     else:
         assert tree_of(restored, REST) == tree_of(new, REST)

@@ -7,19 +7,22 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve._util.registry import Registry
 from flowevolve.algorithms.gepa import GEPA
 from flowevolve.config.run import Config, parse_config
-from flowevolve.core.model import Transport
+from flowevolve.core.model import ChatRequest, Message, RejectedError, Transport
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.pending_call import HasBaseURL
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.openai import OpenAITransport
 from flowevolve.runner import assemble as build
 from flowevolve.runner.assemble import make_roles, open_roles
+from tests.llm.transports.test_azure import KEY, VERSION, azure
+from tests.llm.transports.test_transports import server
 
 
 class Navigating(GEPA):
@@ -102,6 +105,34 @@ async def test_an_endpoint_is_reached_over_the_transport_the_config_names(
         assert type(transport) is expected
         assert isinstance(transport, HasBaseURL)
         assert transport.base_url == "http://example.invalid/v1"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("transport", ["openai", "aiohttp"])
+async def test_an_azure_endpoint_gets_its_own_key(transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", "not-this-one-0123456789")
+    async with azure() as endpoint:
+        llm = {"backend": "openai", "model": "d", "base_url": endpoint, "transport": transport}
+        config = parse_config({"budget": {"proposals": 1}, "llm": {**llm, "azure_api_version": VERSION}}, "test")
+        async with opened(config) as roles:
+            [member] = roles["task"].members
+            reply = await member.transport.chat(ChatRequest("d", (Message("user", "hello"),)), timeout=60)
+    assert reply.text == "d"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("transport", ["openai", "aiohttp"])
+async def test_an_answer_is_bounded_as_the_config_says(transport: str) -> None:
+    async def long(_: web.Request) -> web.Response:
+        return web.json_response({"choices": [{"message": {"content": "a" * 5000}}]})
+
+    async with server(long) as url:
+        llm = {"backend": "openai", "model": "m", "base_url": url, "transport": transport, "max_reply_bytes": 4000}
+        async with opened(parse_config({"budget": {"proposals": 1}, "llm": llm}, "test")) as roles:
+            [member] = roles["task"].members
+            with pytest.raises(RejectedError, match="longer than 4000 bytes"):
+                await member.transport.chat(ChatRequest("m", (Message("user", "hello"),)), timeout=60)
 
 
 def test_an_unknown_transport_is_named_with_those_there_are() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from bench._lib.house_style import make_rows
 from flowevolve._util import clock
 from flowevolve._util.errors import InputError
 from flowevolve.config.run import parse_config
@@ -20,8 +21,10 @@ from flowevolve.runner.result import Result
 from flowevolve.runner.run import check, run
 from flowevolve.sim.worlds import catalog
 from flowevolve.sim.worlds.rules.world import RulesWorld
+from flowevolve.tasks.house_style import house_style_task
 from flowevolve.telemetry.summary import summarize
 
+TASK = house_style_task(make_rows(rules=12, per_example=3, overlap=0.3, rows=90, seed=1))
 PRICES = {"simulated": {"input": 1, "output": 1}, "good": {"input": 2, "output": 4}, "bad": {"input": 1, "output": 1}}
 BY_WEIGHT = {"models": [{"model": "good", "weight": 3}, {"model": "bad"}]}
 BANDIT = {"models": [{"model": "bad"}, {"model": "good"}], "bandit": "ucb", "retries": 0}
@@ -42,10 +45,10 @@ def half_useless_world(monkeypatch: pytest.MonkeyPatch) -> None:
 def go(role: Mapping[str, object], out: Path | None = None, *, priced: bool = True, **more: object) -> Result:
     sections: dict[str, object] = {"budget": {"proposals": 40}, **more}
     llm = {"roles": {"reflection": role}, "prices": PRICES if priced else {}, "concurrency": 32}
-    config = parse_config({"clock": "virtual", "llm": llm, **sections}, "test")
+    config = parse_config({"preset": "plain", "clock": "virtual", "llm": llm, **sections}, "test")
 
     async def start() -> Result:
-        return await run(config, out=out)
+        return await run(config, out=out, task=TASK)
 
     return clock.run(start, clock="virtual")
 

@@ -14,6 +14,7 @@ import anyio
 import pytest
 
 import flowevolve as fe
+from bench._lib.house_style import make_rows
 from flowevolve._util import clock
 from flowevolve.config.run import parse_config
 from flowevolve.journal.reading import RecordedRun
@@ -21,8 +22,10 @@ from flowevolve.runner.clients import SideTask
 from flowevolve.runner.interrupts import until_interrupted
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers
+from flowevolve.tasks.house_style import house_style_task
 
 ROOT = Path(__file__).parents[2]
+SHORT = house_style_task(make_rows(rules=12, per_example=3, overlap=0.3, rows=90, seed=1))
 BOTH = pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 TASK = """
 import os
@@ -128,7 +131,7 @@ def interrupted(*, twice: bool) -> Result | None:
                     await anyio.sleep(0.1)
                     signal.raise_signal(signal.SIGINT)
 
-        return await fe.run(config, side_task=signals)
+        return await fe.run(config, task=SHORT, side_task=signals)
 
     return clock.run(until_interrupted, go, clock="virtual")
 
@@ -163,7 +166,9 @@ def interrupted_as_it_ends(directory: Path, why: Mapping[str, object], signals: 
                     await anyio.sleep(0.1)
 
         watchers = Watchers(events=[lambda event: stopping.set() if event.kind == "run.stopping" else None])
-        return await fe.run(parse_config(settings, "test"), out=directory, side_task=send, watchers=watchers)
+        return await fe.run(
+            parse_config(settings, "test"), task=SHORT, out=directory, side_task=send, watchers=watchers
+        )
 
     result = clock.run(until_interrupted, go, clock="virtual")
     assert result is not None
@@ -196,6 +201,6 @@ def test_a_run_that_a_signal_cuts_off_as_it_ends_was_interrupted_and_can_be_gone
     assert cut_off.report.stop_reason == "interrupted"
     assert cut_off.report.held > 0
     assert cut_off.held_out is None
-    whole = clock.run(fe.resume, tmp_path / "out", clock="virtual")
+    whole = clock.run(lambda: fe.resume(tmp_path / "out", task=SHORT), clock="virtual")
     assert (whole.report.stop_reason, whole.report.held) == (reason, 0)
     assert whole.held_out is not None

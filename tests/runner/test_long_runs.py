@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -199,10 +200,18 @@ def _empty(journal: Path) -> None:
     os.truncate(journal, 0)
 
 
-@pytest.mark.parametrize("damage", [_garbage, _cut, _stub, _scratch, _empty])
-def test_a_damaged_journal_is_one_line(folder: Path, damage: Callable[[Path], None]) -> None:
-    out = folder / "out"
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a run that has ended, to be copied."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "run.toml").write_text(CONFIG)
     finish(folder, "run", "run.toml", "--out", "out", "--set", "clock=virtual", "--set", "budget.proposals=2")
+    return folder / "out"
+
+
+@pytest.mark.parametrize("damage", [_garbage, _cut, _stub, _scratch, _empty])
+def test_a_damaged_journal_is_one_line(whole: Path, tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    out = shutil.copytree(whole, tmp_path / "out")
     damage(out / "journal.sqlite")
 
     async def go() -> Result:

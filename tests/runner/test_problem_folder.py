@@ -31,9 +31,9 @@ def test_what_config_yaml_says_becomes_a_configuration(folder: Path) -> None:
 
 
 def test_overrides_go_first_and_a_budget_replaces_the_iterations(folder: Path) -> None:
-    config = load_folder(folder, ["budget.evaluations=50", "sandbox.timeout=5", "algorithm.name=gepa"]).config
+    config = load_folder(folder, ["budget.evaluations=50", "sandbox.timeout=5", "algorithm.name=cse"]).config
     assert (config.budget.evaluations, config.budget.proposals) == (50, None)
-    assert (config.sandbox.timeout, config.algorithm.name, config.algorithm.settings) == (5, "gepa", {})
+    assert (config.sandbox.timeout, config.algorithm.name, config.algorithm.settings) == (5, "cse", {"form": "whole"})
 
 
 def test_the_llm_of_config_yaml_is_taken_when_a_real_one_is_asked_for(folder: Path) -> None:

@@ -30,6 +30,7 @@ from flowevolve.tasks.house_style import house_style_task
 from flowevolve.telemetry.comparison import compare
 from flowevolve.telemetry.summary import summarize
 
+SHORT = house_style_task(make_rows(rules=12, per_example=3, overlap=0.3, rows=90, seed=1))
 SETTINGS: Mapping[str, Mapping[str, object]] = {
     "stream": {
         "algorithm": {"max_in_flight": 8, "merge": True},
@@ -53,7 +54,7 @@ SETTINGS: Mapping[str, Mapping[str, object]] = {
 }
 
 
-def record(path: Path, settings: Mapping[str, object], task: Task | None = None, **objects: Any) -> Result:
+def record(path: Path, settings: Mapping[str, object], task: Task | None = SHORT, **objects: Any) -> Result:
     config = parse_config({"clock": "virtual", **settings}, "test")
 
     async def go() -> Result:
@@ -62,9 +63,9 @@ def record(path: Path, settings: Mapping[str, object], task: Task | None = None,
     return clock.run(go, clock="virtual")
 
 
-def play(path: Path, *changes: str, **more: Any) -> Replayed:
+def play(path: Path, *changes: str, task: Task | None = SHORT, **more: Any) -> Replayed:
     async def go() -> Replayed:
-        return await replay(path, changes=changes, **more)
+        return await replay(path, changes=changes, task=task, **more)
 
     return clock.run(go, clock="virtual")
 
@@ -121,11 +122,11 @@ def test_no_call_of_a_replay_is_hedged_and_each_has_the_latency_of_the_first_ans
 
 
 def test_other_settings_answer_with_stand_ins_and_say_so(tmp_path: Path) -> None:
-    record(tmp_path / "run", SETTINGS["lockstep"])
+    record(tmp_path / "run", SETTINGS["lockstep"], task=None)
     before = facts(tmp_path / "run")
     prices = "llm.prices.simulated={input=1, output=2}"
     more = ("algorithm.mode=stream", "algorithm.max_in_flight=24", "llm.concurrency=256", prices)
-    replayed = play(tmp_path / "run", *more, out=tmp_path / "replay")
+    replayed = play(tmp_path / "run", *more, task=None, out=tmp_path / "replay")
     replies = replayed.replies
     assert facts(tmp_path / "run") == before
     assert replayed.result.mode == "stream"
@@ -170,7 +171,7 @@ def test_a_replay_repeats_itself_and_can_be_replayed(tmp_path: Path) -> None:
 
 
 def test_a_run_going_on_can_be_replayed(tmp_path: Path) -> None:
-    config = parse_config({"clock": "virtual", "budget": {"proposals": 12}}, "test")
+    config = parse_config({"preset": "plain", "clock": "virtual", "budget": {"proposals": 12}}, "test")
 
     def die(event: Event) -> None:
         if event.kind == "pool.commit" and event.data["version"] == 3:
@@ -209,7 +210,7 @@ def test_what_was_given_as_an_object_has_to_be_given_again(tmp_path: Path) -> No
     task = house_style_task(make_rows(rules=6, per_example=2, overlap=0.3, rows=30, seed=1))
     record(tmp_path / "run", {"budget": {"proposals": 3}}, task, staleness=Full())
     with pytest.raises(InputError, match=r"staleness and task was given as an object.*task=…"):
-        play(tmp_path / "run")
+        play(tmp_path / "run", task=None)
     assert play(tmp_path / "run", task=task, staleness=Full()).replies.stand_ins == 0
     assert play(tmp_path / "run", "staleness.policy=full", task=task).replies.stand_ins == 0
 
@@ -261,12 +262,22 @@ def test_records_that_can_not_be_replayed_are_explained(damage: str, says: str, 
 
 
 def test_a_replay_needs_the_virtual_clock_and_is_not_gone_on_with(tmp_path: Path) -> None:
-    record(tmp_path / "run", {"budget": {"proposals": 1}})
+    record(tmp_path / "run", {"budget": {"proposals": 1}}, task=None)
     with pytest.raises(InputError, match="virtual clock"):
         clock.run(lambda: replay(tmp_path / "run"), clock="real")
-    play(tmp_path / "run", out=tmp_path / "replay")
+    play(tmp_path / "run", task=None, out=tmp_path / "replay")
     with pytest.raises(InputError, match="flowevolve replay DIR"):
         clock.run(lambda: resume(tmp_path / "replay", changes=["budget.proposals=3"]), clock="virtual")
     with pytest.raises(InputError, match="flowevolve replay DIR"):
         record(tmp_path / "new", {"llm": {"backend": "replay"}, "budget": {"proposals": 1}})
     assert json.loads((tmp_path / "replay" / "result.json").read_text())["backend"] == "replay"
+
+
+def test_a_replay_has_the_thinking_of_its_run_and_takes_nothing_more_off(tmp_path: Path) -> None:
+    record(tmp_path / "run", {"budget": {"proposals": 1}})
+    with sqlite3.connect(tmp_path / "run" / "journal.sqlite") as journal:
+        journal.execute("UPDATE calls SET thinking = 'hmm', reply = '<think>kept</think> yes'")
+    journal.close()
+    play(tmp_path / "run", out=tmp_path / "replay")
+    with RecordedRun(tmp_path / "replay") as replayed:
+        assert {(call.thinking, call.reply) for call in replayed.calls()} == {("hmm", "<think>kept</think> yes")}

@@ -19,6 +19,7 @@ Changes = list[Mapping[str, JSON]]
 def scheduled(**scheduler: object) -> tuple[Result, Changes]:
     """A run on a server that could take four times as many requests as it starts with."""
     table = {
+        "preset": "plain",
         "clock": "virtual",
         "budget": {"minutes": 2},
         "llm": {"concurrency": 128},

@@ -33,7 +33,7 @@ patience_seconds = 0
 base_url = "{url}/"
 
 [budget]
-rollouts = 30
+rollouts = 100
 """
 
 
@@ -82,7 +82,7 @@ async def echoing(status: int, seen: set[str]) -> AsyncIterator[str]:
     ],
 )
 def test_a_key_in_the_configuration_is_refused_and_not_repeated(section: dict[str, Any], says: str) -> None:
-    table = {"budget": {"rollouts": 1}, **section, "llm": {"backend": "vllm", "model": "m", **section.get("llm", {})}}
+    table = {"budget": {"rollouts": 100}, **section, "llm": {"backend": "vllm", "model": "m", **section.get("llm", {})}}
     with pytest.raises(InputError, match=says) as raised:
         parse_config(table, "test")
     assert SENTINEL not in str(raised.value)
@@ -98,7 +98,7 @@ def test_what_only_sounds_like_a_key_is_none() -> None:
     }
     environment = {"VLLM_LOGGING_LEVEL": "DEBUG", "TOKENIZERS_PARALLELISM": "false", "HF_TOKEN": ""}
     table = {"backend": "vllm", "model": "m", "extra": extra}
-    config = parse_config({"budget": {"rollouts": 1}, "llm": table, "vllm": {"environment": environment}}, "test")
+    config = parse_config({"budget": {"rollouts": 100}, "llm": table, "vllm": {"environment": environment}}, "test")
     assert (config.llm.extra, config.vllm.environment) == (extra, environment)
 
 
@@ -157,7 +157,7 @@ async def test_openais_key_is_sent_to_another_server_only_if_it_is_named(
         for named in ({}, {"api_key_env": "OPENAI_API_KEY"}):
             llm = {"backend": "openai", "transport": transport, "base_url": url, "model": "m", **named}
             before = len(seen)
-            config = parse_config({"budget": {"rollouts": 1}, "llm": llm}, "test")
+            config = parse_config({"budget": {"rollouts": 100}, "llm": llm}, "test")
             async with open_roles(config, make_roles(config)) as roles:
                 [task] = roles["task"].members
                 with pytest.raises(RejectedError):

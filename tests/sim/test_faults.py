@@ -14,10 +14,17 @@ from flowevolve.core.events import Event
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
 from flowevolve.sim.faults import FAULTS, Fault, Faults
+from tests.support.depth import LONG
 
 
 def evolve(
-    rate: float, kinds: tuple[Fault, ...], seed: int = 0, *, mode: str = "stream", stream: bool = False
+    rate: float,
+    kinds: tuple[Fault, ...],
+    seed: int = 0,
+    *,
+    mode: str = "stream",
+    stream: bool = False,
+    proposals: int = 12,
 ) -> tuple[Result, list[Event], list[CallRecord]]:
     config = parse_config(
         {
@@ -31,7 +38,7 @@ def evolve(
                 **({"idle_seconds": 10} if stream else {}),
             },
             "sim": {"faults": {"rate": rate, "kinds": list(kinds), "seed": seed}},
-            "budget": {"proposals": 12},
+            "budget": {"proposals": proposals},
         },
         "test",
     )
@@ -71,7 +78,7 @@ def test_a_fifth_of_all_calls_going_wrong(seed: int, stream: bool) -> None:
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_half_of_all_calls_going_wrong_in_one_way(kind: Fault) -> None:
-    result, events, calls = evolve(0.5, (kind,))
+    result, events, calls = evolve(0.5, (kind,), proposals=12 if LONG else 4)
     check_accounts(result, events, calls)
     assert (result.llm.estimated if kind == "no_usage" else result.llm.retries) > 100
     assert result.report.stop_reason == "proposals"

@@ -20,7 +20,7 @@ from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
 from flowevolve.prompts.reading.fences import fence, labelled_blocks
 from flowevolve.stages import committing
-from flowevolve.stages.group_commit import Group, GroupCommit, Head
+from flowevolve.stages.group_commit import Group, GroupCommit, Head, Way
 from flowevolve.stages.payloads import Proposed
 from tests.support.interruption import Echo, Fact, events_of, evolve
 
@@ -85,10 +85,11 @@ class Grouping(fe.Algorithm):
     most_characters: int = 40_000
     delay: float = 0.0
     departs: Departure = field(default_factory=AtOnce)
+    ways: Mapping[Way, float] = field(default_factory=lambda: {"model": 1.0})
 
     def __post_init__(self) -> None:
         self._best: Candidate | None = None
-        self.head = Head(self.best)
+        self.head = Head(self.best, self.ways)
         self.archives = (self, self.head)
         self._validated = 0
 
@@ -221,7 +222,45 @@ def test_what_was_built_on_a_group_that_failed_is_rebased() -> None:
     assert texts == [{"a": "seed a", "b": "two"}]
 
 
-def test_a_group_that_says_nothing_new_is_not_validated() -> None:
-    _, facts = grouped(Grouping([{"a": "one"}, {"a": "two"}]), TakesNothingOver())
-    assert "nothing new" in {event.data["reason"] for event in events_of(facts, "candidate.rejected")}
-    assert len(events_of(facts, "pool.commit")) == 1
+def lines(*added: str) -> list[Mapping[str, str]]:
+    """Edits that each add a line to the seed's text."""
+    return [{"a": f"{SEED['a']}\n{line}"} for line in added]
+
+
+def ways(facts: list[Fact]) -> list[object]:
+    return [event.data["way"] for event in events_of(facts, "group.departed")]
+
+
+def test_edits_that_a_merge_takes_nothing_of_are_made_again_line_by_line() -> None:
+    texts, _ = grouped(Grouping(lines("one", "two")), TakesNothingOver())
+    assert texts == [{"a": "seed a\ntwo\none", "b": "seed b"}]
+
+
+def test_line_by_line_no_model_is_asked_but_for_new_texts() -> None:
+    merger = Merger()
+    texts, facts = grouped(Grouping([*lines("one", "two"), {"a": "new"}], ways={"lines": 1.0}), merger)
+    assert texts == [{"a": "seed a\ntwo\none\nnew", "b": "seed b"}]
+    assert len(merger.prompts) == 1
+    assert events_of(facts, "candidate.proposed")[-1].data["operator"] == "group_lines"
+    merger = Merger()
+    grouped(Grouping(lines("one", "two"), ways={"lines": 1.0}), merger)
+    assert not merger.prompts
+
+
+def test_a_way_that_fails_gives_way_to_another_until_that_fails_too() -> None:
+    algorithm = Grouping(
+        lines("one", "two", "three", "four"),
+        passes=[False, False, True, True],
+        delay=15.0,
+        departs=OneByOne(),
+        ways={"model": 1.0, "lines": 0.9, "each": 0.8},
+    )
+    texts, facts = grouped(algorithm)
+    assert ways(facts) == ["model", "lines", "each", "each"]
+    assert texts == [{"a": "seed a\nthree", "b": "seed b"}, {"a": "seed a\nfour", "b": "seed b"}]
+
+
+def test_single_edits_are_validated_each_as_it_is() -> None:
+    texts, facts = grouped(Grouping(lines("one", "two"), ways={"each": 1.0}))
+    assert texts == [{"a": "seed a\none", "b": "seed b"}, {"a": "seed a\ntwo", "b": "seed b"}]
+    assert not events_of(facts, "candidate.rejected")

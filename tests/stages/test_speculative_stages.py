@@ -76,6 +76,7 @@ def evolve(
     calls: list[CallRecord] = []
     config = parse_config(
         {
+            "preset": "plain",
             "seed": seed,
             "clock": "virtual",
             "algorithm": {"max_in_flight": width, **(algorithm or {})},
@@ -316,6 +317,7 @@ def test_no_flow_is_opened_on_what_a_revoked_candidate_left_behind() -> None:
         assert opened[event.time] <= 100
 
     table = {
+        "preset": "plain",
         "clock": "virtual",
         "algorithm": {"max_in_flight": 12, "candidate_selection": "top_k_pareto", "top_k": 1},
         "speculation": {"alpha": {"evaluate": 0.25}},

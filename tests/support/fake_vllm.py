@@ -51,7 +51,7 @@ class Mortal(SimBackend):
 def note_start() -> str:
     """Note this start; returns its fate."""
     notes = Path(os.environ["FAKE_NOTES"])
-    child = subprocess.Popen([sys.executable, "-c", SLEEPER], stdout=subprocess.PIPE, start_new_session=True)
+    child = subprocess.Popen([sys.executable, "-S", "-c", SLEEPER], stdout=subprocess.PIPE, start_new_session=True)
     assert child.stdout is not None
     child.stdout.readline()  # from here on it ignores SIGTERM
     note = {"arguments": sys.argv[1:], "environment": dict(os.environ), "pids": [os.getpid(), child.pid]}

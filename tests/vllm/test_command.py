@@ -18,9 +18,9 @@ AMD = Machine(has_gpu=True, gpu_gib=None, cores=64, free_gib=500.0)
 VLLM = Path("/opt/vllm/bin/vllm")
 
 
-def arguments(machine: Machine, **settings: object) -> list[str]:
+def arguments(machine: Machine, model: str = "folder", served_as: str = "name", **settings: object) -> list[str]:
     checked = VLLMSettings.model_validate(settings)
-    return serve_arguments(VLLM, checked, machine, model="folder", served_as="name", port=7)
+    return serve_arguments(VLLM, checked, machine, model=model, served_as=served_as, port=7)
 
 
 def environment(machine: Machine, inherited: dict[str, str] | None = None, **settings: object) -> dict[str, str]:
@@ -59,6 +59,24 @@ def test_what_the_user_gives_goes_before() -> None:
     assert command[-4:] == flags
     assert not {"--scheduling-policy", "--enable-prefix-caching", "--max-num-seqs"} & set(command)
     assert "--enable-prompt-tokens-details" in command
+
+
+@pytest.mark.parametrize(
+    ("model", "parser"),
+    [("Qwen/Qwen3-8B", "qwen3"), ("openai/gpt-oss-20b", "openai_gptoss"), ("Qwen/Qwen2.5-7B", None)],
+)
+def test_thoughts_and_answers_of_a_known_family_come_apart(model: str, parser: str | None) -> None:
+    assert value(arguments(H100, model), "--reasoning-parser") == parser
+    assert value(arguments(H100, "/models/7", served_as=model), "--reasoning-parser") == parser
+    assert "--reasoning-parser" not in arguments(H100, model, defaults=False)
+    own = arguments(H100, model, flags=["--reasoning_parser=mine"])
+    assert "--reasoning-parser" not in own
+    assert own[-1] == "--reasoning_parser=mine"
+
+
+def test_a_parser_that_needs_more_flags_has_them() -> None:
+    command = arguments(H100, "mistralai/Magistral-Small-2509")
+    assert (value(command, "--reasoning-parser"), value(command, "--tokenizer-mode")) == ("mistral", "mistral")
 
 
 @pytest.mark.parametrize(

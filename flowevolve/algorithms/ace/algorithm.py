@@ -160,7 +160,7 @@ class Validate:
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         trial = item.expect(Trial)
-        context.spend(Cost(evaluations=1))
+        context.begin(Cost(evaluations=1))
         rollouts = await self.rollouts.run(trial.candidate, trial.example_ids, trial.split, context)
         scores = {rollout.example_id: rollout.score.value for rollout in rollouts}
         yield Emit(Tried(trial.candidate.scored(scores), trial.window))

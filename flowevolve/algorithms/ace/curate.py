@@ -46,7 +46,7 @@ class Curate:
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         curation = item.expect(Curation)
         version, bullets = self.reader.now(context)
-        context.spend(Cost(proposals=1))
+        context.begin(Cost(proposals=1))
         operations = await self._operations(bullets, curation.lessons, context)
         sources = tuple(dict.fromkeys(lesson.example_id for lesson in curation.lessons))
         reads = {name: digest for lesson in curation.lessons for name, digest in lesson.reads.items()}

@@ -64,7 +64,7 @@ class Aggregate:
             for place, component in enumerate(selected.components)
         ]
         texts = await run_all(jobs)
-        context.spend(Cost(proposals=1))
+        context.begin(Cost(proposals=1))
         artifact = rewritten(selected, texts)
         if artifact == parent.artifact:
             raise Discard("unchanged")

@@ -61,6 +61,7 @@ from flowevolve.stages import (
     Rollouts,
     Screen,
     Update,
+    Way,
     committing,
 )
 
@@ -83,6 +84,8 @@ VALIDATIONS: Mapping[str, Callable[[], ValidationAcceptance]] = {
     "improvement": Improvement,
     "front": Front,
 }
+WAYS: Mapping[Way, float] = {"model": 1.0, "lines": 0.5, "each": 0.3}
+"""How edits that wait for validation are merged, and how often each way is taken to succeed at first."""
 SPECULATING = ("generate", "evaluate")
 """Stages that can release a part of their results early."""
 
@@ -111,7 +114,7 @@ class GEPA(Algorithm[GEPAConfig]):
         self._schedule = MergeSchedule(self.config.max_merges if self.config.merge else 0)
         self._val_order = _running_order([example.id for example in task.data.val], self.tuning)
         self._order = ValidationOrder(self._val_order, self.tuning.speculation.window)
-        self._head = Head(self._archive.best) if self.config.group else None
+        self._head = Head(self._archive.best, WAYS) if self.config.group else None
         self._select = self._select_type()(
             self._archive,
             self._schedule,
@@ -144,6 +147,10 @@ class GEPA(Algorithm[GEPAConfig]):
         parts = 1 if trigger else math.ceil(minibatch / self.tuning.speculation.quorum("generate", minibatch))
         return Cost(proposals=parts, rollouts=2 * minibatch)
 
+    def estimate_finish(self, share: Callable[[Cost], float]) -> Cost:
+        """Room for a validation is kept, without which an edit would come to nothing."""
+        return Cost(rollouts=len(self.task.data.val), evaluations=1)
+
     def graph(self) -> Graph:
         config, rollouts, speculation = self.config, Rollouts(self.task), self.tuning.speculation
         proposing = self._proposing()
@@ -165,6 +172,7 @@ class GEPA(Algorithm[GEPAConfig]):
             ),
             entry="select",
             repair="repair",
+            validation=next((stage.name for stage in grouping), None),
             step_width=self._step_width,
         )
 

@@ -212,7 +212,7 @@ class Select:
 
     def _merged(self, plan: Plan, ancestor: str, context: StageContext) -> Emit:
         first, second = (context.pool[name] for name in plan.parents)
-        context.spend(Cost(proposals=1))
+        context.begin(Cost(proposals=1))
         artifact = join(first, second, context.pool[ancestor])
         candidate = context.propose(artifact, parents=[first, second], operator="merge")
         better = max((first, second), key=lambda parent: sum(parent.scores[name] for name in plan.batch))

@@ -136,7 +136,7 @@ class PromptWriter:
         rollouts = await self._rollouts.run(parent, batch, "train", context)
         jobs = [partial(_rewritten, name, parent, others, brief, rollouts, context) for name in chosen]
         texts = dict(zip(chosen, await run_all(jobs), strict=True))
-        context.spend(Cost(proposals=1))
+        context.begin(Cost(proposals=1))
         artifact = parent.artifact.replace(**texts)
         if artifact == parent.artifact:
             raise Discard("unchanged")

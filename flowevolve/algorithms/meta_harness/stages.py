@@ -79,7 +79,7 @@ class Propose:
             raise Discard("no harness written")
         parents = [context.pool[name] for name in seen.best]
         for source in dict.fromkeys(sources[: self._config.candidates]):
-            context.spend(Cost(proposals=1))
+            context.begin(Cost(proposals=1))
             candidate = context.propose(harness(source), parents=parents, operator="write", born=version)
             yield Emit(Written(candidate), version=version, derives=candidate.parents)
 
@@ -119,10 +119,12 @@ class Evaluation:
     async def benchmark(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         """Scores a harness on all data sets, side by side."""
         checked = item.expect(Checked)
-        context.spend(Cost(evaluations=1))
+        context.begin(Cost(evaluations=1))
         sets = [each for each in self.task.sets.values() if checked.split == "val" or each.data.test]
+        rows = sum(len(each.data.val if checked.split == "val" else each.data.test) for each in sets)
         try:
-            scored = await run_all([partial(self._score, checked, each, context) for each in sets])
+            with context.reserved(Cost(rollouts=rows)):
+                scored = await run_all([partial(self._score, checked, each, context) for each in sets])
         except HarnessError as error:
             if checked.split == "test":
                 raise Discard(f"failed on the test split: {error}") from error

@@ -55,8 +55,8 @@ class GEPA(dspy.GEPA):
 
     ``num_threads`` bounds the examples under way, as in dspy. They belong to ``adapter_concurrency`` evaluations, by
     default as many as there are threads for whole minibatches. ``reflection_concurrency`` bounds calls of the proposer
-    (as ``adapter_concurrency``, but 1 for one of the user's own), ``max_in_flight`` the iterations open at a time (two
-    for each evaluation). With ``max_in_flight=1`` it does what `dspy.GEPA` does.
+    (as ``adapter_concurrency``, but 1 for one of the user's own), ``max_in_flight`` the iterations open at a time (as
+    many as there is use for). With ``max_in_flight=1`` it does what `dspy.GEPA` does.
     """
 
     def __init__(

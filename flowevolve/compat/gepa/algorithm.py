@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 from gepa.proposer.reflective_mutation.base import ReflectionComponentSelector
 from gepa.strategies.acceptance import AcceptanceCriterion
@@ -29,9 +29,14 @@ from flowevolve.core.event_body import OwnEvent
 from flowevolve.core.event_kinds import CandidateRejected, FlowClosed, ItemDone
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Emit, Graph, Stage, committing
+from flowevolve.core.policies import NoRacing
 from flowevolve.core.task import ChatModel, Dataset, Example, Rollout
 from flowevolve.policies.acceptance import StrictImprovement
+from flowevolve.policies.departure import Balance
+from flowevolve.policies.racing import Confidence
 from flowevolve.stages.generate import Generate
+from flowevolve.stages.group_commit import GroupCommit, Head, Way
+from flowevolve.stages.rebase import Rebase
 from flowevolve.stages.repair import Repair
 
 
@@ -50,6 +55,16 @@ class AdapterTask:
 
     async def rollout(self, artifact: Artifact, example: Example, llm: ChatModel) -> Rollout:
         raise EngineError("an adapter runs batches, not single examples")
+
+
+WAYS: Mapping[Way, float] = {"lines": 1.0, "model": 1.0, "each": 1.0}
+"""Line by line first: it costs nothing, and nobody knows how a user's own model takes to a prompt for merging."""
+RACING = Confidence(delta=0.2, least=5)
+"""A validation that is losing is stopped between its halves: calls of an adapter that were begun can't be cancelled."""
+ValidationForm = Literal["each", "rebased", "groups"]
+"""What is validated: each edit as it is, as gepa does; each one rebased onto the best candidate, one at a time; or
+groups of edits that the reflection model merges, one at a time.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +86,7 @@ class Parts:
     skip_perfect: bool
     reserved: int
     """Metric calls set aside for an iteration that begins, where ``max_metric_calls`` is given."""
+    validation: ValidationForm
 
 
 class AdapterGEPA(GEPA):
@@ -81,13 +97,22 @@ class AdapterGEPA(GEPA):
     def __init__(self, task: AdapterTask, parts: Parts, tuning: Tuning) -> None:
         super().__init__(task, GEPAConfig(), tuning)
         self._parts = parts
+        if parts.validation != "each":
+            self.staleness = "full"  # edits are rebased before they are validated, so none is too old
         self._iterations = AdapterSelect(
             parts.strategies, parts.merger, parts.train, parts.val, parts.mirror, parts.failures
         )
-        self.archives = (self._archive, parts.mirror, *([] if parts.merger is None else [parts.merger]))
+        self._merged_onto = Head(self._archive.best, WAYS, optimistic=False)
+        self.archives = (
+            self._archive, parts.mirror, self._merged_onto, *([] if parts.merger is None else [parts.merger])
+        )  # fmt: skip
 
     def estimate(self, trigger: str | None = None) -> Cost:
         return Cost(proposals=1, rollouts=self._parts.reserved)
+
+    def estimate_finish(self, share: Callable[[Cost], float]) -> Cost:
+        """Where edits are validated as in gepa, nothing is kept: everything is done up to the call that has no room."""
+        return Cost() if self._parts.validation == "each" else super().estimate_finish(share)
 
     def graph(self) -> Graph:
         parts = self._parts
@@ -106,7 +131,18 @@ class AdapterGEPA(GEPA):
         )
         criterion = Forgiving(parts.criterion, parts.failures)
         screen = AdapterScreen(rollouts, StrictImprovement(), criterion, parts.train, mirror)
-        evaluate = AdapterEvaluate(rollouts, val_ids, self._order_of_validation, self._archive.standing, mirror=mirror)
+        grouping, evaluate = self._validating(
+            AdapterEvaluate(
+                rollouts,
+                val_ids,
+                self._order_of_validation,
+                self._archive.standing,
+                racing=NoRacing() if parts.validation == "each" else RACING,
+                mirror=mirror,
+                parts=1 if parts.validation == "each" else 2,
+            )
+        )
+        after_screen = (*(stage.name for stage in grouping), "evaluate")
         update = AdapterUpdate(
             self._archive.standing, mirror=mirror, policy=parts.policy, val=parts.val, adapter=parts.adapter
         )
@@ -116,13 +152,28 @@ class AdapterGEPA(GEPA):
                 self._workers.stage("generate", Generate(rollouts, skip_perfect=False), "propose", capacity=1),
                 self._workers.stage("propose", propose, "screen"),
                 self._workers.stage("repair", Repair(self._archive.best), "screen"),
-                self._workers.stage("screen", screen, "evaluate", repair_to="screen"),
-                self._workers.stage("evaluate", evaluate, "update", repair_to="screen"),
+                self._workers.stage("screen", screen, *after_screen, repair_to="screen"),
+                *grouping,
+                evaluate,
                 committing("update", update),
             ),
             entry="select",
             repair="repair",
+            validation=None if parts.validation == "each" else after_screen[0],
         )
+
+    def _validating(self, evaluate: AdapterEvaluate) -> tuple[tuple[Stage, ...], Stage]:
+        """The stages from edits that passed their minibatches to scores."""
+        match self._parts.validation:
+            case "each":
+                return (), self._workers.stage("evaluate", evaluate, "update", repair_to="screen")
+            case "rebased":
+                return (), Stage("evaluate", Rebase(self._archive.best, evaluate), ("update",), workers=1)
+            case "groups":
+                commit = GroupCommit(self._merged_onto)
+                waiting = Stage("group", commit, ("evaluate",), workers=1, gather=32)
+                departing = replace(waiting, departs=Balance(self.config.balance, after=1))
+                return (departing,), Stage("evaluate", evaluate, ("update",), workers=1)
 
     def _order_of_validation(self) -> Sequence[str]:
         """What gepa's policy says; while it has no state to look at, everything, or what it says for the seed."""
@@ -146,9 +197,11 @@ class AdapterGEPA(GEPA):
             yield emission
 
     def apply_event(self, event: Event) -> None:
-        """Nothing: gepa's state and the user's strategies change themselves as they are asked."""
+        """gepa's state and the user's strategies change themselves as they are asked."""
+        self._merged_onto.apply_event(event)
 
     def replay_event(self, event: Event) -> None:
+        self.apply_event(event)
         self._iterations.replay_event(event)
         mirror = self._parts.mirror
         match event.body:

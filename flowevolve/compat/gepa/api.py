@@ -29,7 +29,7 @@ from flowevolve.compat.gepa.data import AnyId
 from flowevolve.compat.gepa.failures import Failures
 from flowevolve.compat.gepa.launch import Bar, Launch, make_config, reflecting
 from flowevolve.compat.gepa.mirror import Mirror
-from flowevolve.compat.gepa.reflection import make_writer
+from flowevolve.compat.gepa.reflection import ByPrompt, make_writer
 from flowevolve.compat.gepa.select import Merger, Strategies
 from flowevolve.compat.gepa.threads import Adapter, AdapterThreads
 from flowevolve.core.task import Dataset
@@ -93,14 +93,16 @@ def optimize(
     reflection_concurrency: int | None = None,
     max_in_flight: int | None = None,
     mode: Literal["stream", "sync"] = "stream",
-    staleness: str = "guarded",
+    staleness: str | None = None,
 ) -> GEPAResult[RolloutOutput, DataId]:
     """gepa's `optimize` as a stream. What gepa's arguments mean here: docs/how-to/gepa.md.
 
     ``adapter_concurrency`` calls of the adapter are made at a time, from worker threads, each with at most
-    ``chunk_size`` examples; ``reflection_concurrency`` (the same unless given) bounds the calls of a ``reflection_lm``
-    or proposer that is a function. ``max_in_flight`` iterations are open at a time, by default two for each adapter
-    call; with 1 the accepted candidates are those of gepa.
+    ``chunk_size`` examples, by default so many that a validation takes half of the calls; ``reflection_concurrency``
+    (the same unless given) bounds the calls of a ``reflection_lm`` or proposer that is a function. ``max_in_flight``
+    iterations are open at a time, by default as many as what a validation costs makes use of. With 1 the accepted
+    candidates are those of gepa; with more, edits are merged by the reflection model and validated in groups or, where
+    there is none, rebased and validated one at a time.
 
     Raises:
         InputError: naming the argument that can't be used.
@@ -132,7 +134,6 @@ def optimize(
     threads = AdapterThreads(
         arguments.find_adapter(cast("Adapter | None", adapter), task_lm, evaluator), adapter_concurrency
     )
-    width = 2 * adapter_concurrency if max_in_flight is None else max_in_flight
     train = arguments.examples(trainset, "trainset")
     val = train if valset is None else arguments.examples(valset, "valset")
     listed = arguments.stoppers(stop_callbacks, directory)
@@ -153,6 +154,16 @@ def optimize(
         callbacks=[*(callbacks or ()), *([] if bar is None else [bar])],
         max_metric_calls=max_metric_calls,
     )
+    arguments.check_calls(max_metric_calls, len(val.all()))
+    writer = make_writer(
+        threads,
+        custom_candidate_proposer,
+        reflection_strategy,
+        reflection_lm,
+        reflection_prompt_template,
+        reflections,
+    )
+    as_gepa = mode == "sync" or max_in_flight == 1
     parts = Parts(
         adapter=threads,
         train=train,
@@ -172,22 +183,16 @@ def optimize(
         components=arguments.component_selector(module_selector),
         criterion=arguments.acceptance(acceptance_criterion),
         policy=arguments.evaluation_policy(cast("str | EvaluationPolicy[AnyId, object] | None", val_evaluation_policy)),
-        writer=make_writer(
-            threads,
-            custom_candidate_proposer,
-            reflection_strategy,
-            reflection_lm,
-            reflection_prompt_template,
-            reflections,
-        ),
-        chunk=chunk_size,
+        writer=writer,
+        chunk=chunk_size or _chunk(len(val.all()), reflection_minibatch_size or 3, adapter_concurrency),
         failures=Failures(mirror, logger, raising=raise_on_exception),
         skip_perfect=skip_perfect_score,
-        reserved=1 if width == 1 else 2 * (reflection_minibatch_size or 3),
+        reserved=1 if as_gepa else 2 * (reflection_minibatch_size or 3),
+        validation="each" if as_gepa else "groups" if isinstance(writer, ByPrompt) and not use_merge else "rebased",
     )
     task = AdapterTask(type(threads.adapter).__name__, seed_artifact, Dataset(train.all(), val.all()))
     config = make_config(
-        task, role.section, seed=seed, mode=mode, width=width, staleness=staleness, most=max_metric_calls
+        task, role.section, seed=seed, mode=mode, width=max_in_flight, staleness=staleness, most=max_metric_calls
     )
     result = Launch(
         config=config,
@@ -199,3 +204,8 @@ def optimize(
         bar=bar,
     ).run()
     return cast("GEPAResult[RolloutOutput, DataId]", result)
+
+
+def _chunk(validation: int, minibatch: int, concurrency: int) -> int | None:
+    """How many examples a call of the adapter gets at most, which is a whole minibatch at least; None: all."""
+    return None if concurrency == 1 else max(minibatch, -(-validation // concurrency))

@@ -213,6 +213,16 @@ def check_positive(**given: int | None) -> None:
             raise InputError(f"{name}: is {number}; give at least 1")
 
 
+def check_calls(most: int | None, validation: int) -> None:
+    """Raises:
+    InputError: if there are not enough metric calls to evaluate the seed.
+    """
+    if most is not None and most < validation:
+        raise InputError(
+            f"max_metric_calls: is {most}, and the seed alone takes {validation}; give more, as it is never exceeded"
+        )
+
+
 def check_run_dir(run_dir: Path | None) -> None:
     if run_dir is not None and (run_dir / GEPA_STATE).exists():
         raise InputError(

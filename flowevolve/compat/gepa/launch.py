@@ -102,8 +102,8 @@ def make_config(
     *,
     seed: int,
     mode: str,
-    width: int,
-    staleness: str,
+    width: int | None,
+    staleness: str | None,
     most: int | None,
 ) -> Config:
     """A run's configuration. What is in ``task`` may not be another when the run goes on.
@@ -120,7 +120,8 @@ def make_config(
                 "trainset": len(task.data.train),
                 "valset": len(task.data.val),
             },
-            "algorithm": {"name": "gepa", "mode": mode, "max_in_flight": width, "width": width},
+            "preset": "plain",
+            "algorithm": {"name": "gepa", "mode": mode, "max_in_flight": width or "auto", "width": width or 1},
             "llm": section,
             "staleness": {"policy": staleness},
             "budget": {"rollouts": most or NO_LIMIT},
@@ -190,16 +191,13 @@ class Launch:
     def _advice(self) -> str:
         concurrency = self.parts.adapter.concurrency
         if concurrency > 1:
-            return f"flowevolve: up to {concurrency} adapter calls at a time, {self._width} iterations in flight"
+            flows = self.config.algorithm.max_in_flight
+            open_at_once = "as many iterations in flight as pay" if flows == "auto" else f"{flows} iterations in flight"
+            return f"flowevolve: up to {concurrency} adapter calls at a time, {open_at_once}"
         return (
             "flowevolve: adapter calls are made one at a time, which is safe for every adapter; if yours may be called "
             "from several threads at once, adapter_concurrency=8 is faster"
         )
-
-    @property
-    def _width(self) -> int:
-        section = self.config.algorithm
-        return section.max_in_flight if section.mode == "stream" else section.width
 
     async def _run(self) -> None:
         watchers = Watchers(events=(self.parts.mirror.event, self._tell))

@@ -115,9 +115,9 @@ class Mirror:
         """A candidate was let pass with these scores on its minibatch."""
         self._passed[candidate_id] = sum(scores)
 
-    def passed_with(self, candidate_id: str) -> float:
-        """The sum of scores with which a candidate was let pass."""
-        return self._passed.pop(candidate_id)
+    def passed_with(self, candidate_id: str) -> float | None:
+        """The sum of scores with which a candidate was let pass; None for one that had no minibatch of its own."""
+        return self._passed.pop(candidate_id, None)
 
     def front(self) -> frozenset[int]:
         """The numbers of the candidates on gepa's front; none before the seed is there, or where nobody is told."""

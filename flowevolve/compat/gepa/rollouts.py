@@ -70,10 +70,11 @@ class AdapterRollouts(Rollouts):
             partial(self._call, candidate, example_ids[start : start + size], split, context, str(start))
             for start in range(0, len(example_ids), size)
         ]
-        async with aclosing(context.side_by_side(jobs)) as calls:
-            async for number, rollouts in calls:
-                for place, rollout in enumerate(rollouts):
-                    yield number * size + place, rollout
+        with context.reserved(Cost(rollouts=len(example_ids))):
+            async with aclosing(context.side_by_side(jobs)) as calls:
+                async for number, rollouts in calls:
+                    for place, rollout in enumerate(rollouts):
+                        yield number * size + place, rollout
 
     async def _call(
         self, candidate: Candidate, example_ids: Sequence[str], split: str, context: StageContext, start: str

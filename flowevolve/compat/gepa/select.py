@@ -200,7 +200,7 @@ class AdapterSelect:
         parents = [context.pool[name] for name in merge.parents]
         batch = merge.batch
         artifact = parents[0].artifact.replace(**merge.texts)
-        context.spend(Cost(proposals=1))
+        context.begin(Cost(proposals=1))
         candidate = context.propose(artifact, parents=parents, operator="merge")
         better = max(parents, key=lambda parent: sum(parent.scores[name] for name in batch))
         self._mirror.tell(

@@ -65,7 +65,7 @@ class AdapterPropose:
         texts = await self._write(parent, batch, components, item, context)
         if not texts:
             raise Discard("no new texts")
-        context.spend(Cost(proposals=1))
+        context.begin(Cost(proposals=1))
         artifact = parent.artifact.replace(**texts)
         candidate = context.propose(artifact, parents=[parent], operator="reflect", born=item.version)
         self._tell_proposed(texts, rolled, item)
@@ -295,15 +295,16 @@ class AdapterUpdate(Update):
 
     async def __call__(self, item: Item[object], context: UpdateContext) -> None:
         candidate = item.expect(Evaluated).candidate
+        passed = self.mirror.passed_with(candidate.id)
         before = self.mirror.front()
         await super().__call__(item, context)
-        self._tell(candidate, before, context)
+        self._tell(candidate, before, sum(candidate.scores.values()) if passed is None else passed, context)
         state = await self.adapter.state()
         if state is not None:
             self.mirror.state.adapter_state = dict(state)
             context.log("gepa.adapter_state", state=state)
 
-    def _tell(self, candidate: Candidate, before: frozenset[int], context: StageContext) -> None:
+    def _tell(self, candidate: Candidate, before: frozenset[int], passed: float, context: StageContext) -> None:
         mirror, iteration = self.mirror, self.mirror.iteration_of(context.item_id)
         is_seed, front = candidate.operator == "seed", mirror.front()
         parents = [mirror.number(name) for name in candidate.parents]
@@ -337,7 +338,7 @@ class AdapterUpdate(Update):
             "on_candidate_accepted",
             iteration=iteration,
             new_candidate_idx=number,
-            new_score=mirror.passed_with(candidate.id),
+            new_score=passed,
             parent_ids=parents,
         )
 

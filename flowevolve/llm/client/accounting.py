@@ -35,7 +35,8 @@ class Totals:
     reported them. ``latency_seconds`` is the time in flight of each call's last attempt. ``dollars`` is None as soon as
     one of the models used has no price. A call answered by the response cache counts only in ``cached_calls`` and
     ``cached_calls_tokens`` (its prompt and completion tokens, which were not paid for again). ``estimated`` counts
-    calls for which the server did not report all tokens.
+    calls for which the server did not report all tokens. ``cut_while_thinking`` counts calls whose tokens ran
+    out before the answer began; with a real server they are among the failed ones.
     """
 
     requests: int = 0
@@ -47,6 +48,7 @@ class Totals:
     cached_calls: int = 0
     cached_calls_tokens: int = 0
     estimated: int = 0
+    cut_while_thinking: int = 0
 
     def __add__(self, other: Totals) -> Totals:
         dollars = None if self.dollars is None or other.dollars is None else self.dollars + other.dollars
@@ -60,6 +62,7 @@ class Totals:
             self.cached_calls + other.cached_calls,
             self.cached_calls_tokens + other.cached_calls_tokens,
             self.estimated + other.estimated,
+            self.cut_while_thinking + other.cut_while_thinking,
         )
 
 

@@ -247,8 +247,10 @@ def _encode(reply: ChatReply) -> str:
     usage = reply.usage
     tokens: list[JSON] = [usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens]
     kept: list[JSON] = [reply.text, tokens, reply.finish_reason, reply.model]
-    if reply.logprobs is not None:
+    if reply.logprobs is not None or reply.thinking:
         kept.append(reply.logprobs)
+    if reply.thinking:
+        kept.append(reply.thinking)
     return json.dumps(kept, separators=(",", ":"))
 
 
@@ -257,9 +259,17 @@ def _decode(text: str) -> ChatReply:
         kept: JSON = json.loads(text)
         match kept:
             case [str(reply_text), [int(prompt), int(completion), int(cached)], str(finish_reason), str(model), *more]:
-                usage = Usage(prompt, completion, cached)
-                logprobs = more[0] if more else None
-                return ChatReply(reply_text, usage, finish_reason, model, cached=True, dollars=0.0, logprobs=logprobs)
+                logprobs, thinking = [*more, None, None][:2]
+                return ChatReply(
+                    reply_text,
+                    Usage(prompt, completion, cached),
+                    finish_reason,
+                    model,
+                    cached=True,
+                    dollars=0.0,
+                    logprobs=logprobs,
+                    thinking=thinking if isinstance(thinking, str) else "",
+                )
     except (ValueError, TypeError):
         pass
     raise _ForeignError("a reply in it is damaged")

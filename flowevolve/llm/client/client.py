@@ -17,12 +17,13 @@ import anyio
 from flowevolve._util.clock import now
 from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve._util.tasks import Pulse
-from flowevolve.core.calls import CallRecord, CallScope, Charge, Observer, call_seed, no_charge
+from flowevolve.core.calls import NOBODY, CallRecord, CallScope, Observer, Payer, call_seed
 from flowevolve.core.event_kinds import UsageEstimated
 from flowevolve.core.events import Log, log_nothing
 from flowevolve.core.model import (
     ChatReply,
     ChatRequest,
+    CutWhileThinkingError,
     EmbedReply,
     EmbedRequest,
     LLMError,
@@ -105,13 +106,15 @@ class LLMClient:
         scope: CallScope,
         max_tokens: int | None = None,
         temperature: float | None = None,
-        charge: Charge = no_charge,
+        payer: Payer = NOBODY,
     ) -> ChatReply:
         """Make one call. ``max_tokens`` and ``temperature`` override the role's own.
 
-        ``charge`` is called with what the call was billed for, whether it was answered or failed for good.
+        ``payer`` is asked before each attempt is sent, and told what the call was billed for, whether it was answered
+        or failed for good.
 
         Raises:
+            OverBudgetError: if the payer has nothing left.
             InputError: if there is no such role.
             BackendUnreachableError: if the backend gave no answer for longer than the retry policy's patience.
             BackendRefusedError: if the backend will never serve this role.
@@ -123,15 +126,16 @@ class LLMClient:
             model=settings.model,
             messages=tuple(messages),
             temperature=settings.temperature if temperature is None else temperature,
-            max_tokens=settings.max_tokens if max_tokens is None else max_tokens,
+            max_tokens=settings.limit(max_tokens),
             seed=call_seed(self._seed, scope) if settings.send_seed else None,
-            extra=settings.extra,
+            extra=settings.extra if settings.chat_extra is None else settings.chat_extra,
             stream=settings.stream,
             idle_seconds=settings.idle_seconds,
         )
         backend = self._backends[id(settings.transport)]
-        call = PendingChat(role, scope, request, settings, backend, now(), charge)
-        key = None if self._cache is None else reply_key(backend.identity, request)
+        call = PendingChat(role, scope, request, settings, backend, now(), payer)
+        identity = f"{backend.identity} with thinking" if settings.keep_thinking else backend.identity
+        key = None if self._cache is None else reply_key(identity, request)
         if self._cache is None or key is None:
             return await self._send_with_retries(call)
         async with self._cache.single_flight(key) as cached:
@@ -142,21 +146,19 @@ class LLMClient:
             self._cache.keep(key, reply)
             return reply
 
-    async def embed(
-        self, role: str, texts: Sequence[str], *, scope: CallScope, charge: Charge = no_charge
-    ) -> EmbedReply:
+    async def embed(self, role: str, texts: Sequence[str], *, scope: CallScope, payer: Payer = NOBODY) -> EmbedReply:
         """Turn from one to `EMBED_BATCH` texts into vectors in one call. Embeddings are not cached.
 
-        ``charge`` is used as in `chat`.
+        ``payer`` is as in `chat`.
 
         Raises:
             InputError: if there is no such role, or it has several models, whose vectors can't be compared.
-            BackendUnreachableError, BackendRefusedError, LLMError: as `chat`.
+            BackendUnreachableError, BackendRefusedError, LLMError, OverBudgetError: as `chat`.
         """
         settings = self._embedding_role(role)
         backend = self._backends[id(settings.transport)]
         request = EmbedRequest(settings.model, tuple(texts), settings.extra)
-        return await self._send_with_retries(PendingEmbed(role, scope, request, settings, backend, now(), charge))
+        return await self._send_with_retries(PendingEmbed(role, scope, request, settings, backend, now(), payer))
 
     @property
     def call_limit(self) -> int:
@@ -206,6 +208,7 @@ class LLMClient:
                 self._note_estimate(call, reply)
                 usage = reply.usage + call.failed_usage
                 reply = replace(reply, usage=usage, dollars=self.account.cost(call.request.model, usage))
+                self._raise_if_cut(call, reply)
                 self._report(call, backend.answered, reply, None)
                 return reply
             due = anyio.current_time() + wait
@@ -216,6 +219,7 @@ class LLMClient:
         scope = call.scope
         ask = QueuedRequest(scope.priority, call.call_kind.group, scope.candidate, self._lengths.expect(call.call_kind))
         async with self._limits.permit(ask, call.backend.where, call.request, call.settings.scheduler) as permit:
+            call.payer.check()
             call.attempts += 1
             call.started = now()
             call.discount_wait(permit.uncounted_wait)
@@ -224,6 +228,14 @@ class LLMClient:
             except anyio.get_cancelled_exc_class():
                 self.cancelled += 1
                 raise
+
+    def _raise_if_cut(self, call: PendingCall[R], reply: R) -> None:
+        """Report and raise that the model was cut off while it still thought, if it was and that is a failure."""
+        error = call.cut_while_thinking(reply)
+        if error is not None and call.settings.fails_if_cut:
+            call.failed_usage = error.usage
+            self._report(call, call.backend.answered, None, error)
+            raise error
 
     def _learn(self, call: PendingCall[R], finished: float, reply: R) -> None:
         self._lengths.note(call.call_kind, reply.usage.completion_tokens)
@@ -285,14 +297,14 @@ class LLMClient:
         return timed_out and call.backend.unanswered_in_a_row < MAX_UNANSWERED_IN_A_ROW
 
     def _report(self, call: PendingCall[R], finished: float, reply: R | None, error: LLMError | None) -> None:
-        totals = self._totals(call, finished, reply)
+        totals = self._totals(call, finished, reply, error)
         self.account.add(
             role=call.role,
             model=call.request.model,
             stage=call.scope.stage,
             call=totals,
         )
-        call.charge(totals.usage, totals.dollars)
+        call.payer.pay(totals.usage, totals.dollars)
         failure = None if error is None else f"{type(error).__name__}: {error}"
         self._observer(
             CallRecord(
@@ -309,10 +321,11 @@ class LLMClient:
             )
         )
 
-    def _totals(self, call: PendingCall[R], finished: float, reply: R | None) -> Totals:
+    def _totals(self, call: PendingCall[R], finished: float, reply: R | None, error: LLMError | None) -> Totals:
         if reply is not None and reply.cached:
             return Totals(cached_calls=1, cached_calls_tokens=reply.usage.total_tokens)
         usage = call.failed_usage if reply is None else reply.usage
+        cut = error if reply is None else call.cut_while_thinking(reply)
         return Totals(
             requests=1,
             failed=0 if reply is not None else 1,
@@ -321,6 +334,7 @@ class LLMClient:
             latency_seconds=finished - call.started,
             dollars=self.account.cost(call.request.model, usage) if reply is None else reply.dollars,
             estimated=0 if reply is None else int(reply.estimated),
+            cut_while_thinking=int(isinstance(cut, CutWhileThinkingError)),
         )
 
 

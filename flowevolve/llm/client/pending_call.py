@@ -7,10 +7,11 @@ from math import inf
 from typing import Generic, Protocol, runtime_checkable
 
 from flowevolve._util.clock import now
-from flowevolve.core.calls import CallScope, Charge, no_charge
+from flowevolve.core.calls import NOBODY, CallScope, Payer
 from flowevolve.core.model import (
     ChatReply,
     ChatRequest,
+    CutWhileThinkingError,
     EmbedReply,
     EmbedRequest,
     LLMError,
@@ -22,6 +23,7 @@ from flowevolve.core.model import (
 from flowevolve.llm.client.answer_lengths import CallKind
 from flowevolve.llm.client.hedging import Hedgeable, Hedging
 from flowevolve.llm.client.role import Role
+from flowevolve.llm.client.thoughts import cut_while_thinking, without_thinking
 from flowevolve.llm.client.usage import embedding_with_estimated_usage, with_estimated_usage
 from flowevolve.llm.scheduling.request_queue import QueuedRequest
 
@@ -76,7 +78,7 @@ class PendingCall(Generic[R]):
     settings: Role
     backend: Backend
     queued: float
-    charge: Charge = no_charge
+    payer: Payer = NOBODY
     started: float = 0.0
     sent: float = 0.0
     """When the last request of this attempt was sent; a hedged attempt has two."""
@@ -97,6 +99,10 @@ class PendingCall(Generic[R]):
             LLMError: as `Transport.chat`.
         """
         raise NotImplementedError
+
+    def cut_while_thinking(self, reply: R) -> CutWhileThinkingError | None:
+        """The error of a call whose tokens ran out before its answer began; None if this reply is no such one."""
+        return None
 
     def discount_wait(self, seconds: float) -> None:
         """Leave ``seconds`` of the last wait out of the backend's silence, as the call waited for a limit of ours."""
@@ -132,10 +138,14 @@ class PendingChat(PendingCall[ChatReply]):
             Hedgeable(self.call_kind, ask, self.backend.where, self.request, self._send, settings.scheduler)
         )
 
+    def cut_while_thinking(self, reply: ChatReply) -> CutWhileThinkingError | None:
+        return cut_while_thinking(reply, self.request.max_tokens)
+
     async def _send(self) -> ChatReply:
         self.sent = now()
-        reply = await self.settings.transport.chat(self.request, timeout=self.settings.timeout_seconds)
-        return with_estimated_usage(self.request, reply)
+        settings = self.settings
+        reply = await settings.transport.chat(self.request, timeout=settings.timeout_seconds)
+        return with_estimated_usage(self.request, reply if settings.keep_thinking else without_thinking(reply))
 
 
 @dataclass(slots=True)

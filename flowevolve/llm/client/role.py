@@ -22,12 +22,17 @@ class Role:
     model: str
     temperature: float | None = None
     max_tokens: int | None = None
+    thinking_tokens: int = 0
+    """Added to every limit of tokens, those that calls bring along too, so that the limit is that of the answer."""
     timeout_seconds: float = 600.0
     """Time limit of one attempt, from sending the request to the end of the answer."""
     send_seed: bool = True
     send_priority: bool = False
     """Send `flowevolve.llm.client.pending_call.server_priority`. Servers without priority scheduling reject it."""
     extra: Mapping[str, JSON] = field(default_factory=dict)
+    """Further fields of a request's body."""
+    chat_extra: Mapping[str, JSON] | None = None
+    """Those of chats, where they are others."""
     stream: bool = False
     idle_seconds: float | None = None
     """As in `flowevolve.core.model.ChatRequest`."""
@@ -35,6 +40,10 @@ class Role:
     """How often a reply that can't be read is asked for once more. A call that failed is another matter."""
     scheduler: Scheduler | None = None
     """Bounds this role's own requests in flight, within the bound of the whole run."""
+    keep_thinking: bool = False
+    """Leave the text of replies as it came, with what the model thought, if its server sends both as one text."""
+    fails_if_cut: bool = True
+    """Whether a call fails whose tokens ran out before the answer began; otherwise its answer is empty."""
     must_be_listed: bool = True
     """Whether a model missing from the backend's list of models is an error. Lists of remote APIs may be incomplete."""
 
@@ -42,6 +51,11 @@ class Role:
     def members(self) -> tuple[Role, ...]:
         """The models of the role, as an ensemble has several."""
         return (self,)
+
+    def limit(self, max_tokens: int | None) -> int | None:
+        """The limit of tokens of a call that asks for this one, or of one that asks for none."""
+        limit = self.max_tokens if max_tokens is None else max_tokens
+        return None if limit is None else limit + self.thinking_tokens
 
     def draw(self, run_seed: int, scope: CallScope) -> Role:
         """The model for a call: this one."""

@@ -6,21 +6,27 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from flowevolve._util.json_types import JSON
+from flowevolve._util.logger import logger
 from flowevolve.core.model import CHARS_PER_TOKEN, ChatReply, ChatRequest, EmbedReply, EmbedRequest, Usage
+
+MOST_TOKENS = 100_000_000
+"""More tokens than any call takes."""
 
 
 def usage_in(usage: JSON) -> Usage:
     """The token counts in the ``usage`` field of an answer; 0 for each that is missing.
 
-    Where one of prompt and completion tokens is missing and their total is there, it is the difference.
+    Where one of prompt and completion tokens is missing and their total is there, it is the difference. Where both are
+    there and their total is more, the rest was thought (Google and xAI count it in the total alone), and is billed as
+    completion tokens. A number beyond all reason is taken for `MOST_TOKENS`, and a warning logged.
     """
     if not isinstance(usage, dict):
         return Usage()
     prompt, completion, total = (_count(usage.get(f"{name}_tokens")) for name in ("prompt", "completion", "total"))
-    if completion:
-        prompt = prompt or max(0, total - completion)
+    if not prompt and completion:
+        prompt = max(0, total - completion)
     elif prompt:
-        completion = max(0, total - prompt)
+        completion = min(MOST_TOKENS, max(completion, total - prompt))
     details = usage.get("prompt_tokens_details")
     cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else 0
     return Usage(prompt, completion, min(cached, prompt))
@@ -29,10 +35,11 @@ def usage_in(usage: JSON) -> Usage:
 def with_estimated_usage(request: ChatRequest, reply: ChatReply) -> ChatReply:
     """The reply with the token counts its server left out, estimated by `CHARS_PER_TOKEN`."""
     usage = reply.usage
-    if reply.cached or (usage.prompt_tokens and (usage.completion_tokens or not reply.text)):
+    written = [reply.thinking, reply.text]
+    if reply.cached or (usage.prompt_tokens and (usage.completion_tokens or not any(written))):
         return reply
     prompt = usage.prompt_tokens or _estimate(message.content for message in request.messages)
-    usage = replace(usage, prompt_tokens=prompt, completion_tokens=usage.completion_tokens or _estimate([reply.text]))
+    usage = replace(usage, prompt_tokens=prompt, completion_tokens=usage.completion_tokens or _estimate(written))
     return replace(reply, usage=usage, estimated=True)
 
 
@@ -51,4 +58,8 @@ def _count(value: JSON) -> int:
     """A number of tokens, which some servers write as ``12.0``; 0 for a value that is no such number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
         return 0
-    return max(0, int(value))
+    if 0 <= value <= MOST_TOKENS:
+        return int(value)
+    count = 0 if value < 0 else MOST_TOKENS
+    logger().warning("usage.absurd", told=value, taken_for=count)
+    return count

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from io import BytesIO
+from types import SimpleNamespace
 
-from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+from aiohttp import (
+    ClientResponse,
+    ClientSession,
+    ClientTimeout,
+    DummyCookieJar,
+    TCPConnector,
+    TraceConfig,
+    TraceRequestRedirectParams,
+)
 
+from flowevolve._util.json_types import JSON
 from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, ServerTransport
-from flowevolve.llm.transports import sse, wire
+from flowevolve.llm.transports import failures, sse, wire
+from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, MODELS, Address, check_redirect
+from flowevolve.llm.transports.bounded import ACCEPTED, MAX_REPLY_BYTES, bounded, start_of_body
 from flowevolve.llm.transports.proxies import proxy_for
+from flowevolve.llm.transports.request_form import RequestForms
 
 # Bodies above this size, in bytes, are sent in pieces, so that they don't block the event loop.
 _LARGE = 2**20
@@ -18,47 +32,64 @@ _LARGE = 2**20
 class AioHTTPTransport(ServerTransport):
     """Calls the chat completions API at ``base_url`` (with its ``/v1``), over at most ``max_connections``.
 
+    With ``azure_api_version``, ``base_url`` is the endpoint of an Azure resource.
+
     Without an ``api_key`` none is sent. Proxies are taken from the environment (``HTTPS_PROXY`` and the like), except
     for addresses of this machine. The connections belong to the event loop of the first call; after ``aclose`` another
     loop can use the transport.
     """
 
     def __init__(
-        self, base_url: str, api_key: str | None, *, max_connections: int, identity: str | None = None
+        self,
+        base_url: str,
+        api_key: str | None,
+        *,
+        max_connections: int,
+        identity: str | None = None,
+        azure_api_version: str | None = None,
+        max_reply_bytes: int = MAX_REPLY_BYTES,
     ) -> None:
         super().__init__(base_url, identity)
-        self._chat_url = base_url.rstrip("/") + wire.CHAT_PATH
-        self._embeddings_url = base_url.rstrip("/") + wire.EMBEDDINGS_PATH
-        self._models_url = base_url.rstrip("/") + wire.MODELS_PATH
-        self._headers = {"Content-Type": "application/json"}
-        if api_key:
-            self._headers["Authorization"] = f"Bearer {api_key}"
+        self._address = Address(base_url, azure_api_version)
+        self._headers = {
+            "Content-Type": "application/json",
+            "Accept-Encoding": ACCEPTED,
+            **self._address.headers(api_key),
+        }
+        self._max_reply_bytes = max_reply_bytes
+        self._forms = RequestForms(base_url)
         self._max_connections = max_connections
+        self._redirects = TraceConfig()
+        self._redirects.on_request_redirect.append(_check_redirect)
         # Looked up once, as aiohttp itself would ask the environment and read ``~/.netrc`` for every request.
         self._proxy = proxy_for(base_url)
         self._session: ClientSession | None = None
 
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
         """Make one call, as `flowevolve.core.model.Transport.chat` says."""
-        with wire.failures(timeout):
-            async with self._send("POST", self._chat_url, wire.encode(request)) as response:
-                if request.stream and response.status == 200:
-                    return await sse.read_reply(response.content.iter_any(), request, response.headers)
-                content = await _content(response)
-        return wire.chat_reply(content, request.model, response.headers)
+
+        async def send(body: Mapping[str, JSON], seconds: float) -> ChatReply:
+            with failures.limited(seconds):
+                async with self._post(CHAT, request.model, body) as response:
+                    if request.stream and response.status == 200:
+                        return await sse.read_reply(self._pieces(response), request, response.headers)
+                    content = await self._content(response)
+            return wire.chat_reply(content, request.model, response.headers)
+
+        return await self._forms.send(request.model, wire.request_body(request), timeout, send)
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
         """Make one call, as `flowevolve.core.model.EmbeddingTransport.embed` says."""
-        with wire.failures(timeout):
-            async with self._send("POST", self._embeddings_url, wire.encode_embed(request)) as response:
-                content = await _content(response)
+        with failures.limited(timeout):
+            async with self._post(EMBEDDINGS, request.model, wire.embed_body(request)) as response:
+                content = await self._content(response)
         return wire.embed_reply(content, request, response.headers)
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves, as `flowevolve.core.model.Transport.models` says."""
-        with wire.failures(wire.MODELS_SECONDS):
-            async with self._send("GET", self._models_url, None) as response:
-                content = await _content(response)
+        with failures.limited(wire.MODELS_SECONDS):
+            async with self._request("GET", MODELS, None) as response:
+                content = await self._content(response)
         return wire.model_names(content)
 
     async def aclose(self) -> None:
@@ -67,10 +98,26 @@ class AioHTTPTransport(ServerTransport):
         if session is not None:
             await session.close()
 
-    def _send(self, method: str, url: str, body: bytes | None) -> AbstractAsyncContextManager[ClientResponse]:
+    def _post(self, path: str, model: str, body: Mapping[str, JSON]) -> AbstractAsyncContextManager[ClientResponse]:
+        content = wire.encode(body)
+        data = BytesIO(content) if len(content) > _LARGE else content
+        return self._request("POST", self._address.path(path, model), data)
+
+    def _request(
+        self, method: str, path: str, data: bytes | BytesIO | None
+    ) -> AbstractAsyncContextManager[ClientResponse]:
         session = self._session or self._open()
-        data = BytesIO(body) if body is not None and len(body) > _LARGE else body
-        return session.request(method, url, data=data)
+        return session.request(method, self._address.url(path), data=data)
+
+    def _pieces(self, response: ClientResponse) -> AsyncIterator[bytes]:
+        return bounded(response.content.iter_any(), response.headers.get("Content-Encoding", ""), self._max_reply_bytes)
+
+    async def _content(self, response: ClientResponse) -> bytes:
+        if 200 <= response.status < 300:
+            return b"".join([piece async for piece in self._pieces(response)])
+        encoding = response.headers.get("Content-Encoding", "")
+        start = b"".join([piece async for piece in start_of_body(response.content.iter_any(), encoding)])
+        raise failures.status_error(response.status, response.reason or "", response.headers, start)
 
     def _open(self) -> ClientSession:
         self._session = ClientSession(
@@ -78,13 +125,13 @@ class AioHTTPTransport(ServerTransport):
             headers=self._headers,
             proxy=self._proxy,
             cookie_jar=DummyCookieJar(),
+            auto_decompress=False,
+            trace_configs=[self._redirects],
             timeout=ClientTimeout(total=None),  # ours is for the whole call, and kept in one place
         )
         return self._session
 
 
-async def _content(response: ClientResponse) -> bytes:
-    content = await response.read()
-    if 200 <= response.status < 300:
-        return content
-    raise wire.status_error(response.status, response.reason or "", response.headers, content)
+async def _check_redirect(_: ClientSession, __: SimpleNamespace, redirect: TraceRequestRedirectParams) -> None:
+    response = redirect.response
+    check_redirect(str(response.url), response.headers.get("Location", ""))

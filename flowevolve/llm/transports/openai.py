@@ -7,16 +7,20 @@ Needs ``openai[aiohttp]``, that is ``openai`` (with ``httpx2``) and ``aiohttp``.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import AsyncIterator, Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
-from httpx2 import AsyncBaseTransport, HTTPError, Limits, Response
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient
+from httpx2 import AsyncBaseTransport, AsyncByteStream, HTTPError, Limits, Response
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient, Omit
 
 from flowevolve._util.json_types import JSON
-from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, ServerTransport
-from flowevolve.llm.transports import sse, wire
+from flowevolve.core.model import ChatReply, ChatRequest, EmbedReply, EmbedRequest, LLMError, ServerTransport
+from flowevolve.llm.transports import failures, sse, wire
+from flowevolve.llm.transports.address import CHAT, EMBEDDINGS, MODELS, Address, check_redirect
+from flowevolve.llm.transports.bounded import ACCEPTED, MAX_REPLY_BYTES, bounded, start_of_body
 from flowevolve.llm.transports.proxies import is_loopback
+from flowevolve.llm.transports.request_form import RequestForms
 
 _NO_PROXIES: dict[str, AsyncBaseTransport | None] = {"http://": None, "https://": None, "all://": None}
 
@@ -24,48 +28,76 @@ _NO_PROXIES: dict[str, AsyncBaseTransport | None] = {"http://": None, "https://"
 class OpenAITransport(ServerTransport):
     """Calls the chat completions API at ``base_url`` (with its ``/v1``).
 
+    With ``azure_api_version``, ``base_url`` is the endpoint of an Azure resource.
+
     Without an ``api_key`` none is sent, nor looked up in the environment: `flowevolve._util.secrets.key_for` decides
     which server gets which key. Times are in seconds of wall-clock time.
     """
 
     def __init__(
-        self, base_url: str, api_key: str | None, *, max_connections: int, identity: str | None = None
+        self,
+        base_url: str,
+        api_key: str | None,
+        *,
+        max_connections: int,
+        identity: str | None = None,
+        azure_api_version: str | None = None,
+        max_reply_bytes: int = MAX_REPLY_BYTES,
     ) -> None:
         super().__init__(base_url, identity)
+        self._address = Address(base_url, azure_api_version)
+        # The SDK's own header with the key is left out, as only the address knows where the key belongs.
+        self._headers: dict[str, str | Omit] = {
+            "Authorization": Omit(),
+            "Accept-Encoding": ACCEPTED,
+            **self._address.headers(api_key),
+        }
         limits = Limits(
             max_connections=max_connections,
             max_keepalive_connections=max_connections,
             keepalive_expiry=wire.KEEPALIVE_SECONDS,
         )
+        self._forms = RequestForms(base_url)
         self._client = AsyncOpenAI(
-            base_url=base_url,
-            api_key=api_key or "none",
+            base_url=self._address.root,
+            api_key="none",
+            default_query=self._address.query,
             max_retries=0,
             timeout=None,  # the SDK's timeout starts anew with every byte read; ours is for the whole call
             http_client=DefaultAioHttpClient(
-                limits=limits, timeout=None, mounts=_NO_PROXIES if is_loopback(base_url) else None
+                limits=limits,
+                timeout=None,
+                mounts=_NO_PROXIES if is_loopback(base_url) else None,
+                event_hooks={"response": [partial(_bound, max_reply_bytes)]},
             ),
         )
 
     async def chat(self, request: ChatRequest, *, timeout: float) -> ChatReply:
         """Make one call, as `flowevolve.core.model.Transport.chat` says."""
-        body = wire.request_body(request)
-        with _failures(timeout):
-            if request.stream:
-                return await self._streamed(request, body)
-            answer = await self._client.post(wire.CHAT_PATH, cast_to=Response, body=body)
-        return wire.chat_reply(answer.content, request.model, answer.headers)
+
+        async def send(body: Mapping[str, JSON], seconds: float) -> ChatReply:
+            with _failures(seconds):
+                if request.stream:
+                    return await self._streamed(request, body)
+                path = self._address.path(CHAT, request.model)
+                answer = await self._client.post(path, cast_to=Response, options={"headers": self._headers}, body=body)
+            return wire.chat_reply(answer.content, request.model, answer.headers)
+
+        return await self._forms.send(request.model, wire.request_body(request), timeout, send)
 
     async def embed(self, request: EmbedRequest, *, timeout: float) -> EmbedReply:
         """Make one call, as `flowevolve.core.model.EmbeddingTransport.embed` says."""
         with _failures(timeout):
-            answer = await self._client.post(wire.EMBEDDINGS_PATH, cast_to=Response, body=wire.embed_body(request))
+            path = self._address.path(EMBEDDINGS, request.model)
+            answer = await self._client.post(
+                path, cast_to=Response, options={"headers": self._headers}, body=wire.embed_body(request)
+            )
         return wire.embed_reply(answer.content, request, answer.headers)
 
     async def models(self) -> tuple[str, ...]:
         """The model names the backend serves, as `flowevolve.core.model.Transport.models` says."""
         with _failures(wire.MODELS_SECONDS):
-            answer = await self._client.get(wire.MODELS_PATH, cast_to=Response)
+            answer = await self._client.get(MODELS, cast_to=Response, options={"headers": self._headers})
         return wire.model_names(answer.content)
 
     async def aclose(self) -> None:
@@ -75,20 +107,51 @@ class OpenAITransport(ServerTransport):
     async def _streamed(self, request: ChatRequest, body: Mapping[str, JSON]) -> ChatReply:
         # The SDK's own reading of streams drops everything that is no event, and makes an object of every chunk.
         stream = await self._client.post(
-            wire.CHAT_PATH, cast_to=object, body=body, stream=True, stream_cls=AsyncStream[object]
+            self._address.path(CHAT, request.model),
+            cast_to=object,
+            options={"headers": self._headers},
+            body=body,
+            stream=True,
+            stream_cls=AsyncStream[object],
         )
         async with stream:
             return await sse.read_reply(stream.response.aiter_bytes(), request, stream.response.headers)
 
 
+async def _bound(most: int, response: Response) -> None:
+    """Have the body of a response, which nobody has read yet, unpacked and bounded by us."""
+    if response.has_redirect_location:
+        check_redirect(str(response.url), response.headers["Location"])
+    encoding = response.headers.pop("Content-Encoding", "")
+    assert isinstance(response.stream, AsyncByteStream)
+    pieces = start_of_body(response.stream, encoding) if response.is_error else bounded(response.stream, encoding, most)
+    response.stream = _Body(response.stream, pieces)
+
+
+class _Body(AsyncByteStream):
+    """The pieces of a body, and the stream that they come from."""
+
+    def __init__(self, stream: AsyncByteStream, pieces: AsyncIterator[bytes]) -> None:
+        self._stream = stream
+        self._pieces = pieces
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
 @contextmanager
 def _failures(seconds: float) -> Generator[None]:
-    """As `flowevolve.llm.transports.wire.failures`, for calls over the SDK."""
+    """As `flowevolve.llm.transports.failures.limited`, for calls over the SDK."""
     try:
-        with wire.failures(seconds):
+        with failures.limited(seconds):
             yield
     except APIStatusError as error:
         failed = error.response
-        raise wire.status_error(failed.status_code, failed.reason_phrase, failed.headers, failed.content) from error
+        raise failures.status_error(failed.status_code, failed.reason_phrase, failed.headers, failed.content) from error
     except (APIConnectionError, HTTPError) as error:
-        raise wire.unreachable(error.__cause__ or error) from error
+        if isinstance(error.__cause__, LLMError):  # ours, raised while the SDK read
+            raise error.__cause__ from None
+        raise failures.unreachable(error.__cause__ or error) from error

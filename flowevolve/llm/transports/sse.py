@@ -13,7 +13,7 @@ import anyio
 
 from flowevolve._util.json_types import JSON
 from flowevolve.core.model import ChatReply, ChatRequest, LLMError, ServerError, UnreachableError
-from flowevolve.llm.transports import wire
+from flowevolve.llm.transports import failures, wire
 
 REST_SECONDS = 1.0
 """How long to wait after ``[DONE]`` for the end of the body, so that the connection can be used again."""
@@ -42,7 +42,7 @@ async def read_reply(
     if patience.cancelled_caught:
         raise UnreachableError(f"the answer broke off: nothing more came for {request.idle_seconds:g} s")
     if answer.done:
-        with suppress(LLMError), wire.failures(REST_SECONDS):
+        with suppress(LLMError), failures.limited(REST_SECONDS):
             async for _ in pieces:
                 pass
     return answer.reply(request.model, headers)
@@ -59,6 +59,7 @@ class StreamedAnswer:
         self._other: list[bytes] = []
         self._last = b""
         self._texts: list[str] | None = None
+        self._thoughts: list[str] = []
         self._finish_reason: JSON = None
         self._logprobs: JSON = None
         self._usage: JSON = None
@@ -90,9 +91,10 @@ class StreamedAnswer:
             return wire.chat_reply(b"\n".join(self._other), model, headers)
         if not self.done and self._finish_reason is None:
             raise UnreachableError("the answer broke off: the body ended before it")
-        message: dict[str, JSON] = {"content": None if self._texts is None else "".join(self._texts)}
+        text = None if self._texts is None else "".join(self._texts)
+        message: dict[str, JSON] = {"content": text, "reasoning": "".join(self._thoughts)}
         choice: JSON = {"message": message, "finish_reason": self._finish_reason, "logprobs": self._logprobs}
-        begun = self._texts is not None or self._finish_reason is not None
+        begun = self._texts is not None or any(self._thoughts) or self._finish_reason is not None
         answer: JSON = {"choices": [choice] if begun else [], "usage": self._usage, "model": self._model}
         return wire.reply_in(answer, model, self._last, headers)
 
@@ -113,11 +115,11 @@ class StreamedAnswer:
             self._last = self._last or data
         elif data and not self.done:
             self._last = data
-            self._take(wire.decode(data))
+            self._take(failures.decode(data))
 
     def _take(self, event: JSON) -> None:
         if not isinstance(event, dict):
-            raise ServerError(f"a part of the answer is none: {wire.start_of(self._last)}")
+            raise ServerError(f"a part of the answer is none: {failures.start_of(self._last)}")
         error = wire.error_in_body(event, self._last)
         if error is not None:
             raise error
@@ -131,10 +133,12 @@ class StreamedAnswer:
 
     def _take_choice(self, choice: Mapping[str, JSON]) -> None:
         delta = choice.get("delta")
-        text = wire.text_in(delta.get("content")) if isinstance(delta, dict) else None
-        if text is not None:
-            self._texts = self._texts or []
-            self._texts.append(text)
+        if isinstance(delta, dict):
+            text = wire.text_in(delta.get("content"))
+            if text is not None:
+                self._texts = self._texts or []
+                self._texts.append(text)
+            self._thoughts.append(wire.thinking_in(delta))
         self._finish_reason = choice.get("finish_reason") or self._finish_reason
         self._logprobs = _joined(self._logprobs, choice.get("logprobs"))
 

@@ -1,45 +1,27 @@
 """The wire format of the chat completions API, which all transports share.
 
-A request is encoded as a body, the body of an answer is decoded as a `ChatReply`, and each way in which a call can fail
-is mapped to exactly one of the error classes in `flowevolve.core.model`. Bodies are checked, as many different servers
-offer this API: a reply must have a text.
+A request is encoded as a body, and the body of an answer is decoded as a `ChatReply`. Bodies are checked, as many
+different servers offer this API: a reply must have a text.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
-from email.utils import parsedate_to_datetime
-from math import isfinite
 
-import aiohttp
-import anyio
-
-from flowevolve._util.clock import now
 from flowevolve._util.json_types import JSON
-from flowevolve._util.secrets import redacted
 from flowevolve.core.model import (
     ChatReply,
     ChatRequest,
     EmbedReply,
     EmbedRequest,
     LLMError,
-    OverloadedError,
-    RefusedError,
-    RejectedError,
     ServerError,
-    UnreachableError,
     Usage,
 )
 from flowevolve.llm.client.usage import usage_in
-
-CHAT_PATH = "/chat/completions"
-EMBEDDINGS_PATH = "/embeddings"
-MODELS_PATH = "/models"
-"""Paths below the base URL."""
+from flowevolve.llm.transports.failures import decode, start_of, status_error
 
 MODELS_SECONDS = 30.0
 """How long a transport waits for the list of models."""
@@ -47,32 +29,11 @@ MODELS_SECONDS = 30.0
 # Servers on uvicorn close idle connections after 5 s, which loses a request sent at that moment, so we close first.
 KEEPALIVE_SECONDS = 4.0
 
-# How much of an unexpected answer goes into an error message, in characters.
-_SHOWN = 500
-
-# How much of it is searched for keys, in bytes: more than what is shown plus the length of a key that begins there.
-_READ = 2**14
-
 # A reply may have no text where the tokens ran out while the model still thought, or where a filter removed the text.
 _EMPTY_ANSWERS = ("length", "content_filter")
 
-_UNKNOWN_MODEL = re.compile(
-    r"(unknown|invalid|no such) model\b|\bmodel\b.{0,200}?\b(does not exist|doesn't exist|not found)|not a valid model",
-    re.IGNORECASE | re.DOTALL,
-)
-
 # Made once, as `json.dumps` with these options would make an encoder for every call.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-# Errors that mean no answer: no connection, a broken one, an invalid address, and circular redirects.
-_UNANSWERED = (
-    aiohttp.ClientConnectionError,
-    aiohttp.ClientPayloadError,
-    aiohttp.InvalidURL,
-    aiohttp.NonHttpUrlClientError,
-    aiohttp.TooManyRedirects,
-    TimeoutError,
-)
 
 
 def request_body(request: ChatRequest) -> dict[str, JSON]:
@@ -96,27 +57,18 @@ def request_body(request: ChatRequest) -> dict[str, JSON]:
     return body
 
 
-def encode(request: ChatRequest) -> bytes:
-    """The body of a request as JSON in UTF-8.
+def encode(body: Mapping[str, JSON]) -> bytes:
+    """A body as JSON in UTF-8.
 
     Raises:
         ValueError: if a text has lone surrogates, or a number is infinite or NaN.
     """
-    return _ENCODER.encode(request_body(request)).encode()
+    return _ENCODER.encode(body).encode()
 
 
 def embed_body(request: EmbedRequest) -> dict[str, JSON]:
     """The body of a request for embeddings. Fields of ``extra`` override others."""
     return {"model": request.model, "input": list(request.texts), **request.extra}
-
-
-def encode_embed(request: EmbedRequest) -> bytes:
-    """The body of a request for embeddings as JSON in UTF-8.
-
-    Raises:
-        ValueError: as `encode`.
-    """
-    return _ENCODER.encode(embed_body(request)).encode()
 
 
 def embed_reply(content: bytes, request: EmbedRequest, headers: Mapping[str, str] | None = None) -> EmbedReply:
@@ -164,20 +116,22 @@ def chat_reply(content: bytes, model: str, headers: Mapping[str, str] | None = N
 def reply_in(answer: JSON, model: str, content: bytes, headers: Mapping[str, str] | None = None) -> ChatReply:
     """As `chat_reply`, for an answer that was decoded from ``content``.
 
-    A missing text counts as an empty reply if the server used tokens for it: the same request would only give, and
-    cost, the same again.
+    A missing text counts as an empty reply if the server used tokens for it, or tells what was thought: the same
+    request would only give, and cost, the same again.
     """
     usage = _usage_in(answer)
     match answer:
         case {"choices": [dict(choice), *_], **rest} if isinstance(message := choice.get("message"), dict):
             content_field, finish_reason = message.get("content"), _text(choice.get("finish_reason"), "stop")
-            text = text_in(content_field)
-            may_be_empty = finish_reason in _EMPTY_ANSWERS or (finish_reason == "stop" and usage.total_tokens)
-            if content_field is None and may_be_empty:
+            text, thinking = text_in(content_field), thinking_in(message)
+            was_written = finish_reason == "stop" and (usage.total_tokens or thinking)
+            if content_field is None and (finish_reason in _EMPTY_ANSWERS or was_written):
                 text = ""
             if text is not None:
-                name = _text(rest.get("model"), model)
-                return ChatReply(text, usage, finish_reason, name, headers=headers, logprobs=choice.get("logprobs"))
+                name, logprobs = _text(rest.get("model"), model), choice.get("logprobs")
+                return ChatReply(
+                    text, usage, finish_reason, name, headers=headers, logprobs=logprobs, thinking=thinking.strip()
+                )
     raise ServerError(f"the answer has no text: {start_of(content)}", usage=usage)
 
 
@@ -194,6 +148,23 @@ def text_in(content: JSON) -> str | None:
             texts = [part["text"] for part in parts if isinstance(part, dict) and part.get("type") == "text"]
             return "".join(text for text in texts if isinstance(text, str))
     return None
+
+
+def thinking_in(message: Mapping[str, JSON]) -> str:
+    """What the model thought, by a message or a piece of one: empty if it does not tell.
+
+    vLLM, SGLang and OpenRouter have it as ``reasoning``, DeepSeek and older servers as ``reasoning_content`` (some send
+    both, with the same text), and Mistral as parts of the content.
+    """
+    for name in ("reasoning_content", "reasoning"):
+        thoughts = message.get(name)
+        if isinstance(thoughts, str) and thoughts:
+            return thoughts
+    parts = message.get("content")
+    if not isinstance(parts, list):
+        return ""
+    thoughts = [part.get("thinking") for part in parts if isinstance(part, dict) and part.get("type") == "thinking"]
+    return "".join(text_in(thought) or "" for thought in thoughts)
 
 
 def _decode_answer(content: bytes) -> JSON:
@@ -221,19 +192,6 @@ def error_in_body(body: Mapping[str, JSON], content: bytes) -> LLMError | None:
     return ServerError(f"the server broke off the answer: {start_of(content)}", usage=_usage_in(dict(body)))
 
 
-def decode(content: bytes) -> JSON:
-    """Decode a body, or a part of one, as JSON.
-
-    Raises:
-        ServerError: if it is not JSON.
-    """
-    try:
-        decoded: JSON = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise ServerError(f"the answer is not JSON: {start_of(content)!r}") from error
-    return decoded
-
-
 def model_names(content: bytes) -> tuple[str, ...]:
     """The names in a list of models.
 
@@ -246,105 +204,5 @@ def model_names(content: bytes) -> tuple[str, ...]:
     raise ServerError("the answer is not a list of models; is the base URL that of an OpenAI-compatible API?")
 
 
-@contextmanager
-def failures(seconds: float) -> Generator[None]:
-    """Limit the time of a call over aiohttp, and turn its exceptions into `LLMError`.
-
-    Raises:
-        UnreachableError: if ``seconds`` pass, or there was no answer.
-        ServerError: if the answer is not HTTP.
-        RejectedError: if the request can't be sent, for example as it can't be encoded.
-    """
-    try:
-        with anyio.CancelScope(deadline=now() + seconds) as scope:
-            yield
-    except _UNANSWERED as error:
-        raise unreachable(error) from error
-    except aiohttp.ClientHttpProxyError as error:  # its text has the proxy's address, with the password
-        raise UnreachableError(f"no connection: the proxy answers {error.status} {error.message}") from error
-    except aiohttp.ClientError as error:
-        raise ServerError(f"the answer is not HTTP: {error}") from error
-    except ValueError as error:
-        raise RejectedError(f"the request can't be sent: {error}") from error
-    if scope.cancelled_caught:
-        raise UnreachableError(f"no complete answer within {seconds:g} s")
-
-
-def unreachable(cause: BaseException) -> UnreachableError:
-    """The error of a call that got no answer because of ``cause``."""
-    return UnreachableError(f"no connection: {cause}")
-
-
-def status_error(status: int, reason: str, headers: Mapping[str, str], content: bytes) -> LLMError:
-    """The error for an answer with a failure status. ``headers`` are looked up in lower case."""
-    problem = _problem(content)
-    # Keys are removed before the text is cut, as a part of a key would not be found.
-    message = f"HTTP {status}: {redacted(_text(problem.get('message'), start_of(content)).strip())[:_SHOWN] or reason}"
-    match status:
-        case 401 | 402 | 403 | 404 | 405:
-            return RefusedError(message, status=status)
-        case 400 if _names_unknown_model(problem, message):
-            return RefusedError(message, status=status)
-        case 429 if problem.get("code") == "insufficient_quota":
-            return RefusedError(message, status=status)  # OpenAI's code for an account without money
-        case 429 | 503 | 529:  # the last is Anthropic's
-            return OverloadedError(message, status=status, retry_after=retry_after_seconds(headers), headers=headers)
-        case 408:
-            return UnreachableError(message, status=status)
-        case _ if 400 <= status < 500:
-            return RejectedError(message, status=status)
-        case _:
-            return ServerError(message, status=status, retry_after=retry_after_seconds(headers))
-
-
-def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """The wait in seconds that ``retry-after-ms`` or else ``Retry-After`` asks for; None if neither is there.
-
-    ``Retry-After`` is in seconds, or a date that is compared with the server's own clock (``Date``).
-    """
-    asked = headers.get("retry-after", "")
-    seconds = _number(headers.get("retry-after-ms", "")) / 1000
-    if not isfinite(seconds):
-        seconds = _number(asked)
-    if not isfinite(seconds):
-        try:
-            seconds = (parsedate_to_datetime(asked) - parsedate_to_datetime(headers.get("date", ""))).total_seconds()
-        except (ValueError, TypeError):  # no date, or only one of the two has a time zone
-            return None
-    return max(0.0, seconds)
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
-
-
-def start_of(content: bytes) -> str:
-    """The beginning of a body, for an error message, without keys."""
-    return redacted(content[:_READ].decode("utf-8", "replace"))[:_SHOWN]
-
-
 def _text(value: object, otherwise: str) -> str:
     return value if isinstance(value, str) else otherwise
-
-
-def _problem(content: bytes) -> dict[str, JSON]:
-    """The description of an error in an answer: OpenAI puts it under ``error``, others at the top level."""
-    try:
-        body = decode(content)
-    except ServerError:
-        return {}
-    match body:
-        case {"error": dict(problem)} | dict(problem):
-            return problem
-    return {}
-
-
-def _names_unknown_model(problem: Mapping[str, JSON], message: str) -> bool:
-    return (
-        problem.get("code") == "model_not_found"
-        or problem.get("param") == "model"
-        or _UNKNOWN_MODEL.search(message) is not None
-    )

@@ -28,7 +28,7 @@ LANGUAGES = frozenset(
 
 def fence(text: str, label: str = "") -> str:
     """``text`` in a fenced block whose fence is longer than any run of backticks inside."""
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0) if "`" in text else 0
     marks = "`" * max(3, longest + 1)
     return f"{marks}{label}\n{text}\n{marks}"
 

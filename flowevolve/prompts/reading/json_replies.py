@@ -105,7 +105,7 @@ def answer_in(reply: str) -> str:
     """
     split = split_thinking(reply)
     if split.answer.strip():
-        return split.answer.replace("\r\n", "\n")
+        return split.answer.replace("\r\n", "\n").strip()
     if answer := _LAST_ANSWER.search(split.thoughts):
         return answer[0]
     if split.thoughts:

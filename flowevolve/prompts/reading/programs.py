@@ -117,7 +117,10 @@ def looks_whole(answer: str, parent: Mapping[str, str]) -> bool:
             return True
         tree, before = parsed(text), parsed(old)
         if name.endswith(".py") and tree is not None and before is not None:
-            if _defined(before, evolvable_lines(old)) <= _defined(tree, [range(len(text))]):
+            wanted = _defined(before, evolvable_lines(old))
+            if wanted and wanted <= _defined(tree, [range(len(text))]):
+                return True
+            if not wanted and 2 * len(text) > len(old) and _is_program(text):
                 return True
         elif 2 * len(text) > len(old):
             return True

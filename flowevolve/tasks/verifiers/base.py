@@ -60,6 +60,8 @@ def contains_word(text: str, word: str) -> bool:
 
 def count_word(text: str, word: str) -> int:
     """How often the word or phrase occurs in the text on its own, in upper or lower case."""
+    if text.isascii() and word.isascii() and word.lower() not in text.lower():
+        return 0  # what most questions end with, at a tenth of the cost
     return len(re.findall(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE))
 
 

@@ -30,7 +30,7 @@ from flowevolve.runner.run import ProvidedObjects, Watchers, make_plan, run_plan
 from flowevolve.sim.worlds.rules import playbook as rules_playbook
 from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import InstructionFollowing
-from tests.support.depth import cuts
+from tests.support.depth import cuts, examples
 from tests.support.interruption import Fact, Memory, as_kept, asked
 
 TASK = house_style_task(make_rows(rules=8, per_example=3, overlap=0.3, rows=40, seed=1))
@@ -208,7 +208,7 @@ def test_edits_that_missed_something_are_reconciled() -> None:
     assert result.report.staleness.seen
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     seed=st.integers(0, 1000),
     frequency=st.integers(1, 9),

@@ -30,7 +30,7 @@ from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.profiles import PROFILES
 from flowevolve.sim.worlds.rules.world import RulesWorld
 from flowevolve.tasks.house_style import house_style_task
-from tests.support.depth import cuts
+from tests.support.depth import LONG, cuts
 from tests.support.interruption import Fact, events_of, evolve
 
 TASK = house_style_task(make_rows(rules=10, per_example=3, overlap=0.3, rows=60, seed=1))
@@ -124,7 +124,7 @@ def test_a_proposal_is_screened_on_all_its_minibatches_each_example_once() -> No
 
 
 def test_the_controller_profiles_steps_and_settles() -> None:
-    _, facts = ran("sync", width=16, batch=16, batch_size="dynamic", budget={"minutes": 60})
+    _, facts = ran("sync", width=16, batch=16, batch_size="dynamic", budget={"minutes": 60 if LONG else 40})
     steps = [cast(int, event.data["flows"]) for event in events_of(facts, "step.ended")]
     assert steps[:6] == [2, 2, 2, 4, 4, 4]
     assert len(set(steps[20:-1])) == 1
@@ -136,8 +136,9 @@ def test_inside_the_stream_the_controller_goes_by_the_merges() -> None:
     """One call takes hardly longer with eight reflections than with two, so it settles at eight, unless the few delays
     that it profiled happened to say otherwise.
     """
-    settled = [_settled(seed) for seed in range(4)]
-    assert sorted(settled)[1:] == [8, 8, 8]
+    seeds = range(4 if LONG else 2)
+    settled = [_settled(seed) for seed in seeds]
+    assert sorted(settled)[1:] == [8] * (len(seeds) - 1)
 
 
 def _settled(seed: int) -> int:

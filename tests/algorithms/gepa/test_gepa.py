@@ -18,8 +18,9 @@ from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
 from flowevolve.tasks.house_style import house_style_task
 from flowevolve.tasks.instructions import InstructionFollowing
+from tests.support.depth import LONG
 
-TASK = house_style_task(make_rows(rules=10, per_example=3, overlap=0.3, rows=60, seed=1))
+TASK = house_style_task(make_rows(rules=10, per_example=3, overlap=0.3, rows=36, seed=1))
 
 
 def evolve(
@@ -36,6 +37,7 @@ def evolve(
     calls: list[CallRecord] = []
     config = parse_config(
         {
+            "preset": "plain",
             "seed": seed,
             "clock": "virtual",
             "algorithm": {"name": "gepa", "mode": mode, "max_in_flight": width, **(algorithm or {})},
@@ -73,7 +75,7 @@ def test_at_width_one_both_modes_take_the_same_decisions(options: dict[str, obje
 
 
 def test_the_stream_is_faster_and_improves() -> None:
-    budget = {"minutes": 15}
+    budget = {"minutes": 15 if LONG else 8}
     stream, _, _ = evolve("stream", width=8, budget=budget)
     sync, _, _ = evolve("sync", width=1, budget=budget)
     assert stream.report.spent.proposals > 2 * sync.report.spent.proposals

@@ -13,13 +13,14 @@ from flowevolve.config.run import parse_config
 from flowevolve.core.events import Event
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
+from tests.support.depth import LONG
 
 GROUP: Mapping[str, object] = {"group": True, "validation": "improvement"}
 SETTINGS: Mapping[str, object] = {
     "clock": "virtual",
     "algorithm": {**GROUP, "max_in_flight": 12},
     "racing": {"policy": "confidence"},
-    "budget": {"minutes": 8},
+    "budget": {"minutes": 5},
 }
 
 
@@ -82,7 +83,7 @@ def test_a_round_of_combees_outlives_a_parent_that_fails(policy: str) -> None:
         "algorithm": algorithm,
         "sim": sim,
         "staleness": {"policy": policy},
-        "budget": {"minutes": 12},
+        "budget": {"minutes": 12 if LONG else 6},
     }
     result, events = evolve(settings)
     assert result.report.error is None

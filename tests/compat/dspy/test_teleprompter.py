@@ -208,4 +208,4 @@ def test_budgets_are_counted_as_dspy_does(lm: Any, budget: dict[str, Any], calls
     if calls is None:
         calls = dspy.GEPA(Metric(), auto="light", reflection_lm=model()).auto_budget(2, 6, len(VAL))
     program = compile_with(**given, instruction_proposer=lambda **_: {}, reflection_lm=None)
-    assert calls <= program.detailed_results.total_metric_calls < calls + 12
+    assert calls - 12 < program.detailed_results.total_metric_calls <= calls

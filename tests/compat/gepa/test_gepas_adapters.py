@@ -119,5 +119,5 @@ def test_in_the_stream_every_request_is_counted(url: str) -> None:
     client = Client(url)
     result = optimize(compat.optimize, of_task_lm, client, adapter_concurrency=4, chunk_size=2)
     assert len(client.requests) == result.total_metric_calls + len(client.proposals)
-    texts = {candidate[COMPONENT] for candidate in result.candidates}
-    assert texts <= {TASK.seed()[COMPONENT], *client.proposals}
+    lines = {line for text in (TASK.seed()[COMPONENT], *client.proposals) for line in text.splitlines()}
+    assert {line for candidate in result.candidates for line in candidate[COMPONENT].splitlines()} <= lines

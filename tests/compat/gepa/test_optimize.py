@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import itertools
+import re
 import signal
 import threading
 from collections.abc import Mapping
@@ -370,3 +371,73 @@ def test_one_line_says_how_to_go_faster() -> None:
 def test_a_progress_bar_counts_metric_calls(capsys: pytest.CaptureFixture[str]) -> None:
     result = optimize(HashAdapter(), display_progress_bar=True)
     assert f"{result.total_metric_calls}/120" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("calls", [24, 61, 120])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"max_in_flight": 1},
+        {"adapter_concurrency": 4},
+        {"adapter_concurrency": 4, "max_in_flight": 8},
+        {"adapter_concurrency": 4, "use_merge": True},
+        {"adapter_concurrency": 4, "chunk_size": 2},
+        {"mode": "sync", "max_in_flight": 4},
+    ],
+    ids=str,
+)
+def test_there_is_never_a_call_more_than_there_may_be(calls: int, given: dict[str, Any]) -> None:
+    adapter = HashAdapter()
+    result = optimize(adapter, max_metric_calls=calls, **given)
+    assert sum(len(batch) for batch, *_ in adapter.calls) == result.total_metric_calls <= calls
+    assert all(len(scores) == len(VAL) for scores in result.val_subscores)
+
+
+def test_a_limit_that_the_seed_alone_would_pass_is_refused() -> None:
+    adapter = HashAdapter()
+    with pytest.raises(InputError, match=f"max_metric_calls: is 3, and the seed alone takes {len(VAL)}"):
+        optimize(adapter, max_metric_calls=3)
+    assert not adapter.calls
+
+
+class Adding(HashAdapter):
+    """Scores a text by how many lines it has that are asked for."""
+
+    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        super().evaluate(batch, candidate, capture_traces)
+        lines = candidate["first"].splitlines()
+        scores = [sum(f"line {place}" in lines for place in range(20)) / 20 for _ in batch]
+        return EvaluationBatch(outputs=list(batch), scores=scores, trajectories=list(batch) if capture_traces else None)
+
+    def make_reflective_dataset(self, candidate: dict[str, str], batch: Any, components: list[str]) -> Any:
+        return {name: [{"lines": candidate["first"]}] for name in components}
+
+
+@pytest.mark.parametrize("merge", [False, True])
+def test_edits_are_validated_together_or_on_top_of_each_other(merge: bool) -> None:
+    """In groups, line by line, or where there is no model to merge with each on what the others came to."""
+    numbers = iter(range(10_000))
+
+    def propose(candidate: dict[str, str], dataset: Any, components: list[str]) -> dict[str, str]:
+        return {"first": f"{candidate['first']}\nline {next(numbers) % 20}"}
+
+    def lm(prompt: str) -> str:
+        blocks = re.findall(r"```\n(.*?)\n```", prompt, re.DOTALL)
+        return f"```\n{blocks[0]}\nline {next(numbers) % 20}\n```"
+
+    given: dict[str, Any] = (
+        {"custom_candidate_proposer": propose, "reflection_lm": None} if merge else {"reflection_lm": lm}
+    )
+    result = optimize(
+        Adding(),
+        seed_candidate={"first": "do it"},
+        adapter_concurrency=4,
+        max_in_flight=6,
+        max_metric_calls=150,
+        **given,
+    )
+    gained = [len(text["first"].splitlines()) for text in result.candidates]
+    assert max(gained) > len(result.parents) / 2
+    assert max(after - before for before, after in itertools.pairwise(gained)) > (0 if merge else 1)
+    assert result.best_candidate["first"].splitlines()[0] == "do it"

@@ -12,7 +12,8 @@ from flowevolve._util.clock import VirtualClockLoop
 from flowevolve._util.errors import BackendRefusedError, BackendUnreachableError, InputError
 from flowevolve._util.json_types import JSON
 from flowevolve._util.tasks import Pulse
-from flowevolve.core.calls import CallRecord, CallScope, call_seed
+from flowevolve.core.budget import OverBudgetError
+from flowevolve.core.calls import CallRecord, CallScope, Payer, call_seed
 from flowevolve.core.model import (
     ChatReply,
     ChatRequest,
@@ -140,6 +141,24 @@ async def test_a_call_may_override_the_roles_sampling() -> None:
     rig = Rig(transport, temperature=0.5, max_tokens=99)
     await rig.ask(temperature=0.0, max_tokens=1)
     assert (transport.requests[0].temperature, transport.requests[0].max_tokens) == (0.0, 1)
+
+
+async def test_limits_are_those_of_answers_and_have_room_for_thinking() -> None:
+    transport = Scripted()
+    rig = Rig(transport, max_tokens=99, thinking_tokens=1000)
+    await rig.ask()
+    await rig.ask(max_tokens=400)
+    assert [request.max_tokens for request in transport.requests] == [1099, 1400]
+    unlimited = Rig(transport, thinking_tokens=1000)
+    await unlimited.ask()
+    assert transport.requests[-1].max_tokens is None
+
+
+async def test_chats_may_have_fields_of_their_own() -> None:
+    transport = Scripted()
+    await Rig(transport, extra={"a": 1}, chat_extra={"b": 2}).ask()
+    await Rig(transport, extra={"a": 1}).ask()
+    assert [request.extra for request in transport.requests] == [{"b": 2}, {"a": 1}]
 
 
 async def test_what_a_server_may_not_understand_is_left_out() -> None:
@@ -279,11 +298,34 @@ async def test_kinds_of_trouble_are_counted_apart() -> None:
     assert (await Rig(Scripted(*errors, "fine")).ask()).text == "fine"
 
 
-async def test_what_failed_attempts_are_paid_for_counts_with_the_reply() -> None:
+def payer(*, empty: bool = False) -> tuple[list[tuple[Usage, float | None]], Payer]:
+    """Who pays for a call, and a list of what it was told to pay."""
     paid: list[tuple[Usage, float | None]] = []
+
+    class Purse(Payer):
+        def check(self) -> None:
+            if empty or paid:
+                raise OverBudgetError("tokens", 1)
+
+        def pay(self, usage: Usage, dollars: float | None) -> None:
+            paid.append((usage, dollars))
+
+    return paid, Purse()
+
+
+async def test_nothing_is_sent_for_who_has_nothing_left_to_pay_with() -> None:
+    paid, purse = payer(empty=True)
+    server = Scripted("fine")
+    with pytest.raises(OverBudgetError):
+        await Rig(server).ask(payer=purse)
+    assert (paid, server.requests) == ([], [])
+
+
+async def test_what_failed_attempts_are_paid_for_counts_with_the_reply() -> None:
+    paid, purse = payer()
     empty = ServerError("the answer has no text", usage=Usage(90, 20))
     rig = Rig(Scripted(empty, UnreachableError("reset"), "fine"), prices={"m": Price(1, 0.5, 10)})
-    reply = await rig.ask(charge=lambda usage, dollars: paid.append((usage, dollars)))
+    reply = await rig.ask(payer=purse)
     assert reply.usage == Usage(190, 30, 40) == rig.client.account.totals().usage
     assert rig.records[0].reply == reply
     assert paid == [(reply.usage, reply.dollars)]
@@ -291,10 +333,10 @@ async def test_what_failed_attempts_are_paid_for_counts_with_the_reply() -> None
 
 
 async def test_what_a_call_that_failed_is_paid_for_counts() -> None:
-    paid: list[tuple[Usage, float | None]] = []
+    paid, purse = payer()
     rig = Rig(Scripted(ServerError("the answer has no text", usage=Usage(90, 20))), prices={"m": Price(1, 0.5, 10)})
     with pytest.raises(ServerError):
-        await rig.ask(charge=lambda usage, dollars: paid.append((usage, dollars)))
+        await rig.ask(payer=purse)
     totals = rig.client.account.totals()
     assert (totals.failed, totals.usage) == (1, Usage(270, 60))
     assert totals.dollars == pytest.approx((270 + 600) / 1e6)

@@ -31,6 +31,12 @@ def text(content, finish_reason=None, **more):
 
 
 END = text(None, "stop")
+
+
+def thought(name, piece):
+    return event(model="m-1", choices=[{"index": 0, "delta": {name: piece, "content": None}}])
+
+
 SPENT = event(model="m-1", choices=[], usage=USAGE)
 
 
@@ -143,3 +149,14 @@ def test_a_body_that_ends_before_the_answer(body) -> None:
 def test_a_body_that_is_no_answer(body) -> None:
     with pytest.raises(ServerError):
         read(body)
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def test_thoughts_in_pieces_are_joined_apart_from_the_text(name) -> None:
+    told = read(thought(name, "2 "), thought(name, "+ 2"), text("4"), END, SPENT, DONE)
+    assert (told.text, told.thinking) == ("4", "2 + 2")
+
+
+def test_a_stream_that_was_cut_while_thinking_has_no_text() -> None:
+    told = read(thought("reasoning", "Let me"), text(None, "length"), SPENT, DONE)
+    assert (told.text, told.thinking, told.finish_reason) == ("", "Let me", "length")

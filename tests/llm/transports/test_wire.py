@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from structlog.testing import capture_logs
 
 from flowevolve.core.model import (
     ChatReply,
@@ -16,14 +17,13 @@ from flowevolve.core.model import (
     UnreachableError,
     Usage,
 )
+from flowevolve.llm.transports.failures import retry_after_seconds, status_error
 from flowevolve.llm.transports.wire import (
     chat_reply,
     embed_reply,
     encode,
     model_names,
     request_body,
-    retry_after_seconds,
-    status_error,
 )
 
 DATE = "Wed, 21 Oct 2015 07:28:00 GMT"
@@ -57,7 +57,7 @@ def test_extra_overrides_what_the_request_says() -> None:
 
 
 def test_a_body_is_compact_and_text_stays_as_it_is() -> None:
-    assert encode(ChatRequest("m", (Message("user", "☃"),))) == (
+    assert encode(request_body(ChatRequest("m", (Message("user", "☃"),)))) == (
         '{"model":"m","messages":[{"role":"user","content":"☃"}]}'.encode()
     )
 
@@ -65,7 +65,7 @@ def test_a_body_is_compact_and_text_stays_as_it_is() -> None:
 @pytest.mark.parametrize("extra", [{"x": float("nan")}, {"x": float("inf")}, {"x": "\ud800"}])
 def test_what_json_in_utf8_cannot_say_is_a_value_error(extra) -> None:
     with pytest.raises(ValueError, match=r"not JSON compliant|surrogates not allowed"):
-        encode(ChatRequest("m", (), extra=extra))
+        encode(request_body(ChatRequest("m", (), extra=extra)))
 
 
 # Replies
@@ -86,11 +86,22 @@ def test_missing_usage_counts_as_nothing(usage) -> None:
         ({"prompt_tokens": 9.0, "completion_tokens": 4.0}, Usage(9, 4)),
         ({"prompt_tokens": 9, "completion_tokens": "4"}, Usage(9)),
         ({"prompt_tokens": float("nan"), "completion_tokens": -4}, Usage()),
+        ({"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 63}, Usage(9, 54)),
+        ({"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 5}, Usage(9, 4)),
+        ({"prompt_tokens": 10**18, "completion_tokens": 1e300}, Usage(10**8, 10**8)),
+        ({"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 10**18}, Usage(9, 10**8 - 9)),
+        ({"prompt_tokens": "9", "completion_tokens": True}, Usage()),
         ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 90}}, Usage(9, 0, 9)),
     ],
 )
 def test_every_number_of_a_usage_counts_by_itself(usage, counted) -> None:
     assert reply(answer({"content": "hi"}, usage=usage)).usage == counted
+
+
+def test_numbers_beyond_all_reason_are_warned_of() -> None:
+    with capture_logs() as logs:
+        reply(answer({"content": "hi"}, usage={"prompt_tokens": 10**18, "completion_tokens": 4}))
+    assert [(log["event"], log["log_level"]) for log in logs] == [("usage.absurd", "warning")]
 
 
 def test_missing_cache_details_count_as_nothing_cached() -> None:
@@ -113,6 +124,37 @@ def test_an_answer_that_ended_before_its_text_began_is_empty(reason) -> None:
 def test_an_answer_that_was_written_and_has_no_text_is_empty(message) -> None:
     ended = reply(answer(message, usage={"prompt_tokens": 9, "completion_tokens": 4}))
     assert (ended.text, ended.finish_reason, ended.usage) == ("", "stop", Usage(9, 4))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": "4", "reasoning_content": "hmm"},
+        {"content": "4", "reasoning": " hmm\n"},
+        {"content": "4", "reasoning_content": "hmm", "reasoning": "hmm"},
+        {"content": "4", "reasoning_content": None, "reasoning": "hmm"},
+        {
+            "content": [
+                {"type": "thinking", "thinking": [{"type": "text", "text": "hmm"}]},
+                {"type": "text", "text": "4"},
+            ]
+        },
+        {"content": [{"type": "thinking", "thinking": "hmm"}, {"type": "text", "text": "4"}]},
+    ],
+)
+def test_what_the_model_thought_is_read_apart(message) -> None:
+    told = reply(answer(message))
+    assert (told.text, told.thinking) == ("4", "hmm")
+
+
+@pytest.mark.parametrize("thoughts", [None, 7, [], {"text": "hmm"}])
+def test_thoughts_that_are_no_text_are_none(thoughts) -> None:
+    assert reply(answer({"content": "4", "reasoning": thoughts})).thinking == ""
+
+
+def test_an_answer_of_thoughts_alone_is_empty() -> None:
+    told = reply(answer({"content": None, "reasoning": "hmm"}))
+    assert (told.text, told.thinking) == ("", "hmm")
 
 
 def test_of_an_answer_in_parts_the_text_is_read() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from flowevolve.programs.blocks import evolvable_lines
-from flowevolve.programs.features import syntax_error
+from flowevolve.programs.features import compiles
 from flowevolve.programs.parts import REST
 from flowevolve.sim.worlds.code.crossover import OtherProgram, cross
 from flowevolve.sim.worlds.code.expressions import change_calls, change_operators, grow
@@ -136,8 +136,8 @@ def _edited(
 
 def _holds_together(old: Source, changed: str) -> bool:
     """Whether a program compiles and reads no undefined names apart from those that the old one reads."""
-    new = parse(changed) if syntax_error(changed) is None else None
-    return new is not None and new.unbound <= old.unbound
+    new = parse(changed)
+    return new is not None and compiles(new.tree) and new.unbound <= old.unbound
 
 
 def _step(plan: EditPlan, rng: random.Random) -> float:

@@ -32,6 +32,7 @@ from flowevolve.sim.worlds.code.names import unbound
 from flowevolve.sim.worlds.code.prompt import KINDS, hinted, read_prompt
 from flowevolve.sim.worlds.code.world import CodeWorld
 from flowevolve.sim.worlds.rules.params import PRESETS
+from tests.support.depth import LONG
 
 SOURCE = '''\
 import math
@@ -101,9 +102,10 @@ def test_what_is_preferred_is_done_more_often(place: str) -> None:
         asked = prompt(**{place: hint})  # type: ignore[arg-type]
         return sum("operators" in ask(asked, seed).split("\n")[0] for seed in range(200)) / 200
 
-    assert share("As you like.") < 0.25
-    assert share("Think.\n- prefer: operators, calls") > 1.5 * share("As you like.")
-    assert share("avoid: operators") < 0.7 * share("As you like.")
+    usual = share("As you like.")
+    assert usual < 0.25
+    assert share("Think.\n- prefer: operators, calls") > 1.5 * usual
+    assert share("avoid: operators") < 0.7 * usual
 
 
 def test_parts_of_other_programs_are_taken_over_with_what_they_need() -> None:
@@ -149,9 +151,11 @@ def test_of_several_files_any_may_be_changed(form: Form) -> None:
 
 @pytest.mark.parametrize("form", ["edits", "whole"])
 def test_some_replies_are_broken_most_those_of_small_models(form: Form) -> None:
+    asked = 300 if LONG else 100
+
     def broken(model: str, preset: str) -> int:
         count = 0
-        for seed in range(300):
+        for seed in range(asked):
             try:
                 read_program(ask(prompt(form), seed, model, CodeWorld(PRESETS[preset])), ONE, form)
             except UnparsableReplyError:
@@ -159,7 +163,7 @@ def test_some_replies_are_broken_most_those_of_small_models(form: Form) -> None:
         return count
 
     assert broken("small", "easy") == 0
-    assert 0 < broken("large", "normal") < broken("small", "normal") < 60 < broken("small", "misjudged")
+    assert 0 < broken("large", "normal") < broken("small", "normal") < asked / 5 < broken("small", "misjudged")
 
 
 def test_advice_names_what_sets_the_better_programs_apart() -> None:

@@ -1,0 +1,65 @@
+"""What requests say of thinking, and the room that they give it: by a model's settings and by what its name tells."""
+
+from __future__ import annotations
+
+from flowevolve._util.errors import InputError
+from flowevolve._util.json_types import JSON
+from flowevolve.config.llm import LLMSettings
+from flowevolve.core.model_families import BY_EFFORT, NO_EFFORT, Fields, family_of, template_switch
+
+_NEVER_THINK = ("sim", "replay")
+"""Backends whose models do not think, whatever they are called."""
+
+
+def chat_extra(llm: LLMSettings, model: str) -> dict[str, JSON]:
+    """What every chat with the model has in its body beside the usual: its switch for thinking, and ``extra``.
+
+    Raises:
+        InputError: if the model can't be switched as the settings say.
+    """
+    switch = {} if llm.backend in _NEVER_THINK else _switch(llm, model)
+    fields: dict[str, JSON] = {**switch, **llm.extra}
+    ours, theirs = switch.get("chat_template_kwargs"), llm.extra.get("chat_template_kwargs")
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        fields["chat_template_kwargs"] = {**ours, **theirs}
+    return fields
+
+
+def room_for_thinking(llm: LLMSettings, model: str) -> int:
+    """The tokens that a request's limit is raised by, so that the limit is the answer's: 0 if the model won't think."""
+    return llm.thinking_tokens if llm.backend not in _NEVER_THINK and _thinks(llm, model) else 0
+
+
+def _thinks(llm: LLMSettings, model: str) -> bool:
+    if llm.reasoning_effort is not None:
+        return llm.reasoning_effort != "none"
+    if llm.enable_thinking is not None:
+        return llm.enable_thinking
+    family = family_of(model)
+    return family is not None and family.thinks != "if asked"
+
+
+def _switch(llm: LLMSettings, model: str) -> Fields:
+    effort: Fields = {} if llm.reasoning_effort is None else {"reasoning_effort": llm.reasoning_effort}
+    if llm.enable_thinking is None:
+        return effort
+    if llm.reasoning_effort is not None and llm.enable_thinking == (llm.reasoning_effort == "none"):
+        raise InputError(
+            f"llm.enable_thinking is {str(llm.enable_thinking).lower()} for {model!r}, and reasoning_effort is "
+            f"{llm.reasoning_effort!r}: give one of the two"
+        )
+    return {**_on_or_off(llm, model, on=llm.enable_thinking), **effort}
+
+
+def _on_or_off(llm: LLMSettings, model: str, *, on: bool) -> Fields:
+    family = family_of(model)
+    if family is not None and not on and family.switch_off is None:
+        raise InputError(
+            f"llm.enable_thinking: {model!r} always thinks; leave it out, and set reasoning_effort = 'low' if it "
+            "has levels of effort"
+        )
+    if llm.backend == "litellm":  # which has this one switch for all providers
+        return BY_EFFORT if on else NO_EFFORT
+    if family is None:
+        return template_switch("enable_thinking", on=on)
+    return family.switch_on if on else family.switch_off or {}

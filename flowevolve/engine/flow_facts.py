@@ -1,0 +1,42 @@
+"""What a bound on open flows is told: costs from the counters, and what the budget has left."""
+
+from __future__ import annotations
+
+from flowevolve.core.budget import Cost, Ledger
+from flowevolve.core.graph import Graph
+from flowevolve.core.policies import FlowFacts
+from flowevolve.engine.counters import RunCounters
+
+
+def flow_facts(graph: Graph, counters: RunCounters, ledger: Ledger, estimate: Cost, call_limit: int) -> FlowFacts:
+    """``estimate`` is what the algorithm says that one flow spends."""
+    edit = validation = Cost()
+    in_tokens = all(stage.tokens for stage in counters.stages.values() if stage.rollouts)
+    if graph.validation is not None:
+        place = graph.positions[graph.validation]
+        for stage in graph.stages[place:]:
+            validation += counters.price(stage.name)
+        edit = _edit(graph, counters, place) or Cost(rollouts=estimate.rollouts)
+    flow = Cost(proposals=1, rollouts=max(estimate.rollouts, 2 * edit.rollouts), tokens=2 * edit.tokens)
+    return FlowFacts(
+        edit=edit,
+        validation=validation if edit.tokens and in_tokens else Cost(rollouts=validation.rollouts),
+        affordable=ledger.affords(flow),
+        call_limit=call_limit,
+        gathered=max(stage.gather for stage in graph.stages if stage.departs is None),
+    )
+
+
+def _edit(graph: Graph, counters: RunCounters, place: int) -> Cost | None:
+    """What a flow spends before the stage at this place, on average; None as long as one has ended nothing.
+
+    The repair stage does not count, as few flows come there.
+    """
+    spent = Cost()
+    for stage in graph.stages[:place]:
+        if stage.name == graph.repair:
+            continue
+        if not counters.stages[stage.name].ended:
+            return None
+        spent += counters.price(stage.name)
+    return spent

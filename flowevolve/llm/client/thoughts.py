@@ -1,0 +1,30 @@
+"""A reply's thoughts, taken out of its text before anybody reads it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from flowevolve._util.thinking import split_thinking
+from flowevolve.core.model import ChatReply, CutWhileThinkingError
+
+
+def without_thinking(reply: ChatReply) -> ChatReply:
+    """The reply with the answer alone as its text. What a server sent as thoughts already stays there."""
+    split = split_thinking(reply.text)
+    if split.answer == reply.text:
+        return reply
+    thoughts = "\n\n".join(part for part in (reply.thinking, split.thoughts) if part)
+    return replace(reply, text=split.answer, thinking=thoughts)
+
+
+def cut_while_thinking(reply: ChatReply, max_tokens: int | None) -> CutWhileThinkingError | None:
+    """The error of a call whose tokens ran out before its answer began; None if this reply is no such one."""
+    if reply.finish_reason != "length" or reply.text.strip():
+        return None
+    limit = "the server's limit" if max_tokens is None else f"max_tokens = {max_tokens}"
+    return CutWhileThinkingError(
+        f"cut off while thinking, after {reply.usage.completion_tokens} tokens ({limit}): raise thinking_tokens, "
+        "or have the role think less (reasoning_effort, enable_thinking)",
+        usage=reply.usage,
+        model=reply.model,
+    )

@@ -1,0 +1,65 @@
+"""Where a server's API is: OpenAI's form of it, or the older one of Azure, with deployments in the path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote, urljoin, urlsplit
+
+from flowevolve.core.model import RefusedError
+
+CHAT, EMBEDDINGS, MODELS = "/chat/completions", "/embeddings", "/models"
+"""Paths below the root."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An API's base URL. With ``azure_api_version`` it is the endpoint of an Azure resource.
+
+    There, the models are deployments with a path each, and the key has a header of its own.
+    """
+
+    base_url: str
+    azure_api_version: str | None = None
+
+    @property
+    def root(self) -> str:
+        """The URL that all paths are below."""
+        base = self.base_url.rstrip("/")
+        return base if self.azure_api_version is None else f"{base.removesuffix('/openai')}/openai"
+
+    @property
+    def query(self) -> dict[str, str]:
+        """What stands behind the ``?`` of every URL."""
+        return {} if self.azure_api_version is None else {"api-version": self.azure_api_version}
+
+    def path(self, path: str, model: str) -> str:
+        """The path for requests to a model."""
+        return path if self.azure_api_version is None else f"/deployments/{quote(model, safe='')}{path}"
+
+    def url(self, path: str) -> str:
+        """The whole URL of a path."""
+        query = "&".join(f"{name}={value}" for name, value in self.query.items())
+        return f"{self.root}{path}?{query}" if query else f"{self.root}{path}"
+
+    def headers(self, api_key: str | None) -> dict[str, str]:
+        """The header with the key; none without a key."""
+        if not api_key:
+            return {}
+        return {"Authorization": f"Bearer {api_key}"} if self.azure_api_version is None else {"api-key": api_key}
+
+
+def check_redirect(url: str, location: str) -> None:
+    """Raises:
+    RefusedError: if the server at a URL sends a request, with prompt and key, on to another origin.
+    """
+    target = urljoin(url, location)
+    if _origin(target) != _origin(url):
+        raise RefusedError(
+            f"the server at {_origin(url)} sends requests on to {_origin(target)}, which does not get them; "
+            "if that is where they should go, set base_url to it"
+        )
+
+
+def _origin(url: str) -> str:
+    address = urlsplit(url)
+    return f"{address.scheme}://{address.netloc.rpartition('@')[2]}"

@@ -1,0 +1,166 @@
+"""How calls fail: each way in which one can is mapped to one of the error classes in `flowevolve.core.model`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
+from math import isfinite
+
+import aiohttp
+import anyio
+
+from flowevolve._util.clock import now
+from flowevolve._util.json_types import JSON
+from flowevolve._util.secrets import redacted
+from flowevolve.core.model import (
+    LLMError,
+    OverloadedError,
+    RefusedError,
+    RejectedError,
+    ServerError,
+    UnreachableError,
+)
+from flowevolve.llm.transports.request_form import refused_field
+
+# How much of an unexpected answer goes into an error message, in characters.
+_SHOWN = 500
+
+# How much of it is searched for keys, in bytes: more than what is shown plus the length of a key that begins there.
+_READ = 2**14
+
+_UNKNOWN_MODEL = re.compile(
+    r"(unknown|invalid|no such) model\b|\bmodel\b.{0,200}?\b(does not exist|doesn't exist|not found)|not a valid model",
+    re.IGNORECASE | re.DOTALL,
+)
+
+# Errors that mean no answer: no connection, a broken one, an invalid address, and circular redirects.
+_UNANSWERED = (
+    aiohttp.ClientConnectionError,
+    aiohttp.ClientPayloadError,
+    aiohttp.InvalidURL,
+    aiohttp.NonHttpUrlClientError,
+    aiohttp.TooManyRedirects,
+    TimeoutError,
+)
+
+
+def decode(content: bytes) -> JSON:
+    """Decode a body, or a part of one, as JSON.
+
+    Raises:
+        ServerError: if it is not JSON.
+    """
+    try:
+        decoded: JSON = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ServerError(f"the answer is not JSON: {start_of(content)!r}") from error
+    return decoded
+
+
+@contextmanager
+def limited(seconds: float) -> Generator[None]:
+    """Limit the time of a call over aiohttp, and turn its exceptions into `LLMError`.
+
+    Raises:
+        UnreachableError: if ``seconds`` pass, or there was no answer.
+        ServerError: if the answer is not HTTP.
+        RejectedError: if the request can't be sent, for example as it can't be encoded.
+    """
+    try:
+        with anyio.CancelScope(deadline=now() + seconds) as scope:
+            yield
+    except _UNANSWERED as error:
+        raise unreachable(error) from error
+    except aiohttp.ClientHttpProxyError as error:  # its text has the proxy's address, with the password
+        raise UnreachableError(f"no connection: the proxy answers {error.status} {error.message}") from error
+    except aiohttp.ClientError as error:
+        raise ServerError(f"the answer is not HTTP: {error}") from error
+    except ValueError as error:
+        raise RejectedError(f"the request can't be sent: {error}") from error
+    if scope.cancelled_caught:
+        raise UnreachableError(f"no complete answer within {seconds:g} s")
+
+
+def unreachable(cause: BaseException) -> UnreachableError:
+    """The error of a call that got no answer because of ``cause``."""
+    return UnreachableError(f"no connection: {cause}")
+
+
+def status_error(status: int, reason: str, headers: Mapping[str, str], content: bytes) -> LLMError:
+    """The error for an answer with a failure status. ``headers`` are looked up in lower case."""
+    problem = _problem(content)
+    # Keys are removed before the text is cut, as a part of a key would not be found.
+    message = f"HTTP {status}: {redacted(_text(problem.get('message'), start_of(content)).strip())[:_SHOWN] or reason}"
+    match status:
+        case 401 | 402 | 403 | 404 | 405:
+            return RefusedError(message, status=status)
+        case 400 if _names_unknown_model(problem, message):
+            return RefusedError(message, status=status)
+        case 429 if problem.get("code") == "insufficient_quota":
+            return RefusedError(message, status=status)  # OpenAI's code for an account without money
+        case 429 | 503 | 529:  # the last is Anthropic's
+            return OverloadedError(message, status=status, retry_after=retry_after_seconds(headers), headers=headers)
+        case 408:
+            return UnreachableError(message, status=status)
+        case 400 | 422 if refused := refused_field(problem, message, status):
+            return refused
+        case _ if 400 <= status < 500:
+            return RejectedError(message, status=status)
+        case _:
+            return ServerError(message, status=status, retry_after=retry_after_seconds(headers))
+
+
+def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    """The wait in seconds that ``retry-after-ms`` or else ``Retry-After`` asks for; None if neither is there.
+
+    ``Retry-After`` is in seconds, or a date that is compared with the server's own clock (``Date``).
+    """
+    asked = headers.get("retry-after", "")
+    seconds = _number(headers.get("retry-after-ms", "")) / 1000
+    if not isfinite(seconds):
+        seconds = _number(asked)
+    if not isfinite(seconds):
+        try:
+            seconds = (parsedate_to_datetime(asked) - parsedate_to_datetime(headers.get("date", ""))).total_seconds()
+        except (ValueError, TypeError):  # no date, or only one of the two has a time zone
+            return None
+    return max(0.0, seconds)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def start_of(content: bytes) -> str:
+    """The beginning of a body, for an error message, without keys."""
+    return redacted(content[:_READ].decode("utf-8", "replace"))[:_SHOWN]
+
+
+def _text(value: object, otherwise: str) -> str:
+    return value if isinstance(value, str) else otherwise
+
+
+def _problem(content: bytes) -> dict[str, JSON]:
+    """The description of an error in an answer: OpenAI puts it under ``error``, others at the top level."""
+    try:
+        body = decode(content)
+    except ServerError:
+        return {}
+    match body:
+        case {"error": dict(problem)} | [{"error": dict(problem)}, *_] | dict(problem):  # the second is Google's
+            return problem
+    return {}
+
+
+def _names_unknown_model(problem: Mapping[str, JSON], message: str) -> bool:
+    return (
+        problem.get("code") == "model_not_found"
+        or problem.get("param") == "model"
+        or _UNKNOWN_MODEL.search(message) is not None
+    )

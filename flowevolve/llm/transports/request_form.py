@@ -1,0 +1,163 @@
+"""The form in which a model takes requests, where that is not the usual one.
+
+OpenAI's reasoning models want ``max_completion_tokens`` instead of ``max_tokens`` and ``developer`` instead of
+``system``, and refuse temperature and its like. They are known by their names. What any other model refuses (a
+deployment with a name of its own, a server without sampling seeds) is learnt from its answer: the request is put into
+the form that the answer asks for and sent again, within the same call, and so are all later ones to this model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from flowevolve._util.clock import now
+from flowevolve._util.json_types import JSON
+from flowevolve._util.logger import logger
+from flowevolve.core.model import RejectedError
+from flowevolve.core.model_families import family_of
+
+T = TypeVar("T")
+Body = Mapping[str, JSON]
+
+_LIMITS = ("max_tokens", "max_completion_tokens")
+_ROLES = ("system", "developer", "user")
+"""Roles that the system's messages may have."""
+_SAMPLING = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty", "logit_bias"})
+_DISPENSABLE = _SAMPLING | {"seed", "priority", "stream_options"}
+"""Fields that a request can do without. That any other is refused is for the user to see and to mend."""
+
+
+class RefusedFieldError(RejectedError):
+    """The server does not take a field of the request, or the value it has. It has generated nothing."""
+
+    def __init__(self, message: str, *, status: int, field: str) -> None:
+        super().__init__(message, status=status)
+        self.field = field
+        """The name of the field, or ``role`` for the role of a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestForm:
+    """How bodies are changed for one model."""
+
+    limits: tuple[str, ...] = _LIMITS
+    """The field that bounds the length of the answer, and what else it may be if that is refused."""
+    roles: tuple[str, ...] = _ROLES
+    """The role of the system's messages, and what else it may be if that is refused."""
+    left_out: frozenset[str] = frozenset()
+    unless_effort: str | None = None
+    """Where ``reasoning_effort`` is this, nothing is left out."""
+
+    def applied(self, body: Body) -> dict[str, JSON]:
+        """The body in this form."""
+        keeps_all = self.unless_effort is not None and body.get("reasoning_effort") == self.unless_effort
+        changed = {name: value for name, value in body.items() if keeps_all or name not in self.left_out}
+        for other in _LIMITS:
+            if other in changed and other != self.limits[0]:
+                changed.setdefault(self.limits[0], changed.pop(other))
+        messages = changed.get("messages")
+        if self.roles[0] != _ROLES[0] and isinstance(messages, list):
+            changed["messages"] = [self._message(message) for message in messages]
+        return changed
+
+    def without(self, field: str) -> RequestForm | None:
+        """The form to try once this field was refused; None if there is none."""
+        if field in self.limits and len(self.limits) > 1:
+            return replace(self, limits=self.limits[1:])
+        if field == "role" and len(self.roles) > 1:
+            return replace(self, roles=self.roles[1:])
+        if field in _DISPENSABLE and (field not in self.left_out or self.unless_effort is not None):
+            return replace(self, left_out=self.left_out | {field}, unless_effort=None)
+        return None
+
+    def _message(self, message: JSON) -> JSON:
+        if isinstance(message, dict) and message.get("role") == _ROLES[0]:
+            return {**message, "role": self.roles[0]}
+        return message
+
+
+def form_by_name(model: str) -> RequestForm:
+    """The form that a model is known to want by its name."""
+    family = family_of(model)
+    if family is None or not family.is_openai_reasoning:
+        return RequestForm()
+    takes_sampling = family.switch_off == {"reasoning_effort": "none"}
+    return RequestForm(
+        tuple(reversed(_LIMITS)),
+        ("developer", "system", "user"),
+        _SAMPLING,
+        unless_effort="none" if takes_sampling else None,
+    )
+
+
+class RequestForms:
+    """The forms that the models at one address want, as far as they are known."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._forms: dict[str, RequestForm] = {}
+
+    async def send(self, model: str, body: Body, timeout: float, send: Callable[[Body, float], Awaitable[T]]) -> T:
+        """The answer to a body in the form that the model wants. ``send`` sends one within a number of seconds.
+
+        A body that is refused for a field is sent again at once, without it.
+
+        Raises:
+            LLMError: as ``send``.
+        """
+        deadline, left = now() + timeout, timeout
+        while True:
+            form = self._forms.get(model)
+            if form is None:
+                form = self._forms[model] = form_by_name(model)
+            try:
+                return await send(form.applied(body), left)
+            except RefusedFieldError as refused:
+                known_by_now = self._forms[model] != form  # as another call was refused the same
+                if not known_by_now and not self._learn(model, form, refused):
+                    raise RejectedError(str(refused), status=refused.status) from None
+                left = deadline - now()
+
+    def _learn(self, model: str, form: RequestForm, refused: RefusedFieldError) -> bool:
+        """Change the form of a model by what it refused; returns whether there is another form to try."""
+        changed = form.without(refused.field)
+        if changed is None:
+            return False
+        self._forms[model] = changed
+        logger().info("request.adapted", backend=self._where, model=model, refused=refused.field, why=str(refused))
+        return True
+
+
+_REFUSALS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"Unsupported (?:parameter|value): '([^']+)'",  # OpenAI, Azure
+        r"[Uu]nrecognized request arguments? supplied: (\w+)",  # OpenAI
+        r"[Uu]nknown parameter: '([^']+)'",  # OpenAI
+        r'Unknown name \\?"(\w+)\\?"',  # Google
+        r"property '([^']+)' is unsupported",  # Groq
+    )
+)
+"""What servers say of a field that they don't take; each finds its name."""
+_ROLE = re.compile(r"(messages(\[\d+\]|\.\d+)\.)?role")
+
+
+def refused_field(problem: Mapping[str, JSON], message: str, status: int) -> RefusedFieldError | None:
+    """The error of a request that was answered with 400 or 422 for one of its fields; None if that was not the reason.
+
+    ``problem`` is the description in the answer: OpenAI's names the field in ``param``, Mistral's in the place that its
+    ``detail`` gives.
+    """
+    found = next((found for pattern in _REFUSALS if (found := pattern.search(message))), None)
+    field = None if found is None else found[1]
+    match problem:
+        case {"detail": [{"type": "extra_forbidden", "loc": ["body", str(place), *_]}, *_]}:
+            field = place
+        case {"code": "unsupported_parameter" | "unsupported_value" | "unknown_parameter", "param": str(place)}:
+            field = place
+    if field is None:
+        return None
+    return RefusedFieldError(message, status=status, field="role" if _ROLE.fullmatch(field) else field)

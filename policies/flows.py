@@ -1,0 +1,65 @@
+"""How many flows are open at a time: a `flowevolve.core.policies.FlowBound`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowevolve._util.errors import InputError
+from flowevolve.core.policies import FlowFacts, FlowLimit
+
+
+@dataclass(frozen=True, slots=True)
+class FixedFlows:
+    """Always so many.
+
+    Raises:
+        InputError: if it is below 1.
+    """
+
+    flows: int
+
+    def __post_init__(self) -> None:
+        if self.flows < 1:
+            raise InputError(f"algorithm.max_in_flight: is {self.flows}; give at least 1")
+
+    def limit(self, facts: FlowFacts, current: FlowLimit | None) -> FlowLimit:
+        return FlowLimit(self.flows, "as configured")
+
+
+@dataclass(frozen=True, slots=True)
+class AutoFlows:
+    """As many as there is use for, and ``most`` where nothing says how many that are.
+
+    Where edits are validated together, there is use for about as many as one validation costs: with more, edits wait
+    for each other and are made from parents that are out of date; with fewer, the server waits. ``scale`` multiplies
+    that number. Beyond that, what is left of the budget has to pay for ``rounds`` flows one after the other, as a chain
+    of improvements is no longer than that, and no more than two flows wait for each call that the server takes.
+
+    A limit is kept until another would be a quarter higher or lower.
+    """
+
+    most: int = 16
+    rounds: float = 4.0
+    scale: float = 1.0
+
+    def limit(self, facts: FlowFacts, current: FlowLimit | None) -> FlowLimit:
+        wanted = min(self._bounds(facts), key=lambda each: each.flows)
+        if wanted.flows < facts.gathered:
+            wanted = FlowLimit(facts.gathered, f"a stage waits for {facts.gathered} items")
+        if current is not None and 0.75 * current.flows < wanted.flows < 1.25 * current.flows:
+            return current
+        return wanted
+
+    def _bounds(self, facts: FlowFacts) -> list[FlowLimit]:
+        bounds = [FlowLimit(self.most, f"no more than {self.most} where nothing else is known")]
+        price = facts.validation.tokens or facts.validation.rollouts
+        edit = facts.edit.tokens if facts.validation.tokens else facts.edit.rollouts
+        if price and edit:
+            ratio = price / edit
+            flows = max(2, min(2 * self.most, round(self.scale * ratio)))
+            bounds = [FlowLimit(flows, f"a validation costs as much as {ratio:.1f} edits")]
+        if facts.affordable is not None:
+            flows = max(1, round(facts.affordable / self.rounds))
+            bounds.append(FlowLimit(flows, f"the budget pays for about {facts.affordable:.0f} more flows"))
+        bounds.append(FlowLimit(2 * facts.call_limit, f"the server takes {facts.call_limit} calls at a time"))
+        return bounds

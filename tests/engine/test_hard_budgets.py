@@ -1,0 +1,111 @@
+"""What can be counted before it is done is never exceeded, whatever the algorithm, the mode and the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, strategies as st
+
+from flowevolve._util import clock
+from flowevolve.config.run import parse_config
+from flowevolve.core.budget import Budget, Cost, Dimension, Ledger, OverBudgetError
+from flowevolve.core.calls import CallRecord
+from flowevolve.runner.result import Result
+from flowevolve.runner.run import Watchers, run
+from tests.support.depth import examples
+
+FORMS: Mapping[str, Mapping[str, object]] = {
+    "gepa": {"algorithm": {"name": "gepa"}},
+    "gepa, plain": {"preset": "plain", "algorithm": {"name": "gepa", "max_in_flight": 16}},
+    "gepa, merging": {"algorithm": {"name": "gepa", "merge": True}},
+    "gepa, repairing": {"preset": "careful"},
+    "gepa, speculating": {"preset": "flashevolve"},
+    "gepa, lockstep": {"preset": "lockstep"},
+    "gepa, wide lockstep": {"algorithm": {"name": "gepa", "mode": "sync", "width": 8}},
+    "combee": {"algorithm": {"name": "combee", "batch": 4}},
+    "ace": {"algorithm": {"name": "ace"}},
+}
+LIMITS: tuple[tuple[Dimension, int], ...] = (
+    ("rollouts", 131),
+    ("rollouts", 400),
+    ("proposals", 7),
+    ("evaluations", 3),
+)
+
+
+def carry_out(form: str, limit: Mapping[str, object], watchers: Watchers | None = None) -> Result:
+    table = {"clock": "virtual", **FORMS[form], "budget": {"minutes": 60, **limit}}
+
+    async def go() -> Result:
+        return await run(parse_config(table, "test"), watchers=watchers)
+
+    return clock.run(go, clock="virtual")
+
+
+@pytest.mark.parametrize(("dimension", "limit"), LIMITS)
+@pytest.mark.parametrize("form", FORMS)
+def test_no_count_is_exceeded(form: str, dimension: Dimension, limit: int) -> None:
+    report = carry_out(form, {dimension: limit}).report
+    assert report.spent.amount(dimension) <= limit
+    assert not report.overshoot
+
+
+@pytest.mark.parametrize("form", ["gepa", "gepa, plain", "gepa, lockstep"])
+def test_once_the_tokens_are_spent_no_call_is_sent(form: str) -> None:
+    calls: list[CallRecord] = []
+    limit = 150_000
+    spent = carry_out(form, {"tokens": limit}, Watchers(calls=(calls.append,))).report.spent.tokens
+    answered = sorted((call.finished, call.reply.usage.total_tokens) for call in calls if call.reply is not None)
+    total, full = 0, float("inf")
+    for finished, tokens in answered:
+        total += tokens
+        if total >= limit:
+            full = finished
+            break
+    assert all(call.started <= full for call in calls)
+    in_flight = sum(
+        call.reply.usage.total_tokens for call in calls if call.reply and call.started <= full < call.finished
+    )
+    assert spent <= total + in_flight
+
+
+def test_what_has_no_room_is_not_begun_and_comes_to_no_score() -> None:
+    report = carry_out("gepa, plain", {"rollouts": 400}).report
+    validations = [candidate.scores for candidate in report.pool.snapshot().candidates()]
+    assert len(validations) > 1
+    assert {len(scores) for scores in validations} == {90}
+
+
+@examples(200)
+@given(
+    limit=st.integers(1, 60),
+    works=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12), st.integers(0, 12)), max_size=12),
+    estimate=st.integers(0, 6),
+)
+def test_the_ledger_begins_only_what_there_is_room_for(
+    limit: int, works: list[tuple[int, int, int]], estimate: int
+) -> None:
+    """Flows may always spend what was reserved for them, and more only if nobody else has reserved it."""
+    ledger = Ledger(Budget(rollouts=limit))
+    opened = [
+        flow for flow in range(4) if ledger.refusal(Cost(rollouts=estimate)) is None and _open(ledger, flow, estimate)
+    ]
+    begun: list[tuple[int, str, Cost, int]] = []
+    for number, (flow, wanted, used) in enumerate(works):
+        try:
+            ledger.begin(flow, f"item {number}", Cost(rollouts=wanted))
+        except OverBudgetError:
+            assert wanted > (estimate if flow in opened else 0) or any(flow == other for other, *_ in begun)
+            continue
+        begun.append((flow, f"item {number}", Cost(rollouts=wanted), min(used, wanted)))
+    for flow, item, cost, used in begun:
+        ledger.charge(flow, Cost(rollouts=used), item)
+        ledger.end(item, cost)
+    assert ledger.spent.rollouts == sum(used for *_, used in begun) <= limit
+    assert not ledger.overshoot()
+
+
+def _open(ledger: Ledger, flow: int, estimate: int) -> bool:
+    ledger.reserve(flow, Cost(rollouts=estimate))
+    return True

@@ -1,0 +1,78 @@
+"""How many flows are open at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, strategies as st
+
+from flowevolve._util.errors import InputError
+from flowevolve.core.budget import Cost
+from flowevolve.core.policies import FlowFacts, FlowLimit
+from flowevolve.policies.flows import AutoFlows, FixedFlows
+
+NOTHING_KNOWN = FlowFacts(Cost(), Cost(), affordable=None, call_limit=256, gathered=1)
+AUTO = AutoFlows()
+
+
+def facts(edit: int, validation: int, affordable: float | None = None, call_limit: int = 256) -> FlowFacts:
+    return replace(
+        NOTHING_KNOWN,
+        edit=Cost(tokens=edit),
+        validation=Cost(tokens=validation),
+        affordable=affordable,
+        call_limit=call_limit,
+    )
+
+
+def test_a_fixed_number_is_that_number() -> None:
+    assert FixedFlows(7).limit(NOTHING_KNOWN, FlowLimit(3, "before")).flows == 7
+    with pytest.raises(InputError, match="max_in_flight"):
+        FixedFlows(0)
+
+
+@pytest.mark.parametrize(("validation", "flows"), [(1200, 12), (330, 3), (90, 2), (10**6, 32)])
+def test_there_are_as_many_as_a_validation_costs(validation: int, flows: int) -> None:
+    limit = AUTO.limit(facts(100, validation), None)
+    assert limit.flows == flows
+    assert "a validation costs as much as" in limit.reason
+
+
+def test_who_wants_time_gets_more_and_who_wants_score_fewer() -> None:
+    assert AutoFlows(scale=2.0).limit(facts(100, 800), None).flows == 16
+    assert AutoFlows(scale=0.5).limit(facts(100, 800), None).flows == 4
+
+
+def test_where_nobody_counts_tokens_it_goes_by_rollouts() -> None:
+    known = replace(NOTHING_KNOWN, edit=Cost(rollouts=6, tokens=50), validation=Cost(rollouts=60))
+    assert AUTO.limit(known, None).flows == 10
+
+
+def test_where_nothing_is_known_it_is_the_most() -> None:
+    assert AUTO.limit(NOTHING_KNOWN, None).flows == 16
+
+
+def test_a_small_budget_gets_few_flows_so_that_they_can_learn_from_each_other() -> None:
+    limit = AUTO.limit(facts(100, 1200, affordable=20), None)
+    assert limit.flows == 5
+    assert "the budget pays for about 20 more" in limit.reason
+    assert AUTO.limit(facts(100, 1200, affordable=1), None).flows == 1
+
+
+def test_a_server_that_takes_few_calls_gets_few_flows() -> None:
+    limit = AUTO.limit(facts(100, 1200, call_limit=2), None)
+    assert (limit.flows, limit.reason) == (4, "the server takes 2 calls at a time")
+
+
+def test_a_stage_that_waits_for_many_gets_so_many() -> None:
+    assert AUTO.limit(replace(NOTHING_KNOWN, gathered=40), None).flows == 40
+
+
+@given(edit=st.integers(1, 500), validation=st.integers(1, 5000), before=st.integers(1, 40))
+def test_a_limit_is_kept_until_another_is_much_better(edit: int, validation: int, before: int) -> None:
+    current = FlowLimit(before, "before")
+    limit = AUTO.limit(facts(edit, validation), current)
+    wanted = AUTO.limit(facts(edit, validation), None).flows
+    assert limit.flows in (before, wanted)
+    assert 0.75 * limit.flows <= wanted <= 1.34 * limit.flows
