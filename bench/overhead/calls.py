@@ -97,6 +97,10 @@ async def our_client_over_sdk(url: str, calls: int, in_flight: int) -> Cost:
     return await _client(OpenAITransport(url, None, max_connections=in_flight), calls, in_flight)
 
 
+VALIDATION = 64
+"""Validation examples of the engine's runs."""
+
+
 async def engine(url: str, calls: int, in_flight: int) -> Cost:
     """The real GEPA on a trivial task, with its run directory; ``calls`` is about how many it makes."""
     with tempfile.TemporaryDirectory() as folder:
@@ -120,12 +124,12 @@ async def _engine(url: str, calls: int, in_flight: int, out: Path | None) -> Cos
                 "concurrency": in_flight,
             },
             "stages": {name: {"workers": 32} for name in ("generate", "propose", "screen", "evaluate")},
-            "budget": {"rollouts": calls},
+            "budget": {"rollouts": max(calls, 3 * VALIDATION)},
         },
         "bench",
     )
     watch = Stopwatch()
-    result = await run(config, task=Trivial(validation=64), out=out)
+    result = await run(config, task=Trivial(validation=VALIDATION), out=out)
     return watch.cost(result.llm.requests)
 
 
@@ -136,7 +140,7 @@ async def memory(url: str, calls: int) -> tuple[float, float]:
     before = peak_mb()
     config = {"backend": "openai", "transport": "aiohttp", "base_url": url, "model": MODEL, "concurrency": calls}
     await run(
-        parse_config({"preset": "plain", "llm": config, "budget": {"rollouts": 1}}, "bench"),
+        parse_config({"preset": "plain", "llm": config, "budget": {"rollouts": calls}}, "bench"),
         task=Trivial(validation=calls),
     )
     return before, peak_mb()

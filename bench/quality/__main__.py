@@ -1,4 +1,4 @@
-"""The command ``python -m bench.quality [--quick] [--harsh] [--combee] [--json FILE] [--figure FILE]``."""
+"""The command ``python -m bench.quality [--quick] [--seeds 20] [--combee] [--json FILE] [--figure FILE]``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench._lib.command import argument_parser
 from bench.quality.charts import draw_quality
 from bench.quality.methods import CANDIDATES, COMBEE, METHODS
 from bench.quality.results import MINUTES, QUICK_MINUTES, SEEDS, TUNING_SEEDS, TUNING_WORLDS, report, run_pairs
-from bench.quality.runs import HARSH_WORLDS, SHIPPED_WORLDS
+from bench.quality.runs import HARSH_WORLDS, WORLDS
 from bench.quality.section import section
 
 QUICK_WORLDS = ("normal", "adversarial", "overlapping")
@@ -19,7 +19,8 @@ QUICK_WORLDS = ("normal", "adversarial", "overlapping")
 def main() -> None:
     parser = argument_parser(bench.quality)
     parser.add_argument("--quick", action="store_true", help="three worlds, three seeds, lockstep for an hour")
-    parser.add_argument("--harsh", action="store_true", help="the worlds that are hard for those who merge edits")
+    parser.add_argument("--harsh", action="store_true", help="only the worlds that are hard for those who merge edits")
+    parser.add_argument("--seeds", type=int, default=len(SEEDS), help="how many of the seeds, from the first")
     parser.add_argument("--tune", action="store_true", help="the settings that were tried, on seeds kept for that")
     parser.add_argument("--combee", action="store_true", help="Combee and group commit instead of the plain stream")
     parser.add_argument("--json", type=Path, help="write the figures here")
@@ -27,9 +28,9 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1, help="runs side by side; results do not depend on it")
     arguments = parser.parse_args()
     quick, tune = bool(arguments.quick), bool(arguments.tune)
-    plain = QUICK_WORLDS if quick else tuple(SHIPPED_WORLDS)
+    plain = QUICK_WORLDS if quick else tuple(WORLDS)
     worlds = TUNING_WORLDS if tune else tuple(HARSH_WORLDS) if arguments.harsh else plain
-    seeds = TUNING_SEEDS if tune else SEEDS[:3] if quick else SEEDS
+    seeds = TUNING_SEEDS if tune else SEEDS[:3] if quick else SEEDS[: int(arguments.seeds)]
     minutes = QUICK_MINUTES if quick else MINUTES
     methods = CANDIDATES if tune else COMBEE if arguments.combee else METHODS
     pairs = list(run_pairs(worlds, seeds, minutes, methods, int(arguments.processes)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bench._lib.algorithm_runs import Settings
 
@@ -64,21 +64,14 @@ CANDIDATES: Mapping[str, Settings] = {
 score.
 """
 
-GROUPS = stream(
-    12,
-    {"policy": "full"},
-    evaluating=4,
-    algorithm={"group": True, "validation": "improvement"},
-    racing={"policy": "confidence"},
-)
-"""Edits that wait for validation are merged and validated together, at most four groups at a time."""
-
 METHODS: Mapping[str, Settings] = {
-    "plain": PLAIN,
-    "chosen": CANDIDATES["3 repairs, 6 flows, 1 validation"],
+    "plain": {"preset": "plain"},
+    "careful": {"preset": "careful"},
+    "default": {},
 }
 """The methods that are compared; the last one is reported on top."""
-PLAIN_IN = ("normal",)
+ONLY_IN: Mapping[str, Sequence[str]] = {"plain": ("normal",), "careful": ("normal", "adversarial", "harsh")}
+"""Where a method is run, if not everywhere: these take most of the bench's time."""
 
 COMBEE: Mapping[str, Settings] = {
     **{
@@ -89,7 +82,6 @@ COMBEE: Mapping[str, Settings] = {
         "algorithm": {"name": "combee", "mode": "sync", "width": 40, "batch": 40, "batch_size": "dynamic"}
     },
     "combee 10, stream": {"algorithm": {"name": "combee", "max_in_flight": 40, "batch": 10}, "staleness": GUARDED},
-    "chosen": METHODS["chosen"],
-    "groups": GROUPS,
+    "default": {},
 }
 """Forms of Combee, which makes a proposal of many reflections: in lockstep as published, and inside the stream."""

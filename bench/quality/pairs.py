@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bench.quality.runs import SYNC, WORLDS, Goals, Trace, World, evolve, held_out
+from bench.quality.runs import SYNC, WORLDS, Goals, Trace, evolve
 
-MOMENTS = (30.0, 60.0, 180.0)
+MOMENTS = (5.0, 10.0, 30.0, 60.0, 180.0)
 """Minutes of lockstep at which scores are compared at equal tokens: those that lockstep had spent by then."""
 FIXED = 30.0
 """Minutes at which scores are compared at equal time, as in FlashEvolve's table 2."""
@@ -34,6 +34,8 @@ class Lockstep:
     seed_score: float
     final_seconds: float
     """When its final validation score was reached first."""
+    held_out_seconds: float
+    """When its best candidate was first worth as much on the rows held out as its last one."""
     most_seconds: float
     fixed: Scores
     at: Mapping[float, Scores]
@@ -50,6 +52,8 @@ class Streamed:
 
     final_seconds: float | None
     """When it reached lockstep's final score; None if it never did, or was given up."""
+    held_out_seconds: float | None
+    """When its best candidate was first worth as much on the rows held out as lockstep's last one."""
     most_seconds: float | None
     fixed: Scores
     at: Mapping[float, Scores]
@@ -78,40 +82,44 @@ def compare(name: str, seed: int, minutes: float, methods: Mapping[str, Mapping[
     world = WORLDS[name]
     sync = evolve(world, SYNC, seed, minutes)
     moments = (*(moment for moment in MOMENTS if moment < minutes), minutes)
-    base = _lockstep(sync, world, seed, moments)
-    goals = Goals(sync.final, base.tokens[minutes], min(FIXED, minutes) * 60, UNREACHED * base.final_seconds)
+    base = _lockstep(sync, moments)
+    last = max(base.final_seconds, base.held_out_seconds)
+    goals = Goals(sync.final, sync.final_held_out, base.tokens[minutes], min(FIXED, minutes) * 60, UNREACHED * last)
     streams = {
-        method: _streamed(evolve(world, settings, seed, minutes, goals), sync, base, world, seed)
+        method: _streamed(evolve(world, settings, seed, minutes, goals), sync, base)
         for method, settings in methods.items()
     }
     return Pair(name, seed, minutes, base, streams)
 
 
-def _lockstep(trace: Trace, world: World, seed: int, moments: tuple[float, ...]) -> Lockstep:
-    reached = trace.time_to(trace.final)
+def _lockstep(trace: Trace, moments: tuple[float, ...]) -> Lockstep:
+    reached, worth = trace.time_to(trace.final), trace.time_to_held_out(trace.final_held_out)
     most = trace.time_to(_most(trace))
     assert reached is not None
+    assert worth is not None
     assert most is not None
     return Lockstep(
-        seed_score=trace.gains[0][1],
+        seed_score=trace.gains[0].score,
         final_seconds=reached,
+        held_out_seconds=worth,
         most_seconds=most,
-        fixed=_scores(trace, FIXED * 60, world, seed),
-        at={moment: _scores(trace, moment * 60, world, seed) for moment in moments},
+        fixed=_scores(trace, FIXED * 60),
+        at={moment: _scores(trace, moment * 60) for moment in moments},
         tokens={moment: trace.tokens_at(moment * 60) for moment in moments},
         proposals_per_minute=_proposals_per_minute(trace),
         curve=_curve(trace),
     )
 
 
-def _streamed(trace: Trace, sync: Trace, base: Lockstep, world: World, seed: int) -> Streamed:
+def _streamed(trace: Trace, sync: Trace, base: Lockstep) -> Streamed:
     minutes = trace.result.report.wall_seconds / 60
     requests = trace.result.llm.requests
     return Streamed(
         final_seconds=trace.time_to(sync.final),
+        held_out_seconds=trace.time_to_held_out(sync.final_held_out),
         most_seconds=trace.time_to(_most(sync)),
-        fixed=_scores(trace, FIXED * 60, world, seed),
-        at={moment: _scores(trace, trace.time_of(tokens), world, seed) for moment, tokens in base.tokens.items()},
+        fixed=_scores(trace, FIXED * 60),
+        at={moment: _scores(trace, trace.time_of(tokens)) for moment, tokens in base.tokens.items()},
         minutes=minutes,
         proposals_per_minute=_proposals_per_minute(trace),
         tokens_per_minute=trace.calls[-1][1] / minutes,
@@ -121,13 +129,13 @@ def _streamed(trace: Trace, sync: Trace, base: Lockstep, world: World, seed: int
 
 
 def _most(trace: Trace) -> float:
-    seed_score = trace.gains[0][1]
+    seed_score = trace.gains[0].score
     return seed_score + MOST * (trace.final - seed_score)
 
 
-def _scores(trace: Trace, seconds: float, world: World, seed: int) -> Scores:
-    validation, name = trace.best_at(seconds)
-    return Scores(validation, held_out(world, trace.prompt(name), seed))
+def _scores(trace: Trace, seconds: float) -> Scores:
+    best = trace.best_at(seconds)
+    return Scores(best.score, best.held_out)
 
 
 def _proposals_per_minute(trace: Trace) -> float:
@@ -136,4 +144,4 @@ def _proposals_per_minute(trace: Trace) -> float:
 
 
 def _curve(trace: Trace) -> tuple[float, ...]:
-    return tuple(trace.best_at(minute * 60)[0] for minute in GRID)
+    return tuple(trace.best_at(minute * 60).score for minute in GRID)

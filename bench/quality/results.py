@@ -10,7 +10,7 @@ from itertools import product
 from bench._lib.algorithm_runs import Settings
 from bench._lib.environment import environment
 from bench.quality.figures import Content, summarise
-from bench.quality.methods import CANDIDATES, PLAIN_IN
+from bench.quality.methods import CANDIDATES, ONLY_IN
 from bench.quality.pairs import Pair, compare
 from bench.quality.runs import PROFILE, ROWS, WORLDS
 
@@ -39,8 +39,8 @@ def run_pairs(
 
 
 def methods_for(world: str, methods: Mapping[str, Settings]) -> Mapping[str, Settings]:
-    """The methods to run in a world: the plain stream is run in few, as it takes most of the bench's time."""
-    return {name: settings for name, settings in methods.items() if name != "plain" or world in PLAIN_IN}
+    """The methods to run in a world."""
+    return {name: settings for name, settings in methods.items() if world in ONLY_IN.get(name, (world,))}
 
 
 def line(pair: Pair) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from statistics import fmean
+from typing import NamedTuple
 
 import anyio
 
 from bench._lib.house_style import expected, make_rows
 from flowevolve._util import clock
 from flowevolve.config.run import Config, parse_config
+from flowevolve.core.artifact import Artifact
 from flowevolve.core.calls import CallRecord
 from flowevolve.core.event_kinds import RolloutsSaved
 from flowevolve.core.events import Event
@@ -82,10 +84,23 @@ class Goals:
     """What a stream has to reach before it may stop, long before its time is up."""
 
     score: float
+    held_out: float
+    """The score on the rows held out that its best candidate has to have."""
     tokens: int
     seconds: float
     given_up: float
-    """Seconds after which the score is no longer waited for."""
+    """Seconds after which the scores are no longer waited for."""
+
+
+class Gain(NamedTuple):
+    """A rise of the best validation score: when it was, the new score, and the candidate's id and worth on rows that no
+    selection has seen.
+    """
+
+    time: float
+    score: float
+    candidate: str
+    held_out: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +108,7 @@ class Trace:
     """What is kept of a run. Times are in seconds of the virtual clock."""
 
     result: Result
-    gains: tuple[tuple[float, float, str], ...]
-    """For each rise of the best validation score: when it was, the new score, and the candidate's id."""
+    gains: tuple[Gain, ...]
     calls: tuple[tuple[float, int], ...]
     """For each request: when it was sent, and the tokens of all requests sent up to then, prompts included. Those that
     were cancelled are charged in full.
@@ -102,16 +116,23 @@ class Trace:
 
     @property
     def final(self) -> float:
-        return self.gains[-1][1]
+        return self.gains[-1].score
+
+    @property
+    def final_held_out(self) -> float:
+        return self.gains[-1].held_out
 
     def time_to(self, score: float) -> float | None:
-        return next((when for when, best, _ in self.gains if best >= score), None)
+        return next((gain.time for gain in self.gains if gain.score >= score), None)
 
-    def best_at(self, seconds: float) -> tuple[float, str]:
-        """Score and id of the best candidate; before the seed is validated, the seed's."""
-        place = bisect_right(self.gains, seconds, key=lambda gain: gain[0])
-        _, score, name = self.gains[max(0, place - 1)]
-        return score, name
+    def time_to_held_out(self, score: float) -> float | None:
+        """When the best candidate by validation was first worth so much on the rows held out."""
+        return next((gain.time for gain in self.gains if gain.held_out >= score), None)
+
+    def best_at(self, seconds: float) -> Gain:
+        """The best candidate; before the seed is validated, the seed."""
+        place = bisect_right(self.gains, seconds, key=lambda gain: gain.time)
+        return self.gains[max(0, place - 1)]
 
     def tokens_at(self, seconds: float) -> int:
         place = bisect_right(self.calls, seconds, key=lambda call: call[0])
@@ -122,16 +143,16 @@ class Trace:
         place = bisect_right(self.calls, tokens, key=lambda call: call[1])
         return self.calls[place][0] if place < len(self.calls) else self.result.report.wall_seconds
 
-    def prompt(self, name: str) -> str:
-        return "\n".join(self.result.report.pool[name].artifact.values())
-
 
 @dataclass
 class _Watch:
     """Listens to a run, and says when its goals are reached."""
 
     goals: Goals | None
-    gains: list[tuple[float, float, str]] = field(default_factory=list)
+    worth: Callable[[Artifact], float]
+    """What a candidate is worth on the rows held out."""
+    engine: Engine | None = None
+    gains: list[Gain] = field(default_factory=list)
     calls: list[tuple[float, int]] = field(default_factory=list)
     stops: list[tuple[float, int]] = field(default_factory=list)
     """For each evaluation that was stopped: when, and how many rollouts it left unfinished."""
@@ -146,8 +167,8 @@ class _Watch:
         score, name = event.data.get("best_score"), event.data.get("best")
         if event.kind != "pool.commit" or not isinstance(score, int | float) or not isinstance(name, str):
             return
-        if not self.gains or score > self.gains[-1][1]:
-            self.gains.append((event.time, float(score), name))
+        if self.engine is not None and (not self.gains or score > self.gains[-1].score):
+            self.gains.append(Gain(event.time, float(score), name, self.worth(self.engine.pool[name].artifact)))
 
     def call(self, record: CallRecord) -> None:
         if record.reply is None:
@@ -162,9 +183,11 @@ class _Watch:
 
     def _reached(self, goals: Goals, now: float) -> bool:
         enough = self.tokens >= goals.tokens and now >= goals.seconds
-        return enough and (now >= goals.given_up or (bool(self.gains) and self.gains[-1][1] >= goals.score))
+        reached = bool(self.gains) and self.gains[-1].score >= goals.score
+        return enough and (now >= goals.given_up or (reached and any(g.held_out >= goals.held_out for g in self.gains)))
 
     async def follow(self, engine: Engine) -> None:
+        self.engine = engine
         await self.met.wait()
         engine.stop("goals reached")
 
@@ -209,7 +232,7 @@ def evolve(
     config = configure(world, settings, seed, minutes)
 
     async def main() -> Trace:
-        watch = _Watch(goals)
+        watch = _Watch(goals, lambda artifact: held_out(world, "\n".join(artifact.values()), seed))
         watchers = Watchers(events=(watch.event,), calls=(watch.call,))
         return watch.trace(
             await run(config, task=task(world.overlap, seed, world.rules), watchers=watchers, side_task=watch.follow)

@@ -71,10 +71,9 @@ def _section(table: Table, name: str) -> Table:
 
 
 def _over(below: Table, above: Table) -> Table:
-    """Both tables in one; where both have a value, that of ``above``, and where both have a table, both in one."""
-    merged = {**below, **above}
-    for name in below.keys() & above.keys():
-        lower, upper = below[name], above[name]
-        if isinstance(lower, Mapping) and isinstance(upper, Mapping):
-            merged[name] = _over(lower, upper)
-    return merged
+    """Both tables in one. What a section of ``above`` sets comes from there; a table in a section is one setting, so
+    that a number of workers does not meet the bounds of another.
+    """
+    sections = {name: {**_section(below, name), **_section(above, name)} for name in below}
+    others = {name: value for name, value in above.items() if not isinstance(value, Mapping) or name not in below}
+    return {**sections, **others}

@@ -12,7 +12,7 @@ import pytest
 from bench._lib.stats import interval
 from bench.quality.charts import draw_quality
 from bench.quality.figures import Content, summarise
-from bench.quality.methods import CANDIDATES, COMBEE, METHODS, PLAIN_IN
+from bench.quality.methods import CANDIDATES, COMBEE, METHODS, ONLY_IN
 from bench.quality.pairs import GRID, Lockstep, Pair, Scores, Streamed, compare
 from bench.quality.results import SEEDS, TUNING_SEEDS, methods_for
 from bench.quality.runs import PROFILE, ROWS, SYNC, WORLDS, Goals, configure, evolve, held_out
@@ -26,6 +26,7 @@ def stream_like(score: float, *, seconds: float | None, at_equal_tokens: float) 
     scores = Scores(at_equal_tokens, at_equal_tokens - 0.01)
     return Streamed(
         final_seconds=seconds,
+        held_out_seconds=seconds,
         most_seconds=seconds,
         fixed=Scores(score, score - 0.01),
         at={30.0: scores, 180.0: scores},
@@ -41,6 +42,7 @@ def pair_of(world: str, seed: int, streams: dict[str, Streamed]) -> Pair:
     sync = Lockstep(
         seed_score=0.4,
         final_seconds=1000.0,
+        held_out_seconds=1000.0,
         most_seconds=800.0,
         fixed=Scores(0.6, 0.59),
         at={30.0: Scores(0.6, 0.59), 180.0: Scores(0.8, 0.79)},
@@ -78,7 +80,7 @@ def test_a_pair_repeats_and_compares_at_equal_tokens() -> None:
     pair = compare("easy", 7, MINUTES, methods)
     assert compare("easy", 7, MINUTES, methods) == pair
     stream = pair.streams[CHOSEN]
-    assert list(stream.at) == list(pair.sync.at) == [MINUTES]
+    assert list(stream.at) == list(pair.sync.at) == [5.0, MINUTES]
     assert pair.sync.curve[0] == stream.curve[0] == pair.sync.seed_score
     assert 0 < pair.sync.final_seconds <= MINUTES * 60
     assert stream.proposals_per_minute > pair.sync.proposals_per_minute
@@ -91,17 +93,27 @@ def test_tokens_and_scores_are_read_off_a_run() -> None:
     assert trace.tokens_at(-1.0) == 0
     assert trace.tokens_at(trace.time_of(spent // 2)) > spent // 2
     assert trace.time_of(10 * spent) == trace.result.report.wall_seconds
-    assert trace.best_at(0.0) == trace.gains[0][1:]
-    assert trace.best_at(1e9)[0] == trace.final == trace.result.report.pool[trace.gains[-1][2]].mean_score
-    assert trace.time_to(trace.final) == trace.gains[-1][0]
+    last = trace.gains[-1]
+    prompt = "\n".join(trace.result.report.pool[last.candidate].artifact.values())
+    assert trace.best_at(0.0) == trace.gains[0]
+    assert trace.best_at(1e9) == last
+    assert trace.final == last.score == trace.result.report.pool[last.candidate].mean_score
+    assert trace.final_held_out == last.held_out == held_out(WORLDS["easy"], prompt, 7)
+    assert trace.time_to(trace.final) == last.time
     assert trace.time_to(2.0) is None
+    assert trace.time_to_held_out(2.0) is None
+    assert (trace.time_to_held_out(last.held_out) or 0.0) <= last.time
 
 
 def test_a_stream_stops_when_it_has_answered_everything() -> None:
-    trace = evolve(WORLDS["easy"], METHODS[CHOSEN], 7, 60.0, Goals(score=0.0, tokens=1, seconds=120.0, given_up=1e9))
+    trace = evolve(
+        WORLDS["easy"], METHODS[CHOSEN], 7, 60.0, Goals(score=0.0, held_out=0.0, tokens=1, seconds=120.0, given_up=1e9)
+    )
     assert trace.result.report.stop_reason == "goals reached"
     assert 2.0 <= trace.result.report.wall_seconds / 60 < 5.0
-    lost = evolve(WORLDS["easy"], METHODS[CHOSEN], 7, 60.0, Goals(score=2.0, tokens=1, seconds=60.0, given_up=180.0))
+    lost = evolve(
+        WORLDS["easy"], METHODS[CHOSEN], 7, 60.0, Goals(score=2.0, held_out=0.0, tokens=1, seconds=60.0, given_up=180.0)
+    )
     assert 3.0 <= lost.result.report.wall_seconds / 60 < 6.0
 
 
@@ -119,9 +131,9 @@ def test_all_configurations_can_be_run() -> None:
 def test_no_seed_is_both_tuned_on_and_reported() -> None:
     assert len(SEEDS) >= 20
     assert not set(SEEDS) & set(TUNING_SEEDS)
-    assert set(PLAIN_IN) < set(WORLDS)
-    assert list(methods_for(PLAIN_IN[0], METHODS)) == list(METHODS)
-    assert "plain" not in methods_for("easy", METHODS)
+    assert all(set(worlds) < set(WORLDS) for worlds in ONLY_IN.values())
+    assert list(methods_for("normal", METHODS)) == list(METHODS)
+    assert list(methods_for("easy", METHODS)) == ["default"]
 
 
 def test_figures_are_paired_and_the_last_method_stands_on_top() -> None:
@@ -146,6 +158,19 @@ def test_where_lockstep_gained_nothing_there_is_no_evolution_rate() -> None:
     rows = summarise([flat], ["chosen"])["rows"]
     assert isinstance(rows, list)
     assert rows[0]["evolution_rate"] == {"median": None, "ci95": None, "n": 0}
+
+
+def test_the_headline_is_the_median_time_and_what_is_worst() -> None:
+    faster = stream_like(0.8, seconds=200.0, at_equal_tokens=0.83)
+    slower = stream_like(0.7, seconds=None, at_equal_tokens=0.77)
+    pairs = [pair_of("normal", seed, {"chosen": faster}) for seed in (0, 1, 2)]
+    pairs += [pair_of("noisy", seed, {"chosen": slower}) for seed in (0, 1)]
+    pairs += [pair_of("harsh", seed, {"chosen": faster}) for seed in (0, 1)]
+    headline = summarise(pairs, ["chosen"])["headline"]
+    assert isinstance(headline, dict)
+    assert (headline["time_median"], headline["worst_world"]) == (pytest.approx(0.2), 2.0)
+    assert headline["equal_tokens"] == {"30": pytest.approx(0.17), "180": pytest.approx(-0.03)}
+    assert headline["harsh_worst"] == pytest.approx(0.03)
 
 
 def test_the_section_says_where_the_stream_loses(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_other_settings_answer_with_stand_ins_and_say_so(tmp_path: Path) -> None
 
 
 def test_fewer_slots_take_longer(tmp_path: Path) -> None:
-    record(tmp_path / "run", {"budget": {"proposals": 6}})
+    record(tmp_path / "run", {"algorithm": {"max_in_flight": 16}, "preset": "plain", "budget": {"proposals": 6}})
     free, tight = play(tmp_path / "run"), play(tmp_path / "run", slots=4)
     assert tight.replies.peak_in_flight == 4
     assert tight.replayed.wall_seconds > 2 * free.replayed.wall_seconds
