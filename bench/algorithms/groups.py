@@ -87,7 +87,7 @@ def groups(processes: int) -> Mapping[str, Group]:
         "prompts": Group(
             {"house_style": {"sim": {"profile": PROFILE, "world": "rules"}, "llm": {"concurrency": 256}}},
             {
-                "gepa": {"sync": GEPA_SYNC, "stream": GEPA["chosen"]},
+                "gepa": {"sync": GEPA_SYNC, "stream": GEPA["careful"]},
                 "combee": {"sync": COMBEE["combee 10"], "stream": COMBEE["combee 10, stream"]},
                 "ace": {mode: {"algorithm": ace.algorithm(mode, ACE_WIDTH)} for mode in MODES},
             },

@@ -1,8 +1,9 @@
 """Whose proposals were accepted: a run's calls and events put together, by the item a call was made for.
 
 A candidate is credited to the calls of the item that proposed it. Its outcome is a gain of 1 for each of them if it is
-confirmed, and of 0 if it is rejected, for whatever reason, or revoked; a call whose item ends without a proposal gained
-nothing either. The ensembles of the roles are told, and confirmed candidates are counted by model.
+confirmed, and of 0 if it is rejected, for whatever reason, or revoked; a call whose item ends without a proposal, or
+whose reply could not be read, gained nothing either. The ensembles of the roles are told, and confirmed candidates are
+counted by model.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from flowevolve.core.calls import CallRecord
-from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, ItemDone, PoolCommitted
+from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected, ItemDone, PoolCommitted, ReplyUnparsable
 from flowevolve.core.events import Event
 from flowevolve.core.logged_changes import LoggedAdd, LoggedMove
 from flowevolve.core.model import ChatReply, Usage
@@ -61,6 +62,8 @@ class Attribution:
     def event(self, event: Event) -> None:
         """An event sink."""
         match event.body:
+            case ReplyUnparsable(item=item, role=role):
+                self._unread(item, role)
             case CandidateProposed(item=item, candidate=candidate):
                 self._proposed.add(item)
                 self._by_candidate[candidate] = list(self._by_item.get(item, []))
@@ -74,6 +77,14 @@ class Attribution:
                                 self._judge(candidate, accepted=status == "confirmed")
             case ItemDone(item=item):
                 self._end(item)
+
+    def _unread(self, item: str, role: str) -> None:
+        """The newest reply of a role could not be read: whoever wrote it has no part in what comes of the item."""
+        asked = self._by_item.get(item, [])
+        for place in reversed(range(len(asked))):
+            if asked[place].role == role:
+                self._tell([asked.pop(place)], gain=0.0)
+                return
 
     def _judge(self, candidate: str, *, accepted: bool) -> None:
         made_by = self._by_candidate.pop(candidate, [])

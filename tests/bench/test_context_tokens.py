@@ -49,7 +49,7 @@ def test_long_programs_differ_in_what_may_not_change(tokens: int, live: bool) ->
 def test_a_run_of_long_programs_gets_better() -> None:
     run = perform(Job(1000, False, RAW, 1, 12))
     assert run.gain >= 0
-    assert run.calls == pytest.approx(1.0)
+    assert 1.0 <= run.calls < 1.5  # a reply that can't be read is asked for again
     assert run.tokens == pytest.approx(sum(run.stages.values()))
 
 
