@@ -153,6 +153,11 @@ def make_plan(
     if config.held_out and not task.data.test:
         raise InputError(f"held_out: task {task.name!r} has no test split")
     made = algorithm(config, task)
+    if config.staleness.policy == "reflective" and made.graph().repair is None:
+        raise InputError(
+            f"staleness.policy: algorithm {made.name!r} has no stage that repairs, so that 'reflective' would let "
+            "everything through; name 'full' or 'guarded'"
+        )
     staleness = make_staleness(config, made.staleness) if given.staleness is None else given.staleness
     prices = price_table(config, model_names(roles.values()))
     return Plan(config, given, task, made, staleness, roles, prices, open_roles)

@@ -21,6 +21,7 @@ from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.openai import OpenAITransport
 from flowevolve.runner import assemble as build
 from flowevolve.runner.assemble import make_roles, open_roles
+from flowevolve.runner.run import ProvidedObjects, make_plan
 from tests.llm.transports.test_azure import KEY, VERSION, azure
 from tests.llm.transports.test_transports import server
 
@@ -206,3 +207,15 @@ async def test_a_role_asks_for_streams_as_the_config_says() -> None:
 def test_a_time_between_pieces_needs_pieces() -> None:
     with pytest.raises(InputError, match=r"llm\.idle_seconds.*set llm\.stream = true"):
         parse_config({"budget": {"proposals": 1}, "llm": {"idle_seconds": 5}}, "test")
+
+
+@pytest.mark.parametrize("name", ["levi", "code_evolve", "one_plus_lambda", "best_of_n"])
+def test_repair_is_refused_where_nothing_repairs(name: str) -> None:
+    table = {
+        "algorithm": {"name": name},
+        "task": {"name": "program", "problem": "circle_packing_26"},
+        "staleness": {"policy": "reflective"},
+        "budget": {"proposals": 1},
+    }
+    with pytest.raises(InputError, match=rf"staleness\.policy: algorithm '{name}' has no stage that repairs"):
+        make_plan(parse_config(table, "test"), ProvidedObjects())
