@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from math import isfinite
+from statistics import fmean
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import FlowevolveError
+from flowevolve._util.intervals import mean_interval
 from flowevolve._util.tasks import run_all
 from flowevolve.core.calls import CallScope
 from flowevolve.core.context import ChatFunction, ScopedModel
@@ -33,7 +35,9 @@ async def hold_out(task: Task, seed: Candidate, best: Candidate, client: LLMClie
         works = [(HELD_OUT, candidate.id) for candidate in candidates]
         recorded_replies = RecordedReplies(await in_thread(lambda: list(history.calls(works))))
     scores = await score_held_out(task, candidates, _plain_chat(client, recorded_replies))
-    return HeldOut(len(task.data.test), scores[0], scores[-1])
+    of_seed, of_best = scores[0], scores[-1]
+    gains = [after - before for before, after in zip(of_seed, of_best, strict=True)]
+    return HeldOut(len(of_seed), fmean(of_seed), fmean(of_best), mean_interval(of_best), mean_interval(gains))
 
 
 def _plain_chat(client: LLMClient, recorded_replies: RecordedReplies) -> ChatFunction:
@@ -55,15 +59,15 @@ def _plain_chat(client: LLMClient, recorded_replies: RecordedReplies) -> ChatFun
     return chat
 
 
-async def score_held_out(task: Task, candidates: Sequence[Candidate], chat: ChatFunction) -> list[float]:
-    """Each candidate's mean score over the test split.
+async def score_held_out(task: Task, candidates: Sequence[Candidate], chat: ChatFunction) -> list[Sequence[float]]:
+    """Each candidate's scores on the test split, in its order.
 
     An example that gets no answer, or on which the task fails, scores 0, or the worst there is where the task says so.
     """
     jobs = [partial(_score, task, candidate, example, chat) for candidate in candidates for example in task.data.test]
     scores = await run_all(jobs)
     size = len(task.data.test)
-    return [sum(scores[start : start + size]) / size for start in range(0, len(scores), size)]
+    return [scores[start : start + size] for start in range(0, len(scores), size)]
 
 
 async def _score(task: Task, candidate: Candidate, example: Example, chat: ChatFunction) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
+from flowevolve._util.intervals import Interval
 from flowevolve.core.artifact import Artifact
 from flowevolve.engine.engine import RunReport
 from flowevolve.llm.client.accounting import Totals
@@ -24,6 +25,10 @@ class Best:
     artifact: Artifact
     metrics: Mapping[str, float] = field(default_factory=dict)
     """What else was measured of it: means over the cases of a problem."""
+    interval: Interval | None = None
+    """The 95 % interval of the score, by resampling examples. As the candidate was chosen by this score, it is a little
+    too high on average; what it is worth is said by `HeldOut`.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,13 @@ class HeldOut:
     examples: int
     seed_score: float
     best_score: float
+    best_interval: Interval
+    """95 %, by resampling examples."""
+    gain_interval: Interval
+    """That of the best candidate's score less the seed's, example by example."""
+
+    def to_json(self) -> dict[str, object]:
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +98,11 @@ class Result:
             else {
                 "id": self.best.id,
                 "score": self.best.score,
+                "interval": None if self.best.interval is None else list(self.best.interval),
                 "metrics": dict(self.best.metrics),
                 "components": dict(self.best.components),
             },
-            "held_out": None if self.held_out is None else asdict(self.held_out),
+            "held_out": None if self.held_out is None else self.held_out.to_json(),
             "pool_version": report.pool.version,
             "proposals": report.spent.proposals,
             "accepted": report.accepted,

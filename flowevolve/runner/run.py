@@ -11,6 +11,7 @@ from typing import Protocol, cast
 
 from flowevolve._util.clock import in_thread
 from flowevolve._util.errors import InputError
+from flowevolve._util.intervals import mean_interval
 from flowevolve._util.logger import RUN
 from flowevolve._util.tasks import beside
 from flowevolve.config.prices import price_table
@@ -265,7 +266,10 @@ class _Opened:
 def _best(candidate: Candidate) -> Best:
     # Attributes are whatever an algorithm notes; those that ship note numbers here, as `Assessment` does.
     metrics = cast("Mapping[str, float]", candidate.attributes.get("metrics") or {})
-    return Best(candidate.id, candidate.mean_score, candidate.artifact.components, candidate.artifact, metrics)
+    interval = mean_interval(list(candidate.scores.values())) if candidate.scores else None
+    return Best(
+        candidate.id, candidate.mean_score, candidate.artifact.components, candidate.artifact, metrics, interval
+    )
 
 
 @asynccontextmanager

@@ -24,11 +24,13 @@ def summarize(result: Mapping[str, object]) -> RenderableType:
     if replayed := _table(result.get("replay")):
         head.add_row("replay", _replies(replayed))
     head.add_row("stopped by", f"{result['stop_reason']} after {_number(result['wall_seconds']):.1f} s")
-    head.add_row("score", f"seed {_score(result['seed_score'])}, best {_score(best.get('score'))} ({best.get('id')})")
+    scores = f"seed {_score(result['seed_score'])}, best {_score(best.get('score'))}{_interval(best.get('interval'))}"
+    head.add_row("score", f"{scores} ({best.get('id')})")
     if metrics := _table(best.get("metrics")):
         head.add_row("best's metrics", ", ".join(f"{name} {_number(value):.4g}" for name, value in metrics.items()))
     if held_out:
-        scores = f"seed {_score(held_out['seed_score'])}, best {_score(held_out['best_score'])}"
+        best_score = f"{_score(held_out['best_score'])}{_interval(held_out.get('best_interval'))}"
+        scores = f"seed {_score(held_out['seed_score'])}, best {best_score}"
         head.add_row("held out", f"{scores} on {held_out['examples']} test examples")
     head.add_row("proposals", f"{result['proposals']} ({rate}), accepted {result['accepted']}")
     tokens = f"{llm['prompt_tokens']} prompt and {llm['completion_tokens']} completion tokens"
@@ -140,6 +142,15 @@ def _counts(table: Mapping[str, object]) -> str:
 
 def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _interval(bounds: object) -> str:
+    """A 95 % interval; nothing where both bounds are the same, as of a single example."""
+    match bounds:
+        case [float(low), float(high)] if low < high:
+            return f" [{low:.4f} to {high:.4f}]"
+        case _:
+            return ""
 
 
 def _score(value: object) -> str:
