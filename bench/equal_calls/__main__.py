@@ -1,0 +1,39 @@
+"""The command ``python -m bench.equal_calls [--seeds 5] [--calls 900] [--json FILE]``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import bench.equal_calls
+from bench._lib.command import argument_parser
+from bench._lib.environment import environment
+from bench.equal_calls.runs import SEEDS, compare
+from bench.equal_calls.section import section
+from bench.equal_calls.world import WORLDS
+
+
+def main() -> None:
+    parser = argument_parser(bench.equal_calls)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--calls", type=int, default=900, help="metric calls of each run")
+    parser.add_argument("--worlds", nargs="*", default=list(WORLDS), choices=list(WORLDS))
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    arguments = parser.parse_args()
+    compare("plain", 10_000, 60)  # what is loaded at the first run is not timed
+    pairs = []
+    for world in arguments.worlds:
+        for seed in SEEDS[: arguments.seeds]:
+            pair = compare(world, seed, arguments.calls)
+            pairs.append(pair.as_json())
+            print(f"{world}, seed {seed}: gepa {pair.gepa}, ours {pair.ours}", flush=True)
+    settings = {"seeds": arguments.seeds, "calls": arguments.calls}
+    about = {name: WORLDS[name].about for name in arguments.worlds}
+    content = {"pairs": pairs, "settings": settings, "worlds": about, "simulated": True, **environment()}
+    print("\n" + section(content))
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(content, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""gepa and ours with one seed in one world."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import cast
+
+from gepa.api import optimize as gepas_optimize
+from gepa.core.adapter import GEPAAdapter
+from gepa.core.result import GEPAResult
+
+from bench.equal_calls.world import SEED_PROMPT, TRAIN, WORLDS, Row, RulesAdapter
+from flowevolve.compat.gepa import optimize
+
+CONCURRENCY = 8
+SEEDS = range(100, 120)
+"""None of these was looked at when the settings of the drop-in were chosen."""
+
+
+class Quiet:
+    """A logger that says nothing."""
+
+    def log(self, message: str) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``score`` is that of the best prompt on the rows held out."""
+
+    score: float
+    seconds: float
+    calls: int
+    candidates: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    world: str
+    seed: int
+    gepa: Outcome
+    ours: Outcome
+
+    def as_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def compare(name: str, seed: int, calls: int) -> Pair:
+    return Pair(name, seed, _run(name, seed, calls, ours=False), _run(name, seed, calls, ours=True))
+
+
+def _run(name: str, seed: int, calls: int, *, ours: bool) -> Outcome:
+    adapter = RulesAdapter(WORLDS[name], seed)
+    of_gepa = cast("GEPAAdapter[Row, str, str]", adapter)  # whose protocol can't say that there is no proposer
+    train, validation = adapter.rows(0, TRAIN), adapter.rows(1000, adapter.world.validation)
+    began = time.monotonic()
+    if ours:
+        result: GEPAResult[str, int] = optimize(
+            {"prompt": SEED_PROMPT}, train, validation, of_gepa, reflection_lm=adapter.reflect,
+            max_metric_calls=calls, seed=seed, logger=Quiet(), adapter_concurrency=CONCURRENCY,
+        )  # fmt: skip
+    else:
+        result = gepas_optimize(
+            {"prompt": SEED_PROMPT}, train, validation, of_gepa, reflection_lm=adapter.reflect,
+            max_metric_calls=calls, seed=seed, logger=Quiet(),
+        )  # fmt: skip
+    seconds = time.monotonic() - began
+    prompt = result.candidates[result.best_idx]["prompt"]
+    return Outcome(adapter.held_out(prompt), seconds, adapter.calls, result.num_candidates)

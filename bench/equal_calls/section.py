@@ -1,0 +1,66 @@
+"""The section of the page on this bench: gepa and ours at equal metric calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bench._lib.stats import Interval, interval
+from bench._lib.text import Content, table, verdict
+
+MOST_TIME = 0.5
+"""The goal for the median of our seconds over gepa's."""
+
+
+def section(content: Content) -> str:
+    settings, pairs = content["settings"], content["pairs"]
+    groups = [[pair for pair in pairs if pair["world"] == world] for world in content["worlds"]]
+    over = max(pair["ours"]["calls"] for pair in pairs) - settings["calls"]
+    lead, time = _lead(groups), _time(groups)
+    rows = [
+        (group[0]["world"], content["worlds"][group[0]["world"]], _scores(group, "gepa"), _scores(group, "ours"),
+         _signed(_lead([group])), _number(_time([group])))
+        for group in groups
+    ]  # fmt: skip
+    return f"""\
+## At equal metric calls
+
+    python -m bench.equal_calls --seeds {settings["seeds"]} --json bench/results/equal_calls.json
+
+gepa's own loop beside `flowevolve.compat.gepa.optimize` with its defaults and `adapter_concurrency=8`, over one
+adapter, with {settings["calls"]} metric calls, on the real clock. *Simulated*: small worlds in which a prompt is a list
+of rules; scores are those of the best prompt on 200 rows held out, means over {settings["seeds"]} seeds, and intervals
+are 95 % (bootstrap over seeds, within worlds). The settings of the drop-in were chosen on other seeds of such worlds.
+
+{table(("world", "", "gepa", "ours", "ours less gepa's", "our time over gepa's (median)"), rows)}
+
+Over all worlds: {_signed(lead)} in score (goal, the interval not below 0: {verdict(lead.low >= 0)}), {_number(time)} of
+the time (goal, median at most {MOST_TIME:g}: {verdict(time.value <= MOST_TIME)}). {_calls(over)}"""
+
+
+def _calls(over: int) -> str:
+    if over > 0:
+        return f"Ours passed the limit by up to {over} calls."
+    return "Ours never passed the limit; gepa ends the iteration that it is in."
+
+
+def _lead(groups: Sequence[Sequence[Any]]) -> Interval:
+    return interval([[pair["ours"]["score"] - pair["gepa"]["score"] for pair in group] for group in groups])
+
+
+def _time(groups: Sequence[Sequence[Any]]) -> Interval:
+    return interval(
+        [[pair["ours"]["seconds"] / pair["gepa"]["seconds"] for pair in group] for group in groups], "median"
+    )
+
+
+def _scores(group: Sequence[Any], of: str) -> str:
+    return f"{sum(pair[of]['score'] for pair in group) / len(group):.3f}"
+
+
+def _signed(figure: Interval) -> str:
+    return f"{figure.value:+.3f} ({figure.low:+.3f} to {figure.high:+.3f})"
+
+
+def _number(figure: Interval) -> str:
+    return f"{figure.value:.2f} ({figure.low:.2f}–{figure.high:.2f})"

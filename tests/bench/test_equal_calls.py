@@ -1,0 +1,55 @@
+"""The bench at equal metric calls: its worlds, and what is said of a result."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from bench.equal_calls.runs import Outcome, Pair, compare
+from bench.equal_calls.section import section
+from bench.equal_calls.world import SEED_PROMPT, WORLDS, RulesAdapter, World
+
+FAST = World("takes no time", reflection_seconds=0.0, call_seconds=0.0, row_seconds=0.0)
+
+
+def test_a_prompt_is_worth_the_rules_it_states() -> None:
+    adapter = RulesAdapter(FAST, 1)
+    right = "\n".join(f"Rule {rule}: right" for rule in range(FAST.rules))
+    assert adapter.held_out(SEED_PROMPT) == 0.0
+    assert adapter.held_out(right) == pytest.approx(FAST.obedience)
+    assert adapter.held_out(right.replace("right", "wrong")) == 0.0
+    noted = RulesAdapter(replace(FAST, harm=0.1), 1)
+    assert noted.held_out(f"{right}\nNote 7") < noted.held_out(right)
+
+
+def test_reflection_states_what_was_missing() -> None:
+    adapter = RulesAdapter(replace(FAST, noise=0.0, wrong=0.0), 1)
+    (row,) = adapter.rows(0, 1)
+    batch = adapter.evaluate([row], {"prompt": SEED_PROMPT}, capture_traces=True)
+    dataset = adapter.make_reflective_dataset({"prompt": SEED_PROMPT}, batch, ["prompt"])
+    reply = adapter.reflect(f"```\n{SEED_PROMPT}\n```\n{json.dumps(dataset)}")
+    assert reply.count("right") == 2
+    assert adapter.calls == 1
+
+
+@pytest.mark.parametrize("world", ["plain", "failing merges"])
+def test_both_spend_the_same_calls_and_ours_no_more_than_it_may(world: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = replace(WORLDS[world], reflection_seconds=0.0, call_seconds=0.0, row_seconds=0.0)
+    monkeypatch.setattr("bench.equal_calls.runs.WORLDS", {world: fast})
+    pair = compare(world, 3, 150)
+    assert pair.ours.calls <= 150 <= pair.gepa.calls
+    assert pair.ours.calls > 100
+    assert pair.ours.score > 0.0
+
+
+def test_the_section_says_whether_the_goals_are_met() -> None:
+    def said(score: float, seconds: float, calls: int) -> str:
+        pair = Pair("plain", 0, Outcome(0.5, 10.0, 903, 20), Outcome(score, seconds, calls, 20))
+        return section({"pairs": [pair.as_json()], "settings": {"seeds": 1, "calls": 900}, "worlds": {"plain": "some"}})
+
+    assert said(0.6, 4.0, 900).count("met)") == 2
+    assert "Ours never passed the limit" in said(0.6, 4.0, 900)
+    assert said(0.4, 6.0, 904).count("missed)") == 2
+    assert "passed the limit by up to 4 calls" in said(0.4, 6.0, 904)
