@@ -143,14 +143,26 @@ def _without_comments(lines: Sequence[str], edit: Edit, comment: str) -> Iterato
     core = _core(edit)
     filled = [line for line in core.search if line.strip()]
     wanted = [line for line in filled if not line.lstrip().startswith(comment)]
-    if not comment or len(wanted) < _LINES_BESIDE_COMMENTS or wanted[0] != filled[0] or wanted[-1] != filled[-1]:
+    if not comment or len(wanted) < _LINES_BESIDE_COMMENTS:
         return
+    first = [] if filled[0] is wanted[0] else filled[:1]
+    last = [] if filled[-1] is wanted[-1] else filled[-1:]
     numbers = [number for number, line in enumerate(lines) if line.strip() and not line.lstrip().startswith(comment)]
     for place in _found([lines[number].strip() for number in numbers], [line.strip() for line in wanted]):
-        taken = numbers[place : place + len(wanted)]
-        moved = _moved(Edit(tuple(wanted), core.replace), [lines[number] for number in taken])
-        if moved is not None:
-            yield _Place(taken[0], taken[-1] + 1, moved)
+        stop = place + len(wanted)
+        above = range(numbers[place - 1] + 1 if place else 0, numbers[place])
+        below = range(numbers[stop - 1] + 1, numbers[stop] if stop < len(numbers) else len(lines))
+        starts, stops = _same(lines, above, first), _same(lines, below, last)
+        if len(starts) == len(first) and len(stops) == len(last):
+            taken = [*starts, *numbers[place:stop], *stops]
+            moved = _moved(Edit((*first, *wanted, *last), core.replace), [lines[number] for number in taken])
+            if moved is not None:
+                yield _Place(taken[0], taken[-1] + 1, moved)
+
+
+def _same(lines: Sequence[str], among: range, edge: Sequence[str]) -> list[int]:
+    """Which of some lines are the comment at an edge of a SEARCH text, if there is one."""
+    return [number for number in among if edge and lines[number].strip() == edge[0].strip()]
 
 
 def _within_lines(lines: Sequence[str], edit: Edit, comment: str) -> Iterator[_Place]:

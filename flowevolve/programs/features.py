@@ -92,6 +92,22 @@ def syntax_error(source: str) -> str | None:
     return tree if isinstance(tree, str) else None
 
 
+def same_but_for_imports(old: str, new: str) -> bool:
+    """Whether two programs compile and differ in imports, comments on lines of their own and blank lines alone."""
+    one, other = _without_imports(old), _without_imports(new)
+    return one is not None and one == other
+
+
+def _without_imports(source: str) -> list[str] | None:
+    tree = _parsed(source)
+    if isinstance(tree, str):
+        return None
+    imports = [each for each in tree.body if isinstance(each, ast.Import | ast.ImportFrom)]
+    left_out = {number for each in imports for number in range(each.lineno, (each.end_lineno or each.lineno) + 1)}
+    lines = [line.rstrip() for number, line in enumerate(source.split("\n"), 1) if number not in left_out]
+    return [line for line in lines if line and not line.lstrip().startswith("#")]
+
+
 def compiles(tree: ast.Module) -> bool:
     """Whether Python compiles what it could parse."""
     return not isinstance(_parsed("", tree), str)

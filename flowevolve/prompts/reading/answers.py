@@ -19,7 +19,8 @@ _THOUGHTS = frozenset({"reasoning", "rationale", "thoughts", "thought", "thinkin
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _STATED = re.compile(
     r"^[ \t>*_#-]*(?:(?:so|thus|therefore|hence),?[ \t]+)?(?:the[ \t]+)?(?:my[ \t]+)?"
-    r"(?:final[ \t]+)?answer(?:[ \t]+is)?[ \t*_]*[:=：]?[ \t*_]*(?P<value>.*)$",
+    r"(?:final[ \t]+)?answer"
+    r"(?:[ \t*_]+is\b[ \t*_]*[:=：]?|[ \t*_]*(?:[:=：]|$)|(?=[ \t*_]+\S+[ \t]*$))[ \t*_]*(?P<value>.*)$",
     re.IGNORECASE | re.MULTILINE,
 )
 _WORD_AND_STOP = re.compile(r"[\w$%+-][\w$%+,*-]*\.")

@@ -8,7 +8,7 @@ from typing import Literal
 from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.programs.blocks import outside_unchanged
 from flowevolve.programs.edits import EditError
-from flowevolve.programs.features import syntax_error
+from flowevolve.programs.features import same_but_for_imports, syntax_error
 from flowevolve.prompts.reading.edits import Found, LeftOut, apply_edits, failure, find_edits
 from flowevolve.prompts.reading.json_replies import answer_in
 from flowevolve.prompts.reading.programs import ReadProgram, looks_whole, read_whole
@@ -20,8 +20,9 @@ Form = Literal["edits", "whole"]
 def read_child(reply: str, parent: Mapping[str, str], form: Form, *, all_edits: bool = False) -> ReadProgram:
     """The child that a reply makes of a program, and what of the reply was left out.
 
-    Edits that can't be applied are left out, or with ``all_edits`` nothing is taken then. A whole program where edits
-    were asked for is one if it defines all that the parent does; edits where a whole one was asked for are edits.
+    Edits that can't be applied are left out. With ``all_edits``, or where the rest changes imports alone, nothing is
+    taken. A whole program where edits were asked for is one if it defines all that the parent does; edits where a whole
+    one was asked for are edits.
 
     Raises:
         UnparsableReplyError: if nothing of it can be taken, or the child would not compile or not keep to the marks.
@@ -51,9 +52,15 @@ def _has_program_beside(answer: str, parent: Mapping[str, str]) -> bool:
 def _edited(found: Sequence[Found], parent: Mapping[str, str], *, all_edits: bool) -> ReadProgram:
     files, left_out = apply_edits(parent, found)
     wrong = [each for each in left_out if each.reason is not Reason.NO_OP]
-    if len(left_out) == len(found) or (all_edits and wrong):
+    if len(left_out) == len(found) or (wrong and (all_edits or _imports_alone(parent, files))):
         raise failure(wrong or left_out, len(found))
     return ReadProgram(files, tuple(left_out))
+
+
+def _imports_alone(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
+    """Whether nothing but imports was changed: those of an edit that could not be made."""
+    changed = [name for name in old if old[name] != new[name]]
+    return all(name.endswith(".py") and same_but_for_imports(old[name], new[name]) for name in changed)
 
 
 def _check(name: str, old: str, new: str, left_out: Sequence[LeftOut]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from flowevolve.core.model import Reason, UnparsableReplyError
@@ -162,18 +162,54 @@ def apply_edits(files: Mapping[str, str], found: Sequence[Found]) -> tuple[dict[
     """
     if len(found) > MOST_EDITS:
         raise EditError(f"there are {len(found)} edits in the reply; make at most {MOST_EDITS}")
+    unclear: set[_Wanted] = set()
+    while True:
+        changed, left_out, contradicted = _made(files, found, unclear)
+        if not contradicted:
+            return changed, left_out
+        unclear |= contradicted
+
+
+_Wanted = tuple[str, str]
+"""A file, and the lines of it that an edit searches for."""
+
+
+def _made(
+    files: Mapping[str, str], found: Sequence[Found], unclear: Collection[_Wanted]
+) -> tuple[dict[str, str], list[LeftOut], set[_Wanted]]:
+    """As `apply_edits`, without edits of ``unclear`` lines; and the lines for which edits give different ones.
+
+    Those are where a later edit has the SEARCH text of one that was made, and finds it nowhere any more.
+    """
     changed = dict(files)
     left_out: list[LeftOut] = []
+    made: dict[_Wanted, Edit] = {}
+    contradicted: set[_Wanted] = set()
     for each in found:
         try:
             if each.edit is None:
                 raise each.problem or EditError("it can't be read")
             name = _file_of(each.edit, files)
+            wanted = name, _bare(each.edit.search)
+            if wanted in unclear:
+                raise EditError("another edit puts other lines in the same place; write one alone", Reason.AMBIGUOUS)
             _refuse_elisions(each.edit, changed[name])
-            changed[name] = apply_edit(changed[name], each.edit, comment_of(name))
+            before = made.get(wanted)
+            try:
+                changed[name] = apply_edit(changed[name], each.edit, comment_of(name))
+            except EditError as error:
+                if error.reason is Reason.NOT_FOUND and before and _bare(before.replace) != _bare(each.edit.replace):
+                    contradicted.add(wanted)
+                raise
+            made[wanted] = each.edit
         except EditError as error:
             left_out.append(LeftOut(error.reason, f"edit {each.number}: {error}"))
-    return changed, left_out
+    return changed, left_out, contradicted
+
+
+def _bare(lines: Sequence[str]) -> str:
+    """Lines without what makes no difference: space at their ends, and blank lines around them."""
+    return "\n".join(line.rstrip() for line in lines).strip("\n")
 
 
 def comment_of(file: str) -> str:

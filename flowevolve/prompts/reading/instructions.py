@@ -145,12 +145,14 @@ def _belong_to_text(found: Sequence[Block], text: str) -> bool:
     in_code = all(block.language in LANGUAGES for block in found)
     if begun and in_code:
         return True
+    after = "\n".join(lines[found[-1].stop :]).strip()
+    shown = all(_FORMAT.search(_line_above(block, lines)) for block in found)
+    if begun and shown and _INSTRUCTS.match(after):
+        return True
     if len(outside(text, found).strip()) < _LONG:
         return False
     if in_code:
         return True
-    after = "\n".join(lines[found[-1].stop :]).strip()
-    shown = all(_FORMAT.search(_line_above(block, lines)) for block in found)
     return (shown or len(after) >= _LONG) and len(before) >= _LONG and bool(begun)
 
 

@@ -4,28 +4,47 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from flowevolve._util.json_types import JSON
 from flowevolve._util.thinking import split_thinking
 from flowevolve.core.model import Reason, UnparsableReplyError
-from flowevolve.prompts.reading.choosing import chosen
+from flowevolve.prompts.reading.choosing import Said, chosen, said_in
 from flowevolve.prompts.reading.fences import Block, blocks
 from flowevolve.prompts.reading.lenient_json import BadJSONError, decoded
 
 Word = TypeVar("Word", bound=str)
 Found = dict[str, JSON] | list[JSON]
 
+_SENTENCES = re.compile(r"(?<=[.;!?])\s+|\n")
+_NEAR = 240
+"""How many characters in front of a value in the text are looked at for what they say of it."""
 _CONTENT = re.compile(r"^\s*\[CONTENT\]\s*$(.*?)(?:^\s*\[/CONTENT\]\s*$|\Z)", re.MULTILINE | re.DOTALL)
 _LAST_ANSWER = re.compile(r"^[ \t]*<answer>(?:(?!</?answer>).)*</answer>\s*\Z", re.DOTALL | re.MULTILINE)
 _TRIES = 50
 """In how many places of a text JSON is looked for, where most of them hold none."""
 
 
+@dataclass(frozen=True, slots=True)
+class _InProse:
+    """A value in a text, where it stands, and what the words in front of it say of it.
+
+    ``set_off``: it is no word of a sentence, as it stands on a line of its own or behind a colon.
+    """
+
+    start: int
+    stop: int
+    value: Found
+    said: Said
+    set_off: bool
+
+
 def read_json(reply: str) -> Found:
     """The JSON object or array in a reply: in a fenced block, in [CONTENT] tags, or in the text.
 
-    Of several blocks the one that is said to be final or new, else the last one. In the text it is the longest.
+    Of several blocks the one that is said to be final or new. In the text it is the longest, unless the words in front
+    of one that follows it say that this is final.
 
     Raises:
         UnparsableReplyError: if there is none, or it breaks off.
@@ -42,7 +61,7 @@ def read_json(reply: str) -> Found:
         return _of_several(fenced, text)
     found, problem = _in_prose(text)
     if found and problem is None:
-        return _longest(found)
+        return _meant(found)
     if problem is not None and problem.ended:
         raise UnparsableReplyError(f"the JSON in the reply is not complete: {problem}", Reason.INCOMPLETE)
     if problem is not None:
@@ -184,12 +203,12 @@ def _whole(text: str) -> Found | None:
     return found if isinstance(found, dict | list) and not stripped[end:].strip(" \t\r\n;") else None
 
 
-def _in_prose(text: str) -> tuple[list[tuple[int, Found]], BadJSONError | None]:
-    """The objects and arrays that are not inside others, with their lengths, and what is wrong with one that is none.
+def _in_prose(text: str) -> tuple[list[_InProse], BadJSONError | None]:
+    """The objects and arrays that are not inside others, and what is wrong with one that is none.
 
     Brackets in prose are passed over. After something that is nested too deep nothing is searched for.
     """
-    found: list[tuple[int, Found]] = []
+    found: list[_InProse] = []
     problem: BadJSONError | None = None
     place = 0
     tries = _TRIES
@@ -206,19 +225,29 @@ def _in_prose(text: str) -> tuple[list[tuple[int, Found]], BadJSONError | None]:
             place = _end(text, begun.start()) if meant else begun.end()
             continue
         if isinstance(value, dict | list):
-            found.append((place - begun.start(), value))
+            since = found[-1].stop if found else 0
+            above = text[max(since, begun.start() - _NEAR) : begun.start()]
+            set_off = "\n" in above[len(above.rstrip()) :] or above.rstrip().endswith(":")
+            said = said_in(_SENTENCES.split(above.rstrip())[-1])
+            found.append(_InProse(begun.start(), place, value, said, set_off))
     return found, problem
 
 
-def _longest(found: Sequence[tuple[int, Found]]) -> Found:
-    """The one that all others are small beside, as quotations are."""
-    length, longest = max(found, key=lambda each: each[0])
-    for other, value in found:
-        if value is not longest and value != longest and type(value) is type(longest) and 2 * other > length:
-            raise UnparsableReplyError(
-                "there are several JSON values in the reply, and nothing says which is meant", Reason.AMBIGUOUS
-            )
-    return longest
+def _meant(found: Sequence[_InProse]) -> Found:
+    """The one that all others are small beside, as quotations are, or one behind it that is said to be final."""
+    longest = max(found, key=lambda each: each.stop - each.start)
+    alike = [each for each in found if type(each.value) is type(longest.value) and each.value != longest.value]
+    behind = [each for each in alike if each.start > longest.start]
+    final = [each for each in behind if each.said == "final"]
+    if longest.said != "final" and final and all(each.value == final[0].value for each in final):
+        return final[0].value
+    if any(2 * (each.stop - each.start) > longest.stop - longest.start for each in alike) or any(
+        each.said == "final" or (each.set_off and (each.said == "new" or not each.value)) for each in behind
+    ):
+        raise UnparsableReplyError(
+            "there are several JSON values in the reply, and nothing says which is meant", Reason.AMBIGUOUS
+        )
+    return longest.value
 
 
 def _end(text: str, start: int) -> int:
