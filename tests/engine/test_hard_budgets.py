@@ -109,3 +109,19 @@ def test_the_ledger_begins_only_what_there_is_room_for(
 def _open(ledger: Ledger, flow: int, estimate: int) -> bool:
     ledger.reserve(flow, Cost(rollouts=estimate))
     return True
+
+
+def test_what_ends_releases_nothing_of_what_is_still_under_way() -> None:
+    """A repaired edit and its parent are run side by side, in the work on one item."""
+    ledger = Ledger(Budget(rollouts=8))
+    for _ in range(2):
+        ledger.begin(0, "both", Cost(rollouts=3))
+    ledger.charge(0, Cost(rollouts=3), "both")
+    ledger.end("both", Cost(rollouts=3))
+    ledger.begin(1, "another", Cost(rollouts=2))
+    with pytest.raises(OverBudgetError):
+        ledger.begin(1, "one more", Cost(rollouts=1))
+    ledger.charge(0, Cost(rollouts=3), "both")
+    ledger.end("both", Cost(rollouts=3))
+    ledger.end("another", Cost(rollouts=2))
+    ledger.begin(1, "one more", Cost(rollouts=2))
