@@ -35,12 +35,16 @@ RECENT_FLOWS = 256
 
 
 class OverBudgetError(FlowevolveError):
-    """There is no room in the budget for work that was about to begin; with a limit of ``needed`` there would be."""
+    """There is no room in the budget for work that was about to begin; with a limit of ``needed`` there would be.
 
-    def __init__(self, dimension: Dimension, needed: float) -> None:
+    ``alone`` says that nothing else is spent or set aside: then there never was room for it.
+    """
+
+    def __init__(self, dimension: Dimension, needed: float, *, alone: bool = False) -> None:
         super().__init__(f"budget.{dimension} has no room for it")
         self.dimension = dimension
         self.needed = needed
+        self.alone = alone
 
 
 class Budget(BaseModel):
@@ -219,12 +223,18 @@ class Ledger:
             more, limit = beyond.amount(dimension), self._limits.get(dimension)
             needed = self.spent.amount(dimension) + self._reserved(dimension) + more
             if limit is not None and more and needed > limit:
-                raise OverBudgetError(dimension, needed)
+                raise OverBudgetError(dimension, needed, alone=needed == more + self._own(flow, item, dimension))
         if held is not None:
             held.left = held.left.less(cost)
         begun = self._begun.setdefault(item, _Begun())
         begun.whole += cost
         begun.left += cost
+
+    def _own(self, flow: int, item: str, dimension: Dimension) -> float:
+        """What a flow has reserved, and what is set aside for this item of it."""
+        held, begun = self._open.get(flow), self._begun.get(item)
+        reserved = 0.0 if held is None else self._held(held, dimension)
+        return reserved + (0.0 if begun is None else begun.left.amount(dimension))
 
     def end(self, item: str, cost: Cost) -> None:
         """Release what is left of so much that was set aside for an item, and nothing of what else is set aside for

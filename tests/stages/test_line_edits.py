@@ -26,7 +26,19 @@ texts = lines.map("\n".join)
         ("a\nb\n", "a\nb\nnew\n", "a\nb\nnew\nother\n", "a\nb\nnew\nother\n"),
         ("a\fb", "a\fb\nnew", "a\fb\r\nother", "a\fb\r\nother\nnew"),
     ],
-    ids=["added", "inside", "taken out", "changed", "its line is gone", "all is gone", "there already", "on top", "last newline", "nothing new", "other breaks"],
+    ids=[
+        "added",
+        "inside",
+        "taken out",
+        "changed",
+        "its line is gone",
+        "all is gone",
+        "there already",
+        "on top",
+        "last newline",
+        "nothing new",
+        "other breaks",
+    ],
 )
 def test_what_changed_changes_again(before: str, after: str, current: str, again: str) -> None:
     assert edit_again(before, after, current) == again
