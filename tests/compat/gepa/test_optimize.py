@@ -57,6 +57,30 @@ def test_the_arguments_are_gepas_and_ours_come_behind() -> None:
     assert {each.kind for each in behind} == {inspect.Parameter.KEYWORD_ONLY}
 
 
+class SameAdvice(GEPAHashAdapter):
+    """Gives every candidate the same line, which is all that scores go by."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.propose_new_texts = self._propose
+        self.validated: list[str] = []
+
+    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        given = super().evaluate(batch, candidate, capture_traces)
+        if batch[0] == VAL[0]:
+            self.validated.append(candidate["first"])
+        return replace(given, scores=[0.1 + 0.5 * ("advice" in candidate["first"])] * len(batch))
+
+    def _propose(self, candidate: dict[str, str], *_: Any) -> dict[str, str]:
+        return {"first": f"{candidate['first']}\nadvice"} if "advice" not in candidate["first"] else {"second": "other"}
+
+
+def test_an_edit_that_the_best_candidate_has_already_is_not_validated_again() -> None:
+    adapter = SameAdvice()
+    optimize(adapter, reflection_lm=None, max_in_flight=6, max_metric_calls=100)
+    assert adapter.validated.count("a\nadvice") == 1
+
+
 class Drawn:
     """A validation policy that draws other examples for each candidate, the seed among them."""
 
