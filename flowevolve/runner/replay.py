@@ -33,6 +33,7 @@ from flowevolve.sim.replay import RecordedServer, ReplayableCalls, ReplayedCall
 from flowevolve.telemetry.comparison import Figures, Measurement
 
 MAY_CHANGE = (
+    "algorithm.aim",
     "algorithm.max_in_flight",
     "algorithm.mode",
     "algorithm.width",

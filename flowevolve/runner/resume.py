@@ -36,6 +36,7 @@ from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan, ru
 from flowevolve.tasks.identity import difference
 
 MAY_CHANGE = (
+    "algorithm.aim",
     "algorithm.max_in_flight",
     "algorithm.width",
     "allocation",
