@@ -14,6 +14,7 @@ from flowevolve.core.event_kinds import CandidateProposed
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Discard, Emit, Exhausted, Graph, Stage
 from flowevolve.core.item import Item, Ticket
+from flowevolve.core.item_ids import ItemId
 from flowevolve.core.model import ChatReply, ChatRequest, RejectedError, Usage
 from flowevolve.core.policies import Departure, Waiting
 from flowevolve.core.pool import Add, Candidate, Move
@@ -266,7 +267,7 @@ def test_a_group_that_is_released_early_is_judged_by_its_whole_validation() -> N
     head = Head(lambda: best[0], {"model": 0.5})
     for name in ("c1", "c2"):
         group = Candidate(name, fe.Artifact(SEED), ("c0",), "group", 0)
-        head.apply_event(Event.of(0, 0.0, CandidateProposed.of(group, "item")))
+        head.apply_event(Event.of(0, 0.0, CandidateProposed.of(group, ItemId("1"))))
         head.apply(fe.Update(1, (Add(group, "speculative"),), "item", 0.0))
         assert (head.id(), head.success["model"]) == (name, 0.5)
         confirmed = name == "c1"

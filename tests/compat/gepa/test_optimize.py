@@ -57,12 +57,11 @@ def test_the_arguments_are_gepas_and_ours_come_behind() -> None:
     assert {each.kind for each in behind} == {inspect.Parameter.KEYWORD_ONLY}
 
 
-class SameAdvice(GEPAHashAdapter):
+class SameAdvice(HashAdapter):
     """Gives every candidate the same line, which is all that scores go by."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.propose_new_texts = self._propose
         self.validated: list[str] = []
 
     def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
@@ -71,7 +70,7 @@ class SameAdvice(GEPAHashAdapter):
             self.validated.append(candidate["first"])
         return replace(given, scores=[0.1 + 0.5 * ("advice" in candidate["first"])] * len(batch))
 
-    def _propose(self, candidate: dict[str, str], *_: Any) -> dict[str, str]:
+    def propose_new_texts(self, candidate: dict[str, str], *_: Any) -> dict[str, str]:
         return {"first": f"{candidate['first']}\nadvice"} if "advice" not in candidate["first"] else {"second": "other"}
 
 
