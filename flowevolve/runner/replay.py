@@ -33,8 +33,8 @@ from flowevolve.sim.replay import RecordedServer, ReplayableCalls, ReplayedCall
 from flowevolve.telemetry.comparison import Figures, Measurement
 
 MAY_CHANGE = (
-    "algorithm.aim",
     "algorithm.max_in_flight",
+    "algorithm.aim",
     "algorithm.mode",
     "algorithm.width",
     "allocation",

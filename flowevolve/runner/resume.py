@@ -36,8 +36,8 @@ from flowevolve.runner.run import Plan, ProvidedObjects, Watchers, make_plan, ru
 from flowevolve.tasks.identity import difference
 
 MAY_CHANGE = (
-    "algorithm.aim",
     "algorithm.max_in_flight",
+    "algorithm.aim",
     "algorithm.width",
     "allocation",
     "budget",
