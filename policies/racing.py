@@ -46,7 +46,7 @@ class Confidence:
     ``N``: stop if mean + z(1 - delta) * s / sqrt(n) * sqrt(1 - n / N) <= 0. It is made whenever ``n`` is a multiple of
     ``least``, and ``delta`` is shared out over these looks (Bonferroni). Where all differences are equal, nothing is
     known of how much they vary: losses are believed from the second look on. The normal approximation and the order
-    of arrival make the level approximate.
+    of arrival make the level approximate. Examples that the incumbent has no score on count for nothing.
 
     Raises:
         InputError: if a setting is out of range.
@@ -63,11 +63,11 @@ class Confidence:
             raise InputError(f"racing.least is {self.least}: it counts examples, 1 or more")
 
     def hopeless(self, race: Race) -> str | None:
-        n, total = len(race.scores), len(race.order)
+        incumbent = race.standing.incumbent
+        differences = [score - incumbent[name] for name, score in race.scores.items() if name in incumbent]
+        n, total = len(differences), sum(name in incumbent for name in race.order)
         if n < max(2, self.least) or n % self.least:
             return None
-        incumbent = race.standing.incumbent
-        differences = [score - incumbent[name] for name, score in race.scores.items()]
         if min(differences) == max(differences) and (differences[0] >= 0 or n < 2 * max(2, self.least)):
             return None
         looks = max(1, (total - 1) // self.least)

@@ -18,7 +18,7 @@ from flowevolve.core.event_kinds import CandidateProposed, CandidateRejected
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Discard, Emit
 from flowevolve.core.item import Gathered, Item
-from flowevolve.core.pool import Candidate, Update
+from flowevolve.core.pool import Add, Candidate, Move, Update
 from flowevolve.core.record import Record
 from flowevolve.prompts.reflection import merge_edits_prompt
 from flowevolve.stages.line_edits import edit_again
@@ -75,8 +75,12 @@ class Head:
 
     def apply(self, update: Update) -> None:
         best = self._best()
-        for candidate in update.added():
-            self._decided(candidate.id, better=best is not None and best.id == candidate.id)
+        for change in update.changes:
+            match change:
+                case Add(candidate=Candidate(id=name), status="confirmed" | "rejected") | Move(candidate_id=name):
+                    self._decided(name, better=best is not None and best.id == name)
+                case _:  # one that was released early is still under validation
+                    pass
 
     def _decided(self, candidate: str, *, better: bool) -> None:
         way = self._under_validation.pop(candidate, None)

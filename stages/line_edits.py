@@ -12,17 +12,17 @@ def edit_again(before: str, after: str, current: str) -> str | None:
     """``current`` with what changed from ``before`` to ``after``; None where that is a new text rather than an edit.
 
     New lines go behind the line that they followed, or to the end where that is gone; a line that is there already is
-    not added twice. Lines that were taken out are taken out. It takes time in proportion to the product of the numbers
-    of lines, at worst.
+    not added twice. Lines that were taken out are taken out. The text ends with a newline if ``current`` does. It takes
+    time in proportion to the product of the numbers of lines, at worst.
     """
     if before == current:
         return after
-    old, new = before.splitlines(), after.splitlines()
+    old, new = _lines(before), _lines(after)
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     kept = sum(block.size for block in matcher.get_matching_blocks())
     if kept < LEAST_KEPT * len(old):
         return None
-    lines = current.splitlines()
+    lines = _lines(current)
     for tag, start, end, new_start, new_end in matcher.get_opcodes():
         if tag == "equal":
             continue
@@ -34,7 +34,12 @@ def edit_again(before: str, after: str, current: str) -> str | None:
                 place -= where < place
         added = [line for line in new[new_start:new_end] if not line.strip() or line not in lines]
         lines[place:place] = added
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n" * (bool(lines) and current.endswith("\n"))
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text. Nothing but a newline parts them, so that joined they are the text again."""
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def _place(lines: list[str], old: list[str], start: int, end: int) -> int:

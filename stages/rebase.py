@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from flowevolve.core.artifact import Artifact
 from flowevolve.core.context import StageContext
-from flowevolve.core.graph import Emit, StageFunction
+from flowevolve.core.graph import Discard, Emit, StageFunction
 from flowevolve.core.item import Item
 from flowevolve.core.pool import Candidate
 from flowevolve.core.record import Record
@@ -32,7 +32,8 @@ class Rebase:
     """Rebases an edit onto the best candidate, which ``best`` gives, and hands it to ``evaluate``.
 
     A component that the edit left alone is the best candidate's. One that it changed is made again line by line, or,
-    where it was written anew, is taken as it is. What has no single parent, such as a merge, stays as it is.
+    where it was written anew, is taken as it is. An edit that the best candidate has already is discarded. What has no
+    single parent, such as a merge, stays as it is.
     """
 
     best: Callable[[], Candidate | None]
@@ -56,6 +57,8 @@ class Rebase:
     def _rebased(self, edit: Candidate, head: Candidate, item: Item[object], context: StageContext) -> Candidate:
         origin = context.pool[edit.parents[0]].artifact
         artifact = _made_again(origin, edit.artifact, head.artifact)
+        if artifact == head.artifact:
+            raise Discard("nothing new")
         if artifact == edit.artifact:
             return edit
         candidate = context.propose(

@@ -35,7 +35,8 @@ class Began(Record, kind="repair.began"):
 class Repair:
     """Has a model judge a stale proposal, and patches what is still useful onto the current version.
 
-    ``head`` gives that version, which is usually the archive's best candidate.
+    ``head`` gives that version, which is usually the archive's best candidate. A proposal whose parent has failed, so
+    that nobody knows any more what was changed, goes on as it is.
     """
 
     head: Callable[[], Candidate | None]
@@ -45,15 +46,19 @@ class Repair:
         proposed = stale.item.expect(Proposed)
         began = context.decide(Began, lambda: self._now(stale.item.version, context))
         head, version = context.pool[began.head], began.version
+        origin = proposed.candidate.parents[0]
+        if not context.pool.keeps(origin):
+            yield Emit(proposed, to=stale.back_to, version=version)
+            return
         updates = [context.pool[name].artifact for name in began.updates]
         artifact = await _judge(proposed.candidate, head, updates, version - stale.item.version, context)
         if artifact is None:
             yield Emit(proposed, to=stale.back_to, version=version)
             return
         context.reject(proposed.candidate, "replaced by its repair")
-        origin = context.pool[proposed.candidate.parents[0]]
-        # A patch onto the head owes nothing any more to a parent that was revoked.
-        parents = [head] if origin.id == head.id or context.pool.descends_from_revoked([origin.id]) else [head, origin]
+        # A patch onto the head owes nothing any more to a parent that was revoked, or has failed meanwhile.
+        gone = not context.pool.keeps(origin) or context.pool.descends_from_revoked([origin])
+        parents = [head] if origin == head.id or gone else [head, context.pool[origin]]
         patched = context.propose(artifact, parents=parents, operator="repair", born=version)
         yield Emit(
             replace(proposed, candidate=patched, baseline=None),

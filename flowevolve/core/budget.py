@@ -35,12 +35,16 @@ RECENT_FLOWS = 256
 
 
 class OverBudgetError(FlowevolveError):
-    """There is no room in the budget for work that was about to begin; with a limit of ``needed`` there would be."""
+    """There is no room in the budget for work that was about to begin; with a limit of ``needed`` there would be.
 
-    def __init__(self, dimension: Dimension, needed: float) -> None:
+    ``alone`` says that nothing else is spent or set aside: then there never was room for it.
+    """
+
+    def __init__(self, dimension: Dimension, needed: float, *, alone: bool = False) -> None:
         super().__init__(f"budget.{dimension} has no room for it")
         self.dimension = dimension
         self.needed = needed
+        self.alone = alone
 
 
 class Budget(BaseModel):
@@ -104,6 +108,10 @@ class Cost:
             max(0, self.evaluations - other.evaluations),
         )
 
+    def least(self, other: Cost) -> Cost:
+        """The smaller of both amounts of each thing."""
+        return self.less(self.less(other))
+
     def to_json(self) -> dict[str, JSON]:
         """The amounts that are not 0, by name."""
         return {name: amount for name in DIMENSIONS if (amount := getattr(self, name))}
@@ -123,6 +131,14 @@ class _Open:
     left: Cost
     spent: Cost
     usual: bool
+
+
+@dataclass(slots=True)
+class _Begun:
+    """What is set aside for the work on an item: how much in all, and what of it is left to be spent."""
+
+    whole: Cost = _NOTHING
+    left: Cost = _NOTHING
 
 
 class _Ended:
@@ -155,8 +171,8 @@ class Ledger:
     def __init__(self, budget: Budget) -> None:
         self._limits = budget.limits()
         self._open: dict[int, _Open] = {}
-        self._begun: dict[str, Cost] = {}
-        """What is set aside for work that has begun, by the item that it is on, and not spent yet."""
+        self._begun: dict[str, _Begun] = {}
+        """What is set aside for work that has begun, by the item that it is on."""
         self._ended = {name: _Ended() for name in _UNFORESEEN if name in self._limits}
         self.spent = Cost()
 
@@ -176,7 +192,7 @@ class Ledger:
 
     def _reserved(self, dimension: Dimension) -> float:
         flows = sum(self._held(flow, dimension) for flow in self._open.values())
-        return flows + sum(cost.amount(dimension) for cost in self._begun.values())
+        return flows + sum(begun.left.amount(dimension) for begun in self._begun.values())
 
     def _held(self, flow: _Open, dimension: Dimension) -> float:
         left, ended = flow.left.amount(dimension), self._ended.get(dimension)
@@ -207,16 +223,28 @@ class Ledger:
             more, limit = beyond.amount(dimension), self._limits.get(dimension)
             needed = self.spent.amount(dimension) + self._reserved(dimension) + more
             if limit is not None and more and needed > limit:
-                raise OverBudgetError(dimension, needed)
+                raise OverBudgetError(dimension, needed, alone=needed == more + self._own(flow, item, dimension))
         if held is not None:
             held.left = held.left.less(cost)
-        self._begun[item] = self._begun.get(item, _NOTHING) + cost
+        begun = self._begun.setdefault(item, _Begun())
+        begun.whole += cost
+        begun.left += cost
+
+    def _own(self, flow: int, item: str, dimension: Dimension) -> float:
+        """What a flow has reserved, and what is set aside for this item of it."""
+        held, begun = self._open.get(flow), self._begun.get(item)
+        reserved = 0.0 if held is None else self._held(held, dimension)
+        return reserved + (0.0 if begun is None else begun.left.amount(dimension))
 
     def end(self, item: str, cost: Cost) -> None:
-        """Release what is left of so much that was set aside for an item."""
-        left = self._begun.pop(item, _NOTHING).less(cost)
-        if left != _NOTHING:
-            self._begun[item] = left
+        """Release what is left of so much that was set aside for an item, and nothing of what else is set aside for
+        it: that may be under way.
+        """
+        begun = self._begun.get(item, _Begun())
+        begun.whole = begun.whole.less(cost)
+        begun.left = begun.left.least(begun.whole)
+        if begun.whole == _NOTHING:
+            self._begun.pop(item, None)
 
     def check_unforeseen(self) -> None:
         """Raises:
@@ -236,12 +264,12 @@ class Ledger:
         the flow's reservation, as far as these go.
         """
         self.spent += cost
-        begun = self._begun.get(item, _NOTHING)
-        if begun != _NOTHING:
-            self._begun[item] = begun.less(cost)
+        beyond, begun = cost, self._begun.get(item)
+        if begun is not None:
+            beyond, begun.left = cost.less(begun.left), begun.left.less(cost)
         held = self._open.get(flow)
         if held is not None:
-            held.left = held.left.less(cost.less(begun))
+            held.left = held.left.less(beyond)
             held.spent += cost
 
     def close(self, flow: int) -> None:

@@ -196,7 +196,7 @@ class StageContext:
         """As long as the ``with`` lasts, so much is set aside for what this work will `spend`.
 
         Raises:
-            OverBudgetError: if the budget has no room for it. It ends the item, and not the run.
+            OverBudgetError: if the budget has no room for it. It ends the item, and no more flows are opened.
         """
         return self._services.reserved(self.item_id, cost)
 

@@ -259,7 +259,7 @@ class Dispatcher:
 
     def _over_budget(self, error: OverBudgetError) -> None:
         """Begin nothing more, as it would only spend what is left on smaller things that come to nothing."""
-        if not self.ledger.spent.amount(error.dimension):
+        if error.alone:
             self.fail(InputError(f"budget.{error.dimension}: is too small to evaluate what the run begins with"))
         else:
             self.log(BudgetRefused(error.dimension, error.needed))

@@ -42,7 +42,7 @@ async def inject(
         raise InputError(
             f"inject: the run takes nothing more ({dispatcher.stop_reason}); resume it, or start a new one"
         )
-    unknown = [name for name in parents if name not in dispatcher.pool]
+    unknown = [name for name in parents if name not in dispatcher.pool or not dispatcher.pool.keeps(name)]
     if unknown:
         raise InputError(f"inject: the pool has no candidates {unknown}; parents are given by their ids")
     estimate = algorithm.estimate(INJECTION)

@@ -34,6 +34,7 @@ from flowevolve.telemetry.comparison import Figures, Measurement
 
 MAY_CHANGE = (
     "algorithm.max_in_flight",
+    "algorithm.aim",
     "algorithm.mode",
     "algorithm.width",
     "allocation",

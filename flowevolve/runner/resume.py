@@ -37,6 +37,7 @@ from flowevolve.tasks.identity import difference
 
 MAY_CHANGE = (
     "algorithm.max_in_flight",
+    "algorithm.aim",
     "algorithm.width",
     "allocation",
     "budget",
@@ -185,7 +186,8 @@ def _read_earlier_run(recorded: RecordedRun) -> _EarlierRun:
         or any(True for kind in (RunResumed, RunPaused) for _ in recorded.events_of(kind))
     )
     return _EarlierRun(
-        parse_recorded(recorded.config, f"{directory}/config.toml"),
+        # A run from before there were presets has none, and was driven as "plain" says.
+        parse_recorded({"preset": "plain", **recorded.config}, f"{directory}/config.toml"),
         start,
         StopReason(end.reason) if isinstance(end, RunStopped) and (directory / RESULT).exists() else None,
         touched,

@@ -109,3 +109,51 @@ def test_the_ledger_begins_only_what_there_is_room_for(
 def _open(ledger: Ledger, flow: int, estimate: int) -> bool:
     ledger.reserve(flow, Cost(rollouts=estimate))
     return True
+
+
+def test_what_ends_releases_nothing_of_what_is_still_under_way() -> None:
+    """A repaired edit and its parent are run side by side, in the work on one item."""
+    ledger = Ledger(Budget(rollouts=8))
+    for _ in range(2):
+        ledger.begin(0, "both", Cost(rollouts=3))
+    ledger.charge(0, Cost(rollouts=3), "both")
+    ledger.end("both", Cost(rollouts=3))
+    ledger.begin(1, "another", Cost(rollouts=2))
+    with pytest.raises(OverBudgetError):
+        ledger.begin(1, "one more", Cost(rollouts=1))
+    ledger.charge(0, Cost(rollouts=3), "both")
+    ledger.end("both", Cost(rollouts=3))
+    ledger.end("another", Cost(rollouts=2))
+    ledger.begin(1, "one more", Cost(rollouts=2))
+
+
+def test_a_budget_is_only_too_small_for_what_would_not_fit_alone() -> None:
+    ledger = Ledger(Budget(rollouts=3))
+    with pytest.raises(OverBudgetError) as refused:
+        ledger.begin(0, "four", Cost(rollouts=4))
+    assert refused.value.alone
+    ledger.begin(0, "two", Cost(rollouts=2))
+    with pytest.raises(OverBudgetError) as refused:
+        ledger.begin(0, "two more", Cost(rollouts=2))
+    assert not refused.value.alone
+    with pytest.raises(OverBudgetError) as refused:
+        ledger.begin(0, "two", Cost(rollouts=2))
+    assert refused.value.alone
+
+
+@pytest.mark.parametrize("mode", ["stream", "sync"])
+def test_a_budget_for_some_of_the_first_programs_is_spent_on_those(mode: str) -> None:
+    table = {
+        "clock": "virtual",
+        "algorithm": {"name": "cse", "mode": mode},
+        "task": {"name": "program", "problem": "tests.support.problems:Nearest", "cases": 2},
+        "sim": {"world": "code"},
+        "budget": {"rollouts": 3, "minutes": 60},
+    }
+
+    async def go() -> Result:
+        return await run(parse_config(table, "test"))
+
+    report = clock.run(go, clock="virtual").report
+    assert report.error is None
+    assert report.spent.rollouts == 2

@@ -12,7 +12,7 @@ import flowevolve as fe
 from flowevolve._util.errors import EngineError, InputError
 from flowevolve.core.context import StageContext, UpdateContext
 from flowevolve.core.events import Event
-from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Emit, Exhausted, Graph, Stage
+from flowevolve.core.graph import NO_EMISSIONS, CommittingStage, Discard, Emit, Exhausted, Graph, Stage
 from flowevolve.core.item import Item, Ticket
 from flowevolve.core.policies import Resize, Workload
 from flowevolve.core.pool import Add, Candidate
@@ -159,11 +159,23 @@ def test_interrupted_after_any_event_what_was_injected_goes_on(mode: str) -> Non
         assert report.spent.proposals == 3 + len(sent)
 
 
+class Dismissive(Growing):
+    """Thinks nothing of what it makes first."""
+
+    async def _make(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
+        if not item.expect(Ticket).ordinal:
+            context.propose(fe.Artifact({"a": "worse"}), parents=[], operator="new")
+            raise Discard("worse")
+        async for emission in super()._make(item, context):
+            yield emission
+
+
 @pytest.mark.parametrize(
     ("algorithm", "budget", "parents", "message"),
     [
         (Growing(welcoming=False), fe.Budget(hours=1), (), "takes no candidates from outside"),
         (Growing(), fe.Budget(hours=1), ("c99",), r"has no candidates \['c99'\]"),
+        (Dismissive(), fe.Budget(hours=1), ("c1",), r"has no candidates \['c1'\]"),
         (Growing(), fe.Budget(proposals=1), (), r"budget\.proposals is spent"),
     ],
 )

@@ -154,6 +154,14 @@ def test_losing_everywhere_alike_is_hopeless_and_a_tie_is_not(score: float, best
     assert [len(facts.scores) for facts in seen if Confidence().hopeless(facts) is not None] == stopped_at
 
 
+def test_examples_that_the_incumbent_has_no_score_on_count_for_nothing() -> None:
+    """A user's policy may choose other examples for each candidate."""
+    ids = [f"x{n}" for n in range(40)]
+    incumbent = dict.fromkeys(ids[20:], 1.0)
+    facts = [Race(ids, 40, dict.fromkeys(ids[:n], 0.0), Standing(incumbent, incumbent), Improvement()) for n in (8, 36)]
+    assert [Confidence().hopeless(each) is not None for each in facts] == [False, True]
+
+
 @given(st.floats(0.01, 1.0), st.integers(1, 200))
 def test_a_quorum_is_at_least_one_and_at_most_all(alpha: float, requests: int) -> None:
     quorum = Speculation({"evaluate": alpha}).quorum("evaluate", requests)

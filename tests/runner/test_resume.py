@@ -90,7 +90,8 @@ def test_a_run_that_has_ended_goes_on_with_a_larger_budget(tmp_path: Path) -> No
     before = run(tmp_path)
     with pytest.raises(InputError, match=r"has ended \(proposals\)"):
         resume(tmp_path)
-    after, events = resume(tmp_path, "budget.proposals=12", "stages.evaluate.workers=3", "algorithm.max_in_flight=3")
+    changes = ("stages.evaluate.workers=3", "algorithm.max_in_flight=3", "algorithm.aim=time")
+    after, events = resume(tmp_path, "budget.proposals=12", *changes)
     assert before.report.spent.proposals < 11 <= after.report.spent.proposals <= 12, "one short where a flow takes two"
     assert after.report.wall_seconds > before.report.wall_seconds
     assert after.llm.requests > before.llm.requests

@@ -10,12 +10,14 @@ import pytest
 
 import flowevolve as fe
 from flowevolve.core.context import UpdateContext
+from flowevolve.core.event_kinds import CandidateProposed
 from flowevolve.core.events import Event
 from flowevolve.core.graph import Discard, Emit, Exhausted, Graph, Stage
 from flowevolve.core.item import Item, Ticket
+from flowevolve.core.item_ids import ItemId
 from flowevolve.core.model import ChatReply, ChatRequest, RejectedError, Usage
 from flowevolve.core.policies import Departure, Waiting
-from flowevolve.core.pool import Add, Candidate
+from flowevolve.core.pool import Add, Candidate, Move
 from flowevolve.llm.client.ensemble import Models
 from flowevolve.llm.client.role import Role
 from flowevolve.prompts.reading.fences import fence, labelled_blocks
@@ -258,6 +260,22 @@ def test_a_way_that_fails_gives_way_to_another_until_that_fails_too() -> None:
     texts, facts = grouped(algorithm)
     assert ways(facts) == ["model", "lines", "each", "each"]
     assert texts == [{"a": "seed a\nthree", "b": "seed b"}, {"a": "seed a\nfour", "b": "seed b"}]
+
+
+def test_a_group_that_is_released_early_is_judged_by_its_whole_validation() -> None:
+    best = [Candidate("c0", fe.Artifact(SEED), (), "seed", 0)]
+    head = Head(lambda: best[0], {"model": 0.5})
+    for name in ("c1", "c2"):
+        group = Candidate(name, fe.Artifact(SEED), ("c0",), "group", 0)
+        head.apply_event(Event.of(0, 0.0, CandidateProposed.of(group, ItemId("1"))))
+        head.apply(fe.Update(1, (Add(group, "speculative"),), "item", 0.0))
+        assert (head.id(), head.success["model"]) == (name, 0.5)
+        confirmed = name == "c1"
+        best = [group] if confirmed else best
+        head.apply(fe.Update(2, (Move(name, "confirmed" if confirmed else "revoked"),), "item", 0.0))
+        assert (head.success["model"] > 0.5) == confirmed
+        assert head.id() == "c1"
+        head.success["model"] = 0.5
 
 
 def test_single_edits_are_validated_each_as_it_is() -> None:

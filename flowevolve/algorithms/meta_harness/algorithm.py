@@ -6,7 +6,7 @@ propose ─▶ check ─▶ benchmark ─▶ update
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import ClassVar
 
 from pydantic import BaseModel
@@ -77,7 +77,15 @@ class MetaHarness(Algorithm[MetaHarnessConfig]):
     def estimate(self, trigger: str | None = None) -> Cost:
         rows = len(self._task.data.val)
         count = 1 if trigger == "inject" else self.config.candidates
-        return Cost(proposals=count, rollouts=count * rows)
+        return Cost(proposals=count, rollouts=count * rows, evaluations=count)
+
+    def estimate_finish(self, share: Callable[[Cost], float]) -> Cost:
+        """Room is kept for the frontier on the test splits, and for those that a flow may add to it."""
+        rows = sum(len(each.data.test) for each in self._task.sets.values()) if self.config.test else 0
+        if not rows:
+            return Cost()
+        count = len(self.frontier()) + self.config.candidates
+        return Cost(rollouts=count * rows, evaluations=count)
 
     def graph(self) -> Graph:
         evaluation = Evaluation(self._evaluator, self._task, self.config)

@@ -154,7 +154,8 @@ def optimize(
         callbacks=[*(callbacks or ()), *([] if bar is None else [bar])],
         max_metric_calls=max_metric_calls,
     )
-    arguments.check_calls(max_metric_calls, len(val.all()))
+    policy = arguments.evaluation_policy(cast("str | EvaluationPolicy[AnyId, object] | None", val_evaluation_policy))
+    arguments.check_calls(max_metric_calls, len(val.all()), policy)
     writer = make_writer(
         threads,
         custom_candidate_proposer,
@@ -182,7 +183,7 @@ def optimize(
         else None,
         components=arguments.component_selector(module_selector),
         criterion=arguments.acceptance(acceptance_criterion),
-        policy=arguments.evaluation_policy(cast("str | EvaluationPolicy[AnyId, object] | None", val_evaluation_policy)),
+        policy=policy,
         writer=writer,
         chunk=chunk_size or _chunk(len(val.all()), reflection_minibatch_size or 3, adapter_concurrency),
         failures=Failures(mirror, logger, raising=raise_on_exception),

@@ -213,11 +213,12 @@ def check_positive(**given: int | None) -> None:
             raise InputError(f"{name}: is {number}; give at least 1")
 
 
-def check_calls(most: int | None, validation: int) -> None:
+def check_calls(most: int | None, validation: int, policy: EvaluationPolicy[AnyId, object]) -> None:
     """Raises:
-    InputError: if there are not enough metric calls to evaluate the seed.
+    InputError: if there are not enough metric calls to evaluate the seed. Where the policy says on what that is
+        done, nobody knows before it is asked.
     """
-    if most is not None and most < validation:
+    if most is not None and most < validation and not hasattr(policy, "get_seed_eval_batch"):
         raise InputError(
             f"max_metric_calls: is {most}, and the seed alone takes {validation}; give more, as it is never exceeded"
         )

@@ -94,6 +94,13 @@ def test_a_round_of_combees_outlives_a_parent_that_fails(policy: str) -> None:
     assert failed & groups
 
 
+def test_a_repair_outlives_a_parent_that_fails() -> None:
+    settings = {"clock": "virtual", "preset": "flashevolve", "algorithm": {"group": True}, "budget": {"rollouts": 500}}
+    result, _ = evolve(settings)
+    assert result.report.error is None
+    assert result.report.staleness.repaired
+
+
 def test_groups_and_merges_of_lineages_are_not_for_one_run() -> None:
     with pytest.raises(fe.InputError, match=r"algorithm.*set merge = false"):
         evolve({**SETTINGS, "algorithm": {"group": True, "merge": True}})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,6 +89,13 @@ def test_the_test_split_is_scored_at_the_end_alone(rows: Path) -> None:
     tested = [place for place, event in enumerate(kinds) if "'test'" in str(event.data["changes"])]
     assert tested
     assert tested == list(range(tested[0], len(kinds)))
+
+
+@pytest.mark.parametrize("budget", [{"evaluations": 10}, {"rollouts": 40}])
+def test_room_is_kept_for_the_test_split(rows: Path, budget: Mapping[str, int]) -> None:
+    result, events = evolve(config(rows, budget=budget))
+    assert not result.report.overshoot
+    assert any("'test'" in str(event.data["changes"]) for event in events if event.kind == "pool.commit")
 
 
 def test_the_same_seed_gives_the_same_events(rows: Path) -> None:

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
+from statistics import fmean
 from typing import Any, cast
 
 import pytest
@@ -53,6 +55,56 @@ def test_the_arguments_are_gepas_and_ours_come_behind() -> None:
     assert [ours[name].default for name in theirs] == [theirs[name].default for name in theirs]
     behind = list(ours.values())[len(theirs) :]
     assert {each.kind for each in behind} == {inspect.Parameter.KEYWORD_ONLY}
+
+
+class SameAdvice(HashAdapter):
+    """Gives every candidate the same line, which is all that scores go by."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.validated: list[str] = []
+
+    def evaluate(self, batch: list[str], candidate: dict[str, str], capture_traces: bool = False) -> Any:
+        given = super().evaluate(batch, candidate, capture_traces)
+        if batch[0] == VAL[0]:
+            self.validated.append(candidate["first"])
+        return replace(given, scores=[0.1 + 0.5 * ("advice" in candidate["first"])] * len(batch))
+
+    def propose_new_texts(self, candidate: dict[str, str], *_: Any) -> dict[str, str]:
+        return {"first": f"{candidate['first']}\nadvice"} if "advice" not in candidate["first"] else {"second": "other"}
+
+
+def test_an_edit_that_the_best_candidate_has_already_is_not_validated_again() -> None:
+    adapter = SameAdvice()
+    optimize(adapter, reflection_lm=None, max_in_flight=6, max_metric_calls=100)
+    assert adapter.validated.count("a\nadvice") == 1
+
+
+class Drawn:
+    """A validation policy that draws other examples for each candidate, the seed among them."""
+
+    def __init__(self) -> None:
+        self._random = Random(0)
+
+    def get_eval_batch(self, loader: Any, state: Any, target_program_idx: int | None = None) -> list[Any]:
+        return self._random.sample(list(loader.all_ids()), 8)
+
+    def get_seed_eval_batch(self, loader: Any) -> list[Any]:
+        return list(loader.all_ids())[:8]
+
+    def get_valset_score(self, program_idx: int, state: Any) -> float:
+        scores = state.prog_candidate_val_subscores[program_idx]
+        return float(fmean(scores.values()))
+
+    def get_best_program(self, state: Any) -> int:
+        return max(range(len(state.program_candidates)), key=lambda number: self.get_valset_score(number, state))
+
+
+def test_a_policy_may_validate_each_candidate_on_other_examples() -> None:
+    more = {"val_evaluation_policy": Drawn(), "valset": [f"v{number}" for number in range(20)]}
+    result = optimize(HashAdapter(), **more, max_metric_calls=300)
+    assert result.num_candidates > 2
+    assert optimize(HashAdapter(), **more, max_metric_calls=12).num_candidates == 1
 
 
 def test_an_adapter_without_the_attribute_of_a_proposer_is_reflected_on() -> None:

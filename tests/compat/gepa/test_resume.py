@@ -124,6 +124,15 @@ def test_many_at_a_time_pay_nothing_twice(tmp_path: Path) -> None:
     assert len([call for call in second.calls if call in broken.calls]) <= 3
 
 
+def test_a_run_from_before_there_were_presets_goes_on(tmp_path: Path) -> None:
+    with pytest.raises(OutOfOrderError):
+        optimize(Fragile(breaks_at=7), tmp_path)
+    config = tmp_path / "config.toml"
+    lines = config.read_text().splitlines(keepends=True)
+    config.write_text("".join(line for line in lines if not line.startswith(('preset = "plain"', "aim ="))))
+    assert optimize(Fragile(), tmp_path).num_candidates > 1
+
+
 def test_a_run_that_has_ended_ends_again(tmp_path: Path) -> None:
     first = optimize(Fragile(), tmp_path)
     again = Fragile()
