@@ -13,10 +13,10 @@ from flowevolve.programs.blocks import evolvable_lines, has_marks
 from flowevolve.programs.features import syntax_error
 from flowevolve.programs.names import bound_names, parsed
 from flowevolve.programs.splicing import splice
-from flowevolve.prompts.reading.choosing import chosen, said_of, without
+from flowevolve.prompts.reading.choosing import chosen, each_said, without
 from flowevolve.prompts.reading.edits import LeftOut
 from flowevolve.prompts.reading.elisions import elision
-from flowevolve.prompts.reading.fences import LANGUAGES, Block, blocks
+from flowevolve.prompts.reading.fences import LANGUAGES, Block, blocks, unwrapped
 from flowevolve.prompts.reading.fields import tagged
 
 _NO_PROGRAMS = frozenset(
@@ -78,6 +78,7 @@ def read_program_text(answer: str, language: str = "") -> str:
     Raises:
         UnparsableReplyError: as `read_whole`.
     """
+    answer = unwrapped(answer)
     if not language:
         labels = {block.language for block in blocks(answer)}
         language = "python" if labels & _PYTHON else next(iter(sorted(labels & LANGUAGES - _NO_PROGRAMS)), "")
@@ -92,16 +93,22 @@ def read_program_text(answer: str, language: str = "") -> str:
 
 
 def python_programs(reply: str) -> list[str]:
-    """Each block of Python in a reply that was asked for several programs, but for drafts; they may not parse.
+    """Each block of Python in a reply that was asked for several programs, but for drafts; they may not parse. Where
+    none is labelled, those without a label that define something.
 
     What stands in thinking, or in the reply of a model that only thought, is none.
     """
-    answer = split_thinking(reply).answer
-    lines = answer.split("\n")
-    found = [block for block in blocks(answer) if block.language in _PYTHON and block.body.strip()]
-    stops = [0, *(block.stop for block in found)]
-    said = [said_of(block, lines, since) for block, since in zip(found, stops, strict=False)]
+    answer = unwrapped(split_thinking(reply).answer.replace("\r\n", "\n"))
+    every = blocks(answer)
+    found = [block for block in every if block.language in _PYTHON and block.body.strip()]
+    found = found or [block for block in every if not block.language and _defines(block.body)]
+    said = each_said(found, answer.split("\n"))
     return [block.body.strip() + "\n" for block, each in zip(found, said, strict=True) if each != "draft"]
+
+
+def _defines(text: str) -> bool:
+    tree = parsed(text)
+    return tree is not None and bool(_defined(tree, [range(len(text))]))
 
 
 def looks_whole(answer: str, parent: Mapping[str, str]) -> bool:
