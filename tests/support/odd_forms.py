@@ -17,8 +17,13 @@ from flowevolve.programs.edits import MIDDLE_LINE, REPLACE_LINE, SEARCH_LINE
 from flowevolve.prompts.playbook import COMPARE_TITLE, CURATE_TITLE, GATHER_TITLE, LESSON_TITLE, MERGE_TITLE
 from flowevolve.prompts.programs import ADVICE_TITLE, CODE_TITLE, META_TITLE
 from flowevolve.prompts.reading.fences import labelled_blocks
-from flowevolve.prompts.reflection import HARNESS_TITLE, JUDGE_TITLE, MERGE_EDITS_TITLE, REFLECT_TITLE
-from flowevolve.prompts.reflection import MERGE_TITLE as MERGE_VERSIONS_TITLE
+from flowevolve.prompts.reflection import (
+    HARNESS_TITLE,
+    JUDGE_TITLE,
+    MERGE_EDITS_TITLE,
+    MERGE_TITLE as MERGE_VERSIONS_TITLE,
+    REFLECT_TITLE,
+)
 from flowevolve.sim.worlds.code.prompt import read_prompt
 
 SENTINEL = "DRAFT_SENTINEL_42"
@@ -206,7 +211,9 @@ def _old_and_new(old: str, new: str) -> Form:
         if reply.kind in ("text", "json") or (reply.kind == "program" and len(reply.blocks) == 1):
             return f"{old}\n\n{draft(reply)}\n\n{new}\n\n{_rest(reply)}"
         if reply.kind == "harnesses":
-            return f"{old}\n\n{draft(reply)}\n\n" + reply.refenced(lambda label, body: f"{new}\n```{label}\n{body}\n```")
+            return f"{old}\n\n{draft(reply)}\n\n" + reply.refenced(
+                lambda label, body: f"{new}\n```{label}\n{body}\n```"
+            )
         return f"{old}\n\n{draft(reply)}\n\n{new}\n\n{reply.text}" if reply.kind == "edits" else None
 
     return written
@@ -277,9 +284,7 @@ VALUES: Mapping[str, Form] = {
     "JSON with commas too many": _json_in(_with_commas),
     "JSON with remarks": _json_in(_with_remarks),
     "JSON without a fence": _json_in(lambda body: f"So it is {body}\n\nThat is all."),
-    "JSON in one line, in quotes of its fence": _json_in(
-        lambda body: "```" + json.dumps(json.loads(body)) + "```"
-    ),
+    "JSON in one line, in quotes of its fence": _json_in(lambda body: "```" + json.dumps(json.loads(body)) + "```"),
     "names in bold": _bold_names,
     "a list with stars": _listed("*"),
     "a list with bullets": _listed("•"),
@@ -315,6 +320,13 @@ def _dedented(search: str, replace: str) -> str:
     by = min(len(line) - len(line.lstrip(" ")) for line in lines)
     cut = ["\n".join(line[by:] for line in text.split("\n")) for text in (search, replace)]
     return _marks(cut[0], cut[1])
+
+
+def _all_dedented(reply: Reply) -> str | None:
+    """None where a line of the program has that indentation already: the edit would be of that line."""
+    written = _each_edit(_dedented)(reply)
+    searched = [search for search, _ in _EDIT.findall(written or "")]
+    return None if any(f"\n{search}\n" in reply.prompt for search in searched) else written
 
 
 def _named(search: str, replace: str) -> str:
@@ -383,11 +395,15 @@ PROGRAMS: Mapping[str, Form] = {
     "edits with other marks": _each_edit(
         lambda search, replace: _marks(search, replace, ("<<<<<< SEARCH:", "======", ">>>>>> REPLACE"))
     ),
-    "edits with other indentation": _each_edit(_dedented),
-    "edits with blank lines at the edges": _each_edit(lambda search, replace: _marks(f"\n{search}\n", f"\n{replace}\n" if replace else "")),
+    "edits with other indentation": _all_dedented,
+    "edits with blank lines at the edges": _each_edit(
+        lambda search, replace: _marks(f"\n{search}\n", f"\n{replace}\n" if replace else "")
+    ),
     "a whole program for edits": _whole_for_edits,
     "edits for a whole program": _edits_for_whole,
-    "forgotten marks": _with_body(lambda lines, start, end: [*lines[:start], *lines[start + 1 : end], *lines[end + 1 :]]),
+    "forgotten marks": _with_body(
+        lambda lines, start, end: [*lines[:start], *lines[start + 1 : end], *lines[end + 1 :]]
+    ),
     "the block alone": _with_body(lambda lines, start, end: lines[start + 1 : end]),
     "the block with its marks": _with_body(lambda lines, start, end: lines[start : end + 1]),
     "imports above the block": _with_body(lambda lines, start, end: ["import math", "", *lines[start : end + 1]]),

@@ -20,15 +20,15 @@ from flowevolve.core.artifact import Artifact
 from flowevolve.core.event_kinds import CandidateProposed
 from flowevolve.core.events import Event
 from flowevolve.core.model import ChatReply, ChatRequest
-from flowevolve.core.pool import Add, Note
+from flowevolve.core.pool import Note
+from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.core.task import Task
-from flowevolve.prompts.reading.again import prompt_of
 from flowevolve.programs.problem import Case, Verdict
 from flowevolve.programs.task import ProgramTask
+from flowevolve.prompts.reading.again import prompt_of
 from flowevolve.runner.result import Result
 from flowevolve.runner.run import Watchers, run
 from flowevolve.sandbox import Sandbox
-from flowevolve.core.sandbox_settings import SandboxSettings
 from flowevolve.sim.backend import SimBackend
 from flowevolve.sim.worlds import catalog
 from flowevolve.sim.worlds.rules.params import RulesParams
@@ -101,18 +101,30 @@ class Setting:
 
 
 SETTINGS: Mapping[str, Setting] = {
-    "gepa": Setting("rules", {"max_in_flight": 6}, instructions, {"proposals": 12}, {"staleness": {"policy": "reflective"}}),
+    "gepa": Setting(
+        "rules", {"max_in_flight": 6}, instructions, {"proposals": 12}, {"staleness": {"policy": "reflective"}}
+    ),
     "combee": Setting("rules", {"max_in_flight": 8, "batch": 4}, instructions, {"proposals": 6}),
     "ace": Setting("rules", {"max_in_flight": 4, "epochs": 1, "validate_every": 12}, instructions, {"seconds": 10**6}),
     "levi": Setting(
         "code",
-        {"mode": "sync", "max_in_flight": 4, "seeds": 2, "variants": 3, "advice_every": 8, "shift_every": 6, "form": "edits"},
+        {
+            "mode": "sync",
+            "max_in_flight": 4,
+            "seeds": 2,
+            "variants": 3,
+            "advice_every": 8,
+            "shift_every": 6,
+            "form": "edits",
+        },
         programs,
         {"evaluations": 24},
         {"llm": {"roles": _CODERS}},
     ),
     "best_of_n": Setting("code", {"mode": "sync", "max_in_flight": 4, "form": "whole"}, programs, {"evaluations": 16}),
-    "one_plus_lambda": Setting("code", {"mode": "sync", "max_in_flight": 4, "form": "edits"}, programs, {"evaluations": 16}),
+    "one_plus_lambda": Setting(
+        "code", {"mode": "sync", "max_in_flight": 4, "form": "edits"}, programs, {"evaluations": 16}
+    ),
     "code_evolve": Setting(
         "code",
         {"mode": "sync", "max_in_flight": 4, "islands": 2, "start_programs": 1, "migration": {"every": 4}},
@@ -120,7 +132,9 @@ SETTINGS: Mapping[str, Setting] = {
         {"evaluations": 20},
     ),
     "context_evolve": Setting("code", {"mode": "sync", "max_in_flight": 4}, programs, {"evaluations": 14}),
-    "cse": Setting("code", {"mode": "sync", "max_in_flight": 4, "plans": 3, "compress_tokens": 200}, programs, {"evaluations": 14}),
+    "cse": Setting(
+        "code", {"mode": "sync", "max_in_flight": 4, "plans": 3, "compress_tokens": 200}, programs, {"evaluations": 14}
+    ),
     "meta_harness": Setting("harness", {"run_seconds": 2, "max_in_flight": 2}, None, {"proposals": 6}),
 }
 
@@ -146,20 +160,28 @@ class Ran:
             for made in [event.body.proposal()]
         ]
         kept = [(each.id, each.scores, pool.status(each.id)) for _, each in pool.candidates()]
-        noted = [change.data for update in pool.updates_between(0) for change in update.changes if isinstance(change, Note)]
+        noted = [
+            change.data for update in pool.updates_between(0) for change in update.changes if isinstance(change, Note)
+        ]
         return [*proposed, *kept, *noted]
 
     @property
     def unread(self) -> list[tuple[str, object]]:
         """Kind and reason of each event that says a reply was not read, or not all of it."""
         kinds = ("reply.unparsable", "reply.partly_read", "reply.missing")
-        return [(each.kind, each.data.get("reason") or each.data.get("errors")) for each in self.events if each.kind in kinds]
+        return [
+            (each.kind, each.data.get("reason") or each.data.get("errors"))
+            for each in self.events
+            if each.kind in kinds
+        ]
 
     def texts(self) -> list[str]:
         """All that a model or a score was shown: candidates, notes, prompts, and the events but for those that quote a
         reply.
         """
-        shown = [message.content for request in self.asked for message in request.messages if message.role != "assistant"]
+        shown = [
+            message.content for request in self.asked for message in request.messages if message.role != "assistant"
+        ]
         told = [str(each.data) for each in self.events if not each.kind.startswith("reply.")]
         return [*map(str, self.decisions), *shown, *told]
 

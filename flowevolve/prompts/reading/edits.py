@@ -78,7 +78,7 @@ def find_edits(answer: str) -> list[Found]:
 
 
 def _is_draft(above: Sequence[str], *, after: Sequence[bool]) -> bool:
-    """Whether a heading among the lines between an edit and the one before names drafts; without words it still holds."""
+    """Whether a heading in the lines since the edit before names drafts; where there are no words, as for that one."""
     said = [line for line in above if line.strip() and not (_FENCE.match(line) or _FILE.match(line))]
     if not said:
         return bool(after) and after[-1]

@@ -191,7 +191,7 @@ def _meant(found: Sequence[Block], answer: str, parent: str | None, *, python: b
     except UnparsableReplyError as error:
         if len(found) > _MOST_BLOCKS:
             raise
-        left = without(found, lambda each: any(_is_part(each, other) for other in found if other is not each))
+        left = without(found, lambda each: any(_is_part(each, other, parent) for other in found if other is not each))
         left = without(left, lambda each: python and each.language not in _PYTHON)
         left = without(left, lambda each: not _has_all(each.body, parent))
         left = without(left, lambda each: python and not _is_program(each.body))
@@ -200,11 +200,13 @@ def _meant(found: Sequence[Block], answer: str, parent: str | None, *, python: b
         return chosen(left, answer, "program")
 
 
-def _is_part(block: Block, other: Block) -> bool:
-    """Whether a block quotes lines of another one."""
-    lines = {line.strip() for line in block.body.split("\n")} - {""}
-    theirs = {line.strip() for line in other.body.split("\n")}
-    return len(block.body) < len(other.body) and lines <= theirs
+def _is_part(block: Block, other: Block, parent: str | None) -> bool:
+    """Whether a block quotes lines of another one. One that is whole, but lacks lines amid them, is another program."""
+    lines, theirs = ([line.strip() for line in each.body.split("\n") if line.strip()] for each in (block, other))
+    if len(block.body) >= len(other.body) or not set(lines) <= set(theirs):
+        return False
+    quoted = "\n".join(["", *lines, ""]) in "\n".join(["", *theirs, ""])
+    return quoted or parent is None or not _has_all(block.body, parent)
 
 
 def _has_all(text: str, parent: str | None) -> bool:
