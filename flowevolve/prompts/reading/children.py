@@ -10,9 +10,11 @@ from flowevolve.programs.blocks import outside_unchanged
 from flowevolve.programs.edits import EditError
 from flowevolve.programs.features import same_but_for_imports, syntax_error
 from flowevolve.prompts.reading.edits import Found, LeftOut, apply_edits, failure, find_edits
+from flowevolve.prompts.reading.fences import unwrapped
 from flowevolve.prompts.reading.json_replies import answer_in
 from flowevolve.prompts.reading.programs import ReadProgram, looks_whole, read_whole
 
+_TEXTS = (".md", ".markdown", ".txt")
 Form = Literal["edits", "whole"]
 """The form of a reply: SEARCH/REPLACE edits of the parent, or a whole program."""
 
@@ -28,6 +30,8 @@ def read_child(reply: str, parent: Mapping[str, str], form: Form, *, all_edits: 
         UnparsableReplyError: if nothing of it can be taken, or the child would not compile or not keep to the marks.
     """
     answer = answer_in(reply)
+    if not any(name.endswith(_TEXTS) for name in parent):
+        answer = unwrapped(answer)
     found = find_edits(answer)
     if form == "edits" and not found and not looks_whole(answer, parent):
         raise EditError("no SEARCH/REPLACE block in the reply", Reason.MISSING)

@@ -28,7 +28,7 @@ _DRAFT = re.compile(
 )
 _HEADING = re.compile(r"^\s*(#|\*\*|<)|:\W*$")
 _REMARK = re.compile(r"^\s*(#|//|--|/\*|<!--)+\s*(.*)$")
-_LINES, _CHARACTERS = 4, 240
+_LINES, _CHARACTERS, _FEW_WORDS = 4, 240, 4
 
 
 def chosen(found: Sequence[Block], text: str, what: str) -> Block:
@@ -42,7 +42,7 @@ def chosen(found: Sequence[Block], text: str, what: str) -> Block:
     lines = text.split("\n")
     said = [said_of(block, lines, found[place - 1].stop if place else 0) for place, block in enumerate(found)]
     if len(found) == 1:
-        if said[0] == "draft" and _is_named_a_draft(found[0], lines):
+        if said[0] == "draft" and named_a_draft(_line_above(found[0], lines)):
             raise UnparsableReplyError(f"the only {what} in the reply is said not to be the new one", Reason.AMBIGUOUS)
         return found[0]
     for wanted in ("final", "new", "nothing"):
@@ -85,10 +85,27 @@ def said_in(source: str) -> Said:
     return min(first)[1] if first else "nothing"
 
 
-def _is_named_a_draft(block: Block, lines: Sequence[str]) -> bool:
-    """Whether a heading of a few words says so, and not a sentence that happens to have such a word."""
-    near = [line for line in lines[: block.start] if line.strip()][-1:]
-    return bool(near) and len(near[0].split()) <= 4 and bool(_HEADING.search(near[0]))
+def each_said(found: Sequence[Block], lines: Sequence[str]) -> list[Said]:
+    """What is said of each of several blocks that may all be meant. A heading that names drafts holds for all blocks
+    below it up to the next words.
+    """
+    told: list[Said] = []
+    below = False
+    for place, block in enumerate(found):
+        since = found[place - 1].stop if place else 0
+        if any(line.strip() for line in lines[since : block.start]):
+            below = named_a_draft(_line_above(block, lines))
+        told.append("draft" if below else said_of(block, lines, since))
+    return told
+
+
+def named_a_draft(line: str) -> bool:
+    """Whether a line is a heading of a few words that says so, and not a sentence that happens to have such a word."""
+    return len(line.split()) <= _FEW_WORDS and bool(_HEADING.search(line)) and said_in(line) == "draft"
+
+
+def _line_above(block: Block, lines: Sequence[str]) -> str:
+    return next((line for line in reversed(lines[: block.start]) if line.strip()), "")
 
 
 def without(found: Sequence[Block], unlike: Callable[[Block], bool]) -> list[Block]:

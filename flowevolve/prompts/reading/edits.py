@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from flowevolve.core.model import Reason, UnparsableReplyError
 from flowevolve.programs.edits import Edit, EditError, apply_edit
+from flowevolve.prompts.reading.choosing import named_a_draft
 from flowevolve.prompts.reading.elisions import elision
 from flowevolve.prompts.reading.fences import blocks
 
@@ -21,6 +22,10 @@ _REPLACE = re.compile(
 _SEARCH_WORD = re.compile(r"^[ \t*_#>-]*(?:SEARCH|FIND)[ \t*_]*:[ \t*_]*$", re.IGNORECASE)
 _REPLACE_WORD = re.compile(r"^[ \t*_#>-]*REPLACE(?:[ \t]+WITH)?[ \t*_]*:[ \t*_]*$", re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[\w.+-]*[ \t]*$")
+_ATTEMPT = re.compile(
+    r"\b(?:drafts?|attempts?|first (?:try|version|idea|thought|pass|cut)|discarded?|rejected|sketch|scratch)\b",
+    re.IGNORECASE,
+)
 _FILE = re.compile(r"^[ \t*_#]*FILE(?:NAME)?[*_]*:[ \t*_]*(\S.*)$", re.IGNORECASE)
 
 
@@ -44,27 +49,40 @@ class Found:
 def find_edits(answer: str) -> list[Found]:
     """The edits of a reply without its thinking, in order; text between them is ignored.
 
-    A line ``FILE: name`` holds until the next one.
+    A line ``FILE: name`` holds until the next one. Edits below a heading that names drafts are none, unless all are.
     """
     found: list[Found] = []
+    drafts: list[bool] = []
+    end = 0
     lines = answer.split("\n")
     place = 0
     file: str | None = None
     while place < len(lines):
-        line = lines[place]
+        line, start, before = lines[place], place, len(found)
         if named := _FILE.match(line):
             file = named[1].strip().strip("`*'\" ")
+            place += 1
         elif _SEARCH.match(line):
             one, place = _bracketed(lines, place + 1, len(found) + 1, file)
             found.append(one)
-            continue
         elif _SEARCH_WORD.match(line):
             named_one, place = _named(lines, place + 1, len(found) + 1, file)
             if named_one is not None:
                 found.append(named_one)
-            continue
-        place += 1
-    return found
+        else:
+            place += 1
+        if len(found) > before:
+            drafts.append(_is_draft(lines[end:start], after=drafts))
+            end = place
+    return [each for each, draft in zip(found, drafts, strict=True) if not draft] or found
+
+
+def _is_draft(above: Sequence[str], *, after: Sequence[bool]) -> bool:
+    """Whether a heading in the lines since the edit before names drafts; where there are no words, as for that one."""
+    said = [line for line in above if line.strip() and not (_FENCE.match(line) or _FILE.match(line))]
+    if not said:
+        return bool(after) and after[-1]
+    return named_a_draft(said[-1]) and _ATTEMPT.search(said[-1]) is not None
 
 
 def _bracketed(lines: Sequence[str], start: int, number: int, file: str | None) -> tuple[Found, int]:

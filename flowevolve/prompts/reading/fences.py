@@ -67,6 +67,14 @@ def blocks(text: str, labels: Collection[str] = ()) -> list[Block]:
     return found
 
 
+def unwrapped(text: str) -> str:
+    """What a fence of Markdown around a whole reply holds, if that has blocks of its own; else the text as it is."""
+    found = blocks(text)
+    if len(found) != 1 or found[0].language not in ("markdown", "md") or outside(text, found).strip():
+        return text
+    return found[0].body if blocks(found[0].body) else text
+
+
 def outside(text: str, found: Sequence[Block]) -> str:
     """The text around the blocks."""
     lines = text.split("\n")

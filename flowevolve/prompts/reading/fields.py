@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-_DECORATION = r"[ \t>*_#`~-]*(?:\d{1,3}[.)][ \t*_]*)?"
+_DECORATION = r"[ \t>*_#`~•+–-]*(?:\d{1,3}[.)][ \t*_]*)?"
 _MARKED = re.compile(r"^[ \t]*\[\[[ \t]*##[ \t]*(\w+)[ \t]*##[ \t]*\]\]", re.MULTILINE)
 _ITEM = re.compile(r"^[ \t]*(?:[-*+•–][ \t]+|\(?\d{1,3}[.):][ \t]+|[a-z][.)][ \t]+)(.*)$")
 _NEXT_FIELD = re.compile(r"^[ \t>*_#]*[A-Z][\w ]{0,30}[*_]*:[ \t*_]*")

@@ -13,10 +13,10 @@ from flowevolve.programs.blocks import evolvable_lines, has_marks
 from flowevolve.programs.features import syntax_error
 from flowevolve.programs.names import bound_names, parsed
 from flowevolve.programs.splicing import splice
-from flowevolve.prompts.reading.choosing import chosen, said_of, without
+from flowevolve.prompts.reading.choosing import chosen, each_said, without
 from flowevolve.prompts.reading.edits import LeftOut
 from flowevolve.prompts.reading.elisions import elision
-from flowevolve.prompts.reading.fences import LANGUAGES, Block, blocks
+from flowevolve.prompts.reading.fences import LANGUAGES, Block, blocks, unwrapped
 from flowevolve.prompts.reading.fields import tagged
 
 _NO_PROGRAMS = frozenset(
@@ -78,6 +78,7 @@ def read_program_text(answer: str, language: str = "") -> str:
     Raises:
         UnparsableReplyError: as `read_whole`.
     """
+    answer = unwrapped(answer)
     if not language:
         labels = {block.language for block in blocks(answer)}
         language = "python" if labels & _PYTHON else next(iter(sorted(labels & LANGUAGES - _NO_PROGRAMS)), "")
@@ -92,16 +93,22 @@ def read_program_text(answer: str, language: str = "") -> str:
 
 
 def python_programs(reply: str) -> list[str]:
-    """Each block of Python in a reply that was asked for several programs, but for drafts; they may not parse.
+    """Each block of Python in a reply that was asked for several programs, but for drafts; they may not parse. Where
+    none is labelled, those without a label that define something.
 
     What stands in thinking, or in the reply of a model that only thought, is none.
     """
-    answer = split_thinking(reply).answer
-    lines = answer.split("\n")
-    found = [block for block in blocks(answer) if block.language in _PYTHON and block.body.strip()]
-    stops = [0, *(block.stop for block in found)]
-    said = [said_of(block, lines, since) for block, since in zip(found, stops, strict=False)]
+    answer = unwrapped(split_thinking(reply).answer.replace("\r\n", "\n"))
+    every = blocks(answer)
+    found = [block for block in every if block.language in _PYTHON and block.body.strip()]
+    found = found or [block for block in every if not block.language and _defines(block.body)]
+    said = each_said(found, answer.split("\n"))
     return [block.body.strip() + "\n" for block, each in zip(found, said, strict=True) if each != "draft"]
+
+
+def _defines(text: str) -> bool:
+    tree = parsed(text)
+    return tree is not None and bool(_defined(tree, [range(len(text))]))
 
 
 def looks_whole(answer: str, parent: Mapping[str, str]) -> bool:
@@ -184,7 +191,7 @@ def _meant(found: Sequence[Block], answer: str, parent: str | None, *, python: b
     except UnparsableReplyError as error:
         if len(found) > _MOST_BLOCKS:
             raise
-        left = without(found, lambda each: any(_is_part(each, other) for other in found if other is not each))
+        left = without(found, lambda each: any(_is_part(each, other, parent) for other in found if other is not each))
         left = without(left, lambda each: python and each.language not in _PYTHON)
         left = without(left, lambda each: not _has_all(each.body, parent))
         left = without(left, lambda each: python and not _is_program(each.body))
@@ -193,11 +200,13 @@ def _meant(found: Sequence[Block], answer: str, parent: str | None, *, python: b
         return chosen(left, answer, "program")
 
 
-def _is_part(block: Block, other: Block) -> bool:
-    """Whether a block quotes lines of another one."""
-    lines = {line.strip() for line in block.body.split("\n")} - {""}
-    theirs = {line.strip() for line in other.body.split("\n")}
-    return len(block.body) < len(other.body) and lines <= theirs
+def _is_part(block: Block, other: Block, parent: str | None) -> bool:
+    """Whether a block quotes lines of another one. One that is whole, but lacks lines amid them, is another program."""
+    lines, theirs = ([line.strip() for line in each.body.split("\n") if line.strip()] for each in (block, other))
+    if len(block.body) >= len(other.body) or not set(lines) <= set(theirs):
+        return False
+    quoted = "\n".join(["", *lines, ""]) in "\n".join(["", *theirs, ""])
+    return quoted or parent is None or not _has_all(block.body, parent)
 
 
 def _has_all(text: str, parent: str | None) -> bool:
