@@ -59,6 +59,7 @@ def test_one_plus_lambda_comes_far_from_a_bad_seed(form: str) -> None:
     assert result.to_json()["best"] == {
         "id": result.best.id,
         "score": result.best.score,
+        "interval": list(result.best.interval or ()),
         "metrics": dict(result.best.metrics),
         "components": dict(result.best.components),
     }
