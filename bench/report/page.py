@@ -15,6 +15,7 @@ from bench.agent_ablations import section as agent_ablations
 from bench.algorithms import section as algorithms
 from bench.context_tokens import section as context_tokens
 from bench.durability import section as durability
+from bench.equal_calls import section as equal_calls
 from bench.evaluations import section as evaluations
 from bench.gepa_adapter import section as gepa_adapter
 from bench.gepa_modes import section as gepa_modes
@@ -63,6 +64,7 @@ BENCHES: Sequence[Bench] = (
     ),
     Bench("gepa_modes", "the stream beside lockstep", gepa_modes.section),
     Bench("gepa_adapter", "gepa's own loops beside ours over one adapter", gepa_adapter.section),
+    Bench("equal_calls", "gepa's own loop and the drop-in's defaults at equal metric calls", equal_calls.section),
     Bench("ace", "a playbook that many samples work on beside one that waits for each", ace.section),
     Bench("meta_harness", "harnesses written side by side, and one after the other", meta_harness.section),
     Bench("ablations", "what each mechanism does", ablations.section),
