@@ -39,6 +39,9 @@ class Evaluate:
     racing: Racing = field(default_factory=NoRacing)
     acceptance: ValidationAcceptance = field(default_factory=Everything)
     parts: int = 1
+    """How many parts it is run in, one after the other, so that one that is losing ends with a part. The first
+    evaluation, which nothing can stop, is run in one.
+    """
 
     async def __call__(self, item: Item[object], context: StageContext) -> AsyncGenerator[Emit]:
         candidate = item.expect(Proposed).candidate
@@ -64,10 +67,9 @@ class Evaluate:
     async def _run(
         self, candidate: Candidate, order: Sequence[str], prefix: int, context: StageContext
     ) -> AsyncGenerator[Rollout]:
-        """Rollouts as they end: all at once with the prefix ahead, or, held back, the rest only after the prefix."""
-        parts = self._parts(order, prefix)
+        """Rollouts as they end, part by part. Room for the later parts is kept in the budget."""
         waiting = len(order)
-        for part, urgent in parts:
+        for part, urgent in self._parts(order, prefix):
             waiting -= len(part)
             with context.reserved(Cost(rollouts=waiting)):
                 async with aclosing(self.rollouts.as_completed(candidate, part, "val", context, urgent)) as rollouts:
@@ -75,7 +77,7 @@ class Evaluate:
                         yield rollout
 
     def _parts(self, order: Sequence[str], prefix: int) -> Sequence[tuple[Sequence[str], int]]:
-        """What is run at a time, and how many of these are urgent."""
+        """The examples of each part, and how many of these, from the first, are urgent."""
         if self.speculation.hold:
             return [(order[:prefix], prefix), (order[prefix:], 0)]
         if self.parts == 1 or self.standing() is None:

@@ -201,19 +201,24 @@ def parse_config(table: Mapping[str, object], source: str) -> Config:
     Raises:
         InputError: naming ``source``, the key and what is wrong.
     """
-    config = parse_recorded(table, source)
+    config = _checked(table, source)
     try:
-        return parse_recorded(with_preset(table, config.preset), source)
+        return _checked(with_preset(table, config.preset), source)
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
 
 
 def parse_recorded(table: Mapping[str, object], source: str) -> Config:
-    """Check the configuration that a run has recorded, which leaves nothing to a preset.
+    """Check the configuration that a run has recorded, which leaves nothing to a preset. One from before there were
+    presets names none, and was driven as ``plain`` says.
 
     Raises:
         InputError: as `parse_config`.
     """
+    return _checked({"preset": "plain", **table}, source)
+
+
+def _checked(table: Mapping[str, object], source: str) -> Config:
     try:
         return _suit_vllm(Config.model_validate(table))
     except ValidationError as error:

@@ -221,8 +221,10 @@ class Ledger:
         beyond = cost if held is None else cost.less(held.left)
         for dimension in _COUNTED:
             more, limit = beyond.amount(dimension), self._limits.get(dimension)
+            if limit is None or not more:
+                continue
             needed = self.spent.amount(dimension) + self._reserved(dimension) + more
-            if limit is not None and more and needed > limit:
+            if needed > limit:
                 raise OverBudgetError(dimension, needed, alone=needed == more + self._own(flow, item, dimension))
         if held is not None:
             held.left = held.left.less(cost)

@@ -112,23 +112,23 @@ def _as_they_are(lines: Sequence[str], edit: Edit, comment: str) -> Iterator[_Pl
 
 
 def _without_edges(lines: Sequence[str], edit: Edit, comment: str) -> Iterator[_Place]:
-    core = _core(edit)
+    core, above, below = _core(edit)
     wanted = [line.rstrip() for line in core.search]
     for start in _found([line.rstrip() for line in lines], wanted):
-        yield _Place(start, start + len(wanted), core.replace)
+        yield _widened(_Place(start, start + len(wanted), core.replace), lines, above, below)
 
 
 def _indented(lines: Sequence[str], edit: Edit, comment: str) -> Iterator[_Place]:
-    core = _core(edit)
+    core, above, below = _core(edit)
     for start in _found([line.strip() for line in lines], [line.strip() for line in core.search]):
         stop = start + len(core.search)
         moved = _moved(core, lines[start:stop])
         if moved is not None:
-            yield _Place(start, stop, moved)
+            yield _widened(_Place(start, stop, moved), lines, above, below)
 
 
 def _without_blank_lines(lines: Sequence[str], edit: Edit, comment: str) -> Iterator[_Place]:
-    core = _core(edit)
+    core = _core(edit)[0]
     wanted = [line for line in core.search if line.strip()]
     numbers = [number for number, line in enumerate(lines) if line.strip()]
     for place in _found([lines[number].strip() for number in numbers], [line.strip() for line in wanted]):
@@ -140,7 +140,7 @@ def _without_blank_lines(lines: Sequence[str], edit: Edit, comment: str) -> Iter
 
 def _without_comments(lines: Sequence[str], edit: Edit, comment: str) -> Iterator[_Place]:
     """Where all but lines of comments are the same; the first and the last line have to be the same in any case."""
-    core = _core(edit)
+    core = _core(edit)[0]
     filled = [line for line in core.search if line.strip()]
     wanted = [line for line in filled if not line.lstrip().startswith(comment)]
     if not comment or len(wanted) < _LINES_BESIDE_COMMENTS:
@@ -212,8 +212,11 @@ def _without_marks(edit: Edit) -> Edit:
     return Edit(tuple(search), tuple(replace), edit.file)
 
 
-def _core(edit: Edit) -> Edit:
-    """The edit without blank lines at the edges of its SEARCH text, and as many of them at those of the other."""
+def _core(edit: Edit) -> tuple[Edit, int, int]:
+    """The edit without blank lines at the edges of its SEARCH text, and as many of them at those of the other.
+
+    Also says how many blank lines the SEARCH text had above and below that the other had not.
+    """
     filled = [number for number, line in enumerate(edit.search) if line.strip()]
     above, below = filled[0], len(edit.search) - 1 - filled[-1]
     replace = list(edit.replace)
@@ -223,7 +226,17 @@ def _core(edit: Edit) -> Edit:
     while below and replace and not replace[-1].strip():
         del replace[-1]
         below -= 1
-    return Edit(edit.search[filled[0] : filled[-1] + 1], tuple(replace), edit.file)
+    return Edit(edit.search[filled[0] : filled[-1] + 1], tuple(replace), edit.file), above, below
+
+
+def _widened(place: _Place, lines: Sequence[str], above: int, below: int) -> _Place:
+    """The place with the blank lines around it that the edit takes away, as far as the text has them."""
+    start, stop = place.start, place.stop
+    while above and start and not lines[start - 1].strip():
+        start, above = start - 1, above - 1
+    while below and stop < len(lines) and not lines[stop].strip():
+        stop, below = stop + 1, below - 1
+    return _Place(start, stop, place.lines)
 
 
 def _moved(edit: Edit, lines: Sequence[str]) -> Sequence[str] | None:

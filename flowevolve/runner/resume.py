@@ -186,8 +186,7 @@ def _read_earlier_run(recorded: RecordedRun) -> _EarlierRun:
         or any(True for kind in (RunResumed, RunPaused) for _ in recorded.events_of(kind))
     )
     return _EarlierRun(
-        # A run from before there were presets has none, and was driven as "plain" says.
-        parse_recorded({"preset": "plain", **recorded.config}, f"{directory}/config.toml"),
+        parse_recorded(recorded.config, f"{directory}/config.toml"),
         start,
         StopReason(end.reason) if isinstance(end, RunStopped) and (directory / RESULT).exists() else None,
         touched,

@@ -36,6 +36,14 @@ def test_blocks_are_applied_in_order_each_to_what_the_ones_before_it_left() -> N
     assert applied(TEXT, reply) == TEXT.replace("a = 1\nb = 2", "a = 3\nc = 5")
 
 
+def test_blank_lines_at_the_edges_that_only_the_search_text_has_go_as_far_as_there_are_any() -> None:
+    text = "a = 1\nb = 2\n\n\ndef f():\n    return b\n"
+    assert applied(text, block("a = 1\nb = 2\n\n", "a = 1")) == "a = 1\ndef f():\n    return b\n"
+    assert applied(text, block("\na = 1\nb = 2\n\n\n", "\na = 1\n")) == "a = 1\ndef f():\n    return b\n"
+    assert applied(text, block("a = 1\nb = 2\n\n\n\n\n", "a = 1")) == "a = 1\ndef f():\n    return b\n"
+    assert applied(text, block("\n\nb = 2\n", "\n\nb = 3\n")) == text.replace("b = 2", "b = 3")
+
+
 def test_of_several_places_only_one_that_may_change_counts() -> None:
     text = "x = 1\n# EVOLVE-BLOCK-START\nx = 1\ny = 1\n# EVOLVE-BLOCK-END"
     assert applied(text, block("x = 1", "x = 2")) == text.replace("START\nx = 1", "START\nx = 2")

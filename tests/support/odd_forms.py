@@ -397,7 +397,7 @@ PROGRAMS: Mapping[str, Form] = {
     ),
     "edits with other indentation": _all_dedented,
     "edits with blank lines at the edges": _each_edit(
-        lambda search, replace: _marks(f"\n{search}\n", f"\n{replace}\n" if replace else "")
+        lambda search, replace: _marks(f"\n{search}\n", f"\n{replace}\n" if replace else "\n")
     ),
     "a whole program for edits": _whole_for_edits,
     "edits for a whole program": _edits_for_whole,

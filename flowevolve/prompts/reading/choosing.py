@@ -42,7 +42,7 @@ def chosen(found: Sequence[Block], text: str, what: str) -> Block:
     lines = text.split("\n")
     said = [said_of(block, lines, found[place - 1].stop if place else 0) for place, block in enumerate(found)]
     if len(found) == 1:
-        if said[0] == "draft" and named_a_draft(_line_above(found[0], lines)):
+        if said[0] == "draft" and named_a_draft(line_above(found[0], lines)):
             raise UnparsableReplyError(f"the only {what} in the reply is said not to be the new one", Reason.AMBIGUOUS)
         return found[0]
     for wanted in ("final", "new", "nothing"):
@@ -94,7 +94,7 @@ def each_said(found: Sequence[Block], lines: Sequence[str]) -> list[Said]:
     for place, block in enumerate(found):
         since = found[place - 1].stop if place else 0
         if any(line.strip() for line in lines[since : block.start]):
-            below = named_a_draft(_line_above(block, lines))
+            below = named_a_draft(line_above(block, lines))
         told.append("draft" if below else said_of(block, lines, since))
     return told
 
@@ -104,7 +104,8 @@ def named_a_draft(line: str) -> bool:
     return len(line.split()) <= _FEW_WORDS and bool(_HEADING.search(line)) and said_in(line) == "draft"
 
 
-def _line_above(block: Block, lines: Sequence[str]) -> str:
+def line_above(block: Block, lines: Sequence[str]) -> str:
+    """The nearest line in front of a block that is not blank."""
     return next((line for line in reversed(lines[: block.start]) if line.strip()), "")
 
 

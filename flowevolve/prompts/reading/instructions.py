@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from flowevolve.core.model import Reason, UnparsableReplyError
-from flowevolve.prompts.reading.choosing import chosen, said_in, without
+from flowevolve.prompts.reading.choosing import chosen, line_above, said_in, without
 from flowevolve.prompts.reading.fences import LANGUAGES, TEXT_LABELS, Block, blocks, outside
 from flowevolve.prompts.reading.fields import marked_fields, tagged
 from flowevolve.prompts.reading.json_replies import answer_in
@@ -146,7 +146,7 @@ def _belong_to_text(found: Sequence[Block], text: str) -> bool:
     if begun and in_code:
         return True
     after = "\n".join(lines[found[-1].stop :]).strip()
-    shown = all(_FORMAT.search(_line_above(block, lines)) for block in found)
+    shown = all(_FORMAT.search(line_above(block, lines)) for block in found)
     if begun and shown and _INSTRUCTS.match(after):
         return True
     if len(outside(text, found).strip()) < _LONG:
@@ -157,12 +157,8 @@ def _belong_to_text(found: Sequence[Block], text: str) -> bool:
 
 
 def _told_new(block: Block, lines: Sequence[str]) -> bool:
-    above = _line_above(block, lines)
+    above = line_above(block, lines)
     return said_in(above) in ("new", "final") and re.search(_KINDS, above, re.IGNORECASE) is not None
-
-
-def _line_above(block: Block, lines: Sequence[str]) -> str:
-    return next((line for line in reversed(lines[: block.start]) if line.strip()), "")
 
 
 def _from_blocks(found: Sequence[Block], text: str) -> str:

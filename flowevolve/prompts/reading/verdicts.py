@@ -87,11 +87,13 @@ def read_word(reply: str, name: str, known: Collection[Word]) -> Word:
     raise UnparsableReplyError(f"no line {wanted} in the reply", Reason.MISSING)
 
 
+def _first_clause(value: str) -> str:
+    return value[: end.start()] if (end := _CLAUSE.search(value)) else value
+
+
 def _words(value: str) -> list[str]:
     """The words of a value's first clause, which is what it says before it gives reasons; none, if that is long."""
-    value = plain(value)
-    clause = value[: end.start()] if (end := _CLAUSE.search(value)) else value
-    words = [word.strip("*_`\"'.,[]()").lower() for word in clause.split()]
+    words = [word.strip("*_`\"'.,[]()").lower() for word in _first_clause(plain(value)).split()]
     return words if len(words) <= 2 * _LONGEST_LABEL else []
 
 
@@ -149,7 +151,7 @@ def value_of(value: str) -> Verdict | None:
     double = _DOUBLE.search(value)
     if double is not None and len(_DOUBLE.findall(value)) == 1:
         return value_of(double[1])
-    clause = value[: end.start()] if (end := _CLAUSE.search(value)) else value
+    clause = _first_clause(value)
     leading = _numbers_alone(clause)
     if leading is not None:
         return leading

@@ -13,22 +13,16 @@ from flowevolve.core.model import ChatRequest, EmbedRequest, Message, RefusedErr
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.openai import OpenAITransport
 from tests.llm.transports.test_transports import answer, events
+from tests.support.http_transports import Kind
 
 pytestmark = pytest.mark.anyio
 
 VERSION, KEY = "2024-10-21", "azure-key-0123456789"
-Kind = type[OpenAITransport | AioHTTPTransport]
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-@pytest.fixture(params=[OpenAITransport, AioHTTPTransport])
-def kind(request: pytest.FixtureRequest) -> Kind:
-    found: Kind = request.param
-    return found
 
 
 @web.middleware

@@ -27,10 +27,10 @@ from flowevolve.llm.transports.aiohttp import AioHTTPTransport
 from flowevolve.llm.transports.bounded import bounded, unpacked
 from flowevolve.llm.transports.openai import OpenAITransport
 from tests.llm.transports.test_transports import answer, server
+from tests.support.http_transports import Kind
 
 pytestmark = pytest.mark.anyio
 
-Kind = type[OpenAITransport | AioHTTPTransport]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 MOST = 2**20
 
@@ -38,12 +38,6 @@ MOST = 2**20
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-@pytest.fixture(params=[OpenAITransport, AioHTTPTransport])
-def kind(request: pytest.FixtureRequest) -> Kind:
-    found: Kind = request.param
-    return found
 
 
 @asynccontextmanager

@@ -20,13 +20,12 @@ from flowevolve.llm.client.retry import RetryPolicy
 from flowevolve.llm.client.role import Role
 from flowevolve.llm.scheduling.scheduler import Scheduler
 from flowevolve.llm.transports.aiohttp import AioHTTPTransport
-from flowevolve.llm.transports.openai import OpenAITransport
 from tests.llm.transports.test_transports import answer, events, server
+from tests.support.http_transports import Kind
 
 pytestmark = pytest.mark.anyio
 
 SYSTEM, USER = Message("system", "be brief"), Message("user", "2 + 2?")
-Kind = type[OpenAITransport | AioHTTPTransport]
 Refusal = Callable[[dict[str, JSON]], JSON]
 
 
@@ -85,12 +84,6 @@ class Strict:
     @property
     def accepted(self) -> list[dict[str, JSON]]:
         return [body for body in self.bodies if self._refuse(body) is None]
-
-
-@pytest.fixture(params=[OpenAITransport, AioHTTPTransport])
-def kind(request: pytest.FixtureRequest) -> Kind:
-    found: Kind = request.param
-    return found
 
 
 @asynccontextmanager
